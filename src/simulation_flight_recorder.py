@@ -1,6 +1,6 @@
-"""Where the commands begin: Ctrl-C while everything is imported ends them in silence.
+"""Entry points of the commands: Ctrl-C during the imports ends the process without a message.
 
-Nothing of ours is imported at the top: that is what takes the time.
+No module of ours is imported at the top, because those imports take the time.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import signal
 import sys
 
 INTERRUPTED = 130
-NOT_OURS = 66  # By this code the Rerun viewer knows that a file is not for us.
+NOT_OURS = 66  # This exit code tells the Rerun viewer that a file is not a tape.
 TAPE_STARTS = b"\x89TAP\r\n\x1a\n"  # The format's magic, see recorder.format.blocks.file_header,
 BLOCK_STARTS = b"\xf5BLK"  # and that of a block: the header of a tape may be damaged.
 LOOK_BYTES = 1 << 16
@@ -35,30 +35,30 @@ def rerun_importer() -> None:
 
 
 def _is_tape(path: str) -> bool:
-    """Whether a file begins as a tape does; a damaged one counts if it is called one."""
+    """Return True for a file that begins as a tape does, or is named .tape and holds a block of one."""
     try:
-        with open(path, "rb") as file:  # noqa: PTH123 - pathlib would be half of the time that this takes
+        with open(path, "rb") as file:  # noqa: PTH123 - importing pathlib would double the time of this check
             start = file.read(LOOK_BYTES)
     except OSError:
-        return False  # A folder, or nothing that can be read: the viewer says so.
+        return False  # A folder or an unreadable file: the viewer reports it.
     return start.startswith(TAPE_STARTS) or (path.endswith(".tape") and BLOCK_STARTS in start)
 
 
 def _run(module_name: str) -> None:
-    # Where there is another one, somebody wants it ignored, as for a job in the background.
-    is_ours = signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    if is_ours:
+    # A different handler means that the parent wants interrupts ignored, as for a background job.
+    is_default = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    if is_default:
         signal.signal(signal.SIGINT, _leave)
     module = importlib.import_module(module_name)
     module.load(sys.argv[1:])
     try:
-        if is_ours:
+        if is_default:
             signal.signal(signal.SIGINT, signal.default_int_handler)
         module.main()
-    except KeyboardInterrupt:  # Before the command's own way of dealing with it, or after that.
+    except KeyboardInterrupt:  # Raised before or after the command's own handling of it.
         sys.exit(INTERRUPTED)
 
 
 def _leave(*_: object) -> None:
-    """End at once: an exception could be taken for a failed import by what is being imported."""
+    """End at once: a module being imported could take an exception for a failed import."""
     os._exit(INTERRUPTED)

@@ -1,4 +1,4 @@
-"""A run of the tests says which cases it drew, and --cases-seed draws the same."""
+"""A run of the tests prints its seed, and --cases-seed draws the same cases again."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ markers =
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A folder with tests of its own, and the conftest.py of these."""
+    """A folder with its own tests, and a copy of this conftest.py."""
     shutil.copy(Path(__file__).with_name("conftest.py"), tmp_path)
     (tmp_path / "pytest.ini").write_text(SETTINGS)
     (tmp_path / "test_drawing.py").write_text(DRAWING)
@@ -58,7 +58,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def run_tests(folder: Path, *arguments: str) -> tuple[int, str]:
-    """The exit code and the output of pytest in a folder."""
+    """Run pytest in a folder; return the exit code and the output."""
     command = [sys.executable, "-m", "pytest", *arguments]
     finished = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     assert finished.stderr == ""
@@ -66,17 +66,17 @@ def run_tests(folder: Path, *arguments: str) -> tuple[int, str]:
 
 
 def drawn(output: str) -> list[str]:
-    """The cases that ran and their random numbers, in an order that does not depend on workers."""
+    """Return the cases that ran and their random numbers, in an order that does not depend on workers."""
     return sorted(re.findall(r"drawn .*", output))
 
 
 def seeds(output: str) -> set[str]:
-    """All that are printed."""
+    """Return all seeds printed."""
     return set(re.findall(r"--cases-seed (\d+)", output))
 
 
 def test_the_seed_in_the_header_draws_the_same_again(folder: Path) -> None:
-    """The cases and their random numbers, by however many workers; and a test that is named alone has those of the run."""
+    """The same cases and random numbers, for any number of workers; a test named alone has those of the run."""
     code, first = run_tests(folder, "-rP", "-n", "2")
     (seed,) = seeds(first)
     _, again = run_tests(folder, "-rP", "--cases-seed", seed)
@@ -89,7 +89,7 @@ def test_the_seed_in_the_header_draws_the_same_again(folder: Path) -> None:
 
 
 def test_a_failure_says_how_to_have_it_again(folder: Path) -> None:
-    """The seed stands below the failures, where -q leaves the header out, too; hypothesis says how to have its example."""
+    """The seed follows the failures, also with -q; hypothesis prints how to reproduce its example."""
     (folder / "test_failing.py").write_text(FAILING)
     (code, output), (_, other) = (run_tests(folder, "-q", "-rP") for _ in range(2))
 

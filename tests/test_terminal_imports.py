@@ -1,4 +1,4 @@
-"""Only commands load what speaks to a terminal: all other modules are imported without cyclopts and rich."""
+"""Only commands load terminal packages: all other modules are imported without cyclopts and rich."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ import pytest
 ROOT = Path(__file__).parents[1]
 SRC = ROOT / "src"
 PACKAGES = ("sim", "recorder", "replayer")
-# Folders whose modules may speak to a terminal, wherever they lie. Until all of these are there, nothing is asserted.
+# Folders whose modules may use a terminal, at any level. Nothing is asserted until all of them exist.
 TERMINAL = {"commands", "console"}
 ROOMS = ("recorder/commands", "recorder/console", "replayer/commands")
 
-# A package that is None in sys.modules cannot be imported: so each module is asked, and none hides behind an earlier one.
+# A package that is None in sys.modules cannot be imported. Each module is tried, so an earlier one hides none.
 IMPORTING = """
 import importlib, json, sys, traceback
 for barred in ("cyclopts", "rich"):
@@ -30,14 +30,14 @@ for name in json.load(sys.stdin):
         if asked in ("cyclopts", "rich"):
             found[name] = [frame.filename for frame in traceback.extract_tb(error.__traceback__)][-1]
         elif asked in ("sim", "recorder", "replayer") or not isinstance(error, ModuleNotFoundError):
-            raise  # What is left are packages that are extras.
+            raise  # The others are optional packages.
 assert sys.modules["cyclopts"] is None and sys.modules["rich"] is None
 print(json.dumps(found))
 """
 
 
 def modules_of(package: str) -> list[str]:
-    """All modules of a package but those in the folders of TERMINAL."""
+    """Return all modules of a package outside of the folders of TERMINAL."""
     names = []
     for path in sorted((SRC / package).rglob("*.py")):
         parts = path.relative_to(SRC).with_suffix("").parts
@@ -52,7 +52,7 @@ def modules_of(package: str) -> list[str]:
 )
 @pytest.mark.parametrize("package", PACKAGES)
 def test_only_commands_load_what_speaks_to_a_terminal(package: str) -> None:
-    """In a process of its own; the module is named with the file that asked for it."""
+    """In its own process; a failure names the module and the file that imported it."""
     names = modules_of(package)
     assert len(names) > 10
     finished = subprocess.run(

@@ -1,4 +1,4 @@
-"""Rules about the tree itself that a machine can keep."""
+"""Rules about the source tree that a program can check."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from project_paths import ROOT
 
 SOURCES = sorted((ROOT / "src").rglob("*.py"))
 LINES_MAX = 400
-FUNCTION_LINES_MAX = 75  # Long docstrings of public functions included.
-FOLDER_MODULES_MAX = 14  # Of a folder that is not of commands.
+FUNCTION_LINES_MAX = 75  # Including long docstrings of public functions.
+FOLDER_MODULES_MAX = 14  # Folders of commands are exempt.
 DUMPING_GROUNDS = {"utils", "util", "helpers", "helper", "common", "misc", "base", "core", "manager"}
 
 
 def shown(path: Path) -> str:
-    """A path as a test's name."""
+    """Return a path as a test's name."""
     return str(path.relative_to(ROOT))
 
 
@@ -43,20 +43,20 @@ def test_a_file_has_one_job_and_says_it(path: Path) -> None:
 
 
 def modules() -> dict[str, Path]:
-    """All modules by their full names; a package is its __init__."""
+    """Return all modules by their full names; a package stands for its __init__."""
     parts = {path: path.relative_to(ROOT / "src").with_suffix("").parts for path in SOURCES}
     return {".".join(part[:-1] if part[-1] == "__init__" else part): path for path, part in parts.items()}
 
 
 def test_a_folder_holds_at_most_14_modules() -> None:
-    """A folder is one stage of the way; commands are as many as there are."""
+    """Folders of commands may hold more."""
     counts = Counter(path.parent for path in SOURCES if path.stem != "__init__" and path.parent.name != "commands")
 
     assert {shown(folder): count for folder, count in counts.items() if count > FOLDER_MODULES_MAX} == {}
 
 
 def test_a_file_name_means_one_thing() -> None:
-    """It occurs once; in a folder of worlds, adapters, commands or configurations, the folder says which one is meant."""
+    """It occurs once. In folders of worlds, adapters, commands or configurations the folder tells them apart."""
     files = defaultdict(list)
     for path in SOURCES:
         folders = path.relative_to(ROOT / "src").parts[:-1]
@@ -71,7 +71,7 @@ def test_a_file_name_means_one_thing() -> None:
 
 
 def test_a_public_class_name_means_one_thing() -> None:
-    """One class has it, or several have it that users get from different packages: sim.adapters.Report, replayer.Report."""
+    """One class has it, or users get several from different packages: sim.adapters.Report, replayer.Report."""
     lists = tomllib.loads((ROOT / "tests/end_to_end/public_names.toml").read_text(encoding="utf-8"))
     offered = Counter(
         name
@@ -95,7 +95,7 @@ def test_a_public_class_name_means_one_thing() -> None:
 
 
 def imported(tree: ast.AST, known: dict[str, Path]) -> Iterator[str]:
-    """The modules that a module imports, in its functions and for type checkers, too."""
+    """Yield the modules that a module imports, including those in functions and for type checkers."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names if alias.name in known)
@@ -106,7 +106,7 @@ def imported(tree: ast.AST, known: dict[str, Path]) -> Iterator[str]:
 
 
 def test_no_modules_import_each_other() -> None:
-    """Not in circles either; imports in functions and under TYPE_CHECKING count."""
+    """Neither directly nor in circles; imports in functions and under TYPE_CHECKING count."""
     known = modules()
     graph = {
         name: {other for other in imported(ast.parse(path.read_text(encoding="utf-8")), known) if other != name}
@@ -122,7 +122,7 @@ def test_no_modules_import_each_other() -> None:
 
 
 def test_import_contracts_have_no_exceptions() -> None:
-    """What a contract forbids is forbidden to all: pyproject.toml ignores no import."""
+    """pyproject.toml ignores no import in any contract."""
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"][
         "contracts"
     ]
@@ -158,7 +158,7 @@ assert not {"rich", "cyclopts", "cattrs", "gymnasium"} & set(sys.modules), "only
 
 
 def test_importing_has_no_side_effects() -> None:
-    """Importing the packages starts no thread, sets no signal handler and loads nothing that only commands need."""
+    """Importing the packages starts no thread, sets no signal handler and loads no package that only commands need."""
     subprocess.run([sys.executable, "-c", IMPORTING], check=True)
 
 
@@ -174,7 +174,7 @@ def test_importing_has_no_side_effects() -> None:
 def test_a_file_of_the_users_that_hides_a_package_is_named(
     tmp_path: Path, file: str, importing: str, asker: str
 ) -> None:
-    """A script beside its own sim.py gets one sentence that names that file."""
+    """A script next to a user's sim.py gets one sentence that names that file."""
     (tmp_path / file).write_text("x = 1\n")
     (tmp_path / "script.py").write_text(f"import {importing}\n")
     finished = subprocess.run([sys.executable, "script.py"], cwd=tmp_path, capture_output=True, text=True, check=False)
@@ -187,7 +187,7 @@ def test_a_file_of_the_users_that_hides_a_package_is_named(
 
 
 def test_the_tests_that_the_pages_name_exist() -> None:
-    """A promise points to what holds it."""
+    """Each test that a page names for a promise is defined."""
     named = {
         name
         for page in [*(ROOT / "docs").glob("*.md"), ROOT / "SPEC.md", ROOT / "README.md"]
@@ -214,7 +214,7 @@ def test_the_pythons_in_the_metadata_are_those_that_are_tested() -> None:
     assert project["requires-python"] == f">={versions.split()[0]}"
 
 
-def test_the_page_of_the_architecture_has_one_line_for_each_room() -> None:
+def test_the_architecture_page_has_one_line_for_each_folder() -> None:
     """Its tables hold every folder of src with the first line of that package's docstring."""
     page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
     listed = dict(re.findall(r"^\| `((?:sim|recorder|replayer)/[\w/]+)` \| (.+) \|$", page, re.MULTILINE))
@@ -227,8 +227,8 @@ def test_the_page_of_the_architecture_has_one_line_for_each_room() -> None:
     assert listed == {room: text.splitlines()[0].replace("``", "`") for room, text in rooms.items()}
 
 
-def test_the_files_that_the_page_of_the_architecture_names_exist() -> None:
-    """A reader finds each of them in one step."""
+def test_the_files_that_the_architecture_page_names_exist() -> None:
+    """Each file and folder named on the page is found in src."""
     page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
     named = re.findall(r"`((?:sim|recorder|replayer)/[\w/]+(?:\.py|/))`", page)
 

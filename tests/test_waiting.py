@@ -1,4 +1,4 @@
-"""Tests wait for what happens, by one helper, and never for some time to pass."""
+"""Tests wait for a condition, by one helper, and never for some time to pass."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ HELPER = "waiting.py"
 
 
 def sleeps(text: str) -> list[int]:
-    """The lines of a module that sleep, those of programs in its strings included."""
+    """Return the lines of a module that sleep, including those of programs in its strings."""
     lines = []
     for node in ast.walk(ast.parse(text)):
         match node:
@@ -25,7 +25,7 @@ def sleeps(text: str) -> list[int]:
 
 
 def test_no_test_sleeps() -> None:
-    """A sleep is too short on a busy machine and too long on any other: wait_until(condition), an Event, or a pipe."""
+    """A sleep is too short on a busy machine and too long elsewhere: use wait_until(condition), an Event or a pipe."""
     found = {path: sleeps(path.read_text(encoding="utf-8")) for path in TESTS.rglob("*.py") if path != Path(__file__)}
 
     (helper,) = (path for path in found if path.name == HELPER)
@@ -37,13 +37,13 @@ def test_no_test_sleeps() -> None:
     "program", ["import time\ntime.sleep(1)", "from time import sleep\nsleep(1)", "x = 'sleep(1)'"]
 )
 def test_a_sleep_is_found(program: str) -> None:
-    """By any name, and in a program of another process."""
+    """By any name, and in a program of a different process."""
     assert sleeps(program)
     assert not sleeps("def sleep(seconds):\n    clock.append(seconds)\nset(clock, sleep)")
 
 
 def test_waiting_ends_with_what_was_waited_for() -> None:
-    """Its value is given; without one the failure says what was waited for."""
+    """Its value is returned; a failure names what was waited for."""
     values = iter([0, [], "there"])
 
     assert wait_until(lambda: next(values)) == "there"

@@ -104,7 +104,7 @@ def use_wheel(wheel: Path, folder: Path) -> None:
     sought = shell("replay seek run.tape --tick 700")
     assert README_SEEK in sought, sought
     verified = shell("replay verify run.tape").strip()
-    assert verified == "run.tape: all 901 ticks are the same", verified
+    assert verified == "run.tape: all 901 ticks match the recording", verified
     print(f"installed {version}: {verified}")
 
     refused = shell("replay export run.tape --events -o events.parquet", code=2)

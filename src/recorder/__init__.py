@@ -3,7 +3,7 @@
 from recorder._shadowing import ensure_not_shadowed
 
 ensure_not_shadowed("sim", __name__)
-ensure_not_shadowed("replayer", __name__)  # It is not needed here, but a file that hides it runs none of its code.
+ensure_not_shadowed("replayer", __name__)  # Not needed here. Checked here because a hidden replayer runs no code.
 
 from typing import TYPE_CHECKING  # noqa: E402 - a user's own sim.py must be named before imports fail by it
 
@@ -48,7 +48,7 @@ __all__ = [
     "resume",
 ]
 
-_LATER = {  # Imported when they are first asked for: who only reads tapes needs none of them.
+_LATER = {  # Imported on first use: a program that only reads tapes needs none of them.
     "Recorder": "recorder.session.recorder",
     "RecorderStatistics": "recorder.statistics",
     "record": "recorder.adapted.record",

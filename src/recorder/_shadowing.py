@@ -1,6 +1,6 @@
-"""Notice when a file of the user's hides one of our packages, and name it instead of failing in the depths.
+"""Detect a user's file that hides one of our packages. Name it instead of failing later with an unclear error.
 
-By os.path and the finders themselves: pathlib and importlib.util would be most of what importing a package of ours takes.
+Uses os.path and the finders directly: pathlib and importlib.util would take most of the import time of our packages.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ import sys
 
 
 def ensure_not_shadowed(package: str, asker: str) -> None:
-    """Raise ImportError, naming the file, if importing package would not give the one that lies beside asker's.
+    """Raise ImportError, naming the file, if importing package would not give the one installed next to asker.
 
-    asker: the name of the package of ours that needs it.
+    asker: our package that needs it.
     """
     folder = os.path.dirname(os.path.dirname(sys.modules[asker].__file__ or ""))  # noqa: PTH120
     ours, origin = os.path.join(folder, package, "__init__.py"), _origin(package)  # noqa: PTH118
@@ -21,7 +21,7 @@ def ensure_not_shadowed(package: str, asker: str) -> None:
 
 
 def _origin(package: str) -> str | None:
-    """The file that importing a package would give."""
+    """Return the file that importing a package would load."""
     loaded = sys.modules.get(package)
     if loaded is not None:
         return loaded.__file__

@@ -1,6 +1,6 @@
-"""Every way in which a recording can fail a reader or a writer; nothing else is raised for data from a disk.
+"""Errors of recordings. Readers and writers raise nothing else for data from a disk.
 
-Misuse of the API is ValueError or TypeError at the call. Test the attributes, not the texts.
+Misuse of the API raises ValueError or TypeError at the call. Test the attributes, not the texts.
 """
 
 from __future__ import annotations
@@ -9,15 +9,15 @@ from typing import Any
 
 
 class RecordingError(Exception):
-    """Whatever is wrong with a recording."""
+    """Base class of all errors of a recording."""
 
 
 class UnreadableError(RecordingError):
-    """Nothing in the file is a block of a tape.
+    """The file contains no block of a tape, or cannot be read.
 
     Attributes:
         path: the file.
-        why: what was expected and found.
+        why: the reason: the expected and the actual content, or the system's message.
     """
 
     def __init__(self, path: str, why: str) -> None:
@@ -30,11 +30,11 @@ class UnreadableError(RecordingError):
 
 
 class UnsupportedVersionError(RecordingError):
-    """The tape was written by a newer program and says that this one must not read it.
+    """The tape was written by a newer program and states that this one must not read it.
 
     Attributes:
         found: the version or flags of the tape.
-        supported: what this program reads.
+        supported: the versions that this program reads.
     """
 
     def __init__(self, found: str, supported: str) -> None:
@@ -47,13 +47,13 @@ class UnsupportedVersionError(RecordingError):
 
 
 class CorruptError(RecordingError):
-    """Bytes of the tape are not what was written.
+    """Bytes of the tape differ from those that were written.
 
     Attributes:
-        offset: of the block concerned, in bytes from the start of the file.
-        what: what was expected and found.
-        kind: of block, by name; None where that is not known.
-        ticks: the first and the last one that it costs; None if there are none, or they are not known.
+        offset: of the damaged block, in bytes from the start of the file.
+        what: the expected and the actual content.
+        kind: of block, by name; None if unknown.
+        ticks: the first and the last tick that are lost; None if there are none, or they are unknown.
         segment: number of the file.
     """
 
@@ -73,21 +73,21 @@ class CorruptError(RecordingError):
         self.segment = segment
 
     def inside(self, segment: int) -> CorruptError:
-        """The same error, in the file of this number."""
+        """Return this error with the number of the file set."""
         return CorruptError(self.offset, self.what, self.kind, self.ticks, segment)
 
     def __str__(self) -> str:
-        where = f" of segment {self.segment}" if self.segment else ""
-        return f"corrupt at byte {self.offset}{where}: {self.what}"
+        in_segment = f" of segment {self.segment}" if self.segment else ""
+        return f"corrupt at byte {self.offset}{in_segment}: {self.what}"
 
 
 class TornError(RecordingError):
     """The file ends inside a block.
 
     Attributes:
-        offset: of the block concerned.
-        need_bytes: how long the file would have to be.
-        have_bytes: how long it is.
+        offset: of the incomplete block, in bytes from the start of the file.
+        need_bytes: the size that the file would have with the complete block.
+        have_bytes: the size of the file.
     """
 
     def __init__(self, offset: int, need_bytes: int, have_bytes: int) -> None:
@@ -97,16 +97,16 @@ class TornError(RecordingError):
         self.have_bytes = have_bytes
 
     def __str__(self) -> str:
-        return f"torn at byte {self.offset}: {self.need_bytes} bytes expected, {self.have_bytes} are there"
+        return f"torn at byte {self.offset}: expected a file of {self.need_bytes} bytes, got {self.have_bytes}"
 
 
 class MissingTickError(RecordingError):
-    """A tick is not on the tape, or cannot be reached because what leads to it is damaged.
+    """A tick is not on the tape, or cannot be reached because of damage.
 
     Attributes:
-        tick: what was asked for.
-        why: which ticks there are, or what is missing.
-        damaged: the tick was recorded, and damage keeps us from it.
+        tick: the requested tick.
+        why: the ticks that the tape has, or what is missing.
+        damaged: True if the tick was recorded but cannot be reached because of damage.
     """
 
     def __init__(self, tick: int, why: str, damaged: bool = False) -> None:  # noqa: FBT001, FBT002 - pickling needs it
@@ -120,14 +120,14 @@ class MissingTickError(RecordingError):
 
 
 class DesyncError(RecordingError):
-    """Re-simulating gave another state than the run had.
+    """Re-simulating gave a different state than the recorded run had.
 
     Attributes:
         tick: the first tick whose hash differs.
         expected_hash: on the tape.
         actual_hash: of the re-simulated state.
-        dump_path: the folder of the dump, or None if none was asked for.
-        finding: what was found out, a replayer Finding, or None.
+        dump_path: the folder of the dump, or None if no dump was requested.
+        finding: the result of the investigation, a replayer Finding, or None.
     """
 
     def __init__(
@@ -141,27 +141,27 @@ class DesyncError(RecordingError):
         self.finding = finding
 
     def __str__(self) -> str:
-        where = f"; {self.finding.note}" if getattr(self.finding, "note", None) else ""
-        where += f"; dump in {self.dump_path}" if self.dump_path is not None else ""
+        details = f"; {self.finding.note}" if getattr(self.finding, "note", None) else ""
+        details += f"; dump in {self.dump_path}" if self.dump_path is not None else ""
         return (
             f"desync at tick {self.tick}: recorded hash {self.expected_hash:016x}, "
-            f"replayed {self.actual_hash:016x}{where}"
+            f"replayed {self.actual_hash:016x}{details}"
         )
 
 
 class PeerDesyncError(DesyncError):
-    """A peer that runs the same has another state; expected_hash is our own, actual_hash the peer's."""
+    """A peer of a lockstep run has a different state; expected_hash is our own, actual_hash the peer's."""
 
     def __str__(self) -> str:
-        where = f"; dump in {self.dump_path}" if self.dump_path is not None else ""
+        dump = f"; dump in {self.dump_path}" if self.dump_path is not None else ""
         return (
             f"desync with a peer at tick {self.tick}: our hash {self.expected_hash:016x}, "
-            f"the peer's {self.actual_hash:016x}{where}"
+            f"the peer's {self.actual_hash:016x}{dump}"
         )
 
 
 class WriterFailedError(RecordingError):
-    """The background writer stopped; the cause is chained. What was written before is sound.
+    """The background writer stopped; the cause is chained. Everything written before is intact.
 
     Attributes:
         path: the tape.
@@ -178,11 +178,13 @@ class WriterFailedError(RecordingError):
 
 
 class SimulationFailedError(RecordingError):
-    """The simulation raised in the middle of a step, so that its state is of no tick; or it refused a recorded state.
+    """The simulation raised during a step, or refused a recorded state.
+
+    After an exception during a step the simulation's state belongs to no tick.
 
     Attributes:
-        tick: that the step should have led to, or of the state.
-        why: what it raised when it was replayed, which is the cause of this error, too; None if it was being recorded.
+        tick: the tick that the step should have led to, or that of the refused state.
+        why: the exception raised during a replay, which is also chained as the cause; None during a recording.
     """
 
     def __init__(self, tick: int, why: str | None = None) -> None:
@@ -197,11 +199,11 @@ class SimulationFailedError(RecordingError):
 
 
 class RecordingWarning(UserWarning):
-    """A recording goes on, but not as it should: the disk refuses, frames were lost, the journal is not in use."""
+    """A recording continues with a problem: the disk refuses writes, frames were lost, or the journal is not in use."""
 
 
 class ForkedRecorderError(RecordingError):
-    """A child process, made by fork, used its parent's recorder; the tape is the parent's alone.
+    """A forked child process used the recorder of its parent; only the parent may write the tape.
 
     Attributes:
         owner: process id of the parent.

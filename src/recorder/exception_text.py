@@ -1,4 +1,4 @@
-"""Say in one line what a user's simulation raised, and where."""
+"""Format an exception of a user's simulation as one line with its source location."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ _OURS = ("recorder", "replayer", "sim.kernel")
 
 
 def raised_text(what: str, error: BaseException) -> str:
-    """For example: the step raised ValueError: boom (world.py:12). what: the step, load."""
+    """Return a line such as "the step raised ValueError: boom (world.py:12)". what: "the step" or "load"."""
     text = " ".join(str(error).split())
-    places = [
+    lines = [
         (frame.f_code.co_filename, line)
         for frame, line in traceback.walk_tb(error.__traceback__)
         if not _is_ours(str(frame.f_globals.get("__name__", "")))
     ]
-    where = f" ({Path(places[-1][0]).name}:{places[-1][1]})" if places else ""
+    where = f" ({Path(lines[-1][0]).name}:{lines[-1][1]})" if lines else ""
     return f"{what} raised {type(error).__name__}{': ' if text else ''}{text}{where}"
 
 

@@ -1,6 +1,7 @@
 """Exit codes of both commands, and the exception that carries one for a user's mistake.
 
-0 the same, intact; 1 differs (desync); 2 usage; 3 incomplete; 4 corrupt; 5 unreadable; 130 interrupted; 143 terminated.
+0 same hashes, intact; 1 differs (desync); 2 usage; 3 incomplete; 4 corrupt; 5 unreadable; 130 interrupted;
+143 terminated.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ SAME, DIFFERS, USAGE, INCOMPLETE, CORRUPT, UNREADABLE, INTERRUPTED, TERMINATED =
 
 
 class UsageError(ValueError):
-    """Something that a command was asked for cannot be; the message is the one line that is shown.
+    """A mistake of the user of a command; the message is the one line that is shown.
 
     Attributes:
         code: the exit code.

@@ -1,4 +1,4 @@
-"""Values of recording options: the words that they can be, their limits, and texts such as "500MB" read as numbers.
+"""Values of recording options: the words allowed, the limits, and the parsing of texts such as "500MB".
 
 The options themselves are in recording_options.py.
 """
@@ -42,105 +42,110 @@ _AMOUNT = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s?([A-Za-z]*)")
 
 
 def ensure_path(path: Any) -> None:
-    """Refuse what is not the name of a file. Raises TypeError."""
+    """Raise TypeError for anything that is not a file name."""
     if not isinstance(path, str | os.PathLike):
         swapped = "; the path comes first, then the simulation" if hasattr(path, "step") else ""
         shown = type(path).__name__ if swapped else repr(path)
-        raise TypeError(f"path={shown}: the name of a file was expected{swapped}")
+        raise TypeError(f"path={shown}: expected a file name{swapped}")
 
 
 def check_whole(_: Any, field: attrs.Attribute[Any], value: Any) -> None:
-    """Refuse what is no whole number from 1 to the most that the field can be. Raises TypeError or ValueError."""
+    """Raise TypeError or ValueError for anything but a whole number from 1 to the field's maximum."""
+    maximum = field.metadata["maximum"]
     if not is_whole(value):
-        raise TypeError(f"{field.name}={value!r}: a whole number was expected")
-    if value < 1:
-        raise ValueError(f"{field.name}={shorten(value)}: a number of at least 1 was expected")
-    if value > field.metadata["most"]:
-        raise ValueError(f"{field.name}={shorten(value)}: {field.metadata['most']:,} is the most")
+        raise TypeError(f"{field.name}={value!r}: expected a whole number")
+    if not 1 <= value <= maximum:
+        raise ValueError(f"{field.name}={shorten(value)}: expected a whole number from 1 to {maximum:,}")
 
 
 def check_seconds(_: Any, field: attrs.Attribute[Any], value: Any) -> None:
-    """Refuse what is no number of seconds from 0 to the most that the field can be. Raises TypeError or ValueError."""
+    """Raise TypeError or ValueError for anything but a number of seconds from 0 to the field's maximum."""
+    maximum = field.metadata["maximum"]
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise TypeError(f"{field.name}={value!r}: a number of seconds was expected")
-    if not (math.isfinite(value) and 0 <= value <= field.metadata["most"]):
-        raise ValueError(f"{field.name}={value!r}: 0 to {field.metadata['most']:,} seconds were expected")
+        raise TypeError(f"{field.name}={value!r}: expected a number of seconds")
+    if not (math.isfinite(value) and 0 <= value <= maximum):
+        raise ValueError(f"{field.name}={value!r}: expected 0 to {maximum:,} seconds")
 
 
 def check_flag(_: Any, field: attrs.Attribute[Any], value: Any) -> None:
-    """Refuse what is no bool. Raises TypeError."""
+    """Raise TypeError for anything but a bool."""
     if not isinstance(value, bool):
-        raise TypeError(f"{field.name}={value!r}: True or False was expected")
+        raise TypeError(f"{field.name}={value!r}: expected True or False")
 
 
 def one_of(words: tuple[str, ...]) -> Callable[[Any, attrs.Attribute[Any], Any], None]:
-    """A check that refuses other words. It raises ValueError."""
+    """Make a check that raises ValueError for a word that is not in the list."""
 
     def check(_: Any, field: attrs.Attribute[Any], value: Any) -> None:
         if value not in words:
             listed = ", ".join(f'"{word}"' for word in words[:-1])
-            raise ValueError(f'{field.name}={value!r}: {listed} or "{words[-1]}" was expected')
+            raise ValueError(f'{field.name}={value!r}: expected {listed} or "{words[-1]}"')
 
     return check
 
 
 @attrs.frozen
 class SyncRule:
-    """When the file is forced to the disk.
+    """The times at which the file is forced to the disk.
 
     Attributes:
-        sync_interval_s: seconds between two syncs; None for never.
-        sync_each_block: each block is synced.
+        sync_interval_s: seconds between two syncs; None disables them.
+        sync_each_block: True to sync after each block.
     """
 
     sync_interval_s: float | None = attrs.field(
-        validator=attrs.validators.optional(check_seconds), metadata={"most": SYNC_S_MAX}
+        validator=attrs.validators.optional(check_seconds), metadata={"maximum": SYNC_S_MAX}
     )
     sync_each_block: bool = attrs.field(validator=check_flag)
 
 
 @attrs.frozen
 class KeepLimit:
-    """How much of the end of a run a ring keeps at least; both are None for a tape that keeps everything.
+    """The minimum that a ring keeps of the end of a run; both are None for a tape that keeps everything.
 
     Attributes:
         keep_ticks: in ticks.
         keep_s: in seconds.
     """
 
-    keep_ticks: int | None = attrs.field(validator=attrs.validators.optional(check_whole), metadata={"most": TICKS_MAX})
+    keep_ticks: int | None = attrs.field(
+        validator=attrs.validators.optional(check_whole), metadata={"maximum": TICKS_MAX}
+    )
     keep_s: float | None = attrs.field(
-        validator=attrs.validators.optional(check_seconds), metadata={"most": KEEP_S_MAX}
+        validator=attrs.validators.optional(check_seconds), metadata={"maximum": KEEP_S_MAX}
     )
 
 
 @attrs.frozen
 class SplitSize:
-    """From which size on, in bytes, a new file is begun; None for never."""
+    """The size in bytes from which a new file is begun; None for a single file."""
 
     split_bytes: int | None = attrs.field(
-        validator=attrs.validators.optional(check_whole), metadata={"most": SPLIT_BYTES_MAX}
+        validator=attrs.validators.optional(check_whole), metadata={"maximum": SPLIT_BYTES_MAX}
     )
 
 
-def to_sync(given: SyncRule | str | None) -> SyncRule | None:
-    """A rule, or the text of one, as parse_sync takes it; None if nothing was given."""
-    return given if isinstance(given, SyncRule) or given is None else SyncRule(*parse_sync(given))
+def to_sync(sync: SyncRule | str | None) -> SyncRule | None:
+    """Convert an argument for parse_sync to a rule; a rule and None are returned unchanged."""
+    return sync if isinstance(sync, SyncRule) or sync is None else SyncRule(*parse_sync(sync))
 
 
-def to_keep(given: KeepLimit | int | str | None) -> KeepLimit:
-    """A limit, or what parse_keep takes."""
-    return given if isinstance(given, KeepLimit) else KeepLimit(*parse_keep(given))
+def to_keep(keep: KeepLimit | int | str | None) -> KeepLimit:
+    """Convert an argument for parse_keep to a limit; a limit is returned unchanged."""
+    return keep if isinstance(keep, KeepLimit) else KeepLimit(*parse_keep(keep))
 
 
-def to_split(given: SplitSize | int | str | None) -> SplitSize:
-    """A size, or what parse_size takes."""
-    return given if isinstance(given, SplitSize) else SplitSize(parse_size(given))
+def to_split(split: SplitSize | int | str | None) -> SplitSize:
+    """Convert an argument for parse_size to a split size; a split size is returned unchanged."""
+    return split if isinstance(split, SplitSize) else SplitSize(parse_size(split))
 
 
 def parse_sync(sync: str) -> tuple[float | None, bool]:
-    """The time between two syncs, None for never, and whether each block is synced. Raises ValueError or TypeError."""
-    expected = 'a time such as "1s", "block" or "never" was expected'
+    """Parse a sync rule: the interval in seconds (None for never), and True if each block is synced.
+
+    Raises ValueError or TypeError.
+    """
+    expected = 'expected a time such as "1s", "block" or "never"'
     if not isinstance(sync, str):
         raise TypeError(f"sync={sync!r}: {expected}")
     if sync == "never":
@@ -151,19 +156,22 @@ def parse_sync(sync: str) -> tuple[float | None, bool]:
     if seconds is None:
         raise ValueError(f"sync={shorten(sync)}: {expected}")
     if not 0 < seconds <= SYNC_S_MAX:
-        raise ValueError(f'sync={shorten(sync)}: a time above zero and up to a day was expected; or "block" or "never"')
+        raise ValueError(f'sync={shorten(sync)}: expected a time above zero and up to a day, "block" or "never"')
     return float(seconds), False
 
 
 def parse_keep(keep: int | str | None) -> tuple[int | None, float | None]:
-    """Ticks or seconds to keep: a number is ticks, "60s" and "5min" are times. Raises ValueError or TypeError."""
+    """Parse a keep limit as ticks or seconds: a number is ticks, "60s" and "5min" are times.
+
+    Raises ValueError or TypeError.
+    """
     if keep is None:
         return None, None
-    expected = 'a number of ticks, at least 1, or a time such as "60s" was expected'
+    expected = 'expected a number of ticks, at least 1, or a time such as "60s"'
     seconds = _seconds(keep) if isinstance(keep, str) else None
     if seconds is not None and seconds > 0:
         if seconds > KEEP_S_MAX:
-            raise ValueError(f"keep={shorten(keep)}: ten years are the most")
+            raise ValueError(f"keep={shorten(keep)}: expected at most ten years")
         return None, float(seconds)
     if isinstance(keep, str):
         ticks = Decimal(keep) if re.fullmatch(r"[0-9]+", keep) else Decimal(0)
@@ -172,30 +180,30 @@ def parse_keep(keep: int | str | None) -> tuple[int | None, float | None]:
     if ticks < 1:
         raise ValueError(f"keep={shorten(keep)}: {expected}")
     if ticks > TICKS_MAX:
-        raise ValueError(f"keep={shorten(keep)}: {TICKS_MAX:,} ticks are the most")
+        raise ValueError(f"keep={shorten(keep)}: expected at most {TICKS_MAX:,} ticks")
     return int(ticks), None
 
 
 def parse_size(size: int | str | None) -> int | None:
-    """Bytes: a number, or one with a unit such as "500MB" or "1GiB". Raises ValueError or TypeError."""
+    """Parse a size in bytes: a number, or one with a unit such as "500MB" or "1GiB". Raises ValueError or TypeError."""
     if size is None:
         return None
-    expected = 'a size such as "500MB" was expected'
+    expected = 'expected a size such as "500MB"'
     if isinstance(size, str):
         match = _AMOUNT.fullmatch(size)
         unit = _size_unit(match[2]) if match else None
-        found = Decimal(match[1]) * unit if match and unit else Decimal(0)
+        size_bytes = Decimal(match[1]) * unit if match and unit else Decimal(0)
     else:
-        found = Decimal(to_whole("split", size, expected))
-    if found < 1:
+        size_bytes = Decimal(to_whole("split", size, expected))
+    if size_bytes < 1:
         raise ValueError(f"split={shorten(size)}: {expected}")
-    if found > SPLIT_BYTES_MAX:
-        raise ValueError(f"split={shorten(size)}: 1000TB are the most")
-    return int(found)
+    if size_bytes > SPLIT_BYTES_MAX:
+        raise ValueError(f"split={shorten(size)}: expected at most 1000TB")
+    return int(size_bytes)
 
 
 def _size_unit(text: str) -> int | None:
-    """Bytes of a unit, in whatever case; None for one that there is not. kB is 1000, KiB is 1024."""
+    """Bytes of a unit, in upper or lower case; None for an unknown one. kB is 1000, KiB is 1024."""
     match = re.fullmatch(r"(b?)|([kmgt])(i?)b?", text.lower())
     if match is None:
         return None
@@ -203,14 +211,14 @@ def _size_unit(text: str) -> int | None:
 
 
 def _seconds(text: str) -> Decimal | None:
-    """What a time such as 500ms, 60s, 5m, 5min or 1h is; None if it is none."""
+    """Parse a time such as 500ms, 60s, 5m, 5min or 1h; None for any other text."""
     match = _AMOUNT.fullmatch(text)
     unit = _TIME_UNITS.get(match[2].lower()) if match else None
     return Decimal(match[1]) * unit if match and unit is not None else None
 
 
-def to_whole(name: str, value: Any, expected: str = "a whole number was expected") -> int:
-    """A whole number, also one of NumPy's. Raises TypeError, naming the argument."""
+def to_whole(name: str, value: Any, expected: str = "expected a whole number") -> int:
+    """Convert a whole number, also a NumPy integer, to int. Raises TypeError that names the argument."""
     try:
         if not isinstance(value, bool):
             return operator.index(value)
@@ -220,13 +228,13 @@ def to_whole(name: str, value: Any, expected: str = "a whole number was expected
 
 
 def shorten(value: Any) -> str:
-    """A value as it was given, for a message; the middle of a very long one is left out."""
+    """The repr of a value for a message; the middle of a very long one is left out."""
     text = repr(value) if not is_whole(value) or abs(value) < 10**40 else f"{'-' * (value < 0)}1e{_digits(value)}"
     return text if len(text) <= 60 else f"{text[:28]}…{text[-28:]}"
 
 
 def _digits(value: int) -> int:
-    """About how many decimal digits a number has; str refuses the longest ones."""
+    """The approximate number of decimal digits; str refuses to convert the longest numbers."""
     return int(abs(value).bit_length() * math.log10(2))
 
 

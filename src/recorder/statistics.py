@@ -1,4 +1,4 @@
-"""Figures of a recording that is being made: its writer's and its recorder's."""
+"""Statistics of a running recording: those of its writer and of its recorder."""
 
 from __future__ import annotations
 
@@ -7,16 +7,17 @@ import attrs
 
 @attrs.frozen
 class WriterStatistics:
-    """What the writer has done so far.
+    """The work that the writer has done so far.
 
     Attributes:
         written_bytes: appended to the files.
-        frame_count, full_count, delta_count: written, or waiting for a disk that refuses.
+        frame_count, full_count, delta_count: frames and keyframes that were written or are held until the disk
+            accepts writes again.
         dropped: ranges of ticks, first and last, whose frames could not be kept.
-        waiting_bytes: of frames that were put and not yet taken.
-        sync_count, sync_s_max: how often the file was synced, and the longest time that took.
-        wait_s: how long the simulation's thread waited for the writer, in all.
-        failure: why the disk refuses now; None if it does not.
+        waiting_bytes: of frames in the queue to the writer's thread.
+        sync_count, sync_s_max: number of syncs of the file, and the longest duration of one.
+        wait_s: total time that the simulation's thread waited for the writer.
+        failure: why the disk refuses writes now; None if it does not.
     """
 
     written_bytes: int
@@ -33,12 +34,12 @@ class WriterStatistics:
 
 @attrs.frozen
 class RecorderStatistics:
-    """What a recorder has done so far.
+    """The work that a recorder has done so far.
 
     Attributes:
-        tick: the last one recorded.
-        keyframes_skipped: because the writer was still busy with earlier ones.
-        writer: the writer's own figures.
+        tick: the last recorded tick.
+        keyframes_skipped: number of keyframes skipped because the writer was still busy with earlier ones.
+        writer: the statistics of the writer.
     """
 
     tick: int

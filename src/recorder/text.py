@@ -1,4 +1,4 @@
-"""Numbers, sizes and paths as text for people."""
+"""Format numbers, sizes and paths for people."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def counted(number: int, noun: str) -> str:
-    """A number and what it counts: 1 tick, 2,000 ticks."""
+    """A number with its noun in singular or plural: 1 tick, 2,000 ticks."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
@@ -21,6 +21,6 @@ def bytes_text(size_bytes: float) -> str:
 
 
 def shown_path(filename: str | bytes | int | os.PathLike[str]) -> str:
-    """A file as a user would type it here: tapes keep their whole path, so that they stay where they are."""
-    path, here = Path(os.fsdecode(filename) if not isinstance(filename, int) else str(filename)), Path.cwd()
-    return str(path.relative_to(here)) if path.is_relative_to(here) and path != here else str(path)
+    """A path as a user would type it: relative if it is inside the current folder."""
+    path, folder = Path(os.fsdecode(filename) if not isinstance(filename, int) else str(filename)), Path.cwd()
+    return str(path.relative_to(folder)) if path.is_relative_to(folder) and path != folder else str(path)

@@ -50,7 +50,7 @@ __all__ = [
     "verify_tape",
 ]
 
-_LATER = {  # Imported when they are first asked for.
+_LATER = {  # Imported at first access.
     "Dataset": "replayer.datasets.dataset",
     "Report": "replayer.timeline.verify:VerificationReport",
     "SeekReport": "replayer.timeline.timeline",

@@ -1,6 +1,6 @@
-"""HTML of results in notebooks. A result is data and imports no rendering: renderers are registered for its class.
+"""Registry of HTML renderers for results in notebooks. A result is data and imports no rendering.
 
-The package names the module that registers them; it is imported when a notebook first shows a result.
+The package names the module that registers the renderers. It is imported when a notebook first shows a result.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from typing import Any, TypeVar
 Renderer = TypeVar("Renderer", bound=Callable[[Any], str])
 
 _renderers: dict[type, Callable[[Any], str]] = {}
-_modules: list[str] = []  # Those that register renderers and are not imported yet.
+_modules: list[str] = []  # Modules that register renderers and are not imported yet.
 
 
 def renderers_are_in(module: str) -> None:
-    """Import this module when the first result is shown; it registers renderers."""
+    """Name the module that registers renderers; it is imported when the first result is shown."""
     _modules.append(module)
 
 
@@ -31,7 +31,7 @@ def renders(shown: type) -> Callable[[Renderer], Renderer]:
 
 
 class RenderedAsHtml:
-    """A class whose instances notebooks show by a registered renderer."""
+    """Base of classes whose instances a notebook shows with a registered renderer."""
 
     __slots__ = ()
 

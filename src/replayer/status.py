@@ -1,4 +1,4 @@
-"""Exit codes of what a command finds: of the status of a tape, and of several findings."""
+"""Exit codes of commands: from the status of a tape, and from several findings."""
 
 from __future__ import annotations
 
@@ -10,6 +10,6 @@ STATUS_CODES = {"intact": SAME, "incomplete": INCOMPLETE, "corrupt": CORRUPT}
 
 
 def worst_code(codes: Iterable[int]) -> int:
-    """The exit code of several findings: a difference before damage, damage before what is only not complete."""
-    found = set(codes)
-    return next((code for code in (DIFFERS, CORRUPT, INCOMPLETE) if code in found), SAME)
+    """Return the worst code: a difference is worse than damage, and damage is worse than an incomplete tape."""
+    distinct_codes = set(codes)
+    return next((code for code in (DIFFERS, CORRUPT, INCOMPLETE) if code in distinct_codes), SAME)

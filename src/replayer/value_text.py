@@ -9,15 +9,15 @@ import numpy as np
 from sim.kernel.registry import Config, World
 from sim.kernel.state import Snapshot
 
-JSON_LEVELS_MAX = 64  # A tape may nest plain data a thousand levels deep: more than the json module and people take.
+JSON_LEVELS_MAX = 64  # A tape may nest plain data a thousand levels deep: more than the json module accepts.
 _LEFT_OUT = "…"
 _CONTROLS = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160))} | {ord("\n"): " "}
 
 
 def to_json(value: Any, levels: int = JSON_LEVELS_MAX) -> Any:
-    """value with arrays as nested lists and bytes as hexadecimal text, ready for the json module.
+    """Convert value for the json module: arrays become nested lists, bytes become hexadecimal text.
 
-    levels: of nesting; what lies deeper is left out.
+    levels: levels of nesting to keep; deeper values become "…".
     """
     if isinstance(value, dict | list | tuple) and not levels:
         return _LEFT_OUT
@@ -28,7 +28,7 @@ def to_json(value: Any, levels: int = JSON_LEVELS_MAX) -> Any:
     if isinstance(value, np.clongdouble):
         return [float(value.real), float(value.imag)]
     if isinstance(value, np.longdouble):
-        return float(value)  # Its own tolist gives it back as it is.
+        return float(value)  # Its tolist returns a longdouble again.
     if isinstance(value, np.ndarray | np.generic):
         return to_json(value.tolist(), JSON_LEVELS_MAX)  # At most 32 axes.
     if isinstance(value, bytes | bytearray):
@@ -39,17 +39,17 @@ def to_json(value: Any, levels: int = JSON_LEVELS_MAX) -> Any:
 
 
 def plain_text(text: str) -> str:
-    """text without characters that a terminal would obey: a tape's words are anybody's."""
+    """Escape the control characters in text: a terminal would obey them, and texts on a tape are untrusted."""
     return text.translate(_CONTROLS)
 
 
 def tick_range(first: int, last: int) -> str:
-    """A first and a last tick in words."""
+    """Format a range of ticks: "tick 7" or "ticks 7 to 1,200"."""
     return f"tick {first:,}" if first == last else f"ticks {first:,} to {last:,}"
 
 
 def field_summary(snapshot: Snapshot, name: str) -> dict[str, Any]:
-    """Dtype, shape and, for a field with values in it, smallest, largest and sum (of integers) or mean (of floats)."""
+    """Dtype, shape and figures of a field: its only value, or min, max and sum (integers) or mean (floats)."""
     array = snapshot[name]
     summary: dict[str, Any] = {"dtype": array.dtype.name, "shape": list(array.shape)}
     if array.size == 1:
@@ -63,20 +63,20 @@ def field_summary(snapshot: Snapshot, name: str) -> dict[str, Any]:
 
 
 def state_summary(snapshot: Snapshot, world: World | None, config: Config) -> dict[str, str]:
-    """The figures that the world thinks worth showing; without a world, a line for each field."""
+    """The figures that the world selects for a summary; without a world, one line per field."""
     if world is not None:
         return dict(world.summarize(config, snapshot))
     return {name: describe_field(snapshot, name) for name in snapshot}
 
 
 def describe_field(snapshot: Snapshot, name: str) -> str:
-    """One line about a field: its kind and its values' range."""
+    """One line about a field: shape, dtype and range of values."""
     summary = field_summary(snapshot, name)
     shape = " × ".join(map(str, summary["shape"])) or "one"
-    rest = ", ".join(
+    figures = ", ".join(
         f"{key} {_number(summary[key])}" for key in ("value", "min", "max", "sum", "mean") if key in summary
     )
-    return f"{shape} {summary['dtype']}" + (f": {rest}" if rest else "")
+    return f"{shape} {summary['dtype']}" + (f": {figures}" if figures else "")
 
 
 def _number(value: Any) -> str:
@@ -90,21 +90,24 @@ def _number(value: Any) -> str:
 
 
 def field_lines(array: np.ndarray[Any, Any], *, whole: bool) -> list[str]:
-    """A field's values as lines of text; if not whole, of many only the first and the last ones, and how many there are."""
+    """The values of a field as lines of text.
+
+    whole: False shortens a large field to its first and last values and their number.
+    """
     if whole or array.size <= _FEW_VALUES:
         return np.array2string(array, threshold=max(array.size, 1) + 1).split("\n")
     lines = np.array2string(array, threshold=_FEW_VALUES, edgeitems=3).split("\n")
     return [*lines, f"({' × '.join(f'{size:,}' for size in array.shape)} values; --all shows every one)"]
 
 
-_FEW_VALUES = 24  # What a glance takes in.
+_FEW_VALUES = 24  # A field of up to this size is always printed in full.
 
 
 def picture(field: np.ndarray[Any, Any], width: int) -> list[str]:
-    """A two-dimensional field as lines of text, darker where it is larger; (height, width) in, row 0 on top.
+    """Draw a two-dimensional field as lines of text, darker where values are larger.
 
-    Cells are gathered into blocks so that a line is at most width characters; a block shows its mean. Characters are
-    about twice as high as wide, so that a block spans twice as many rows as columns.
+    field: (height, width), row 0 on top. width: characters in a line, at most; each character shows the mean of a
+    block of cells. A character is about twice as high as wide, and a block has twice as many rows as columns.
     """
     shades = " ░▒▓█"
     height_cells, width_cells = field.shape

@@ -1,4 +1,4 @@
-"""Simulations as states with one step: what a world is made of. The recorder and the replayer build on this."""
+"""Simulations as states with one step: the parts of a world. The recorder and the replayer are based on this."""
 
 from sim.kernel.arithmetic.counter_rng import KeyedRandom, RandomStream
 from sim.kernel.changes.row_changes import UnmarkedWriteError

@@ -1,7 +1,7 @@
-"""Optional packages: the message for one that is missing, with a command that installs it.
+"""Optional packages: the message for a missing package, with a command that installs it.
 
-The command names the packages themselves. It then works for every kind of installation: from an index, a wheel file, a
-folder, an editable one, and for sources on PYTHONPATH. An index that lacks this distribution cannot install its extras.
+The command names the packages, not the extra. It works for every kind of installation: an index, a wheel file, a folder,
+an editable installation, and sources on PYTHONPATH. An index that lacks this distribution cannot install its extras.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ DISTRIBUTION = "simulation-flight-recorder"
 
 
 def missing_package(task: str, package: str, extra: str) -> str:
-    """The message for a package that a task needs, and the command that installs it.
+    """The message for a missing package that a task needs, with the command that installs it.
 
     extra: the extra of this distribution that names the package. An unknown one adds no command.
     """
@@ -31,9 +31,9 @@ def install_command(extra: str) -> str | None:
 
 
 def _checkout_requirements(extra: str) -> list[str] | None:
-    """The packages of an extra by the pyproject.toml of the checkout that this code runs from; None if it is installed.
+    """The packages of an extra as pyproject.toml lists them; None if this code does not run from a checkout.
 
-    The metadata of an editable installation is as old as the installation, and PYTHONPATH has none.
+    The metadata of an editable installation is as old as the installation. Sources on PYTHONPATH have none.
     """
     sources = Path(__file__).parents[1]
     configuration = sources.parent / "pyproject.toml"
@@ -54,10 +54,10 @@ def _installed_requirements(extra: str) -> list[str]:
         lines = metadata.requires(DISTRIBUTION) or []
     except metadata.PackageNotFoundError:
         return []  # Copied files, without metadata.
-    parts = [line.partition(";") for line in lines]
+    requirements = [line.partition(";") for line in lines]
     return [
         package.strip()
-        for package, _, marker in parts
+        for package, _, marker in requirements
         if re.search(rf"\bextra\s*==\s*['\"]{re.escape(extra)}['\"]", marker)
     ]
 

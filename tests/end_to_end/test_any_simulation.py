@@ -24,7 +24,7 @@ WAYS = ("marks", "scan", "audit") if obstacle() else ("marks", "scan", "pages", 
 
 @st.composite
 def schemas(draw: st.DrawFn) -> Schema:
-    """One to four entries of every kind; sizes of zero included."""
+    """One to four entries of every kind, including sizes of zero."""
     entries: list[Any] = []
     for name in draw(st.lists(st.sampled_from(NAMES), min_size=1, max_size=4, unique=True)):
         dtype = draw(st.sampled_from(DTYPES))
@@ -42,7 +42,7 @@ def schemas(draw: st.DrawFn) -> Schema:
 
 
 class Written:
-    """A simulation whose inputs say what to write: a list of [entry, kind, number, content]."""
+    """A simulation whose inputs name its writes: a list of [entry, kind, number, content]."""
 
     marks_writes = True
 
@@ -93,7 +93,7 @@ RUNS = st.lists(st.lists(WRITES.map(list), max_size=4), max_size=25)
 def test_marked_and_scanned_recordings_are_equal_and_every_sought_state_is_live(
     schema: Schema, inputs: list[Any], interval: int, full_every: int, seed: Any
 ) -> None:
-    """Marks, scan, pages and audit write the same bytes; each tick, sought in any order, is the live state in every byte."""
+    """Marks, scan, pages and audit write the same bytes; each tick, sought in any order, is the live state."""
     folder = Path(tempfile.mkdtemp())
     try:
         tapes: dict[str, bytes] = {}

@@ -1,4 +1,4 @@
-"""Scenarios with a mistake: one clear line that names the key and what was expected, exit code 2, no tape."""
+"""Scenarios with a mistake: one clear line that names the key and what is expected, exit code 2, no tape."""
 
 from __future__ import annotations
 
@@ -55,11 +55,11 @@ MORE_FLORA = "".join(
     ("old", "new", "text"),
     [
         ('species = "moss"', 'species = "fern"', "plants[0].species: expected one of moss, got 'fern'"),
-        ("cost = 1", "cost = -1", "links.cost: a decimal number from 0 to 1000000 was expected, found -1"),
+        ("cost = 1", "cost = -1", "links.cost: expected a decimal number from 0 to 1000000, got -1"),
         ("[[true]]", "[[true, false]]", "diet: expected 1 rows (herbivores) of 1 values (flora)"),
         ("[[plants]]", MORE_FLORA + "[[plants]]", "flora: expected 1 to 16 species, got 17"),
-        ("max = 50", 'max = "many"', "termination.population_max: a whole number from 0"),
-        ("heads = 2", "heads = 2.5", "triggers[0].when.heads: a whole number from 1"),
+        ("max = 50", 'max = "many"', "termination.population_max: expected an integer from 0"),
+        ("heads = 2", "heads = 2.5", "triggers[0].when.heads: expected an integer from 1"),
         (
             'herbivore = "snail"',
             'herbivore = "slug"',
@@ -68,13 +68,13 @@ MORE_FLORA = "".join(
         (", heads = 2", "", "triggers[0].when.heads: this key is missing"),
         ('kind = "signal"', 'kind = "smell"', "substances[0].kind: expected one of signal, toxin, got 'smell'"),
         ('kind = "signal"', 'kind = "signal"\nlethality = 1', "substances[0].lethality: only a toxin has this key"),
-        ("[grid]", "[gird]\n[grid]", "gird: there is no such key; known: grid, flora"),
+        ("[grid]", "[gird]\n[grid]", "gird: unknown key; known keys: grid, flora"),
     ],
 )
 def test_a_mistake_gets_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], old: str, new: str, text: str
 ) -> None:
-    """And the same scenario without the mistake runs."""
+    """The same scenario without the mistake runs."""
     monkeypatch.chdir(tmp_path)
     assert GOOD.count(old) == 1 or old == "[[plants]]"
     Path("bad.toml").write_text(GOOD.replace(old, new))

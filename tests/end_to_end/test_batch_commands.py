@@ -1,4 +1,4 @@
-"""record batch and record sweep: mistakes get one line before anything is written; what stops them loses nothing."""
+"""record batch and record sweep: a mistake gets one line before anything is written; a stop loses nothing."""
 
 from __future__ import annotations
 
@@ -46,15 +46,18 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("sweep foreign.toml --axis seed=1,2", "foreign: runs in processes need a registered world"),
         (
             "batch tiny.toml --seeds 0,abc",
-            "seed: a whole number from 0 to 9223372036854775807 was expected, found 'abc'",
+            "seed: expected an integer from 0 to 9223372036854775807, got 'abc'",
         ),
-        ("batch tiny.toml --seeds 0,-1", "seed: a whole number from 0"),
-        ("batch tiny.toml --seeds 0,", "seed: a whole number from 0"),
+        ("batch tiny.toml --seeds 0,-1", "seed: expected an integer from 0"),
+        ("batch tiny.toml --seeds 0,", "seed: expected an integer from 0"),
         ("batch tiny.toml --seeds 1,1", "seed: expected each value once, got 1 twice"),
-        ("batch tiny.toml tiny.toml", "tiny.toml is there twice"),
-        ("batch tiny.toml --ticks 900000000000000000", "--ticks 900,000,000,000,000,000: "),
+        ("batch tiny.toml tiny.toml", "tiny.toml is named twice"),
+        (
+            "batch tiny.toml --ticks 900000000000000000",
+            "expected --ticks of at most 1,000,000,000,000,000, got 900,000,000,000,000,000",
+        ),
         ("sweep tiny.toml --axis world=choreography", "world: a sweep is of one world"),
-        ("sweep tiny.toml --axis ticks=5,-1", "ticks: a whole number from 1"),
+        ("sweep tiny.toml --axis ticks=5,-1", "ticks: expected an integer from 1"),
         ("sweep tiny.toml --axis scenario.steps=1,5", "scenario.steps: expected at least 2"),
     ],
 )
@@ -67,7 +70,7 @@ def test_mistakes(capsys: pytest.CaptureFixture[str], line: str, text: str) -> N
 
 
 def test_a_folder_of_the_users(capsys: pytest.CaptureFixture[str]) -> None:
-    """Their tapes are theirs."""
+    """The user's tapes are not touched."""
     Path("runs").mkdir()
     assert run(recorder.commands.main.main, "run tiny.toml -q -o runs/run-00000.tape") == 0
     Path("runs/run-00000.tape.notes").write_text("mine")
@@ -87,8 +90,10 @@ def test_a_folder_of_the_users(capsys: pytest.CaptureFixture[str]) -> None:
         ("", "--no-tapes", "a tape that was not requested"),
     ],
 )
-def test_other_settings_are_another_batch(capsys: pytest.CaptureFixture[str], first: str, then: str, text: str) -> None:
-    """What ran with others is not reported as done."""
+def test_other_settings_make_a_different_batch(
+    capsys: pytest.CaptureFixture[str], first: str, then: str, text: str
+) -> None:
+    """Runs with other settings are not reported as done."""
     assert run(recorder.commands.main.main, f"{BATCH} {first}") == 0
     before = files(Path())
     capsys.readouterr()
@@ -99,7 +104,7 @@ def test_other_settings_are_another_batch(capsys: pytest.CaptureFixture[str], fi
 
 
 def test_players_are_on_the_tapes() -> None:
-    """So that a tape of a batch, or a checkpoint, is gone on with as one of record run."""
+    """A tape of a batch, or a checkpoint, can therefore be continued like one of record run."""
     assert run(recorder.commands.main.main, f"{BATCH} --player snail=random") == 0
     with Tape(Path("runs/run-00002.tape")) as tape:
         assert tape.meta["notes"] == {"ticks": 12, "players": {"snail": "random"}}
@@ -124,7 +129,7 @@ def test_a_signal(
     code: int,
     word: str,
 ) -> None:
-    """What has finished is said and kept; the same command goes on with the rest, and comes to the same."""
+    """Finished runs are reported and kept; the same command continues with the rest, with the same result."""
     assert run(recorder.commands.main.main, BATCH.replace("-o runs", "-o whole")) == 0
     expected = capsys.readouterr().out.replace("whole", "runs")
 
@@ -140,7 +145,7 @@ def test_a_signal(
         assert run(recorder.commands.main.main, BATCH) == code
     told = capsys.readouterr()
     assert told.err.splitlines() == [
-        "2 of 3 runs have finished; the same command with -o runs goes on with the rest",
+        "2 of 3 runs have finished; to continue, run the same command with -o runs",
         f"error: {word}",
     ]
     assert "2 runs, 0 with errors\n  moss: extinct" in told.out
@@ -154,7 +159,7 @@ def test_a_signal(
 def test_a_full_disk(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, recwarn: pytest.WarningsRecorder
 ) -> None:
-    """The folder is named, in one line beside what has finished; the tape that found no room is taken away."""
+    """One line names the folder, next to the finished runs; the tape without room is removed."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
 
     def work(job: Job) -> RunRecord:
@@ -170,7 +175,7 @@ def test_a_full_disk(
         assert run(recorder.commands.main.main, BATCH) == 2
     told = capsys.readouterr()
     assert told.err.splitlines() == [
-        "1 of 3 runs have finished; the same command with -o runs goes on with the rest",
+        "1 of 3 runs have finished; to continue, run the same command with -o runs",
         "error: runs: File too large",
     ]
     assert "1 run, 0 with errors" in told.out
@@ -180,7 +185,7 @@ def test_a_full_disk(
 
 
 def test_a_disk_without_room_for_the_manifest(capsys: pytest.CaptureFixture[str]) -> None:
-    """Likewise; half a line of it costs that run alone."""
+    """The folder is named, too; half a line of the manifest costs that run alone."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (100, before[1]))
     try:
@@ -189,15 +194,15 @@ def test_a_disk_without_room_for_the_manifest(capsys: pytest.CaptureFixture[str]
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
     told = capsys.readouterr()
     assert told.err.splitlines() == [
-        "0 of 3 runs have finished; the same command with -o runs goes on with the rest",
+        "0 of 3 runs have finished; to continue, run the same command with -o runs",
         "error: runs: File too large",
     ]
     assert Path("runs/manifest.ndjson").stat().st_size == 100
     assert run(recorder.commands.main.main, f"{BATCH} --no-tapes") == 0
 
 
-def test_two_files_of_one_name(capsys: pytest.CaptureFixture[str]) -> None:
-    """They are told apart by what was typed, in the summary, in the manifest and where smaller scenarios are made."""
+def test_two_files_with_one_name(capsys: pytest.CaptureFixture[str]) -> None:
+    """They are distinguished by what was typed: in the summary, in the manifest and for smaller scenarios."""
     for place, when in (("a", "tick < 5"), ("b", "tick < 7")):
         Path(place).mkdir()
         rule = f'[[scenario.properties]]\nname = "young"\nkind = "always"\nwhen = "{when}"\n'
@@ -213,8 +218,8 @@ def test_two_files_of_one_name(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize("content", ["hello", "[1]", '{"runs": [{"index": "0", "name": "x", "bindings": {}}]}'])
-def test_comparing_with_what_is_no_sweep(capsys: pytest.CaptureFixture[str], content: str) -> None:
-    """One line that names the file."""
+def test_comparing_with_a_file_that_is_not_a_sweep(capsys: pytest.CaptureFixture[str], content: str) -> None:
+    """One line names the file."""
     for name in ("one", "two"):
         Path(name).mkdir()
         Path(name, "manifest.json").write_text(content)
@@ -231,7 +236,7 @@ def test_comparing_with_what_is_no_sweep(capsys: pytest.CaptureFixture[str], con
 def test_without_their_packages_pictures_and_tables_are_named(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A batch is done without its picture, and says so; a table or a picture that was asked for is exit code 2."""
+    """A batch finishes without its picture and prints why; a table or a picture asked for gives exit code 2."""
     for name in ("matplotlib", "pyarrow"):
         monkeypatch.setitem(sys.modules, name, None)
     for name in ("replayer.export.plot", "matplotlib.figure"):

@@ -1,4 +1,4 @@
-"""A reader that goes away, as ``| head -1`` does, changes no verdict: the exit code is what it would be."""
+"""A reader that leaves, as ``| head -1`` does, changes no verdict: the exit code stays the same."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def unread(words: str, *, both: bool = False) -> tuple[int, str]:
-    """Exit code and stderr of a command whose stdout nobody reads; both: nobody reads stderr either."""
+    """Run a command whose stdout is not read; return exit code and stderr. both: stderr is not read either."""
     reading, writing = os.pipe()
     os.close(reading)
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path.cwd()), *sys.path])}
@@ -74,7 +74,7 @@ def unread(words: str, *, both: bool = False) -> tuple[int, str]:
     ],
 )
 def test_the_exit_code_does_not_depend_on_the_reader(words: str, code: int) -> None:
-    """Not even if the simulation itself prints, nor if nobody reads anything."""
+    """Even if the simulation itself prints, or neither stream is read."""
     found, said = unread(words)
     assert (found, said.count("\n")) == (code, int(code == 2))
 
@@ -85,6 +85,6 @@ def test_nor_does_it_on_who_reads_stderr() -> None:
 
 
 def test_following_a_recording_ends_with_its_reader() -> None:
-    """As before: a tail that nobody reads does not go on for ever."""
+    """A tail whose output is not read ends."""
     Path("cut.tape").write_bytes(Path("run.tape").read_bytes()[:-60])
     assert unread("tail cut.tape -n 40")[0] == 0

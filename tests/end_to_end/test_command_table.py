@@ -1,4 +1,4 @@
-"""Commands are imported when they are asked for: with one alone, all is as with all of them."""
+"""Commands are imported on use: one that is imported alone works as among all of them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ COMMANDS = [(program, name) for program, cli in PROGRAMS.items() for name in cli
 def test_alone_and_among_all_a_command_has_the_same_help(
     capsys: pytest.CaptureFixture[str], program: str, name: str
 ) -> None:
-    """Under its name, which is there."""
+    """Under its name, which exists."""
     cli = PROGRAMS[program]
     texts = []
     for loaded_for in ([name], []):
@@ -32,10 +32,10 @@ def test_alone_and_among_all_a_command_has_the_same_help(
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
-def test_help_names_every_command_and_a_typo_is_told_which_is_meant(
+def test_help_names_every_command_and_a_typo_gets_a_suggestion(
     capsys: pytest.CaptureFixture[str], program: str
 ) -> None:
-    """With the first sentence of each; and no word that is no command is taken for one."""
+    """With the first sentence of each; a word that is not a command is never taken for one."""
     cli = PROGRAMS[program]
     assert run_app(cli.load(["--help"]), ["--help"]) == 0
     lines = capsys.readouterr().out.partition("Commands")[2].splitlines()
@@ -62,14 +62,14 @@ def test_help_names_every_command_and_a_typo_is_told_which_is_meant(
     ],
 )
 def test_what_is_not_needed_is_not_imported(command: str, not_needed: tuple[str, ...]) -> None:
-    """Else each command waits for all the others."""
+    """Otherwise each command would wait for all the others."""
     program = f"{command}\nimport sys\nprint(sorted(set({not_needed}) & set(sys.modules)))"
     finished = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert finished.stdout == "[]\n"
 
 
 def test_every_public_name_is_there() -> None:
-    """Those that are imported later, too; and a name that there is none of is refused as by any module."""
+    """Including those that are imported later; an unknown name is refused as by any module."""
     import recorder
     import replayer
     import sim.adapters

@@ -1,4 +1,4 @@
-"""The commands as users type them: what they print, what they write, how they end."""
+"""The commands as users type them: their output, their files, their exit codes."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def tape(empty_folder: Path, capsys: pytest.CaptureFixture[str]) -> Path:
 
 
 def test_record_run_says_what_it_did(empty_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Ticks, speed, size, keyframes, a summary, the hash and what to type next."""
+    """Ticks, speed, size, keyframes, a summary, the hash and the next command."""
     (empty_folder / "tiny.toml").write_text(TINY)
 
     assert run(recorder.commands.main.main, "run tiny.toml -o my.tape --ticks 50 --seed 9") == 0
@@ -65,7 +65,7 @@ def test_new_recordings_get_new_names(tape: Path) -> None:
 
 
 def test_deterministic_recordings_are_equal(tape: Path) -> None:
-    """With --deterministic two runs give the same file, byte for byte, however they know what changed."""
+    """With --deterministic two runs give the same file, byte for byte, for every way to track changes."""
     for name, changes in (("a", "marks"), ("b", "scan"), ("c", "audit"), ("d", "scan" if obstacle() else "pages")):
         line = f"run tiny.toml -q --deterministic --keyframe-interval 15 -o {name}.tape --changes {changes}"
         assert run(recorder.commands.main.main, line) == 0
@@ -74,7 +74,7 @@ def test_deterministic_recordings_are_equal(tape: Path) -> None:
 
 
 def test_seek_prints_how_it_got_there(tape: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Keyframe, re-simulated ticks, milliseconds, hash, the world's figures; the newest tape is taken."""
+    """Keyframe, re-simulated ticks, milliseconds, hash, the world's figures; by default of the newest tape."""
     assert run(replayer.commands.main.main, "seek --tick 53") == 0
 
     lines = capsys.readouterr().out.splitlines()
@@ -85,7 +85,7 @@ def test_seek_prints_how_it_got_there(tape: Path, capsys: pytest.CaptureFixture[
 
 
 def test_seek_json_is_complete_and_right(tape: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """--json has the documented keys; a field asked for is there in full."""
+    """--json has the documented keys; a requested field is printed completely."""
     assert (
         run(replayer.commands.main.main, f"seek {tape} --tick -1 --json --field tick --field climate.drought_ticks")
         == 0
@@ -116,7 +116,7 @@ def test_seek_writes_the_state(tape: Path, capsys: pytest.CaptureFixture[str]) -
 
 
 def test_info_says_what_the_tape_is(tape: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """--json has the documented keys with the truth in them; the text names world, ticks and status."""
+    """--json has the documented keys with correct values; the text names world, ticks and status."""
     assert run(replayer.commands.main.main, f"info {tape} --json") == 0
     facts = json.loads(capsys.readouterr().out)
     assert (facts["world"], facts["first_tick"], facts["last_tick"]) == ("meadow", 0, 90)
@@ -129,7 +129,7 @@ def test_info_says_what_the_tape_is(tape: Path, capsys: pytest.CaptureFixture[st
 
 
 @pytest.mark.parametrize("line", ["verify", "verify -j 2", "verify --fast"])
-def test_verify_of_a_sound_tape(tape: Path, capsys: pytest.CaptureFixture[str], line: str) -> None:
+def test_verify_of_an_intact_tape(tape: Path, capsys: pytest.CaptureFixture[str], line: str) -> None:
     """Exit code 0 and one line; nothing is written."""
     before = files(tape.parent.parent)
     assert run(replayer.commands.main.main, line) == 0
@@ -138,7 +138,7 @@ def test_verify_of_a_sound_tape(tape: Path, capsys: pytest.CaptureFixture[str], 
 
 
 class EditedMeadow(Meadow):
-    """A meadow one of whose phases was edited: at tick 58 the lifecycle takes a little from one plant."""
+    """A meadow with an edited phase: at tick 58 the lifecycle takes a little from one plant."""
 
     def __init__(self, config: Any) -> None:
         super().__init__(config)
@@ -154,7 +154,7 @@ class EditedMeadow(Meadow):
 
 
 def make_edited() -> EditedMeadow:
-    """What --sim names in the test below."""
+    """The factory that --sim names in the test below."""
     return EditedMeadow(tomllib.loads(TINY))
 
 
@@ -182,18 +182,18 @@ def test_an_edited_phase_is_caught_at_its_first_tick(
 
 MISTAKES = {
     "seek nothing.tape --tick 1": (2, "nothing.tape: No such file or directory"),
-    "seek tiny.toml --tick 1": (5, "tiny.toml: this is no tape"),
-    "info empty.tape": (5, "empty.tape: this is no tape"),
+    "seek tiny.toml --tick 1": (5, "tiny.toml: this is not a tape"),
+    "info empty.tape": (5, "empty.tape: this is not a tape"),
     "info .": (2, ".: Is a directory"),
     "seek --tick 91": (2, "tick 91: the tape has ticks 0 to 90"),
     "seek --tick -92": (2, "tick -92: the tape has ticks 0 to 90"),
-    "seek --tick soon": (2, "a whole number was expected, found 'soon'"),
-    "seek --tick 5.5": (2, "a whole number was expected, found '5.5'"),
+    "seek --tick soon": (2, "expected an integer, got 'soon'"),
+    "seek --tick 5.5": (2, "expected an integer, got '5.5'"),
     "seek": (2, "--tick"),
     "seek --tick 1 --field plants.colour": (2, "no field 'plants.colour'; the fields are "),
-    "seek --tick 1 --output state.txt": (2, "state.txt: a name that ends in .npz was expected"),
+    "seek --tick 1 --output state.txt": (2, "state.txt: expected a name that ends in .npz"),
     "seek --tick 1 --output no/such/state.npz": (2, "no/such/state.npz: No such file or directory"),
-    "seek --tick 1 --sim nowhere": (2, "--sim 'nowhere': module:factory was expected"),
+    "seek --tick 1 --sim nowhere": (2, "--sim 'nowhere': expected module:factory"),
     "seek --tick 1 --sim no_module_here:Factory": (2, "--sim no_module_here:Factory: No module named"),
     "verify --jobs 0": (2, "--jobs"),
     "rewind": (2, "rewind"),
@@ -218,16 +218,19 @@ def test_a_mistake_with_replay_gets_one_line(tape: Path, capsys: pytest.CaptureF
 
 BAD_SCENARIOS = {
     'world = "meadow"': ('world = "meadows"', "no world named 'meadows' is installed; installed: choreography, meadow"),
-    'world = "meadow"\n': ("", "world: the name of a world was expected"),
-    "seed_cost = 2": ("seed_cots = 2", "flora[0].seed_cots: there is no such key; known: name, base_energy"),
+    'world = "meadow"\n': ("", "world: expected the name of a world"),
+    "seed_cost = 2": ("seed_cots = 2", "flora[0].seed_cots: unknown key; known keys: name, base_energy"),
     "max_energy = 9": ("", "flora[0].max_energy: this key is missing"),
-    "base_energy = 4": ("base_energy = -4", "flora[0].base_energy: a decimal number from 0 to 1000000 was expected"),
-    "growth_percent = 5": ('growth_percent = "much"', "flora[0].growth_percent: a decimal number from 0 to 1000"),
-    "width = 12": ("width = 12.5", "grid.width: a whole number from 1 to 4096 was expected, found 12.5"),
+    "base_energy = 4": ("base_energy = -4", "flora[0].base_energy: expected a decimal number from 0 to 1000000"),
+    "growth_percent = 5": (
+        'growth_percent = "much"',
+        "flora[0].growth_percent: expected a decimal number from 0 to 1000",
+    ),
+    "width = 12": ("width = 12.5", "grid.width: expected an integer from 1 to 4096, got 12.5"),
     "diet = [[true]]": ("diet = [[true, false]]", "diet: expected 1 rows (herbivores) of 1 values (flora)"),
     'species = "snail"': ('species = "slug"', "swarms[0].species: expected one of snail, got 'slug'"),
     "x = 2": ("x = 12", "swarms[0].x: expected a whole number from 0 to 11, got 12"),
-    "ticks = 90": ("ticks = ", "bad.toml is no TOML: "),
+    "ticks = 90": ("ticks = ", "bad.toml is not valid TOML: "),
 }
 
 
@@ -253,14 +256,14 @@ def test_a_mistake_in_a_scenario_gets_one_line(
     [
         (
             "run no-such-scenario",
-            "there is no scenario file no-such-scenario, and none of that name ships; shipped: arms-race, boom-and-crash, large, ping-pong, quiet-meadow, swarm, two-phase-vote",
+            "no-such-scenario is neither a scenario file nor a shipped scenario; shipped: arms-race, boom-and-crash, large, ping-pong, quiet-meadow, swarm, two-phase-vote",
         ),
-        ("run tiny.toml -o recordings/tiny-1.tape", "recordings/tiny-1.tape exists already"),
+        ("run tiny.toml -o recordings/tiny-1.tape", "recordings/tiny-1.tape already exists"),
         ("run tiny.toml -o no/such/folder/a.tape", "no/such/folder: No such file or directory"),
         ("run tiny.toml --ticks 0", "--ticks"),
         ("run tiny.toml --seed -1", "--seed"),
-        ("run tiny.toml --ticks 2.7", "a whole number was expected, found '2.7'"),
-        ("run tiny.toml --sync often", "sync='often': a time such as"),
+        ("run tiny.toml --ticks 2.7", "expected an integer, got '2.7'"),
+        ("run tiny.toml --sync often", "sync='often': expected a time such as"),
         ("run", "SCENARIO"),
     ],
 )
@@ -280,7 +283,7 @@ def test_a_mistake_with_record_gets_one_line(
 
 
 def test_a_changed_input_in_the_tape(tape: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A flipped byte inside a frame block: exit code 4 and one line for seek, 4 for info's verify, nothing written."""
+    """A flipped byte inside a frame block: exit code 4, one line for seek and for info's verify, nothing written."""
     block = [block for block in Reader(tape.read_bytes()).blocks if block.kind == FRAMES][1]
     data = bytearray(tape.read_bytes())
     data[block.offset + HEADER_BYTES + 5] ^= 1
@@ -300,9 +303,9 @@ def test_a_changed_input_in_the_tape(tape: Path, capsys: pytest.CaptureFixture[s
 
 @pytest.mark.parametrize("stride", [9, pytest.param(1, marks=pytest.mark.long)])
 def test_truncation_at_every_byte_of_the_last_blocks(tape: Path, stride: int) -> None:
-    """Each cut in the last two frame blocks, or behind them, opens and seeks up to the last whole block."""
+    """Each cut in the last two frame blocks, or after them, opens and seeks up to the last intact block."""
     data = tape.read_bytes()
-    ends: list[tuple[int, int]] = []  # Where each block ends, and the last tick that is whole by then.
+    ends: list[tuple[int, int]] = []  # The end of each block, and the last tick that is complete by then.
     blocks = Reader(data).blocks
     frame_blocks = [block.offset for block in blocks if block.kind == FRAMES]
     last = 0
@@ -318,7 +321,7 @@ def test_truncation_at_every_byte_of_the_last_blocks(tape: Path, stride: int) ->
         expected = max(last for end, last in ends if end <= size)
         with replayer.open(cut) as timeline:
             assert (timeline.last_tick, timeline.tape.status) == (expected, "incomplete"), size
-            if size % 64 in (0, 1):  # Going there at every byte would only repeat the same few seeks.
+            if size % 64 in (0, 1):  # Seeking at every byte would only repeat the same few seeks.
                 assert timeline.seek(-1).state_hash == hashes[expected]
     assert {last for end, last in ends if end > frame_blocks[-2]} == {80, 90}
     assert run(replayer.commands.main.main, f"info {cut}") == 3
@@ -346,7 +349,7 @@ def test_a_terminal_without_unicode_gets_no_traceback(empty_folder: Path) -> Non
 
 
 def test_record_scenarios_lists_what_ships(capsys: pytest.CaptureFixture[str]) -> None:
-    """Each line has a name and whole sentences."""
+    """Each line has a name and complete sentences."""
     assert run(recorder.commands.main.main, "scenarios") == 0
     lines = capsys.readouterr().out.splitlines()
     assert [line.partition(":")[0] for line in lines] == [

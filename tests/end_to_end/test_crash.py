@@ -1,4 +1,4 @@
-"""kill -9 of processes that record: no acknowledged tick is lost (promise P10), and the run goes on the same.
+"""kill -9 of processes that record: no acknowledged tick is lost (promise P10), and the run stays the same.
 
 The long form of this, with more simulations and settings, is tools/campaigns/kill_runs.py.
 """
@@ -31,7 +31,7 @@ pytestmark = pytest.mark.share(0.3)
 TICK_BYTES = 8
 RECORD = [sys.executable, "-c", "import recorder.commands.main; recorder.commands.main.main()"]
 
-# Records until it is killed; writes the number of each tick that step has returned for.
+# Records until it is killed; writes the number of each tick after step has returned.
 ACKNOWLEDGING = """
 import os, sys
 import recorder
@@ -53,7 +53,7 @@ SETTINGS: list[dict[str, Any]] = [
 
 
 def record_and_kill(path: Path, settings: dict[str, Any], seconds: float) -> int:
-    """Let a process record for so long after its first tick, kill it; the last tick that was acknowledged to it."""
+    """Let a process record for this long after its first tick, kill it, and return the last acknowledged tick."""
     command = [sys.executable, "-c", ACKNOWLEDGING, str(path), repr(settings)]
     process = subprocess.Popen(command, cwd=SUPPORT, stdout=subprocess.PIPE)
     assert process.stdout is not None
@@ -64,7 +64,7 @@ def record_and_kill(path: Path, settings: dict[str, Any], seconds: float) -> int
         while time.monotonic() < deadline:
             received = pipe.read(TICK_BYTES)
         process.send_signal(signal.SIGKILL)
-        rest = pipe.read()  # What lay in the pipe was acknowledged before the kill.
+        rest = pipe.read()  # What was in the pipe was acknowledged before the kill.
     assert process.wait() == -signal.SIGKILL
     return int.from_bytes((received + rest)[-TICK_BYTES:], "little")
 
@@ -72,7 +72,7 @@ def record_and_kill(path: Path, settings: dict[str, Any], seconds: float) -> int
 @pytest.mark.sample(3)
 @pytest.mark.parametrize("settings", SETTINGS, ids=str)
 def test_no_acknowledged_tick_is_lost(tmp_path: Path, settings: dict[str, Any]) -> None:
-    """Killed, resumed and killed again: all acknowledged ticks are there, and all states are the uninterrupted run's."""
+    """Killed, resumed and killed again: all acknowledged ticks are there, with the states of an uninterrupted run."""
     path, seed = tmp_path / "run.tape", random.randrange(1 << 30)
     print("seed", seed)
     chance = random.Random(seed)
@@ -104,8 +104,8 @@ def test_no_acknowledged_tick_is_lost(tmp_path: Path, settings: dict[str, Any]) 
 
 
 @pytest.mark.parametrize("number", [0, pytest.param(1, marks=pytest.mark.long)])
-def test_a_killed_record_run_is_gone_on_with(tmp_path: Path, number: int) -> None:
-    """The command, killed in the midst of the shipped scenario: resumed, it ends in the uninterrupted run's state."""
+def test_a_killed_record_run_is_resumed(tmp_path: Path, number: int) -> None:
+    """The command, killed during the shipped scenario and resumed, ends in the uninterrupted run's state."""
     path, seed = tmp_path / "a.tape", random.randrange(1 << 30)
     print("seed", seed)
     chance = random.Random(seed)

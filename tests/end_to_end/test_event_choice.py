@@ -1,4 +1,4 @@
-"""Recording events is the user's choice: a meadow's only if asked for, a scenario's unless not; any tape gives them."""
+"""Recording events is a choice: off by default for a meadow, on for a scenario; any tape can rebuild them."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ MEADOW = f"run arms-race --ticks {TICKS} --keyframe-interval 5 -q"
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Each test works in a folder of its own."""
+    """Each test works in its own folder."""
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
 
 def lines(path: str) -> list[Any]:
-    """Of an NDJSON file."""
+    """Return the lines of an NDJSON file."""
     return [json.loads(line) for line in Path(path).read_text().splitlines()]
 
 
-def test_a_meadow_tells_only_if_asked_and_its_tape_all_the_same(capsys: pytest.CaptureFixture[str]) -> None:
-    """Both tapes give the same table, in each format; the one without is smaller."""
+def test_a_meadow_records_events_only_on_request_and_any_tape_gives_them(capsys: pytest.CaptureFixture[str]) -> None:
+    """Both tapes give the same table, in each format; the one without events is smaller."""
     assert run(recorder.commands.main.main, f"{MEADOW} -o off.tape") == 0
     assert run(recorder.commands.main.main, f"{MEADOW} --events -o on.tape") == 0
     assert run(recorder.commands.main.main, f"{MEADOW} --no-events -o no.tape") == 0
@@ -56,7 +56,7 @@ def test_a_meadow_tells_only_if_asked_and_its_tape_all_the_same(capsys: pytest.C
     said = capsys.readouterr().out.splitlines()
     count = len(lines("off.ndjson"))
     assert said[:2] == [
-        f"off.ndjson: {count:,} events, made again by re-simulating", f"on.ndjson: {count:,} events"
+        f"off.ndjson: {count:,} events, rebuilt by re-simulating", f"on.ndjson: {count:,} events"
     ]  # fmt: skip
     assert run(replayer.commands.main.main, "export off.tape --events -o off.csv --json") == 0
     facts = json.loads(capsys.readouterr().out)
@@ -67,7 +67,7 @@ def test_a_meadow_tells_only_if_asked_and_its_tape_all_the_same(capsys: pytest.C
 
 
 def test_a_resume_keeps_the_choice() -> None:
-    """Of the tape, whatever the simulation would do by itself."""
+    """The tape's choice counts, not the simulation's default."""
     for choice, expected in (("--events", True), ("", False)):
         name = f"{expected}.tape"
         assert run(recorder.commands.main.main, f"{MEADOW} {choice} -o {name}") == 0
@@ -86,7 +86,7 @@ def test_a_resume_keeps_the_choice() -> None:
 
 
 def test_both_tapes_extract_to_the_same_table() -> None:
-    """A data set of events does not ask whether they were recorded."""
+    """A data set of events is the same with recorded and rebuilt events."""
     for choice, name in (("--events", "on"), ("", "off")):
         assert run(recorder.commands.main.main, f"{MEADOW} {choice} -o {name}.tape") == 0
         assert run(replayer.commands.main.main, f"extract {name}.tape --table events -o {name}") == 0
@@ -96,7 +96,7 @@ def test_both_tapes_extract_to_the_same_table() -> None:
 
 
 def test_a_scenario_keeps_its_own_events_and_nothing_of_the_meadow() -> None:
-    """On by default; turned off, they are made again, and so are its results."""
+    """On by default; turned off, they are rebuilt, and so are the results."""
     Path("around.toml").write_text('base = "arms-race"\n[scenario]\nsteps = 10\n[scenario.network]\nloss = 0.5\n')
     for choice, name in (("", "on"), ("--events", "asked"), ("--no-events", "off")):
         code = run(
@@ -118,17 +118,17 @@ def test_a_scenario_keeps_its_own_events_and_nothing_of_the_meadow() -> None:
 
 
 def test_mistakes_get_one_line(capsys: pytest.CaptureFixture[str]) -> None:
-    """Of those who want events where there are none to be had."""
+    """One line if events are requested that cannot be recorded or rebuilt."""
     with pytest.raises(ValueError, match=r"events=True: Silent has no events\(\)"):
         Recorder("silent.tape", Silent(), events=True)
-    with pytest.raises(TypeError, match="events='yes': True, False or None was expected"):
+    with pytest.raises(TypeError, match="events='yes': expected True, False or None"):
         Recorder("silent.tape", Silent(), events="yes")  # type: ignore[arg-type]
     assert not Path("silent.tape").exists()
     for name, make in (("silent", Silent), ("silenced", Nursery)):
         with Recorder(f"{name}.tape", make(), events=None if make is Silent else False) as tape:
             tape.step(births(1))
     for line, text in (
-        ("export silent.tape --events -o t.csv", "name it to make them again: --sim telling_worlds:Silent"),
+        ("export silent.tape --events -o t.csv", "give it to rebuild them: --sim telling_worlds:Silent"),
         ("export silent.tape --events -o t.csv --sim telling_worlds:Silent", "Silent has no events()"),
         ("export silent.tape --events -o t.csv --sim telling_worlds:Missing", "telling_worlds"),
     ):
@@ -142,8 +142,8 @@ def test_mistakes_get_one_line(capsys: pytest.CaptureFixture[str]) -> None:
         assert len(lines("t.ndjson")) == len(list(rebuild_events(tape, Nursery)))
 
 
-def test_events_of_another_simulation_are_no_events(capsys: pytest.CaptureFixture[str]) -> None:
-    """What is re-simulated must give the recorded states; else nothing is written."""
+def test_events_of_a_different_simulation_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    """Re-simulation must give the recorded states; otherwise nothing is written."""
     loaded = load_scenario("arms-race")
     with Recorder("bent.tape", loaded.make()) as tape:
         tape.step([])

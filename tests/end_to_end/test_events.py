@@ -1,4 +1,4 @@
-"""Events from the simulation to the table: on the tape, through kills, rings, repairs; made again where they are lost."""
+"""Events from the simulation to the table: recorded, through kills, rings and repairs, and rebuilt where lost."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ TRUTH = told_live(Nursery, births, TICKS)
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Each test works in a folder of its own."""
+    """Each test works in its own folder."""
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -59,19 +59,19 @@ def record(path: str = "a.tape", ticks: int = TICKS, make: Any = Nursery, **sett
 
 
 def listed(told: Iterable[tuple[int, Any]]) -> str:
-    """Ticks and events as text, in which arrays, NaN and types are compared, too."""
+    """Return ticks and events as text, which also compares arrays, NaN and types."""
     return repr(list(told))
 
 
 def truth(ticks: Iterable[int] = range(TICKS + 1)) -> str:
-    """What happened in these ticks."""
+    """Return the true events of these ticks."""
     return listed((tick, event) for tick in ticks for event in TRUTH[tick])
 
 
 def assert_told(
     path: str | Path = "a.tape", missing: Iterable[tuple[int, int]] = (), first: int = 0, last: int = TICKS
 ) -> None:
-    """The tape tells the truth of all of its ticks but these; what is missing can be made again; so can all else."""
+    """Check that the tape has the true events of all ticks but these, and that all of them can be rebuilt."""
     lost = {tick for one, two in missing for tick in range(one, two + 1)}
     with Tape(path) as tape:
         assert tape.missing_event_ticks() == list(missing)
@@ -88,7 +88,7 @@ SETTINGS: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("settings", SETTINGS[:-1], ids=str)
 def test_each_tick_has_its_events(settings: dict[str, Any]) -> None:
-    """Also the start; the second reader finds the same, and ticks without events are told of."""
+    """Including the start; the second reader finds the same, and ticks without events are listed as empty."""
     record(**settings)
     assert_told()
     assert verify_tape("a.tape", Nursery).ok
@@ -99,11 +99,11 @@ def test_each_tick_has_its_events(settings: dict[str, Any]) -> None:
             assert listed(rebuild_events(tape, Nursery, first, last)) == truth(range(first, min(last, TICKS) + 1))
     found = events_of(CheckedTape(Path("a.tape")).blocks)
     assert repr(found) == repr(TRUTH)
-    assert [tick for tick, events in found.items() if not events]  # Else nothing is shown of those.
+    assert [tick for tick, events in found.items() if not events]  # Otherwise those would not be shown.
 
 
 def test_a_simulation_without_events_costs_nothing() -> None:
-    """No block, no word in META, no bytes: the tape is that of the same simulation before there were events."""
+    """No block, no entry in META, no bytes: the tape equals that of the simulation before it had events."""
     record(make=Silent, deterministic=True)
     blocks = CheckedTape(Path("a.tape")).blocks
     assert "event_stream" not in unpack(blocks[0].payload)[0]
@@ -111,7 +111,7 @@ def test_a_simulation_without_events_costs_nothing() -> None:
     assert OutputCollector.of(Silent()) is None
     with Tape("a.tape") as tape:
         assert (tape.has_events, list(tape.events()), tape.missing_event_ticks()) == (False, [], [])
-        assert listed(rebuild_events(tape, Nursery)) == truth()  # The simulation has learnt to tell since.
+        assert listed(rebuild_events(tape, Nursery)) == truth()  # The simulation has gained events since.
         with pytest.raises(UnfitSimulationError, match="Silent has no events"):
             list(rebuild_events(tape, Silent))
     record("b.tape", deterministic=True, run_id=bytes(16))
@@ -123,14 +123,14 @@ def test_a_simulation_without_events_costs_nothing() -> None:
 
 
 def test_equal_runs_give_equal_bytes() -> None:
-    """With deterministic=True, however the thread is scheduled."""
+    """With deterministic=True, for any scheduling of the thread."""
     for name in ("a.tape", "b.tape"):
         record(name, deterministic=True)
     assert Path("a.tape").read_bytes() == Path("b.tape").read_bytes()
 
 
 def test_a_simulation_that_saves_and_loads() -> None:
-    """Its own events() is asked; a tick's events come back also from a used one."""
+    """Its own events() is called; a tick's events are also returned from a used simulation."""
     with Recorder("a.tape", Chest(), keyframe_interval_ticks=5) as tape:
         for tick in range(1, 21):
             tape.step(tick)
@@ -141,11 +141,11 @@ def test_a_simulation_that_saves_and_loads() -> None:
     assert "events" in reader_names(as_simulation(Chest()))
 
 
-# --- what is lost
+# --- losses
 
 
 def test_a_ring_keeps_the_events_of_its_ticks() -> None:
-    """As it keeps the frames; written out, they are kept, too."""
+    """As it keeps the frames; a tape that is written out keeps them, too."""
     with Recorder("a.tape", Nursery(), keyframe_interval_ticks=3, keep=9) as tape:
         for tick in range(1, TICKS + 1):
             tape.step(births(tick))
@@ -157,9 +157,9 @@ def test_a_ring_keeps_the_events_of_its_ticks() -> None:
 
 
 def test_a_repair_takes_them_over() -> None:
-    """Those that are sound; of the others the new tape says that they are missing."""
+    """Intact ones are copied; the new tape marks the others as missing."""
     record()
-    assert repair_tape("a.tape", "b.tape", Nursery).whole
+    assert repair_tape("a.tape", "b.tape", Nursery).complete
     assert_told("b.tape")
     data = bytearray(Path("a.tape").read_bytes())
     third = [block for block in Reader(bytes(data)).blocks if block.kind == EVENTS][2]
@@ -172,7 +172,7 @@ def test_a_repair_takes_them_over() -> None:
 
 @pytest.mark.parametrize("place", [0, 80])
 def test_each_damaged_block_costs_its_own_ticks(place: int) -> None:
-    """Whether its header or its content is damaged."""
+    """Damage in its header and damage in its content."""
     record()
     data = Path("a.tape").read_bytes()
     for block in (one for one in Reader(data).blocks if one.kind == EVENTS):
@@ -184,7 +184,7 @@ def test_each_damaged_block_costs_its_own_ticks(place: int) -> None:
 
 
 def test_cut_at_any_byte() -> None:
-    """What is told is true, all else is said to be missing, and can be made again as far as there are frames."""
+    """Reported events are true, all others are marked missing and can be rebuilt if there are frames."""
     record(ticks=20)
     data = Path("a.tape").read_bytes()
     seen = set()
@@ -203,7 +203,7 @@ def test_cut_at_any_byte() -> None:
 
 
 def record_and_die(ticks: int) -> None:
-    """In a process that is killed by the signal that cannot be caught, with all from the last keyframe on unwritten."""
+    """Record in a process that is killed by SIGKILL, with everything from the last keyframe on unwritten."""
     child = os.fork()
     if child == 0:
         tape = Recorder("a.tape", Nursery(), keyframe_interval_ticks=7, full_every=3)
@@ -213,11 +213,11 @@ def record_and_die(ticks: int) -> None:
 
 
 def test_killed_and_resumed() -> None:
-    """Ticks that the journal saved are without events, before and after the resume, and only these."""
+    """Only the ticks that the journal saved are without events, before and after the resume."""
     record_and_die(33)
     with Tape("a.tape") as tape:
         journal = tape.journal_ticks
-        assert journal in (3, 5, 10, 12)  # Since the last flush at 30, or a keyframe, as far as the thread had come.
+        assert journal in (3, 5, 10, 12)  # Since the last flush at 30, or a keyframe, depending on the thread.
     assert_told(missing=[(34 - journal, 33)], last=33)
     with recorder.resume("a.tape", Nursery(seed=5)) as again:
         record_until(again, births, TICKS, 100)
@@ -230,7 +230,7 @@ def test_killed_and_resumed() -> None:
 
 @pytest.mark.parametrize("settings", [{}, {"split": 700}, {"durability": "block"}], ids=str)
 def test_killed_at_every_operation(monkeypatch: pytest.MonkeyPatch, settings: dict[str, Any]) -> None:
-    """What the tape tells is true, before the resume, and to the end of the run after it."""
+    """The events on the tape are true, before the resume and to the end of the run after it."""
     with monkeypatch.context() as patched:
         settings = {"keyframe_interval_ticks": 5, "full_every": 2} | settings
         moments = watch_recording(patched, Nursery, births, 16, **settings)
@@ -241,7 +241,7 @@ def test_killed_at_every_operation(monkeypatch: pytest.MonkeyPatch, settings: di
 
 
 def resume_after(moment: Moment, folder: Path) -> bool:
-    """Look at what a kill has left, go on from there to the end, look again; whether there was anything to go on with."""
+    """Check the tape after a kill, resume it to the end, check again; return True if it could be resumed."""
     path = lay_out(moment.image.files(), folder)
     try:
         with Tape(path) as tape:
@@ -259,7 +259,7 @@ def resume_after(moment: Moment, folder: Path) -> bool:
 
 
 def test_frames_that_are_lost() -> None:
-    """Ticks that no step leads to have no events that could be made again: those around them have."""
+    """Ticks that no step leads to have no events to rebuild; those around them have."""
     record()
     data = bytearray(Path("a.tape").read_bytes())
     for kind in (EVENTS, FRAMES):
@@ -276,10 +276,10 @@ def test_frames_that_are_lost() -> None:
 
 
 def test_what_cannot_be_made_again() -> None:
-    """Another simulation is found out by the hashes, at the start and later; one that raises is named."""
+    """A different simulation is detected by the hashes, at the start and later; one that raises is named."""
     record()
     with Tape("a.tape") as tape:
-        with pytest.raises(MissingTickError, match=r"tick 0: .* a fresh simulation starts in another state"):
+        with pytest.raises(MissingTickError, match=r"tick 0: .* a fresh simulation starts in a different state"):
             list(rebuild_events(tape, lambda: Nursery(2), stored=False))
 
         class Other(Nursery):
@@ -297,17 +297,17 @@ def test_what_cannot_be_made_again() -> None:
 
         with pytest.raises(SimulationFailedError, match="no words"):
             list(rebuild_events(tape, Mute, 5, 6, stored=False))
-        assert listed(rebuild_events(tape, Mute)) == truth()  # Nothing is missing, so that nobody is asked.
+        assert listed(rebuild_events(tape, Mute)) == truth()  # Nothing is missing, so no simulation is used.
 
 
-# --- what is told wrongly
+# --- invalid events
 
 
 @pytest.mark.parametrize(
     ("wrong", "error", "message"),
     [
-        ([{"kind": "a", "x": {1}}], TypeError, "events() of Wrong, tick 3: set is no plain data"),
-        ({"kind": "a"}, TypeError, "events() of Wrong, tick 3: dict is no list of events"),
+        ([{"kind": "a", "x": {1}}], TypeError, "events() of Wrong, tick 3: set is not plain data"),
+        ({"kind": "a"}, TypeError, "events() of Wrong, tick 3: expected a list of events, got dict"),
         ([{"kind": "a", "x": 1 << 64}], ValueError, "events() of Wrong, tick 3: 18446744073709551616 does not fit"),
     ],
 )
@@ -332,19 +332,19 @@ def test_events_that_are_none_end_the_recording(wrong: Any, error: type[Exceptio
 
 
 def test_at_the_start_nothing_is_left() -> None:
-    """A simulation whose first events are none is refused, and there is no file."""
+    """A simulation whose first events are invalid is refused, and no file is left."""
 
     class Wrong(Nursery):
         def events(self) -> Any:
             return 5
 
-    with pytest.raises(TypeError, match=r"events\(\) of Wrong, tick 0: int is no list of events"):
+    with pytest.raises(TypeError, match=r"events\(\) of Wrong, tick 0: expected a list of events, got int"):
         Recorder("a.tape", Wrong())
     assert list(Path().iterdir()) == []
 
 
 class Loud:
-    """Tells very much; what it tells is changed by the next step."""
+    """Emits many events, as views that the next step changes."""
 
     def __init__(self) -> None:
         self.state = State(Schema(Field("n", "i8")))
@@ -359,8 +359,8 @@ class Loud:
         return self._told
 
 
-def test_much_is_told() -> None:
-    """Blocks end by the size of events, too; more than a piece in one tick is cut into pieces when it is copied."""
+def test_many_events() -> None:
+    """Blocks also end by the size of events; more than a block in one tick is split when it is copied."""
     sizes = [50_000] * 12 + [3_000_000, 0, 0, 100_000]
     with Recorder("a.tape", Loud(), keyframe_interval_ticks=1000, durability="block", deterministic=True) as tape:
         for size in sizes:
@@ -380,14 +380,14 @@ def test_much_is_told() -> None:
 
 
 def told(first: int, count: int, values: dict[int, str], *, header: int | None = None) -> Piece:
-    """An EVENTS block with one event for each of these ticks."""
+    """Make an EVENTS block with one event for each of these ticks."""
     encoder = PlainEncoder()
     encoded = [encode_tick(encoder, tick, [{"kind": kind}]) for tick, kind in values.items()]
     return make_piece(EVENTS, encode_events(first, count, encoded), first if header is None else header)
 
 
 def test_hostile_tapes() -> None:
-    """Blocks with sound checksums that lie or overlap: each tick is told of once at most, and nothing raises."""
+    """Blocks with valid checksums that lie or overlap: each tick is reported at most once, and nothing raises."""
     junk = [b"", b"\xc1", b"hello", encode_plain([5, 0]), encode_plain([2, 5, 6]), b"\x91" * 3000, bytes(5 << 20)]
     pieces = [
         *full(0), frames(1, 9), *(make_piece(EVENTS, one, 2) for one in junk), told(3, 4, {3: "a", 5: "b"}),
@@ -410,7 +410,7 @@ def test_hostile_tapes() -> None:
 
 
 def test_more_than_a_block_may_hold() -> None:
-    """Is not put together, even where each tick's own events would be taken."""
+    """Such a block is not assembled, even if each tick's own events would fit."""
     sizes = {3: 3 << 20, 4: 3 << 20}
     encoded = [encode_tick(PlainEncoder(), tick, [{"kind": "a", "x": bytes(size)}]) for tick, size in sizes.items()]
     payloads = [encode_events(3, 2, encoded), encode_events(3, 2, encoded[:1])]
@@ -421,7 +421,7 @@ def test_more_than_a_block_may_hold() -> None:
 
 
 def test_an_index_that_lies() -> None:
-    """The blocks are found by their headers then."""
+    """The blocks are then found by their headers."""
     record()
     with Tape("a.tape") as tape:
         for segment in tape.segments:
@@ -438,7 +438,7 @@ def test_an_index_that_lies() -> None:
 
 
 def test_info_counts_them(capsys: pytest.CaptureFixture[str]) -> None:
-    """How many, and of which ticks they are missing; nothing of a tape without."""
+    """Their number, and the ticks without them; nothing for a tape without events."""
     record_and_die(33)
     assert run(replayer.commands.main.main, "info a.tape --json") == 3
     facts = json.loads(capsys.readouterr().out)
@@ -448,10 +448,7 @@ def test_info_counts_them(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(replayer.commands.main.main, "info a.tape") == 3
     lines = capsys.readouterr().out.splitlines()
     assert f"  events: {facts['events']}" in lines
-    assert (
-        f"  without events: ticks {missing[0]} to 33; replayer.playback.rebuild_events.rebuild_events makes them again"
-        in lines
-    )
+    assert f"  without events: ticks {missing[0]} to 33; replayer.rebuild_events rebuilds them" in lines
     record("b.tape", make=Silent)
     assert run(replayer.commands.main.main, "info b.tape --json") == 0
     assert "events" not in json.loads(capsys.readouterr().out)
@@ -460,7 +457,7 @@ def test_info_counts_them(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_tables_of_every_form_agree(capsys: pytest.CaptureFixture[str]) -> None:
-    """One row an event; what is nested is a list in NDJSON and its text elsewhere; no file beside them is left."""
+    """One row per event; nested values are a list in NDJSON and text elsewhere; no further file is left."""
     record()
     total = sum(map(len, TRUTH.values()))
     for name in ("t.csv", "t.ndjson", "t.parquet"):
@@ -498,7 +495,7 @@ def test_tables_of_every_form_agree(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_what_columns_become(capsys: pytest.CaptureFixture[str]) -> None:
-    """Each of one form; of several forms, text of JSON."""
+    """A column of one type keeps it; mixed types become text of JSON."""
 
     class Mixed(Nursery):
         def events(self) -> Any:
@@ -528,8 +525,8 @@ def test_what_columns_become(capsys: pytest.CaptureFixture[str]) -> None:
     capsys.readouterr()
 
 
-def test_what_is_missing_is_said(capsys: pytest.CaptureFixture[str]) -> None:
-    """Exit code 3; what is there is written."""
+def test_missing_events_are_reported(capsys: pytest.CaptureFixture[str]) -> None:
+    """Exit code 3; the available events are written."""
     record_and_die(33)
     assert run(replayer.commands.main.main, "export a.tape --events -o t.ndjson") == 3
     shown = capsys.readouterr()
@@ -542,11 +539,11 @@ def test_what_is_missing_is_said(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("line", "text"),
     [
-        ("export a.tape -o t.csv", "say what to export: --telemetry or --events"),
-        ("export a.tape --telemetry --events -o t.csv", "say what to export: --telemetry or --events"),
+        ("export a.tape -o t.csv", "expected --telemetry or --events"),
+        ("export a.tape --telemetry --events -o t.csv", "expected --telemetry or --events"),
         (
             "export a.tape --events -o t.xls",
-            "t.xls: a name that ends in .csv, .ndjson, .jsonl, .parquet, .rrd, .mcap was expected",
+            "t.xls: expected a name that ends in .csv, .ndjson, .jsonl, .parquet, .rrd, .mcap",
         ),
         ("export silent.tape --events -o t.csv", "silent.tape has no events: its simulation has no events()"),
         ("export a.tape --events -o no/t.csv", "no/t.csv: No such file or directory"),

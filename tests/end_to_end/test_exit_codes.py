@@ -1,4 +1,4 @@
-"""Damage, and a tape that is not sealed, have one exit code in all commands; the worst finding wins: 1, then 4, then 3."""
+"""Damage and a missing seal have one exit code in all commands; the worst finding wins: 1, then 4, then 3."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from oracle.command_lines import assert_one_line, run
 
 
 class Declared:
-    """A simulation with a contract, which it holds or not."""
+    """A simulation with a write contract, which it keeps or violates."""
 
     writes = frozenset({"x"})
 
@@ -39,7 +39,7 @@ class Undeclared(Declared):
 
 
 class Other(Declared):
-    """Another version of the code."""
+    """A different version of the code."""
 
     def step(self, inputs: Any) -> None:
         super().step(inputs + (self.state["x"][0] == 7))
@@ -47,7 +47,7 @@ class Other(Declared):
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A folder with a sound tape, one that lacks its end, one with a flipped bit, and one that differs."""
+    """A folder with an intact tape, one that lacks its end, one with a flipped bit, and one that differs."""
     monkeypatch.chdir(tmp_path)
     for world in (Declared, Undeclared, Other):
         monkeypatch.setattr(small_worlds, world.__name__, world, raising=False)
@@ -77,13 +77,13 @@ SIM = "--sim small_worlds:"
     ],
 )
 def test_one_rule_for_all_commands(line: str, codes: tuple[int, ...]) -> None:
-    """Of a sound tape, one that is not sealed, a damaged one, one that differs."""
+    """For an intact tape, one that is not sealed, a damaged one, one that differs."""
     tapes = ("sound.tape", "cut.tape", "flipped.tape", "other.tape")
     assert tuple(run(replayer.commands.main.main, line.replace("TAPE", tape)) for tape in tapes) == codes
 
 
 def test_a_difference_is_worse_than_damage_and_that_worse_than_no_seal() -> None:
-    """In whatever order they are found."""
+    """In any order of the tapes."""
     assert [worst_code(codes) for codes in ((), (0, 3), (3, 4, 0), (4, 3, 1), (0, 0))] == [0, 3, 4, 1, 0]
 
 
@@ -91,7 +91,7 @@ def test_a_difference_is_worse_than_damage_and_that_worse_than_no_seal() -> None
 def test_one_document_is_printed_where_the_picture_cannot_be_drawn(
     output: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """For programs the error alone; for people the difference, which took its time, and then the error."""
+    """For programs only the error; for people the difference, which took its time, and then the error."""
     with Recorder("fed.tape", Declared()) as tape:
         for tick in range(60):
             tape.step(1 + (tick == 30))
@@ -107,7 +107,7 @@ def test_one_document_is_printed_where_the_picture_cannot_be_drawn(
 
 
 def test_a_dump_and_a_tape_are_refused_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
-    """With what could be compared instead."""
+    """The line names what could be compared instead."""
     dump = verify_tape("sound.tape", Other, dump_folder=Path()).dump_path
     for pair in (f"{dump} sound.tape", f"sound.tape {dump}"):
         assert run(replayer.commands.main.main, f"diff {pair}") == 2
@@ -117,8 +117,8 @@ def test_a_dump_and_a_tape_are_refused_in_one_line(capsys: pytest.CaptureFixture
         )
 
 
-def test_a_course_says_what_it_was_counted_by(capsys: pytest.CaptureFixture[str]) -> None:
-    """Twenty rows of one field differ: without the states nobody knows whether that is more than in the beginning."""
+def test_a_series_says_what_it_was_counted_by(capsys: pytest.CaptureFixture[str]) -> None:
+    """Twenty rows of one field differ: without the states it is unknown if that is more than at the beginning."""
     assert run(replayer.commands.main.main, "diff sound.tape other.tape") == 1
     assert "trend: bounded by the number of fields, " in capsys.readouterr().out
     assert run(replayer.commands.main.main, "diff sound.tape other.tape --json") == 1

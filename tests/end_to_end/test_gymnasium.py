@@ -1,4 +1,4 @@
-"""A client that is not ours: a Gymnasium environment in the save/load form, recorded and sought."""
+"""A third-party simulation: a Gymnasium environment in the save/load form, recorded and sought."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def cartpole() -> Any:
 
 
 def same(left: dict[str, Any], right: dict[str, Any]) -> bool:
-    """Equal in keys, dtypes, shapes and bytes."""
+    """Return True if keys, dtypes, shapes and bytes are equal."""
     return list(left) == list(right) and all(
         (left[key].dtype, left[key].shape, left[key].tobytes())
         == (right[key].dtype, right[key].shape, right[key].tobytes())
@@ -37,7 +37,7 @@ def same(left: dict[str, Any], right: dict[str, Any]) -> bool:
 
 
 def test_an_environment_continues_from_any_step_as_the_live_one_did(cartpole: Any, tmp_path: Path) -> None:
-    """At fifty random steps the sought environment, stepped on past the next reset, gives what the live one gave."""
+    """At fifty random steps the sought environment continues past the next reset exactly as the live one did."""
     seed = random.randrange(1 << 30)
     print("seed", seed)
     actions = np.random.Generator(np.random.PCG64(seed)).integers(0, 2, STEPS).tolist()
@@ -62,7 +62,7 @@ def test_an_environment_continues_from_any_step_as_the_live_one_did(cartpole: An
 
 
 def test_a_save_that_forgets_the_random_generator_is_caught(cartpole: Any, tmp_path: Path) -> None:
-    """Without the generator in save() the replay parts from the run at the first reset after a keyframe."""
+    """Without the generator in save() the replay diverges at the first reset after a keyframe."""
 
     class Forgetful(cartpole):  # type: ignore[misc]
         def save(self) -> dict[str, Any]:

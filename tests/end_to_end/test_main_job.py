@@ -1,4 +1,4 @@
-"""The main job: record the shipped scenario, go to any tick, in this process and in others."""
+"""The main job: record the shipped scenario and seek any tick, in this process and in others."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import replayer
 from recorder import Recorder
 from sim.scenario.scenario_file import load_scenario
 
-# Ticks of the run, how many of them are sought, ticks between keyframes (by default 300).
+# Ticks of the run, ticks that are sought, ticks between keyframes (by default 300).
 SIZES = [(900, 24, 50), pytest.param((5000, 200, 100), marks=pytest.mark.long)]
 SEED_MAX = 1 << 30
 
@@ -36,7 +36,7 @@ with replayer.open(sys.argv[1]) as run:
 
 
 class Live:
-    """What the live run had at some ticks."""
+    """The live run's values at some ticks."""
 
     def __init__(self, path: Path, seed: int, ticks: int, sought: int, interval: int) -> None:
         self.path = path
@@ -55,7 +55,7 @@ class Live:
                     self.hashes[tick] = tape.simulation.state.hash()
 
     def expected(self) -> list[list[Any]]:
-        """What a visitor must find."""
+        """The values that a visitor must find."""
         return [
             [tick, f"{self.hashes[tick]:016x}", hashlib.blake2b(self.arenas[tick]).hexdigest()] for tick in self.ticks
         ]
@@ -63,7 +63,7 @@ class Live:
 
 @pytest.fixture(scope="module", params=SIZES, ids=lambda size: f"{size[0]}-ticks")
 def live(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Live:
-    """The shipped scenario, many ticks of it, recorded."""
+    """Record many ticks of the shipped scenario."""
     seed = random.randrange(SEED_MAX)
     print("seed of the ticks", seed)
     return Live(tmp_path_factory.mktemp("main") / "run.tape", seed, *request.param)
@@ -82,7 +82,7 @@ def test_random_ticks_are_the_live_state(live: Live) -> None:
 
 
 def visit(live: Live, **environment: str) -> dict[str, Any]:
-    """Seek the same ticks in a fresh process with another environment."""
+    """Seek the same ticks in a fresh process with a different environment."""
     finished = subprocess.run(
         [sys.executable, "-c", VISIT, live.path],
         input=json.dumps(live.ticks),
@@ -95,15 +95,15 @@ def visit(live: Live, **environment: str) -> dict[str, Any]:
     return found
 
 
-def test_a_fresh_process_with_another_hash_seed_finds_the_same(live: Live) -> None:
-    """After a restart, with another PYTHONHASHSEED, the same states are found."""
+def test_a_fresh_process_with_a_different_hash_seed_finds_the_same(live: Live) -> None:
+    """After a restart with a different PYTHONHASHSEED, the same states are found."""
     other = "4242" if os.environ.get("PYTHONHASHSEED") != "4242" else "1"
 
     assert visit(live, PYTHONHASHSEED=other)["found"] == live.expected()
 
 
 def test_with_simd_dispatch_switched_off_the_same_is_found(live: Live) -> None:
-    """With every feature disabled that NumPy lets one disable, the same states are found."""
+    """With every CPU feature disabled that NumPy can disable, the same states are found."""
     try:
         from numpy._core._multiarray_umath import __cpu_dispatch__, __cpu_features__
     except ImportError:

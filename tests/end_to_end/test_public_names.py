@@ -1,4 +1,4 @@
-"""What users hold on to stays: names to import, parameters, commands, options, names on tapes, exit codes.
+"""The public interface stays: names to import, parameters, commands, options, names on tapes, exit codes.
 
 public_names.toml lists the names. One that is missing fails; one more does not.
 """
@@ -32,7 +32,7 @@ IMPORTABLE = {**KNOWN["public"], **KNOWN["documented"]}
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 DECLARED = {"console_scripts": PROJECT["scripts"], **PROJECT["entry-points"]}
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "examples").glob("*.py"))]
-NEEDS = {  # What is imported only where the package is installed.
+NEEDS = {  # Importable only if the package is installed.
     "replayer.datasets": "torch",
     **{f"sim.adapters:{name}": name for name in ("gymnasium", "mesa", "mujoco", "pettingzoo")},
     "xarray.backends:tape": "xarray",
@@ -41,7 +41,7 @@ IMPORT = re.compile(r"^\s*from ((?:sim|recorder|replayer)[\w.]*) import ([\w, ]+
 MODULE = re.compile(r"^\s*import ((?:sim|recorder|replayer)\b[\w., ]*)", re.MULTILINE)
 GOLDEN_SIMULATIONS = {"small_worlds.Herd", "small_worlds.Saved", "small_worlds.Walkers"}
 EXIT_CODES = {"the same": 0, "differs": 1, "usage": 2, "incomplete": 3, "corrupt": 4, "no tape": 5}
-# Mesa's agents are pickled, and with them these names: with others, every recorded model would have another state hash.
+# Mesa's agents are pickled, and with them these names: with others, every recorded model would have a new state hash.
 NAMED_IN_MESA_STATES = {
     f"sim.adapters.mesa_graph {name}"
     for name in ("_make_array", "_make_empty", "_make_method_reference", "_make_reference", "_make_view")
@@ -49,14 +49,14 @@ NAMED_IN_MESA_STATES = {
 
 
 def imported(module: str) -> Any:
-    """The module; the test is skipped where a package that it is for is not installed."""
+    """Import the module; skip the test if a package that it needs is not installed."""
     if module in NEEDS:
         pytest.importorskip(NEEDS[module])
     return importlib.import_module(module)
 
 
 def parameters(text: str) -> tuple[list[str], set[str]]:
-    """Of a list in public_names.toml: those that can be given by position, in order, and all that have a name."""
+    """Parse a list in public_names.toml: the parameters by position, in order, and all parameters with a name."""
     words = [word.strip() for word in text.split(",")]
     first_named = next((place for place, word in enumerate(words) if word.startswith("*")), len(words))
     return words[:first_named], {word for word in words if not word.startswith("*")}
@@ -70,7 +70,7 @@ def test_names_are_imported_from_where_they_were(module: str) -> None:
 
 @pytest.mark.parametrize("place", KNOWN["signatures"])
 def test_parameters_keep_their_names_and_places(place: str) -> None:
-    """What was given by position is; what was given by name has it. More may be taken."""
+    """Positional parameters stay positional, named ones keep their names. Further ones may be added."""
     module, _, name = place.partition(":")
     positional, named = parameters(KNOWN["signatures"][place])
     now = inspect.signature(getattr(imported(module), name)).parameters
@@ -91,11 +91,11 @@ def test_classes_keep_their_members(place: str) -> None:
 
 
 @pytest.mark.parametrize("name", KNOWN["request"])
-def test_what_is_wanted_of_an_extraction_keeps_its_name(name: str) -> None:
-    """It is taken, and only then the lack of tapes refused; a name that there is none of is a TypeError."""
+def test_arguments_of_an_extraction_keep_their_names(name: str) -> None:
+    """A known argument is accepted (the missing tapes are refused next); an unknown one is a TypeError."""
     for function in (replayer.extract, replayer.samples):
         if function is replayer.samples and name in ("tables", "seed"):
-            continue  # It has table and seed of its own.
+            continue  # It has its own table and seed.
         with pytest.raises(RecordingError, match="no tape was given"):
             function([], **{name: KNOWN["request"][name]})
     with pytest.raises(TypeError):
@@ -104,7 +104,7 @@ def test_what_is_wanted_of_an_extraction_keeps_its_name(name: str) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_what_the_pages_import_is_listed(page: Path) -> None:
-    """So that nothing that a page shows can be given up unnoticed."""
+    """Every name that a page shows is pinned here."""
     text = page.read_text(encoding="utf-8")
     for module, names in IMPORT.findall(text):
         listed = IMPORTABLE.get(module, "").split()
@@ -115,13 +115,13 @@ def test_what_the_pages_import_is_listed(page: Path) -> None:
 
 
 def test_the_pages_import_something() -> None:
-    """Else the test above would pass with nothing found."""
+    """Otherwise the test above would pass on an empty list."""
     found = {module for page in PAGES for module, _ in IMPORT.findall(page.read_text(encoding="utf-8"))}
     assert len(found) > 10
 
 
 def help_text(program: str, *words: str) -> str:
-    """What the console script prints of a command, in wide lines."""
+    """Return the help of a command as the console script prints it, in wide lines."""
     printed = io.StringIO()
     before, sys.argv = sys.argv, [program, *words, "--help"]
     try:
@@ -148,7 +148,7 @@ def test_commands_keep_their_options(program: str, command: str, monkeypatch: py
 
 @pytest.mark.parametrize("group", KNOWN["entry_points"])
 def test_entry_points_are_declared_and_lead_somewhere(group: str) -> None:
-    """Those of packages that are not installed lead to a module that is there, at least."""
+    """Those of packages that are not installed lead at least to a module that exists."""
     assert set(KNOWN["entry_points"][group].split()) - set(DECLARED[group]) == set()
     for name, place in DECLARED[group].items():
         module, _, attribute = place.partition(":")
@@ -161,7 +161,7 @@ def test_entry_points_are_declared_and_lead_somewhere(group: str) -> None:
 
 
 def test_simulations_named_by_golden_tapes_are_where_the_tapes_say() -> None:
-    """META names module and class; recorded now, the same simulation has the same name, and no tape names an adapter."""
+    """META names module and class; recorded now, the simulation has the same name, and no tape names an adapter."""
     named = set()
     for path in sorted(GOLDEN.glob("*/*.tape")):
         with replayer.Tape(path) as tape:
@@ -175,8 +175,8 @@ def test_simulations_named_by_golden_tapes_are_where_the_tapes_say() -> None:
 
 
 @pytest.mark.parametrize("name", KNOWN["entry_points"]["sim.worlds"].split())
-def test_worlds_stand_on_tapes_by_their_names(name: str, tmp_path: Path) -> None:
-    """A tape is replayed by the world's name and configuration; the class in META is one that can be imported."""
+def test_tapes_refer_to_worlds_by_name(name: str, tmp_path: Path) -> None:
+    """A tape is replayed by the world's name and configuration; the class in META can be imported."""
     world = find_world(name)
     scenario = min(one.name for one in Path(str(world.scenarios)).glob("*.toml")).removesuffix(".toml")
     before, sys.argv = sys.argv, ["record", "run", scenario, "--ticks", "1", "-o", str(tmp_path / "run.tape"), "-q"]
@@ -193,7 +193,7 @@ def test_worlds_stand_on_tapes_by_their_names(name: str, tmp_path: Path) -> None
 
 
 class Rock:
-    """Rolls as far as it is pushed."""
+    """A rock that rolls as far as it is pushed."""
 
     def __init__(self) -> None:
         self.x = 0
@@ -232,8 +232,8 @@ def ball() -> Any:
         ("mujoco", ball, "mujoco.MjData"),
     ],
 )
-def test_adapters_stand_on_tapes_by_their_names(name: str, make: Any, simulation: str, tmp_path: Path) -> None:
-    """A replay finds the adapter by it; and the states name no module of ours, so that these can be moved."""
+def test_tapes_refer_to_adapters_by_name(name: str, make: Any, simulation: str, tmp_path: Path) -> None:
+    """A replay finds the adapter by name; the states name no module of ours, which can therefore move."""
     thing, *what = make()
     subject = recorder.record(thing, tmp_path / "run.tape", *what, quiet=True)
     if name == "plain_object":
@@ -248,7 +248,7 @@ def test_adapters_stand_on_tapes_by_their_names(name: str, make: Any, simulation
 
 
 def test_states_of_mesa_models_name_the_functions_that_they_always_did(tmp_path: Path) -> None:
-    """Elsewhere, no recording of a model could be loaded, and with other names each would be called a desync."""
+    """With other names no recorded model could be loaded, and each would be called a desync."""
     pytest.importorskip("mesa")
     from mesa.examples.advanced.wolf_sheep.model import WolfSheep
     from mesa.experimental.devs import ABMSimulator
@@ -280,7 +280,7 @@ def strays() -> Any:
 
 @pytest.mark.parametrize("meaning", EXIT_CODES)
 def test_exit_codes_mean_what_they_did(meaning: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As the README lists them; how the worst finding wins is in test_exit_codes.py."""
+    """As the README lists them; test_exit_codes.py tests that the worst finding wins."""
     monkeypatch.syspath_prepend(Path(__file__).parent)
     monkeypatch.chdir(tmp_path)
     tapes = GOLDEN / "0.2"
@@ -305,7 +305,7 @@ def test_exit_codes_mean_what_they_did(meaning: str, tmp_path: Path, monkeypatch
 
 
 def test_the_importer_leaves_other_files_to_other_importers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By the code that the Rerun viewer knows."""
+    """With the exit code that the Rerun viewer knows."""
     (tmp_path / "note.txt").write_text("not a tape")
     monkeypatch.setattr(sys, "argv", ["rerun-importer-tape", str(tmp_path / "note.txt")])
     with pytest.raises(SystemExit) as caught:

@@ -1,4 +1,4 @@
-"""The command ``record``: how a recording is made, stopped and gone on with; every mistake is one line."""
+"""The command ``record``: make, stop and resume a recording; every mistake is one line."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> bytes:
 
 
 def hash_at(path: Path, tick: int) -> int:
-    """The recorded hash of a tick."""
+    """Return the recorded hash of a tick."""
     with Tape(path) as tape:
         return tape.state_hash(tick)
 
@@ -82,13 +82,13 @@ GOOD: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("option", GOOD)
 def test_each_setting_reaches_the_tape(option: str) -> None:
-    """META says how the tape is recorded; the run is the same with every setting."""
+    """META has the settings; the run is the same with every setting."""
     assert (
         run(recorder.commands.main.main, f"run tiny.toml -q -o a.tape --ticks 45 --keyframe-interval 5 {option}") == 0
     )
 
     with Tape(Path("a.tape")) as tape:
-        settings = {"hashes": "states"} | tape.meta["settings"]  # What is left out is what it was before it was there.
+        settings = {"hashes": "states"} | tape.meta["settings"]  # Entries that were added later may be missing.
         assert {key: settings[key] for key in GOOD[option]} == GOOD[option]
         assert tape.meta["notes"] == {"ticks": 45}
         assert (tape.last_tick, tape.status, tape.outcome) == (
@@ -103,28 +103,28 @@ def test_each_setting_reaches_the_tape(option: str) -> None:
 
 
 BAD = {
-    "--keep 0": "keep='0': a number of ticks, at least 1, or a time such as \"60s\" was expected",
+    "--keep 0": "keep='0': expected a number of ticks, at least 1, or a time such as \"60s\"",
     "--keep soon": "keep='soon'",
     "--keep -5": "keep='-5'",
     "--keep 0s": "keep='0s'",
-    "--split 0": "split='0': a size such as \"500MB\" was expected",
+    "--split 0": "split='0': expected a size such as \"500MB\"",
     "--split small": "split='small'",
     "--split 5parsecs": "split='5parsecs'",
     "--durability sometimes": "durability",
     "--on-error ignore": "on-error",
-    "--sync often": "sync='often': a time such as",
+    "--sync often": "sync='often': expected a time such as",
     "--durability none --sync 1s": "sync='1s' with durability=\"none\", which never syncs",
-    "--deterministic --keep 60s": "keep='60s' with deterministic: give a number of ticks, no clock",
+    "--deterministic --keep 60s": "keep='60s' with deterministic, which uses no clock: give a number of ticks instead",
     "--keyframe-interval 0": "keyframe-interval",
     "--changes some": "changes",
     "--hashes some": "hashes",
-    "--hashes changes": 'the changes are on the tape with mode="changes" only',
+    "--hashes changes": 'hashes="changes" with mode="events", which records no changes: give mode="changes"',
 }
 
 
 @pytest.mark.parametrize("option", BAD)
-def test_a_setting_that_cannot_be_gets_one_line(folder: Path, capsys: pytest.CaptureFixture[str], option: str) -> None:
-    """Exit code 2, and no file and no folder is made."""
+def test_an_invalid_setting_gets_one_line(folder: Path, capsys: pytest.CaptureFixture[str], option: str) -> None:
+    """Exit code 2, and no file or folder is made."""
     assert run(recorder.commands.main.main, f"run tiny.toml {option}") == 2
 
     assert_one_line(capsys.readouterr(), BAD[option])
@@ -139,12 +139,12 @@ def test_a_setting_that_cannot_be_gets_one_line(folder: Path, capsys: pytest.Cap
         (
             recorder.commands.main.main,
             "run",
-            ["--keep", "--split", "--durability", "--on-error", "flight recorder's loop"],
+            ["--keep", "--split", "--durability", "--on-error", "as a flight"],
         ),
         (
             recorder.commands.main.main,
             "resume",
-            ["Example: record resume meadow.tape", "--ticks", "proved by its hash"],
+            ["Example: record resume meadow.tape", "--ticks", "checked by its hash"],
         ),
         (replayer.commands.main.main, "", ["tail", "repair", "follow a recording while it runs"]),
         (replayer.commands.main.main, "info", ["--fast", "Exit code: 0 sealed and whole, 3 incomplete", "4 corrupt"]),
@@ -165,7 +165,7 @@ def test_help_says_what_there_is(capsys: pytest.CaptureFixture[str], main: Any, 
 def test_a_disk_that_refuses_for_a_while_is_one_line_and_no_end(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The user is told, without a place in our code; the run goes on, and the tape is whole."""
+    """The user gets one line, without a source location; the run continues, and the tape is complete."""
     append, calls = TapeFile.append, []
 
     def refuse_some(self: TapeFile, data: bytes) -> None:
@@ -180,17 +180,17 @@ def test_a_disk_that_refuses_for_a_while_is_one_line_and_no_end(
 
     lines = capsys.readouterr().err.splitlines()
     assert lines[0].startswith("warning: a.tape: ")
-    assert "No space left on device; the recording goes on in memory and tries again" in lines[0]
-    assert lines[1:] == ["warning: a.tape: the disk takes the recording again"]
+    assert "No space left on device; the recording continues in memory and retries" in lines[0]
+    assert lines[1:] == ["warning: a.tape: the disk accepts the recording again"]
     with Tape(Path("a.tape")) as tape:
         assert (tape.status, tape.last_tick) == ("intact", 90)
 
 
-# --- going on
+# --- resuming
 
 
-def test_resume_goes_on_to_the_tick_that_was_asked_for(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A finished recording goes on in the same file; the run is that of one that was never interrupted."""
+def test_resume_continues_to_the_requested_tick(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A finished recording continues in the same file, as a run that was never interrupted."""
     assert run(recorder.commands.main.main, "run tiny.toml -q -o whole.tape --ticks 140") == 0
     assert run(recorder.commands.main.main, "run tiny.toml -q -o a.tape --keyframe-interval 20") == 0
     before = Path("a.tape").read_bytes()
@@ -211,8 +211,8 @@ def test_resume_goes_on_to_the_tick_that_was_asked_for(folder: Path, capsys: pyt
     assert sorted(files(folder)) == ["a.tape", "tiny.toml", "whole.tape"]
 
 
-def test_resume_goes_on_to_where_the_run_was_meant_to_end(capsys: pytest.CaptureFixture[str], whole: bytes) -> None:
-    """Without --ticks, a cut tape goes on to the scenario's last tick; what was torn is kept and named."""
+def test_resume_continues_to_the_planned_end(capsys: pytest.CaptureFixture[str], whole: bytes) -> None:
+    """Without --ticks, a cut tape continues to the scenario's last tick; the torn bytes are kept and named."""
     last = [block for block in Reader(whole).blocks if block.kind == DELTA][-1]
     Path("a.tape").write_bytes(whole[: last.offset + 100])
 
@@ -239,16 +239,16 @@ def spoil_file(path: Path, place: int) -> None:
 @pytest.mark.parametrize(
     ("line", "code", "text"),
     [
-        ("done.tape", 2, "done.tape is at tick 90 already: say how far to go with --ticks"),
-        ("done.tape --ticks 90", 2, "done.tape is at tick 90 already"),
+        ("done.tape", 2, "done.tape is already at tick 90: name a later tick with --ticks"),
+        ("done.tape --ticks 90", 2, "done.tape is already at tick 90"),
         ("done.tape --ticks 0", 2, "--ticks"),
         ("nothing.tape", 2, "nothing.tape: No such file or directory"),
         (".", 2, ".: Is a directory"),
-        ("tiny.toml --ticks 99", 5, "tiny.toml: this is no tape"),
+        ("tiny.toml --ticks 99", 5, "tiny.toml: this is not a tape"),
         (
             "mine.tape --ticks 99",
             2,
-            "mine.tape names no registered world: name its simulation by --sim small_worlds:Walkers, or go on in Python",
+            "mine.tape names no registered world: name its simulation by --sim small_worlds:Walkers, or continue in Python",
         ),
         ("corrupt.tape --ticks 99", 4, "repair the tape first (replay repair)"),
         ("begun.tape --ticks 99", 2, "the tape has no keyframe yet"),
@@ -284,7 +284,7 @@ def test_a_tape_that_cannot_be_resumed_gets_one_line(
 
 
 def test_a_tape_that_is_being_recorded_cannot_be_resumed(capsys: pytest.CaptureFixture[str], whole: bytes) -> None:
-    """The line says why."""
+    """The message gives the reason."""
     Path("a.tape").write_bytes(whole)
     with recorder.resume("a.tape") as tape:
         tape.step([])
@@ -293,10 +293,10 @@ def test_a_tape_that_is_being_recorded_cannot_be_resumed(capsys: pytest.CaptureF
         tape.step([])
 
 
-def test_a_world_of_another_version_that_steps_otherwise_is_a_desync(
+def test_a_version_of_the_world_that_steps_differently_is_a_desync(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, whole: bytes
 ) -> None:
-    """What is installed is not what recorded the tape: exit code 1, nothing is written."""
+    """The installed version did not record the tape: exit code 1, nothing is written."""
     from sim.worlds.meadow import Meadow
 
     Path("a.tape").write_bytes(whole)
@@ -312,11 +312,11 @@ def test_a_world_of_another_version_that_steps_otherwise_is_a_desync(
     assert files(folder) == before
 
 
-# --- being stopped
+# --- stopping
 
 
 def start_and_wait(*arguments: str) -> subprocess.Popen[str]:
-    """A ``record`` of its own that has recorded something."""
+    """Start a ``record`` process and wait until it has recorded something."""
     process = subprocess.Popen([*RECORD, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
     def has_recorded() -> bool:
@@ -334,15 +334,15 @@ def start_and_wait(*arguments: str) -> subprocess.Popen[str]:
 @pytest.mark.parametrize(
     ("number", "code", "reason"), [(signal.SIGTERM, 143, "terminated"), (signal.SIGINT, 130, "interrupted")]
 )
-def test_a_run_that_is_told_to_stop_seals_its_tape(number: int, code: int, reason: str) -> None:
-    """SIGTERM and Ctrl-C: the exit code of the signal, a summary, no traceback, and a tape that can be gone on with."""
+def test_a_run_that_gets_a_signal_seals_its_tape(number: int, code: int, reason: str) -> None:
+    """SIGTERM and Ctrl-C: the signal's exit code, a summary, no traceback, and a tape that can be resumed."""
     process = start_and_wait("run", "quiet-meadow", "-o", "a.tape", "--ticks", "10000000")
     process.send_signal(number)
     out, err = process.communicate(timeout=30)
 
     assert (process.returncode, err) == (code, "")
     assert f"\n{reason} after " in out
-    assert "state hash" not in out  # An interrupted step leaves a state that is of no tick.
+    assert "state hash" not in out  # An interrupted step leaves a state that belongs to no tick.
     with Tape(Path("a.tape")) as tape:
         assert (tape.status, tape.outcome) == ("intact", {"reason": reason})
         last_tick = tape.last_tick
@@ -355,10 +355,10 @@ def test_a_run_that_is_told_to_stop_seals_its_tape(number: int, code: int, reaso
 
 
 @pytest.mark.parametrize("first_at", [33, None], ids=["told before", "told only then"])
-def test_being_told_while_the_tape_is_sealed_changes_nothing(
+def test_a_signal_while_the_tape_is_sealed_changes_nothing(
     capsys: pytest.CaptureFixture[str], first_at: int | None
 ) -> None:
-    """A SIGTERM that comes during the seal, the first or a second one, is no reason for a traceback."""
+    """A SIGTERM during the seal, the first or a second one, gives no traceback."""
     close, step, before = Recorder.close, Recorder.step, signal.getsignal(signal.SIGTERM)
     outcomes = []
 

@@ -1,4 +1,4 @@
-"""What ``record`` says: hints that can be typed in as they are, and a line for each command line that cannot be."""
+"""The output of ``record``: hints that can be typed as they are, and one line for each invalid command line."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def hints(out: str) -> list[list[str]]:
-    """The commands of the last line, as a shell splits them."""
+    """Return the commands of the last line, as a shell splits them."""
     last = out.splitlines()[-1]
     assert last.startswith("next: ")
     return [shlex.split(command) for command in last.removeprefix("next: ").split("    or: ")]
 
 
 def follow(words: list[str]) -> int:
-    """Type a hint in."""
+    """Type a hint."""
     return run(
         {"record": recorder.commands.main.main, "replay": replayer.commands.main.main}[words[0]], shlex.join(words[1:])
     )
@@ -55,7 +55,7 @@ def follow(words: list[str]) -> int:
     ("options", "tick"), [("", 45), ("--keep 20", 80), ("--ticks 1", 0), ("--split 2kB", 45)], ids=str
 )
 def test_hints_can_be_typed_in(capsys: pytest.CaptureFixture[str], options: str, tick: int) -> None:
-    """Names with blanks are quoted, the tick is on the tape; all lead somewhere."""
+    """Names with blanks are quoted, the tick is on the tape, and all commands work."""
     assert run(recorder.commands.main.main, f"run tiny.toml -o 'my $tape' --keyframe-interval 5 {options}") == 0
 
     commands = hints(capsys.readouterr().out)
@@ -68,7 +68,7 @@ def test_hints_can_be_typed_in(capsys: pytest.CaptureFixture[str], options: str,
 
 
 def test_the_size_of_a_ring_is_what_is_on_the_disk(capsys: pytest.CaptureFixture[str]) -> None:
-    """What was dropped is neither counted nor spread over the ticks that are left."""
+    """Dropped ticks are neither counted nor spread over the remaining ones."""
     assert (
         run(recorder.commands.main.main, "run tiny.toml -o ring.tape --ticks 400 --keep 40 --keyframe-interval 5") == 0
     )
@@ -89,7 +89,7 @@ def test_one_of_a_kind_is_singular(capsys: pytest.CaptureFixture[str]) -> None:
     assert not re.search(r"\b1 ticks(?! a second)", out)
 
 
-def test_quiet_says_only_what_nobody_could_know(capsys: pytest.CaptureFixture[str]) -> None:
+def test_quiet_prints_only_an_unknown_name(capsys: pytest.CaptureFixture[str]) -> None:
     """The name of a tape that was not named."""
     assert run(recorder.commands.main.main, "run tiny.toml -q --ticks 3") == 0
     assert capsys.readouterr().out == "recordings/tiny-1.tape\n"
@@ -98,7 +98,7 @@ def test_quiet_says_only_what_nobody_could_know(capsys: pytest.CaptureFixture[st
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_who_was_stopped_is_told_how_to_go_on(
+def test_a_stopped_run_prints_how_to_resume(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
     """The first hint resumes."""
@@ -119,11 +119,11 @@ def test_who_was_stopped_is_told_how_to_go_on(
         assert (tape.status, tape.last_tick) == ("intact", 90)
 
 
-# --- sealing what is there
+# --- sealing
 
 
 def record_and_die(line: str, ticks: int) -> None:
-    """A run that is killed when it has recorded so many ticks, before it could seal the tape."""
+    """Record in a process that is killed after this number of ticks, before it could seal the tape."""
     program = (
         "import os, recorder.commands.main, recorder.session.recorder\n"
         "step = recorder.session.recorder.Recorder.step\n"
@@ -141,7 +141,7 @@ def record_and_die(line: str, ticks: int) -> None:
 
 @pytest.mark.parametrize("option", ["", "--ticks 90"])
 def test_a_run_that_was_over_is_sealed(capsys: pytest.CaptureFixture[str], option: str) -> None:
-    """A crash after the last tick: nothing is left to record, and the tape becomes whole."""
+    """After a crash at the last tick nothing is left to record, and the tape is sealed."""
     record_and_die("run tiny.toml -o a.tape", 90)
     with Tape(Path("a.tape")) as tape:
         assert (tape.status, tape.last_tick) == ("incomplete", 90)
@@ -149,19 +149,19 @@ def test_a_run_that_was_over_is_sealed(capsys: pytest.CaptureFixture[str], optio
     assert run(recorder.commands.main.main, f"resume a.tape {option}") == 0
 
     out = capsys.readouterr().out
-    assert "\nsealed: the recording had reached its last tick, 90, and only its end was missing\n" in out
+    assert "\nsealed: all ticks up to 90 had been recorded, only the seal was missing\n" in out
     assert verify_tape(Path("a.tape")).status == "intact"
     with Tape(Path("a.tape")) as tape:
         assert tape.outcome == {"reason": "Z1", "ticks": 90, "text": "the last tick, as asked"}
     assert run(recorder.commands.main.main, f"resume a.tape {option}") == 2
-    assert_one_line(capsys.readouterr(), "a.tape is at tick 90 already: say how far to go with --ticks")
+    assert_one_line(capsys.readouterr(), "a.tape is already at tick 90: name a later tick with --ticks")
 
 
-def test_a_tick_before_the_end_is_told_from_the_end(capsys: pytest.CaptureFixture[str]) -> None:
-    """A message of its own."""
+def test_a_tick_before_the_end_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    """It has its own message."""
     assert run(recorder.commands.main.main, "run tiny.toml -q -o a.tape --ticks 1200") == 0
     assert run(recorder.commands.main.main, "resume a.tape --ticks 100") == 2
-    assert_one_line(capsys.readouterr(), "--ticks 100 lies before tick 1,200, where a.tape is")
+    assert_one_line(capsys.readouterr(), "--ticks 100 is before tick 1,200, the last one in a.tape")
 
 
 def test_a_later_file_is_not_resumed(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -177,7 +177,7 @@ def test_a_later_file_is_not_resumed(folder: Path, capsys: pytest.CaptureFixture
     assert files(folder) == before
 
 
-# --- a simulation of one's own
+# --- the user's own simulation
 
 
 @pytest.fixture
@@ -192,8 +192,8 @@ def own(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("own")
-def test_a_simulation_of_ones_own_goes_on_by_its_name(capsys: pytest.CaptureFixture[str]) -> None:
-    """--sim as for replay, and the hints repeat it."""
+def test_the_users_simulation_is_resumed_by_its_name(capsys: pytest.CaptureFixture[str]) -> None:
+    """--sim works as for replay, and the hints repeat it."""
     with Recorder("mine.tape", Walkers()) as tape:
         for _ in range(20):
             tape.step()
@@ -215,12 +215,12 @@ def test_a_simulation_of_ones_own_goes_on_by_its_name(capsys: pytest.CaptureFixt
     [
         (
             "fed.tape --sim own_walks:Walkers --ticks 9",
-            "fed.tape: its inputs came from a program of yours: go on there",
+            "fed.tape: its inputs came from your program: continue there",
         ),
         ("mine.tape --sim own_walks:larger --ticks 9", "mine.tape: the simulation has x of 21 rows, the tape 20"),
         ("mine.tape --sim own_walks:Needy --ticks 9", "mine.tape: Needy.__init__() missing 1 required positional"),
         ("mine.tape --sim own_walks:Nobody --ticks 9", "--sim own_walks:Nobody: module 'own_walks' has no attribute"),
-        ("mine.tape --sim own_walks:Walkers", "mine.tape is at tick 3 already: say how far to go with --ticks"),
+        ("mine.tape --sim own_walks:Walkers", "mine.tape is already at tick 3: name a later tick with --ticks"),
         (
             "mine.tape --ticks 9",
             "mine.tape names no registered world: name its simulation by --sim small_worlds:Walkers, or",
@@ -254,44 +254,48 @@ NINES = "9" * 400
         (recorder.commands.main.main, "resume", "TAPE is missing"),
         (recorder.commands.main.main, "run tiny.toml --ticks", "--ticks needs a value"),
         (recorder.commands.main.main, "run tiny.toml -o", "-o needs a value"),
-        (recorder.commands.main.main, "run tiny.toml extra", "there is no argument extra"),
-        (recorder.commands.main.main, "scenarios 'a b' c", "there are no arguments 'a b' c"),
-        (replayer.commands.main.main, "seek", "say where to go: --tick N, or --episode N with --step N"),
+        (recorder.commands.main.main, "run tiny.toml extra", "unknown argument: extra"),
+        (recorder.commands.main.main, "scenarios 'a b' c", "unknown arguments: 'a b' c"),
+        (replayer.commands.main.main, "seek", "expected --tick N, or --episode N with --step N"),
         (replayer.commands.main.main, "seek a.tape --tick", "--tick needs a value"),
-        (replayer.commands.main.main, "verify a.tape b.tape", "there is no argument b.tape"),
+        (replayer.commands.main.main, "verify a.tape b.tape", "unknown argument: b.tape"),
         (
             replayer.commands.main.main,
             f"seek a.tape --tick {NINES}",
-            "--tick: 9,223,372,036,854,775,807 is the largest number",
+            "--tick: expected an integer of at most 9,223,372,036,854,775,807",
         ),
         (
             recorder.commands.main.main,
             "run tiny.toml --ticks 99999999999999999999999",
-            "--ticks: 9,223,372,036,854,775,807 is",
+            "--ticks: expected an integer of at most 9,223,372,036,854,775,807",
         ),
         (
             recorder.commands.main.main,
             f"run tiny.toml --ticks {'9' * 5000}",
-            "--ticks: 9,223,372,036,854,775,807 is the largest",
+            "--ticks: expected an integer of at most 9,223,372,036,854,775,807",
         ),
         (
             recorder.commands.main.main,
             f"run tiny.toml --ticks {10**16}",
-            "--ticks 10,000,000,000,000,000: 1,000,000,000,000,000",
+            "expected --ticks of at most 1,000,000,000,000,000, got 10,000,000,000,000,000",
         ),
-        (recorder.commands.main.main, "run tiny.toml --keep 99999999999999999999999", "ticks are the most"),
-        (recorder.commands.main.main, f"run tiny.toml --keyframe-interval {NINES}", "--keyframe-interval: 9,223,"),
+        (recorder.commands.main.main, "run tiny.toml --keep 99999999999999999999999", ": expected at most 1,"),
+        (
+            recorder.commands.main.main,
+            f"run tiny.toml --keyframe-interval {NINES}",
+            "--keyframe-interval: expected an integer of at most 9,223,",
+        ),
         (recorder.commands.main.main, f"run tiny.toml --keyframe-interval {10**16}", "keyframe_interval_ticks=1"),
         (recorder.commands.main.main, f"run tiny.toml --full-every {10**16}", "full_every=1"),
-        (recorder.commands.main.main, f"run tiny.toml --split {NINES}", "1000TB are the most"),
-        (recorder.commands.main.main, "run tiny.toml --split 99999999999999999999999MB", "1000TB are the most"),
-        (recorder.commands.main.main, "run tiny.toml --sync 0s", "sync='0s': a time above zero"),
+        (recorder.commands.main.main, f"run tiny.toml --split {NINES}", "expected at most 1000TB"),
+        (recorder.commands.main.main, "run tiny.toml --split 99999999999999999999999MB", "expected at most 1000TB"),
+        (recorder.commands.main.main, "run tiny.toml --sync 0s", "sync='0s': expected a time above zero"),
     ],
 )
-def test_a_command_line_that_cannot_be_gets_a_clear_line(
+def test_an_invalid_command_line_gets_a_clear_line(
     folder: Path, capsys: pytest.CaptureFixture[str], main: Any, line: str, text: str
 ) -> None:
-    """Exit code 2, nothing is made; and a line is short whatever was typed."""
+    """Exit code 2, nothing is made; the line is short for any input."""
     assert run(main, line) == 2
     captured = capsys.readouterr()
     assert_one_line(captured, text)
@@ -300,11 +304,11 @@ def test_a_command_line_that_cannot_be_gets_a_clear_line(
 
 
 def test_help_says_what_options_cost_and_which_units_there_are(capsys: pytest.CaptureFixture[str]) -> None:
-    """For who reads nothing else."""
+    """For users who read nothing else."""
     assert run(recorder.commands.main.main, "run --help") == 0
     shown = re.sub(r"[\s│]+", " ", capsys.readouterr().out)
     for text in ("kB, MB, GB, TB (1000)", "KiB, MiB, GiB, TiB (1024)", "500ms, 60s, 5m or 1h", "costs a full keyframe"):
         assert text in shown
-    assert "It costs waiting for a slow disk" in shown
+    assert "The run waits for a slow disk" in shown
     assert run(recorder.commands.main.main, "scenarios --help") == 0
     assert "Example: record scenarios" in capsys.readouterr().out

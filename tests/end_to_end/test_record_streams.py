@@ -1,4 +1,4 @@
-"""The command ``record`` and its surroundings: pipes that break, full disks under stdout, Ctrl-C while it starts."""
+"""The command ``record`` and its surroundings: broken pipes, full disks under stdout, Ctrl-C at the start."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def broken_pipe() -> int:
-    """The writing end of a pipe that nobody reads."""
+    """Return the writing end of a pipe without a reader."""
     reading, writing = os.pipe()
     os.close(reading)
     return writing
@@ -43,8 +43,8 @@ def broken_pipe() -> int:
 @pytest.mark.parametrize("broken", ["full disk", "pipe", "closed"])
 @pytest.mark.parametrize("stream", ["stdout", "stderr"])
 @pytest.mark.parametrize("more", [[], ["-q"]], ids=["", "-q"])
-def test_a_recording_goes_on_where_nobody_can_be_told(broken: str, stream: str, more: list[str]) -> None:
-    """The tape is whole, the exit code is that of the run, the other stream says nothing of it."""
+def test_a_recording_continues_with_broken_output(broken: str, stream: str, more: list[str]) -> None:
+    """The tape is complete, the exit code is that of the run, the other stream does not mention it."""
     descriptor = os.open("/dev/full", os.O_WRONLY) if broken == "full disk" else broken_pipe()
     number = {"stdout": 1, "stderr": 2}[stream]
     streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
@@ -78,8 +78,8 @@ recorder.commands.main.main(["run", "tiny.toml", "-o", "a.tape", "--keyframe-int
 """
 
 
-def test_a_warning_that_nobody_can_read_stops_nothing() -> None:
-    """Likewise what is said on stderr on the way."""
+def test_a_warning_that_cannot_be_printed_stops_nothing() -> None:
+    """Warnings on stderr are dropped in the same way."""
     with Path("/dev/full").open("w") as full:
         finished = subprocess.run([sys.executable, "-c", WARNED], stdout=full, stderr=full, check=False)
     assert finished.returncode == 0
@@ -106,7 +106,7 @@ def test_help_into_a_pipe_that_breaks_is_quiet(package: str, word: str) -> None:
 
 INTERRUPTING = """
 import os, signal
-signal.raise_signal(signal.SIGINT)  # What its handler raises, it raises here.
+signal.raise_signal(signal.SIGINT)  # The handler's exception is raised here.
 raise ImportError("an interrupt was taken for something else")
 """
 
@@ -117,9 +117,9 @@ raise ImportError("an interrupt was taken for something else")
 def test_ctrl_c_while_the_program_starts_is_quiet(
     folder: Path, command: str, package: str, ignored: str, late: str
 ) -> None:
-    """Exit code 130 and no traceback of an import, while somebody's wish to have it ignored is granted.
+    """Exit code 130 and no traceback of an import; if the parent ignores interrupts, so does the command.
 
-    late: while the one command that is asked for is imported.
+    late: interrupt while the module of the one command is imported.
     """
     (folder / package / "commands").mkdir(parents=True)
     (folder / package / "commands" / "__init__.py").touch()
@@ -136,7 +136,7 @@ def test_ctrl_c_while_the_program_starts_is_quiet(
 
 @pytest.mark.parametrize("command", ["record", "replay"])
 def test_the_console_scripts_lead_to_the_commands(command: str) -> None:
-    """Also through the module in which they begin."""
+    """Including the module in which they begin."""
     program = f"import simulation_flight_recorder; simulation_flight_recorder.{command}()"
     finished = subprocess.run([sys.executable, "-c", program, "--help"], capture_output=True, text=True, check=False)
     assert (finished.returncode, finished.stderr) == (0, "")

@@ -1,4 +1,4 @@
-"""What ``replay info``, ``tail``, ``repair`` and ``verify`` say of tapes in every state."""
+"""The output of ``replay info``, ``tail``, ``repair`` and ``verify`` for tapes in every state."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def die(path: str, ticks: int, **settings: Any) -> None:
 
 
 def info(capsys: pytest.CaptureFixture[str], name: str, *, options: str = "") -> tuple[int, dict[str, Any], str]:
-    """The exit code, what --json says, and the text; both forms end alike."""
+    """The exit code, the JSON and the text of replay info; both forms have the same exit code."""
     code = run(replayer.commands.main.main, f"info {name} --json {options}")
     facts = json.loads(capsys.readouterr().out)
     assert run(replayer.commands.main.main, f"info {name} {options}") == code
@@ -84,7 +84,7 @@ def info(capsys: pytest.CaptureFixture[str], name: str, *, options: str = "") ->
 
 
 def test_info_of_an_intact_tape(capsys: pytest.CaptureFixture[str]) -> None:
-    """Exit code 0, no hint: there is nothing to be done."""
+    """Exit code 0 and no hint: nothing has to be done."""
     code, facts, text = info(capsys, "a.tape")
 
     assert (code, facts["status"], facts["sealed"], facts["checked"]) == (0, "intact", True, True)
@@ -97,7 +97,7 @@ def test_info_of_an_intact_tape(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_info_of_a_tape_that_is_being_recorded(capsys: pytest.CaptureFixture[str]) -> None:
-    """It is incomplete, and that is as it should be: no hint."""
+    """It is incomplete, as expected: no hint."""
     with Recorder("live.tape", Walkers(), keyframe_interval_ticks=10) as tape:
         for tick in range(1, 26):
             tape.step([[tick % 20, tick]])
@@ -111,7 +111,7 @@ def test_info_of_a_tape_that_is_being_recorded(capsys: pytest.CaptureFixture[str
 
 
 def test_info_of_a_tape_whose_writer_was_killed(capsys: pytest.CaptureFixture[str]) -> None:
-    """How many ticks the journal has, and how to go on: in Python for a simulation of one's own."""
+    """The report has the number of ticks in the journal, and how to resume: in Python for your own simulation."""
     die("mine.tape", 33)
     code, facts, text = info(capsys, "mine.tape")
 
@@ -119,11 +119,11 @@ def test_info_of_a_tape_whose_writer_was_killed(capsys: pytest.CaptureFixture[st
     assert 0 < facts["journal_ticks"] <= 4
     assert "not sealed: the recording did not end properly\n" in text
     assert f"  ticks: 0 to 33, the last {facts['journal_ticks']} in the journal\n" in text
-    assert text.endswith("next: recorder.resume('mine.tape', simulation)  # goes on where it stopped\n")
+    assert text.endswith("next: recorder.resume('mine.tape', simulation)  # continues where it stopped\n")
 
 
 def test_info_of_a_torn_tape(capsys: pytest.CaptureFixture[str]) -> None:
-    """What is torn, and how to go on with the command."""
+    """The report has the torn bytes, and the command that resumes."""
     last = block_of(FRAMES, -1)
     os.truncate("a.tape", last.offset + 100)
     code, facts, text = info(capsys, "a.tape")
@@ -131,13 +131,13 @@ def test_info_of_a_torn_tape(capsys: pytest.CaptureFixture[str]) -> None:
     assert (code, facts["status"], facts["sealed"], facts["last_tick"]) == (3, "incomplete", False, 80)
     assert [damage["torn"] for damage in facts["damages"]] == [True]
     assert f"  torn: bytes {last.offset:,} to {last.offset + 100:,}: the file ends inside a block\n" in text
-    assert text.endswith("next: record resume a.tape  # goes on where it stopped\n")
+    assert text.endswith("next: record resume a.tape  # continues where it stopped\n")
 
 
 @pytest.mark.parametrize("kind", [META, FULL, DELTA, FRAMES])
 @pytest.mark.parametrize("place", [20, 80], ids=["header", "payload"])
 def test_info_of_a_damaged_tape(capsys: pytest.CaptureFixture[str], kind: int, place: int) -> None:
-    """Exit code 4, where the damage is, which ticks it costs, and what to do; also where an index hides it."""
+    """Exit code 4, with the damaged bytes, the lost ticks and the fix, even if an index hides the damage."""
     block = block_of(kind)
     spoil(block.offset + place)
     code, facts, text = info(capsys, "a.tape")
@@ -148,11 +148,11 @@ def test_info_of_a_damaged_tape(capsys: pytest.CaptureFixture[str], kind: int, p
     assert f"{block.offset:,}" in text or f"{block.offset}" in text
     assert all(f"  missing: ticks {first} to {last}\n" in text for first, last in lost)
     assert text.endswith("next: replay repair a.tape\n")
-    assert info(capsys, "a.tape", options="--fast")[0] == 0  # It believes the index: that is what it is for.
+    assert info(capsys, "a.tape", options="--fast")[0] == 0  # --fast trusts the index.
 
 
 def test_info_of_a_tape_without_its_file_header(capsys: pytest.CaptureFixture[str]) -> None:
-    """Everything is there all the same."""
+    """Nothing else is lost."""
     spoil(10)
     code, facts, text = info(capsys, "a.tape")
 
@@ -162,7 +162,7 @@ def test_info_of_a_tape_without_its_file_header(capsys: pytest.CaptureFixture[st
 
 
 def test_info_of_a_split_tape_without_one_of_its_files(capsys: pytest.CaptureFixture[str]) -> None:
-    """The file is named by its number."""
+    """The missing file is named by its number."""
     assert run(recorder.commands.main.main, "run tiny.toml -q -o s.tape --keyframe-interval 10 --split 3000") == 0
     segment_path("s.tape", 1).unlink()
     code, facts, text = info(capsys, "s.tape")
@@ -173,23 +173,23 @@ def test_info_of_a_split_tape_without_one_of_its_files(capsys: pytest.CaptureFix
 
 
 def test_info_of_a_tape_that_dropped_ticks(capsys: pytest.CaptureFixture[str]) -> None:
-    """It says itself what the disk did not take; a sealed tape needs no hint."""
+    """The tape lists the ticks that the disk did not take; a sealed tape needs no hint."""
     shutil.copy(GOLDEN / "0.2" / "dropped.tape", "d.tape")
     code, facts, text = info(capsys, "d.tape")
 
     assert (code, facts["status"], facts["sealed"]) == (3, "incomplete", True)
     (drop,) = facts["dropped_ticks"]
     assert drop["why"] == "No space left on device"
-    assert f"  not kept: ticks {drop['first_tick']} to {drop['last_tick']}: No space left on device\n" in text
+    assert f"  dropped: ticks {drop['first_tick']} to {drop['last_tick']}: No space left on device\n" in text
     assert "next:" not in text
 
 
 def test_info_and_verify_of_a_tape_that_was_only_begun(capsys: pytest.CaptureFixture[str]) -> None:
-    """There is META and no state: nothing can be reached, or gone on with; exit code 3 for both."""
+    """The tape has META and no state: nothing can be reached or resumed; exit code 3 for both."""
     os.truncate("a.tape", block_of(FULL).offset)
     code, facts, text = info(capsys, "a.tape")
     assert (code, facts["status"], facts["first_tick"], facts["world"]) == (3, "incomplete", None, "meadow")
-    assert "  ticks: none that can be reached yet\n" in text
+    assert "  ticks: none available yet\n" in text
     assert "next:" not in text
 
     assert run(replayer.commands.main.main, "verify a.tape") == 3
@@ -199,7 +199,7 @@ def test_info_and_verify_of_a_tape_that_was_only_begun(capsys: pytest.CaptureFix
 
 
 def test_info_of_an_unsealed_tape_of_format_01(capsys: pytest.CaptureFixture[str]) -> None:
-    """It can be read and not gone on with: no hint to do so."""
+    """It can be read and not resumed, so there is no hint."""
     shutil.copy(GOLDEN / "0.1" / "walkers-unsealed.tape", "old.tape")
     code, facts, text = info(capsys, "old.tape")
 
@@ -211,7 +211,7 @@ def test_info_of_an_unsealed_tape_of_format_01(capsys: pytest.CaptureFixture[str
 
 
 def test_tail_shows_the_last_ticks(capsys: pytest.CaptureFixture[str]) -> None:
-    """A line a tick, how many came before, and the seal."""
+    """One line per tick, the number of ticks before, and the seal."""
     assert run(replayer.commands.main.main, "tail a.tape --last 3") == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "… 87 ticks before these"
@@ -225,7 +225,7 @@ def test_tail_shows_the_last_ticks(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_tail_in_json_has_the_same_facts(capsys: pytest.CaptureFixture[str]) -> None:
-    """So many ticks as were asked for, keyframes beside them, one object a line."""
+    """The requested number of ticks and their keyframes, one object per line."""
     assert run(replayer.commands.main.main, "tail a.tape --json --last 12") == 0
     facts = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
 
@@ -237,8 +237,8 @@ def test_tail_in_json_has_the_same_facts(capsys: pytest.CaptureFixture[str]) -> 
         assert facts[0]["inputs"] == tape.tape.frame(79).inputs
 
 
-def test_tail_of_an_unfinished_tape_stops_when_it_is_told_not_to_follow(capsys: pytest.CaptureFixture[str]) -> None:
-    """What is there, no word of an end, and the exit code that info has."""
+def test_tail_of_an_unfinished_tape_stops_with_no_follow(capsys: pytest.CaptureFixture[str]) -> None:
+    """It shows the ticks that are there, reports no end, and has the exit code of info."""
     die("mine.tape", 33)
     assert run(replayer.commands.main.main, "tail mine.tape --no-follow --last 2") == 3
     lines = capsys.readouterr().out.splitlines()
@@ -247,7 +247,7 @@ def test_tail_of_an_unfinished_tape_stops_when_it_is_told_not_to_follow(capsys: 
 
 
 def test_tail_names_what_is_missing(capsys: pytest.CaptureFixture[str]) -> None:
-    """Damaged bytes, and the ticks that were in them, where they were."""
+    """Damaged bytes and their missing ticks are shown at their position."""
     block = block_of(FRAMES, 2)
     spoil(block.offset + 80)
     assert run(replayer.commands.main.main, "tail a.tape --last 31") == 0
@@ -264,7 +264,7 @@ def test_tail_names_what_is_missing(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_tail_follows_a_recording_until_it_is_sealed() -> None:
-    """In a process of its own, while this one records; it ends with the recording."""
+    """A tail in a second process ends with the recording of this one."""
     with Recorder("live.tape", Walkers(), keyframe_interval_ticks=10) as tape:
         tape.step()
         tape.flush()
@@ -306,14 +306,14 @@ def test_ctrl_c_is_how_one_leaves_a_tail() -> None:
 
 
 def test_repair_of_a_damaged_keyframe_loses_nothing(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A new tape under a name of its own; the old one stays; exit code 0."""
+    """The new tape gets a new name; the old one stays; exit code 0."""
     spoil(block_of(DELTA).offset + 80)
     before = Path("a.tape").read_bytes()
     assert run(replayer.commands.main.main, "repair a.tape") == 0
 
     assert capsys.readouterr().out == (
         "a.tape → a-repaired.tape: ticks 0 to 90\n"
-        "  keyframes: 4 copied, 1 rebuilt and proved by hash\n"
+        "  keyframes: 4 copied, 1 rebuilt and verified by hash\n"
         "  rebuilt: the keyframe of tick 20\n"
         "  nothing is lost\n"
         "next: replay verify a-repaired.tape\n"
@@ -324,7 +324,7 @@ def test_repair_of_a_damaged_keyframe_loses_nothing(folder: Path, capsys: pytest
 
 
 def test_repair_of_damaged_frames_says_what_is_lost(capsys: pytest.CaptureFixture[str]) -> None:
-    """Exit code 3; the same in JSON; what is written verifies as incomplete, not as corrupt."""
+    """Exit code 3, in JSON, too; the new tape verifies as incomplete, not as corrupt."""
     spoil(block_of(FRAMES, 1).offset + 80)
     assert run(replayer.commands.main.main, "repair a.tape -o b.tape") == 3
     assert "  lost: ticks 21 to 40: the block that held its frame is damaged\n" in capsys.readouterr().out
@@ -343,12 +343,12 @@ def test_repair_of_damaged_frames_says_what_is_lost(capsys: pytest.CaptureFixtur
     }
     assert why == "the block that held its frame is damaged"
     assert run(replayer.commands.main.main, "verify b.tape") == 3
-    assert "71 of 91 ticks are the same; 20 were not kept, 0 lie between" in capsys.readouterr().out
+    assert "71 of 91 ticks match the recording; 20 were dropped, 0 between those" in capsys.readouterr().out
     assert verify_tape("b.tape").problems == []
 
 
 def test_repair_makes_one_sealed_file_of_a_torn_tape(capsys: pytest.CaptureFixture[str]) -> None:
-    """Then it is a tape like any other, and can be recorded on."""
+    """The new tape can be resumed like any other."""
     os.truncate("a.tape", block_of(FRAMES, -1).offset + 100)
     assert run(replayer.commands.main.main, "repair a.tape -o b.tape") == 0
     assert "a.tape → b.tape: ticks 0 to 80\n" in capsys.readouterr().out
@@ -364,21 +364,21 @@ def test_repair_makes_one_sealed_file_of_a_torn_tape(capsys: pytest.CaptureFixtu
         ("repair", 2, "TAPE"),
         ("repair nothing.tape", 2, "nothing.tape: No such file or directory"),
         ("repair .", 2, "Is a directory"),
-        ("repair tiny.toml", 5, "tiny.toml: this is no tape"),
-        ("repair a.tape -o tiny.toml", 2, "tiny.toml: there is a file of this name already"),
-        ("repair a.tape -o a.tape", 2, "a.tape: there is a file of this name already"),
+        ("repair tiny.toml", 5, "tiny.toml: this is not a tape"),
+        ("repair a.tape -o tiny.toml", 2, "tiny.toml: a file of this name exists already"),
+        ("repair a.tape -o a.tape", 2, "a.tape: a file of this name exists already"),
         ("repair a.tape -o no/such/b.tape", 2, "No such file or directory"),
-        ("repair a.tape --sim nowhere", 2, "--sim 'nowhere': module:factory was expected"),
+        ("repair a.tape --sim nowhere", 2, "--sim 'nowhere': expected module:factory"),
         ("repair a.tape --sim small_worlds:Walkers", 2, "the simulation has different fields than the tape"),
         ("repair begun.tape", 3, "there is nothing to repair"),
         ("repair bare.tape", 4, "there is nothing to repair"),
         ("tail nothing.tape", 2, "nothing.tape: No such file or directory"),
-        ("tail tiny.toml", 5, "tiny.toml: this is no tape"),
+        ("tail tiny.toml", 5, "tiny.toml: this is not a tape"),
         ("tail a.tape --last -1", 2, "--last"),
-        ("tail a.tape --last many", 2, "a whole number was expected, found 'many'"),
-        ("tail", 2, "no tape was named and there is none in recordings/"),
+        ("tail a.tape --last many", 2, "expected an integer, got 'many'"),
+        ("tail", 2, "no tape was named, and there is none in recordings/"),
         ("info nothing.tape --fast", 2, "nothing.tape: No such file or directory"),
-        ("info tiny.toml", 5, "tiny.toml: this is no tape"),
+        ("info tiny.toml", 5, "tiny.toml: this is not a tape"),
     ],
 )
 def test_a_mistake_gets_one_line(

@@ -1,4 +1,4 @@
-"""What goes wrong outside of a tape, or with a tape that holds next to nothing: one line, the right exit code, no debris."""
+"""Mistakes outside a tape, or with an almost empty tape, get one line, the right exit code, and leave no files."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, recording: bytes) ->
 
 
 def cut(size: int, name: str = "cut.tape") -> None:
-    """A tape of which only the beginning is there."""
+    """Write only the first bytes of the tape."""
     Path(name).write_bytes(Path("a.tape").read_bytes()[:size])
 
 
@@ -62,7 +62,7 @@ def cut(size: int, name: str = "cut.tape") -> None:
 @pytest.mark.parametrize(("size", "code"), [(0, 5), (40, 5), (64, 3), (70, 3), (500, 3)])
 @pytest.mark.parametrize("line", ["info", "repair", "seek --tick 500", "verify", "tail --no-follow"])
 def test_a_tape_without_any_state(capsys: pytest.CaptureFixture[str], size: int, code: int, line: str) -> None:
-    """All commands agree on the exit code: 5 if it is no tape, 3 if it stopped before its first keyframe."""
+    """All commands agree on the exit code: 5 if it is not a tape, 3 if it stopped before its first keyframe."""
     cut(size)
     command, _, rest = line.partition(" ")
     assert run(replayer.commands.main.main, f"{command} cut.tape {rest}") == code
@@ -70,17 +70,17 @@ def test_a_tape_without_any_state(capsys: pytest.CaptureFixture[str], size: int,
     assert "tick 0" not in captured.out + captured.err
     assert "all 0 ticks" not in captured.out
     if code == 5:
-        why = "this is no tape" if size else "this is no tape: the file is empty"
+        why = "this is not a tape" if size else "this is not a tape: the file is empty"
         assert captured.err == f"error: cut.tape: {why}\n"
     elif command in {"repair", "seek"}:
         assert_one_line(captured, "cut.tape: the recording stopped before its first keyframe was written: there is no")
 
 
-def test_no_tape_shows_none_of_its_bytes(capsys: pytest.CaptureFixture[str]) -> None:
-    """Whose file it is should not depend on what one calls a tape."""
+def test_a_file_that_is_not_a_tape_shows_none_of_its_bytes(capsys: pytest.CaptureFixture[str]) -> None:
+    """A file given by mistake may be secret."""
     Path("secret.txt").write_text("root:x:0:0\n" * 20)
     assert run(replayer.commands.main.main, "info secret.txt") == 5
-    assert capsys.readouterr().err == "error: secret.txt: this is no tape\n"
+    assert capsys.readouterr().err == "error: secret.txt: this is not a tape\n"
 
 
 # --- the system says no
@@ -98,8 +98,8 @@ def start(line: str, **options: Any) -> subprocess.CompletedProcess[str]:
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full here")
 @pytest.mark.parametrize("line", ["info a.tape", "tail a.tape --last 80", "info a.tape --json"])
 @pytest.mark.parametrize("unbuffered", ["", "1"])
-def test_a_full_disk_behind_the_output_is_named(monkeypatch: pytest.MonkeyPatch, line: str, unbuffered: str) -> None:
-    """Python itself would say something at its end, with exit code 120."""
+def test_a_full_disk_of_the_output_is_named(monkeypatch: pytest.MonkeyPatch, line: str, unbuffered: str) -> None:
+    """Python itself would print a message at its end, and exit with code 120."""
     monkeypatch.setenv("PYTHONUNBUFFERED", unbuffered)
     with Path("/dev/full").open("w") as full_disk:
         finished = start(line, stdout=full_disk)
@@ -108,14 +108,14 @@ def test_a_full_disk_behind_the_output_is_named(monkeypatch: pytest.MonkeyPatch,
 
 
 def refuse(*_: Any, **__: Any) -> None:
-    """What a full disk raises: os.write knows no name."""
+    """Raise the error of a full disk, which has no file name when os.write raises it."""
     raise OSError(28, "No space left on device")
 
 
 def test_a_repair_onto_a_full_disk_names_the_new_tape(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """And leaves nothing behind."""
+    """The error names it, and no file is left."""
     before = files(folder)
     monkeypatch.setattr(TapeCopy, "frames", refuse)
     assert run(replayer.commands.main.main, "repair a.tape -o b.tape") == 2
@@ -123,10 +123,10 @@ def test_a_repair_onto_a_full_disk_names_the_new_tape(
     assert files(folder) == before
 
 
-def test_a_state_is_written_whole_or_not_at_all(
+def test_a_state_is_written_completely_or_not_at_all(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The one that was there stays."""
+    """An existing file stays as it was."""
     Path("s.npz").write_bytes(b"an older one")
     before = files(folder)
 
@@ -166,7 +166,7 @@ def test_a_tape_that_may_not_be_read_is_unreadable(
     [("info nothing.tape", 2), ("seek a.tape --tick 500", 2), ("verify a.tape --jobs no", 2), ("info tiny.txt", 5)],
 )
 def test_mistakes_as_json(capsys: pytest.CaptureFixture[str], line: str, code: int) -> None:
-    """The same line and the exit code on stdout."""
+    """The JSON on stdout has the line of stderr and the exit code."""
     Path("tiny.txt").write_text("no tape")
     assert run(replayer.commands.main.main, f"{line} --json") == code
     captured = capsys.readouterr()
@@ -174,7 +174,7 @@ def test_mistakes_as_json(capsys: pytest.CaptureFixture[str], line: str, code: i
 
 
 class Drifting(Still):
-    """Does not stay as it is."""
+    """Changes at each step."""
 
     def step(self, inputs: Any) -> None:
         super().step(inputs)
@@ -187,7 +187,7 @@ def drifting() -> Drifting:
 
 
 def test_a_desync_as_json(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """With the tick, both hashes and the fields."""
+    """The JSON has the tick, the fields and the dump."""
     monkeypatch.setattr("oracle.hostile_tapes.Still", Drifting)
     write_tape(Path("s.tape"), [*full(0), frames(1, 3), *full(3), frames(4, 3)])
     assert run(replayer.commands.main.main, "seek s.tape --tick 2 --json --sim oracle.hostile_tapes:Still") == 1
@@ -197,21 +197,21 @@ def test_a_desync_as_json(capsys: pytest.CaptureFixture[str], monkeypatch: pytes
 
 
 def test_a_picture_and_json_exclude_each_other(capsys: pytest.CaptureFixture[str]) -> None:
-    """It would be dropped without a word."""
+    """The picture would be dropped silently."""
     assert run(replayer.commands.main.main, "seek a.tape --tick 5 --json --picture") == 2
-    assert "--picture is for people" in capsys.readouterr().err
+    assert "--picture cannot be printed as JSON" in capsys.readouterr().err
 
 
 # --- hints
 
 
 def test_hints_can_be_pasted(capsys: pytest.CaptureFixture[str]) -> None:
-    """A name with a blank is quoted; what a repair needed, its next step needs as well."""
+    """A name with a blank is quoted; the step after a repair repeats its --sim."""
     name = "neu name.tape"
     last = [block for block in Reader(Path("a.tape").read_bytes()).blocks if block.kind == FRAMES][-1]
     cut(last.offset, name)
     assert run(replayer.commands.main.main, f"info '{name}'") == 3
-    assert capsys.readouterr().out.endswith("next: record resume 'neu name.tape'  # goes on where it stopped\n")
+    assert capsys.readouterr().out.endswith("next: record resume 'neu name.tape'  # continues where it stopped\n")
 
     write_tape(Path("s.tape"), [*full(0), frames(1, 3)], sealed=False)
     sim = "--sim oracle.hostile_tapes:Still"
@@ -219,8 +219,8 @@ def test_hints_can_be_pasted(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out.endswith(f"next: replay verify '{name}2' {sim}\n")
 
 
-def test_junk_behind_a_sealed_tape_is_taken_off_by_a_repair(capsys: pytest.CaptureFixture[str]) -> None:
-    """It cannot be resumed there, but copied."""
+def test_junk_after_a_sealed_tape_is_removed_by_a_repair(capsys: pytest.CaptureFixture[str]) -> None:
+    """Such a tape cannot be resumed, but copied."""
     with Path("a.tape").open("ab") as file:
         file.write(b"junk")
     assert run(replayer.commands.main.main, "info a.tape") == 3
@@ -230,7 +230,7 @@ def test_junk_behind_a_sealed_tape_is_taken_off_by_a_repair(capsys: pytest.Captu
 
 
 def test_a_later_file_alone_is_not_to_be_resumed(capsys: pytest.CaptureFixture[str]) -> None:
-    """Recording would go on in the middle of nowhere."""
+    """The recording would continue without its beginning."""
     with Recorder("s.tape", Still(), split=800, keyframe_interval_ticks=4) as tape:
         for tick in range(60):
             tape.step(tick)
@@ -243,7 +243,7 @@ def test_a_later_file_alone_is_not_to_be_resumed(capsys: pytest.CaptureFixture[s
 
 
 def test_each_damage_is_listed_once(capsys: pytest.CaptureFixture[str]) -> None:
-    """As a place, not as a place and as an error."""
+    """A damage is not listed as an error again."""
     data = bytearray(Path("a.tape").read_bytes())
     data[10] ^= 1
     Path("a.tape").write_bytes(data)
@@ -255,15 +255,15 @@ def test_each_damage_is_listed_once(capsys: pytest.CaptureFixture[str]) -> None:
     ("outcome", "text"),
     [
         ({"reason": "exception", "exception": "ValueError: boom"}, "by ValueError: boom"),
-        ({"reason": "ticks", "ticks": 900}, "after 900 ticks, as asked"),
-        ({"reason": "ticks", "ticks": 1}, "after 1 tick, as asked"),
-        ({"reason": "written out"}, "it was written out of a recording that went on"),
+        ({"reason": "ticks", "ticks": 900}, "after 900 ticks, as requested"),
+        ({"reason": "ticks", "ticks": 1}, "after 1 tick, as requested"),
+        ({"reason": "written out"}, "written out of a recording that continued"),
         ({"reason": "tea", "cups": 2}, "tea, cups: 2"),
         ([1, 2], "[1, 2]"),
     ],
 )
 def test_how_a_recording_ended_in_words(capsys: pytest.CaptureFixture[str], outcome: Any, text: str) -> None:
-    """No raw dictionaries."""
+    """Outcomes are printed in words, not as dictionaries."""
     write_tape(Path("s.tape"), [*full(0), frames(1, 3)], outcome=outcome)
     assert run(replayer.commands.main.main, "info s.tape") == 0
     assert f"  ended: {text}\n" in capsys.readouterr().out
@@ -273,7 +273,7 @@ def test_how_a_recording_ended_in_words(capsys: pytest.CaptureFixture[str], outc
 
 
 def test_the_name_of_a_table_suggests_its_columns(capsys: pytest.CaptureFixture[str]) -> None:
-    """And no others."""
+    """Columns of other tables are not suggested."""
     assert run(replayer.commands.main.main, "seek a.tape --tick 5 --field plants") == 2
     line = capsys.readouterr().err
     assert "did you mean plants." in line
@@ -281,7 +281,7 @@ def test_the_name_of_a_table_suggests_its_columns(capsys: pytest.CaptureFixture[
 
 
 def test_a_field_that_cannot_be_drawn_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    """Another layer in its place would mislead."""
+    """A different layer instead would mislead."""
     with Recorder("s.tape", Still(), keyframe_interval_ticks=4) as tape:
         tape.step(1)
     sim = "--sim oracle.hostile_tapes:Still"
@@ -290,7 +290,7 @@ def test_a_field_that_cannot_be_drawn_is_refused(capsys: pytest.CaptureFixture[s
 
 
 def test_many_values_are_shortened_for_a_terminal() -> None:
-    """The first and the last ones and how many there are; few, or all on request, in full."""
+    """The first and the last values and their number are shown; few values, or all on request, in full."""
     many = np.arange(400)
     assert field_lines(many, whole=False) == [
         "[  0   1   2 ... 397 398 399]",
@@ -301,7 +301,7 @@ def test_many_values_are_shortened_for_a_terminal() -> None:
 
 
 def test_the_newest_file_that_is_a_tape_is_taken(capsys: pytest.CaptureFixture[str]) -> None:
-    """Folders and empty files are passed over."""
+    """Folders and empty files are skipped."""
     Path("recordings/foo.tape").mkdir(parents=True)
     Path("a.tape").rename("recordings/a.tape")
     Path("recordings/zz.tape").touch()
@@ -310,8 +310,8 @@ def test_the_newest_file_that_is_a_tape_is_taken(capsys: pytest.CaptureFixture[s
     assert capsys.readouterr().out.startswith("recordings/a.tape: intact")
 
 
-def test_a_tail_that_nobody_feeds_says_so(capsys: pytest.CaptureFixture[str]) -> None:
-    """Once; and not while somebody records."""
+def test_a_tail_without_a_recording_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    """The note is printed once, and not during a recording."""
     now = [0.0]
     waiting = Waiting(Path("live.tape"), sleep=lambda s: now.__setitem__(0, now[0] + s), clock=lambda: now[0])
     with Recorder("live.tape", Still()) as tape:
@@ -320,14 +320,14 @@ def test_a_tail_that_nobody_feeds_says_so(capsys: pytest.CaptureFixture[str]) ->
         assert capsys.readouterr().err == ""
     for _ in range(20):
         waiting(1.0)
-    assert capsys.readouterr().err == "note: nobody is recording live.tape; waiting (Ctrl-C ends that)\n"
+    assert capsys.readouterr().err == "note: no process is recording live.tape; waiting (Ctrl-C to stop)\n"
 
 
 @pytest.mark.parametrize("width", [30, 80])
 def test_numbers_of_a_progress_bar_are_whole_in_a_narrow_terminal(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], width: int
 ) -> None:
-    """The bar gives way first."""
+    """The bar is shortened first."""
     monkeypatch.setattr(
         recorder.console.progress, "Console", lambda **_: Console(width=width, force_terminal=True, stderr=True)
     )

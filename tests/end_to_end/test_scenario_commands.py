@@ -1,4 +1,4 @@
-"""Scenarios on the command line: violations and what they leave, results, comparison, batches and sweeps."""
+"""Scenarios on the command line: violations and their files, results, comparison, batches and sweeps."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_violation_and_what_it_leaves(capsys: pytest.CaptureFixture[str]) -> None:
-    """The tape of the whole run, exit code 1, a smaller scenario that violates the same, and the command to look at it."""
+    """The tape of the run, exit code 1, a smaller scenario with the same violation, and the command to view it."""
     assert run(recorder.commands.main.main, "run tiny.toml --player snail=random -o a.tape") == 1
     captured = capsys.readouterr()
     assert "violated at tick 7: young: tick < 7 does not hold: it is 7" in captured.err
@@ -70,7 +70,7 @@ def test_a_violation_and_what_it_leaves(capsys: pytest.CaptureFixture[str]) -> N
 
 
 def test_nothing_violated(capsys: pytest.CaptureFixture[str]) -> None:
-    """Exit code 0, and nothing beside the tape."""
+    """Exit code 0, and no file next to the tape."""
     Path("good.toml").write_text(PROVOKED.replace("tick < 7", "tick < 21"))
     before = set(files(Path.cwd()))
     assert run(recorder.commands.main.main, "run good.toml -o good.tape") == 0
@@ -104,11 +104,11 @@ def test_results(capsys: pytest.CaptureFixture[str]) -> None:
     run(recorder.commands.main.main, "run plain.toml -o plain.tape --ticks 3 -q")
     capsys.readouterr()
     assert run(replayer.commands.main.main, "results plain.tape") == 2
-    assert_one_line(capsys.readouterr(), "plain.tape was recorded without a scenario around its simulation")
+    assert_one_line(capsys.readouterr(), "plain.tape was recorded without a scenario")
 
 
 def test_comparing_tapes(capsys: pytest.CaptureFixture[str]) -> None:
-    """The same, or the first event that differs."""
+    """Equal, or the first event that differs."""
     for name, seed in (("a", 1), ("b", 1), ("c", 2)):
         run(recorder.commands.main.main, f"run tiny.toml --seed {seed} --player snail=random -o {name}.tape -q")
     capsys.readouterr()
@@ -116,7 +116,7 @@ def test_comparing_tapes(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out == "a.tape and b.tape: the same: every event, in the same order\n"
     assert run(replayer.commands.main.main, "compare a.tape c.tape") == 1
     text = capsys.readouterr().out
-    assert text.startswith("a.tape and c.tape: different: a session has other events\n  first difference: event ")
+    assert text.startswith("a.tape and c.tape: different: a session has different events\n  first difference: event ")
     assert run(replayer.commands.main.main, "compare a.tape c.tape --json") == 1
     facts = json.loads(capsys.readouterr().out)
     assert facts["verdict"] == "safety_visible_divergence"
@@ -130,7 +130,7 @@ def test_comparing_tapes(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_sweep(capsys: pytest.CaptureFixture[str]) -> None:
-    """All combinations, a tape each, who died out, a picture; again it does nothing; another sweep is another folder."""
+    """All combinations with a tape each, extinctions, a picture; again, it does nothing; a new sweep, a new folder."""
     sweep = "sweep tiny.toml --axis scenario.network.loss=0,0.9 --axis seed=0..2 --ticks 5 -j 1"
     assert run(recorder.commands.main.main, f"{sweep} -o one") == 0
     out = capsys.readouterr().out
@@ -179,19 +179,22 @@ def test_a_batch(capsys: pytest.CaptureFixture[str]) -> None:
     ("line", "text"),
     [
         ("batch", "name at least one scenario"),
-        ("batch nothing", "there is no scenario file nothing"),
-        ("batch tiny.toml --seeds x", "a whole number from 0"),
+        ("batch nothing", "nothing is neither a scenario file nor a shipped scenario"),
+        ("batch tiny.toml --seeds x", "expected an integer from 0"),
         ("batch tiny.toml -o runs --player snail=no", "expected one of idle, random, greedy"),
         ("sweep tiny.toml", "axis"),
         ("sweep tiny.toml --axis seed", "expected PATH=VALUES"),
-        ("sweep tiny.toml --axis seed=1 --axis seed=2", "--axis seed: there is an axis of this path already"),
-        ("sweep tiny.toml --axis scenario.network.loss=2", "scenario.network.loss: a decimal number from 0 to 1"),
+        ("sweep tiny.toml --axis seed=1 --axis seed=2", "--axis seed: there is already an axis with this path"),
+        (
+            "sweep tiny.toml --axis scenario.network.loss=2",
+            "scenario.network.loss: expected a decimal number from 0 to 1",
+        ),
         ("sweep tiny.toml --axis scenario.adversaries[7].id=a", "there is no scenario.adversaries[7] in the scenario"),
-        ("sweep tiny.toml --axis flora[0].colour=1", "flora[0].colour: there is no such key"),
+        ("sweep tiny.toml --axis flora[0].colour=1", "flora[0].colour: unknown key"),
     ],
 )
 def test_mistakes(line: str, text: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """One line that names what is wrong, exit code 2, nothing is written."""
+    """One line names the mistake; exit code 2, nothing is written."""
     before = files(folder)
     assert run(recorder.commands.main.main, line) == 2
     captured: Any = capsys.readouterr()
@@ -216,7 +219,7 @@ class Lamp:
 
 
 def test_around_a_simulation_of_the_users(capsys: pytest.CaptureFixture[str]) -> None:
-    """A file without a world goes around what --sim names, fed from a file; every command that is told works."""
+    """A file without a world wraps the simulation of --sim, fed from a file; every printed command works."""
     Path("lamp.py").write_text(LAMP)
     Path("lamp.toml").write_text(
         "[scenario]\nsteps = 13\nnetwork = { latency_ms = 2 }\n"
@@ -226,7 +229,7 @@ def test_around_a_simulation_of_the_users(capsys: pytest.CaptureFixture[str]) ->
 
     assert run(recorder.commands.main.main, "run lamp.toml --sim lamp:Lamp --inputs in.ndjson -o lamp.tape") == 1
     captured = capsys.readouterr()
-    assert "recording lamp (a simulation of yours, seed 0), 12 ticks → lamp.tape" in captured.out
+    assert "recording lamp (your simulation, seed 0), 12 ticks → lamp.tape" in captured.out
     assert "violated at tick 4: light: lit < 2 does not hold: it is 2" in captured.err
     assert captured.out.splitlines()[-1] == "next: replay seek lamp.tape --sim lamp:Lamp --tick 4"
     assert run(replayer.commands.main.main, "seek lamp.tape --sim lamp:Lamp --tick 4") == 0
@@ -243,7 +246,7 @@ def test_around_a_simulation_of_the_users(capsys: pytest.CaptureFixture[str]) ->
     assert run(replayer.commands.main.main, "verify lamp.tape --sim lamp:Lamp") == 0
     capsys.readouterr()
     for line, text in (
-        ("run lamp.toml", "world: the name of a world was expected"),
+        ("run lamp.toml", "world: expected the name of a world"),
         ("run tiny.toml --sim lamp:Lamp", "--sim lamp:Lamp: the scenario tiny names the world meadow"),
         ("run lamp.toml --sim lamp:Torch", "--sim lamp:Torch"),
     ):
@@ -251,8 +254,8 @@ def test_around_a_simulation_of_the_users(capsys: pytest.CaptureFixture[str]) ->
         assert_one_line(capsys.readouterr(), text)
 
 
-def test_checkpoints_and_going_on_from_one(capsys: pytest.CaptureFixture[str]) -> None:
-    """A checkpoint at an interval; a tape that goes on from one ends in the same state; another scenario is refused."""
+def test_checkpoints_and_continuing_from_one(capsys: pytest.CaptureFixture[str]) -> None:
+    """A checkpoint at an interval; a tape continued from it ends in the same state; a wrong scenario is refused."""
     Path("saved.toml").write_text(
         PROVOKED.replace("[scenario]\n", "[scenario]\ncheckpoint_interval = 6\n").replace("< 7", "< 21")
     )
@@ -276,6 +279,6 @@ def test_checkpoints_and_going_on_from_one(capsys: pytest.CaptureFixture[str]) -
     assert_one_line(capsys.readouterr(), "checkpoint_12.tape belongs to a different scenario: expected the hash ")
     Path("plain.toml").write_text(TINY)
     assert run(recorder.commands.main.main, "run plain.toml --from artifacts/saved/checkpoint_12.tape -o c.tape") == 2
-    assert_one_line(capsys.readouterr(), "a simulation without a scenario around it has no checkpoints")
+    assert_one_line(capsys.readouterr(), "only a simulation with a scenario around it has checkpoints")
     assert run(recorder.commands.main.main, "run saved.toml --from nowhere.tape -o c.tape") == 2
     assert files(Path.cwd()) == before | {"plain.toml": TINY.encode()}

@@ -1,4 +1,4 @@
-"""What record batch and record sweep leave of a violated property beside its tape: a smaller scenario, made once."""
+"""record batch and record sweep write a smaller scenario for a violated property next to its tape, once."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ when = "tick < 5"
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty folder with scenarios in it: one violates two properties, one another, and one none."""
+    """An empty folder with scenarios in it: one violates two properties, one a third, and one none."""
     monkeypatch.chdir(tmp_path)
     Path("bad.toml").write_text(PROVOKED)
     Path("other.toml").write_text(PROVOKED.replace("tick < 7", "tick < 99"))
@@ -51,17 +51,17 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def smaller_files(folder: str) -> list[str]:
-    """Of a batch."""
+    """Return the smaller scenarios of a batch."""
     return sorted(path.name for path in Path(folder).glob("*.smaller*"))
 
 
 def manifest(folder: str) -> Any:
-    """Of a batch."""
+    """Return the manifest of a batch."""
     return json.loads((Path(folder) / "manifest.json").read_text())
 
 
 def test_one_of_each_scenario_and_property(capsys: pytest.CaptureFixture[str]) -> None:
-    """Of the first run that violates it; named in the summary and in the manifest; it violates the same, and alone."""
+    """Of the first violating run; named in the summary and the manifest; it violates that property alone."""
     line = "batch good.toml bad.toml other.toml --seeds 4,5 --player snail=random -o runs -j 1"
     assert run(recorder.commands.main.main, line) == 1
     out = capsys.readouterr().out
@@ -88,7 +88,7 @@ def test_one_of_each_scenario_and_property(capsys: pytest.CaptureFixture[str]) -
 
 
 def test_it_is_made_once(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """A finished batch that is gone on with has it still, and searches nothing; one whose file is gone is made again."""
+    """A finished batch that is continued keeps it and does not search; one whose file is gone makes it again."""
     line = "sweep bad.toml --axis seed=1,2 -o runs -j 1"
     assert run(recorder.commands.main.main, line) == 1
     first, before = capsys.readouterr().out, files(Path("runs"))
@@ -114,7 +114,7 @@ def test_it_is_made_once(capsys: pytest.CaptureFixture[str], monkeypatch: pytest
 
 
 def test_leaving_it_out(capsys: pytest.CaptureFixture[str]) -> None:
-    """With --no-smaller nothing is searched, nor lost that was made before; without it, it is made up for."""
+    """With --no-smaller nothing is searched and older ones stay; without it, missing ones are made."""
     line = "sweep bad.toml --axis seed=1,2 -j 1 -o runs"
     assert run(recorder.commands.main.main, f"{line} --no-smaller --json") == 1
     facts = json.loads(capsys.readouterr().out)
@@ -134,7 +134,7 @@ def test_leaving_it_out(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_nothing_can_be_left_out(capsys: pytest.CaptureFixture[str]) -> None:
-    """Then that is said and kept, and there is no file."""
+    """That is printed and kept, and there is no file."""
     alone = PROVOKED.split("[scenario.network]", maxsplit=1)[0] + PROVOKED[PROVOKED.index("[[scenario.properties]]") :]
     Path("alone.toml").write_text(alone.partition('[[scenario.properties]]\nname = "younger"')[0])
     assert run(recorder.commands.main.main, "batch alone.toml -o runs -j 1") == 1
@@ -144,7 +144,7 @@ def test_nothing_can_be_left_out(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def job(index: int, name: str) -> Job:
-    """Of a scenario."""
+    """Make a job of a scenario."""
     return Job(index, name, "meadow", {}, {}, 5)
 
 
@@ -161,8 +161,8 @@ def test_the_first_of_each() -> None:
     ]
 
 
-def test_when_the_time_is_over_or_somebody_interrupts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was made until then is kept, the rest is left for another time."""
+def test_when_the_time_is_over_or_the_user_interrupts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Finished ones are kept, the others are left for a later run."""
     jobs = [job(index, name) for index, name in enumerate("xyz")]
     firsts = first_violations(jobs, [RunRecord(one.index, one.name, {}, violations=[["p", 3, ""]]) for one in jobs])
     kept: list[list[SmallerScenario]] = []
@@ -179,7 +179,7 @@ def test_when_the_time_is_over_or_somebody_interrupts(tmp_path: Path, monkeypatc
     assert kept == [found]
 
 
-def test_what_is_no_manifest(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_file_that_is_not_a_manifest(capsys: pytest.CaptureFixture[str]) -> None:
     """One line, and nothing is written."""
     Path("runs").mkdir()
     for text in ("{", "[]", '{"smaller": [{"run": 1}]}', '{"smaller": 5}'):

@@ -1,4 +1,4 @@
-"""Tapes that are not the whole of a run: results and comparisons say what is missing; runs that go on are their own."""
+"""Partial tapes: results and comparisons name what is missing; continued runs are complete in themselves."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def output(capsys: pytest.CaptureFixture[str], main: Any, line: str, code: int) -> str:
-    """What a command prints, which has this exit code."""
+    """Run a command that must end with this exit code; return its output."""
     capsys.readouterr()
     assert run(main, line) == code
     return capsys.readouterr().out
@@ -71,7 +71,7 @@ def record(line: str, code: int = 0) -> None:
 
 
 def result_of(tape: str) -> dict[str, Any]:
-    """Of a tape, but for what a run does not say of itself."""
+    """Return the result of a tape, without the entries that a run does not report of itself."""
     with Tape(tape) as opened:
         return attrs.asdict(scenario_result(opened))
 
@@ -89,13 +89,13 @@ def flip(path: Path, kind: BlockKind) -> None:
 
 
 def cut(source: str, target: str, share: float) -> None:
-    """The beginning of a tape."""
+    """Cut a tape to its beginning."""
     content = Path(source).read_bytes()
     Path(target).write_bytes(content[: int(len(content) * share)])
 
 
 def test_a_damaged_tape(capsys: pytest.CaptureFixture[str]) -> None:
-    """What is left may tell all that happened; it is said that it is damaged all the same, and the exit code is 4."""
+    """The rest may hold all events; it is still reported as damaged, with exit code 4."""
     record("good.toml --player snail=random -o a.tape")
     for kind in (BlockKind.EVENTS, BlockKind.TELEMETRY):
         Path("b.tape").write_bytes(Path("a.tape").read_bytes())
@@ -103,7 +103,7 @@ def test_a_damaged_tape(capsys: pytest.CaptureFixture[str]) -> None:
         assert run(replayer.commands.main.main, "verify b.tape") == 4
         text = output(capsys, replayer.commands.main.main, "results b.tape", 4)
         assert "  damaged: " in text
-        assert ("made again, of ticks" in text) == (kind == BlockKind.EVENTS)
+        assert ("were rebuilt for ticks" in text) == (kind == BlockKind.EVENTS)
         facts = json.loads(output(capsys, replayer.commands.main.main, "results b.tape --json", 4))
         assert facts["missing"][0].startswith("damaged: ")
         for pair in ("a.tape b.tape", "b.tape a.tape"):
@@ -116,7 +116,7 @@ def test_a_damaged_tape(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_tape_that_was_cut(capsys: pytest.CaptureFixture[str]) -> None:
-    """Nothing is claimed of the ticks that are gone, and the rest is compared."""
+    """Nothing is claimed of the missing ticks, and the rest is compared."""
     record("good.toml --player snail=random -o a.tape --keyframe-interval 10")
     record("good.toml --player snail=greedy -o other.tape --keyframe-interval 10")
     cut("a.tape", "cut.tape", 0.6)
@@ -125,12 +125,12 @@ def test_a_tape_that_was_cut(capsys: pytest.CaptureFixture[str]) -> None:
     assert 5 < last < 55
     text = output(capsys, replayer.commands.main.main, "results cut.tape", 3)
     assert f"  no property was violated up to tick {last}\n" in text
-    assert f"  it was not closed: its last tick is {last} of 60\n" in text
+    assert f"  the recording was not closed: its last tick is {last} of 60\n" in text
     for pair in ("a.tape cut.tape", "cut.tape a.tape"):
         text = output(capsys, replayer.commands.main.main, f"compare {pair}", 3)
         assert "the same: every event" in text.splitlines()[0]
         assert f"  compared up to tick {last}, where a tape that was not closed ends\n" in text
-        assert f"  cut.tape: it was not closed: its last tick is {last} of 60\n" in text
+        assert f"  cut.tape: the recording was not closed: its last tick is {last} of 60\n" in text
     assert "different" in output(capsys, replayer.commands.main.main, "compare other.tape cut.tape", 1)
     record("good.toml --player snail=random -o short.tape --ticks 30")
     assert "no such event" in output(
@@ -138,11 +138,11 @@ def test_a_tape_that_was_cut(capsys: pytest.CaptureFixture[str]) -> None:
     )  # It was closed.
 
 
-# --- runs that go on
+# --- continued runs
 
 
 def test_a_tape_from_a_checkpoint(capsys: pytest.CaptureFixture[str]) -> None:
-    """Goes on as the whole run did, with its players, knows what was violated, and is compared with it."""
+    """It continues like the complete run, with its players and known violations, and is compared with it."""
     record("bad.toml --player snail=random -o a.tape", 1)
     start = "artifacts/bad/checkpoint_20.tape"
     capsys.readouterr()
@@ -170,12 +170,12 @@ def test_a_tape_from_a_checkpoint(capsys: pytest.CaptureFixture[str]) -> None:
     with Tape("d.tape") as tape:
         assert not tape.has_events
     assert result_of("d.tape") == rest
-    record(f"bad.toml --from {start} --ticks 30 -o c.tape", 1)  # Nothing new is violated, and not all is well.
+    record(f"bad.toml --from {start} --ticks 30 -o c.tape", 1)  # No new violation, but an old one.
     text = output(capsys, replayer.commands.main.main, "results c.tape", 1)
     assert "no property was violated" not in text
 
 
-def test_what_a_run_from_a_checkpoint_cannot_be(capsys: pytest.CaptureFixture[str]) -> None:
+def test_mistakes_of_a_run_from_a_checkpoint(capsys: pytest.CaptureFixture[str]) -> None:
     """One line, exit code 2, and nothing is written."""
     Path("in.ndjson").write_text('{"tick": 30, "inputs": [{"kind": "drought", "ticks": 3, "percent": 60}]}\n')
     record("good.toml --player snail=random --inputs in.ndjson -o a.tape")
@@ -209,7 +209,7 @@ def test_what_a_run_from_a_checkpoint_cannot_be(capsys: pytest.CaptureFixture[st
 
 
 def test_a_resumed_run_that_violates(capsys: pytest.CaptureFixture[str]) -> None:
-    """Leaves a smaller scenario, and the command at the violation, as a whole run does."""
+    """A smaller scenario and the command at the violation, as for a complete run."""
     code = (
         "import os, signal, sys, recorder.commands.main, recorder.commands.run_loop as attended\n"
         "from recorder.scenarios.violation_watch import ViolationWatch\n"
@@ -250,14 +250,12 @@ def test_a_resumed_run_that_violates(capsys: pytest.CaptureFixture[str]) -> None
     record("b.toml --player snail=random -o whole.tape", 1)
     assert result_of("whole.tape")["final_hash"] == result_of("b.tape")["final_hash"]
 
-    assert (
-        run(recorder.commands.main.main, "resume a.tape --ticks 40") == 1
-    )  # What was violated before the kill is known.
+    assert run(recorder.commands.main.main, "resume a.tape --ticks 40") == 1  # Violations before the kill are known.
     assert "violated at tick 30 or before: young\n" in capsys.readouterr().err
     assert not Path("a.smaller.toml").exists()
 
 
-def test_a_resumed_simulation_of_ones_own(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_resumed_simulation_of_the_user(capsys: pytest.CaptureFixture[str]) -> None:
     """The commands name it."""
     scenario = '[scenario]\nsteps = 41\n[[scenario.properties]]\nname = "old"\nkind = "always"\nwhen = "tick < 25"\n'
     Path("own.toml").write_text(scenario + "[scenario.network]\nloss = 0.5\n")
@@ -275,14 +273,14 @@ def test_a_resumed_simulation_of_ones_own(capsys: pytest.CaptureFixture[str]) ->
 
 
 class Ending(Tally):
-    """Says at some tick that it is over."""
+    """A simulation that ends at some tick."""
 
     def ended(self) -> tuple[str, str] | None:
         return ("done", "that is all") if self.steps > 12 else None
 
 
 def test_a_run_from_a_checkpoint_that_ends_early() -> None:
-    """Its tape has the fallback sample that the live result has, and all else."""
+    """Its tape has the fallback sample and all other entries of the live result."""
     plain = {"name": "e", "checkpoint_interval": 5, "properties": [{"name": "p", "kind": "always", "when": "tick < 3"}]}
     run_with_scenario(Ending(), plain, steps=41, artifacts=Path("art"))
     start = Path("art/e/checkpoint_5.tape")
@@ -295,7 +293,7 @@ def test_a_run_from_a_checkpoint_that_ends_early() -> None:
 
 
 def test_checkpoints_of_two_scenarios_with_one_state() -> None:
-    """Neither is handed out as the other's, nor one of other players as one's own."""
+    """Neither is used for the other scenario, nor a checkpoint with different players."""
 
     def plain(total: int) -> dict[str, Any]:
         late = {"id": "x", "kind": "withholding", "budget": {"total": total}, "trigger": {"at_tick": 9}}
@@ -320,7 +318,7 @@ def test_checkpoints_of_two_scenarios_with_one_state() -> None:
 
 
 def test_a_program_notes_who_played() -> None:
-    """recorder.scenarios.run tells its tape and its checkpoints, so that commands can go on from them."""
+    """recorder.scenarios.run notes them in its tape and checkpoints, so that commands can continue from them."""
     found = run_scenario("good.toml", players={"snail": "random"}, tape=Path("a.tape"))
     record(f"good.toml --from {found.checkpoints[0]} -o b.tape")
     assert result_of("b.tape")["final_hash"] == found.final_hash

@@ -1,4 +1,4 @@
-"""Telemetry from the simulation to the table: on the tape, through kills, rings, repairs; exported and drawn."""
+"""Telemetry from the simulation to the table: recorded, through kills, rings and repairs; exported and drawn."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.share(0.3)
 
 
 class Counter:
-    """Counts, and tells; one figure appears late."""
+    """Counts, with telemetry; one figure appears late."""
 
     def __init__(self) -> None:
         self.state = State(Schema(Field("n", "i8")))
@@ -42,13 +42,13 @@ class Counter:
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Each test works in a folder of its own."""
+    """Each test works in its own folder."""
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
 
 def record(path: str, ticks: int = 30, **settings: Any) -> None:
-    """Count by threes."""
+    """Record a counter that counts by threes."""
     with Recorder(path, Counter(), keyframe_interval_ticks=7, full_every=3, **settings) as tape:
         for _ in range(ticks):
             tape.step(3)
@@ -56,7 +56,7 @@ def record(path: str, ticks: int = 30, **settings: Any) -> None:
 
 @pytest.mark.parametrize("figures", [1, 2, 7, 60])
 def test_rows_of_one_block_of_frames_in_several(monkeypatch: pytest.MonkeyPatch, figures: int) -> None:
-    """Frames are short and many, figures may be thousands: together they would be more than a block may be."""
+    """Frames are short, rows may be long: together they would exceed a block."""
     monkeypatch.setattr("recorder.writer.pending_ticks.TELEMETRY_FIGURES", figures)
     with Recorder("a.tape", Counter(), keyframe_interval_ticks=1000, deterministic=True) as tape:
         for _ in range(30):
@@ -67,13 +67,13 @@ def test_rows_of_one_block_of_frames_in_several(monkeypatch: pytest.MonkeyPatch,
         assert (tape.status, tape.check_blocks()) == ("intact", [])
     assert columns["n"].tolist() == [3 * tick for tick in range(31)]
     assert columns["tick"].tolist() == list(range(31))
-    per_block = {False: -(-figures // 2), True: -(-figures // 3)}  # Rows; one figure more from tick 17 on.
+    per_block = {False: -(-figures // 2), True: -(-figures // 3)}  # Rows; one more figure from tick 17 on.
     assert blocks == -(-17 // per_block[False]) + -(-14 // per_block[True])
 
 
 @pytest.mark.parametrize("settings", [{}, {"split": 500}, {"deterministic": True}, {"durability": "none"}], ids=str)
 def test_each_tick_has_its_row(settings: dict[str, Any]) -> None:
-    """Tick 0, too; whole numbers stay whole, and what appeared late is NaN before."""
+    """Including tick 0; integers stay integers, and a figure that appeared late is NaN before."""
     record("a.tape", **settings)
     with Tape("a.tape") as tape:
         columns = tape.telemetry()
@@ -96,7 +96,7 @@ def test_a_ring_keeps_the_rows_of_its_ticks() -> None:
 
 
 def test_a_repair_takes_the_rows_over() -> None:
-    """They are of a kind that may be skipped."""
+    """Their kind of block may be skipped by readers."""
     record("a.tape")
     assert run(replayer.commands.main.main, "repair a.tape -o b.tape") == 0
     with Tape("a.tape") as one, Tape("b.tape") as two:
@@ -105,7 +105,7 @@ def test_a_repair_takes_the_rows_over() -> None:
         }
 
 
-def test_a_figure_that_is_no_number_ends_the_recording() -> None:
+def test_a_figure_that_is_not_a_number_ends_the_recording() -> None:
     """As an exception of the step does; the tape ends at the tick before."""
 
     class Wrong(Counter):
@@ -125,7 +125,7 @@ def test_a_figure_that_is_no_number_ends_the_recording() -> None:
 
 
 def test_tables_of_every_form_agree(capsys: pytest.CaptureFixture[str]) -> None:
-    """CSV, NDJSON and Parquet of one tape; missing values are empty, left out, NaN; no file beside them is left."""
+    """CSV, NDJSON and Parquet of one tape; missing values are empty, left out or NaN; no further file is left."""
     record("a.tape")
     for name in ("t.csv", "t.ndjson", "t.parquet"):
         assert run(replayer.commands.main.main, f"export a.tape --telemetry -o {name}") == 0
@@ -159,14 +159,14 @@ def test_tables_of_every_form_agree(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("line", "text"),
     [
-        ("export a.tape -o t.csv", "say what to export: --telemetry"),
+        ("export a.tape -o t.csv", "expected --telemetry or --events"),
         (
             "export a.tape --telemetry -o t.xls",
-            "t.xls: a name that ends in .csv, .ndjson, .jsonl, .parquet, .rrd, .mcap was expected",
+            "t.xls: expected a name that ends in .csv, .ndjson, .jsonl, .parquet, .rrd, .mcap",
         ),
         ("export silent.tape --telemetry -o t.csv", "silent.tape has no telemetry"),
         ("export a.tape --telemetry -o no/t.csv", "no/t.csv: No such file or directory"),
-        ("plot a.tape -o t.gif", "t.gif: a name that ends in .png, .svg, .pdf was expected"),
+        ("plot a.tape -o t.gif", "t.gif: expected a name that ends in .png, .svg, .pdf"),
         ("plot a.tape --what deaths --tick 5", "give one of the two"),
         ("plot a.tape --what deaths", "a.tape: the telemetry has no columns for deaths"),
         ("plot silent.tape", "silent.tape has no telemetry"),
@@ -188,7 +188,7 @@ def test_mistakes_get_one_line(capsys: pytest.CaptureFixture[str], line: str, te
 
 @pytest.fixture(scope="module")
 def arms_race(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A hundred ticks of it."""
+    """A tape of a hundred ticks of arms-race."""
     path = tmp_path_factory.mktemp("meadow") / "a.tape"
     assert run(recorder.commands.main.main, f"run arms-race -q --ticks 100 -o {path}") == 0
     return path
@@ -204,7 +204,7 @@ def arms_race(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ],
 )
 def test_pictures_are_drawn(arms_race: Path, capsys: pytest.CaptureFixture[str], what: str, form: str) -> None:
-    """Of the form that the name asks for."""
+    """In the format that the file name asks for."""
     assert run(replayer.commands.main.main, f"plot {arms_race} {what} -o p.{form}") == 0
     assert capsys.readouterr().out == f"p.{form}\n"
     data = Path(f"p.{form}").read_bytes()
@@ -212,7 +212,7 @@ def test_pictures_are_drawn(arms_race: Path, capsys: pytest.CaptureFixture[str],
     assert len(data) > 10_000
 
 
-# --- how a run of the command is fed, and ends
+# --- inputs and end of a command's run
 
 
 INPUT_KINDS = "plant, release, wind, gust, drought, cull, set, steer, split, spawn"
@@ -241,7 +241,7 @@ flora_energy_max = 4.5
 
 
 def test_a_run_ends_where_the_scenario_says(capsys: pytest.CaptureFixture[str]) -> None:
-    """The tick that fulfils the condition is the last one on the tape; the reason is in the summary and in info."""
+    """The tick that fulfils the condition is the last one on the tape; summary and info print the reason."""
     Path("tiny.toml").write_text(TINY)
     assert run(recorder.commands.main.main, "run tiny.toml -o a.tape") == 0
     assert "  ended by Z6 at tick 13: the plants have more energy than 4.5: 4.5" in capsys.readouterr().out.splitlines()
@@ -256,7 +256,7 @@ def test_a_run_ends_where_the_scenario_says(capsys: pytest.CaptureFixture[str]) 
 
 @pytest.mark.parametrize("ticks", [12, 13])
 def test_the_last_tick_is_condition_z1(capsys: pytest.CaptureFixture[str], ticks: int) -> None:
-    """As many ticks as were asked for end a run by Z1, which comes before a condition that holds at the same tick."""
+    """The requested number of ticks ends a run by Z1, before a condition that holds at the same tick."""
     Path("tiny.toml").write_text(TINY)
     assert run(recorder.commands.main.main, f"run tiny.toml -o a.tape --ticks {ticks}") == 0
     assert f"  ended by Z1 at tick {ticks}: the last tick, as asked" in capsys.readouterr().out.splitlines()
@@ -266,7 +266,7 @@ def test_the_last_tick_is_condition_z1(capsys: pytest.CaptureFixture[str], ticks
 
 
 def test_inputs_from_a_file_and_players_are_recorded(capsys: pytest.CaptureFixture[str]) -> None:
-    """They come behind the scenario's own; a resume needs the file again, and knows the players."""
+    """They come after the scenario's own inputs; a resume needs the file again, and knows the players."""
     sent = {"kind": "wind", "east": 7, "south": 9}
     Path("moves.ndjson").write_text(f'{{"tick": 3, "inputs": [{json.dumps(sent)}]}}\n\n{{"tick": 9, "inputs": []}}\n')
     line = "--player caterpillar=random --inputs moves.ndjson -q"
@@ -310,7 +310,7 @@ def test_what_cannot_be_fed_gets_one_line(capsys: pytest.CaptureFixture[str], li
 
 
 def test_real_time_keeps_to_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The n-th tick is not made before its time; what was lost is not made up for."""
+    """No tick starts before its time; a delay is not made up for."""
     clock, slept = [0.0], []
 
     def sleep(seconds: float) -> None:

@@ -38,7 +38,7 @@ OLD = b"the older one"
 
 
 class Wrong(Walkers):
-    """Walkers that are wrong at tick 29."""
+    """Walkers with an error at tick 29."""
 
     def step(self, inputs: Any) -> None:
         super().step(inputs)
@@ -147,7 +147,7 @@ def added(tapes: Path) -> None:
 
 
 def dump(tapes: Path) -> None:
-    """Leave a dump of a desync; if it cannot be written, the report says so instead of raising."""
+    """Write a dump of a desync; if it cannot be written, the report states that instead of raising."""
     report = verify_tape(tapes / "walkers.tape", Wrong, dump_folder=Path())
     if report.dump_path is None:
         raise OSError(errno.EIO, str(report.findings[0].note), "walkers.desync-29")
@@ -163,7 +163,7 @@ def peer_dump(tapes: Path) -> None:
 
 
 def data_set(tapes: Path) -> None:
-    """Extract a data set; what is done of it would be kept to continue, here nothing is."""
+    """Extract a data set; a partial one would be kept to continue, here nothing is."""
     extract(tapes / "walkers.tape", Path("data"), world=Walkers, tables=("states",), fields="x")
 
 
@@ -200,7 +200,7 @@ def folder(tmp_path: Path, tapes: Path, monkeypatch: pytest.MonkeyPatch) -> Path
 
 @contextmanager
 def full_disk() -> Iterator[None]:
-    """No file can have more than a byte. The system itself says so, to C code and child processes, too."""
+    """Limit every file to one byte. The system itself refuses more, also for C code and child processes."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1, hard))
     try:
@@ -210,7 +210,7 @@ def full_disk() -> Iterator[None]:
 
 
 def failing(name: str, error: Callable[[], BaseException]) -> Callable[[], Any]:
-    """A disk of which one function of the system fails."""
+    """Let one system call of the disk fail."""
 
     @contextmanager
     def broken() -> Iterator[None]:
@@ -234,7 +234,7 @@ DISKS = {
 
 
 def tree(folder: Path) -> dict[str, bytes | None]:
-    """Everything below a folder; None for folders."""
+    """Return everything below a folder; None for folders."""
     return {str(path.relative_to(folder)): path.read_bytes() if path.is_file() else None for path in folder.rglob("*")}
 
 
@@ -248,7 +248,7 @@ def skip_without_extra(site: str) -> None:
 @pytest.mark.parametrize("disk", DISKS)
 @pytest.mark.parametrize("site", SITES)
 def test_nothing_half_written_stays(folder: Path, tapes: Path, site: str, disk: str) -> None:
-    """What was there is there, byte for byte, and nothing else; the next try succeeds."""
+    """Older files stay byte for byte, without any other file; the next attempt succeeds."""
     skip_without_extra(site)
     before = tree(folder)
 
@@ -256,7 +256,7 @@ def test_nothing_half_written_stays(folder: Path, tapes: Path, site: str, disk: 
         SITES[site](tapes)
 
     after = tree(folder)
-    if site == "data_set":  # An extraction that failed is continued: its folder has another name, and no half file.
+    if site == "data_set":  # An extraction that failed can be continued: its folder has a different name.
         after = {name: content for name, content in after.items() if not name.startswith("data.unfinished")}
     assert after == before
     assert not list(folder.rglob("*.part"))
@@ -271,7 +271,7 @@ def test_nothing_half_written_stays(folder: Path, tapes: Path, site: str, disk: 
 
 @pytest.mark.parametrize("site", SITES)
 def test_it_is_synced_before_it_has_its_name(tapes: Path, monkeypatch: pytest.MonkeyPatch, site: str) -> None:
-    """And its folder after that: a power cut leaves the old one or the new one."""
+    """Its folder is synced after that: a power cut leaves the old file or the new one."""
     skip_without_extra(site)
     order: list[str] = []
 
@@ -294,7 +294,7 @@ def test_it_is_synced_before_it_has_its_name(tapes: Path, monkeypatch: pytest.Mo
 
 
 def test_there_is_one_home_for_it() -> None:
-    """Whoever syncs, links or renames a file elsewhere has built a second one; a journal that is appended to is none."""
+    """No other module syncs, links or renames files; a journal, which is appended to, is not such a file."""
     own = re.compile(r"os\.(fsync|fdatasync|replace|rename|link)\(|\.rename\(|\"\.part\"|savefig\((path|target|output)")
     journal = SOURCES / "recorder/scenarios/batch_manifest.py"
     found = [

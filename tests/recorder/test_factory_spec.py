@@ -1,4 +1,4 @@
-"""What a user names by --sim: one fitting line for each way in which it can be wrong."""
+"""The simulation of --sim: one fitting line for each mistake."""
 
 from __future__ import annotations
 
@@ -39,23 +39,23 @@ def modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("spec", ["good_one:Ok", "folder_of.inner:Ok"])
 def test_what_is_there_is_found(spec: str) -> None:
-    """Folders, too."""
+    """Including modules in folders."""
     assert load_factory(spec).__name__ == "Ok"
 
 
-GUARD = "(code that should not run on import belongs below: if __name__ == '__main__')"
+GUARD = "(move code that should not run on import below: if __name__ == '__main__')"
 LINES = {
-    "good_one.py:Ok": "good_one.py:Ok: a module is named as in an import, good_one:Ok",
-    "./good_one.py:Ok": "./good_one.py:Ok: a module is named as in an import, good_one:Ok",
-    "folder_of/inner.py:Ok": "folder_of/inner.py:Ok: a module is named as in an import, folder_of.inner:Ok",
-    "/tmp/good_one.py:Ok": "a module is named as in an import; go to its folder and say good_one:Ok",
-    "../good_one.py:Ok": "a module is named as in an import; go to its folder and say good_one:Ok",
-    "good_one.py": "good_one.py: a module is named as in an import, good_one:factory",
-    "good_one:Ok()": "good_one:Ok(): the name alone was expected, good_one:Ok; it is called whenever",
-    "good_one:Ok(seed=1)": "the name alone was expected, good_one:Ok; it is called whenever",
-    "./good_one:Ok": "'./good_one:Ok': module:factory was expected",
-    "good_one": "'good_one': module:factory was expected",
-    ".good_one:Ok": "'.good_one:Ok': module:factory was expected",
+    "good_one.py:Ok": "good_one.py:Ok: name the module as in an import, good_one:Ok",
+    "./good_one.py:Ok": "./good_one.py:Ok: name the module as in an import, good_one:Ok",
+    "folder_of/inner.py:Ok": "folder_of/inner.py:Ok: name the module as in an import, folder_of.inner:Ok",
+    "/tmp/good_one.py:Ok": "name the module as in an import: go to its folder and use good_one:Ok",
+    "../good_one.py:Ok": "name the module as in an import: go to its folder and use good_one:Ok",
+    "good_one.py": "good_one.py: name the module as in an import, good_one:factory",
+    "good_one:Ok()": "good_one:Ok(): expected the name alone, good_one:Ok; it is called whenever",
+    "good_one:Ok(seed=1)": "expected the name alone, good_one:Ok; it is called whenever",
+    "./good_one:Ok": "'./good_one:Ok': expected module:factory",
+    "good_one": "'good_one': expected module:factory",
+    ".good_one:Ok": "'.good_one:Ok': expected module:factory",
     "good_one:Nobody": "good_one:Nobody: module 'good_one' has no attribute 'Nobody'",
     "wrong_syntax:Ok": "wrong_syntax.py, line 2: invalid syntax",
     "leaving:Ok": f"leaving:Ok: importing leaving ended with sys.exit(3) {GUARD}",
@@ -66,7 +66,7 @@ LINES = {
 
 
 @pytest.mark.parametrize("spec", LINES)
-def test_what_cannot_be_gets_one_fitting_line(capsys: pytest.CaptureFixture[str], spec: str) -> None:
+def test_a_mistake_gets_one_fitting_line(capsys: pytest.CaptureFixture[str], spec: str) -> None:
     """Exit code 2, whatever the module does."""
     assert run(replayer.commands.main.main, f"seek run.tape --tick 1 --sim '{spec}'") == 2
     captured = capsys.readouterr()
@@ -88,12 +88,12 @@ def test_what_cannot_be_gets_one_fitting_line(capsys: pytest.CaptureFixture[str]
     ],
 )
 def test_what_a_tape_says_of_its_simulation_is_how_to_name_it(recorded: object, option: str) -> None:
-    """The class of a module can be named; what a script or a function made cannot."""
+    """The class of a module can be named; one made by a script or a function cannot."""
     assert sim_option(recorded) == option
 
 
 def test_commands_name_the_simulation_that_a_tape_was_recorded_from(capsys: pytest.CaptureFixture[str]) -> None:
-    """What they say to type replays the tape."""
+    """The printed command replays the tape."""
     with Recorder("run.tape", Walkers()) as tape:
         tape.step([[0, 1]])
 

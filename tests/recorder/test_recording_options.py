@@ -1,4 +1,4 @@
-"""The options of a recording are listed once: class, Python signatures, META and command have the same ones."""
+"""The options of a recording: the class, the Python signatures, META and the command have the same ones."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ ELSEWHERE_IN_META = {
     "changes": set(),  # All ways to know what changed give the same bytes.
     "run_id": set(),  # It is in the header of each file.
 }
-OTHERS_IN_META = {"world", "simulation", "hash", "random", "environment", "created", "settings"}  # No options.
+OTHERS_IN_META = {"world", "simulation", "hash", "random", "environment", "created", "settings"}  # Not options.
 
 # The options that record run lacks, each with the reason.
 NOT_OF_RECORD_RUN = {
@@ -62,7 +62,7 @@ OTHER_VALUES: dict[str, Any] = {
 
 
 class Eventful(Walkers):
-    """Marks what it writes, and has events, so that each option can be given."""
+    """A simulation that marks its writes and has events: each option applies to it."""
 
     marks_writes = True
 
@@ -78,14 +78,14 @@ class Eventful(Walkers):
 def defaults_of(function: Any) -> dict[str, Any]:
     """The keyword-only parameters of a function, with their defaults."""
     parameters = inspect.signature(function).parameters.values()
-    return {one.name: one.default for one in parameters if one.kind is one.KEYWORD_ONLY}
+    return {parameter.name: parameter.default for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY}
 
 
 def meta_of(path: Path, **options: Any) -> dict[str, Any]:
     with Recorder(path, Eventful(), **options) as tape:
         tape.step()
-    with Tape(path) as found:
-        meta = dict(found.meta)
+    with Tape(path) as recording:
+        meta = dict(recording.meta)
     return meta | {f"settings.{name}": value for name, value in meta["settings"].items()}
 
 
@@ -105,7 +105,7 @@ def test_help_describes_each_option() -> None:
 
 @pytest.mark.parametrize("name", OPTIONS)
 def test_meta_records_each_option(tmp_path: Path, name: str) -> None:
-    """META differs in the keys of the option that was given, and in no other."""
+    """An option changes its own keys in META and no others."""
     needed = {"mode": "changes"} if name == "hashes" else {}
     usual = meta_of(tmp_path / "usual.tape", **needed)
     given = meta_of(tmp_path / "given.tape", **needed, **{name: OTHER_VALUES[name]})
@@ -119,25 +119,25 @@ def test_meta_records_each_option(tmp_path: Path, name: str) -> None:
 
 def test_meta_records_nothing_but_options(tmp_path: Path) -> None:
     meta = meta_of(tmp_path / "run.tape", mode="changes", hashes="changes", seek_budget_ms=5)
-    known = {key for name in OPTIONS for key in ELSEWHERE_IN_META.get(name, {f"settings.{name}"})}
-    assert set(meta) - OTHERS_IN_META == known
+    of_options = {key for name in OPTIONS for key in ELSEWHERE_IN_META.get(name, {f"settings.{name}"})}
+    assert set(meta) - OTHERS_IN_META == of_options
 
 
-def test_what_meta_records_is_read_back(tmp_path: Path) -> None:
-    """A resumed recording has the options of the tape, those outside of its settings included."""
+def test_options_are_read_back_from_meta(tmp_path: Path) -> None:
+    """A resumed recording has the options of the tape, including those outside its settings."""
     arguments = {name: value for name, value in OTHER_VALUES.items() if name not in ("changes", "run_id")}
     arguments |= {"deterministic": False}
     with Recorder(tmp_path / "run.tape", Eventful(), **arguments) as tape:
         tape.step()
-    with Tape(tmp_path / "run.tape") as found:
-        assert RecordingOptions.from_meta(found.meta) == RecordingOptions(**arguments)
+    with Tape(tmp_path / "run.tape") as recording:
+        assert RecordingOptions.from_meta(recording.meta) == RecordingOptions(**arguments)
 
 
 def test_record_run_has_an_option_for_each_but_a_few() -> None:
     parameters = defaults_of(run)
-    wanted = {OTHER_NAMES_OF_RECORD_RUN.get(name, name): name for name in OPTIONS if name not in NOT_OF_RECORD_RUN}
-    assert {name: parameters.get(name, "missing") for name in wanted} == {
-        name: OPTIONS[option].default for name, option in wanted.items()
+    expected = {OTHER_NAMES_OF_RECORD_RUN.get(name, name): name for name in OPTIONS if name not in NOT_OF_RECORD_RUN}
+    assert {name: parameters.get(name, "missing") for name in expected} == {
+        name: OPTIONS[option].default for name, option in expected.items()
     }
     assert parameters.keys() & NOT_OF_RECORD_RUN.keys() == set()
 
@@ -146,7 +146,7 @@ def test_record_run_has_an_option_for_each_but_a_few() -> None:
 def test_record_run_passes_each_option_on(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     begun: list[RecordingOptions] = []
 
-    class Stopped(Exception):  # noqa: N818 - it is no error
+    class Stopped(Exception):  # noqa: N818 - it is not an error
         pass
 
     def begin(_path: Path, _simulation: Any, _start: Any, options: RecordingOptions) -> None:

@@ -1,4 +1,4 @@
-"""What workers of the tests of batches do; a module of its own, so that worker processes can import it."""
+"""The work of the workers in tests of batches, in a module that worker processes can import."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from sim.scenario.results.result import ScenarioResult
 
 
 def dies_once(job: Job) -> RunRecord:
-    """Run the job; the worker of job 3 dies the first time, leaving a file beside the tape's place."""
+    """Run the job; the worker of job 3 dies the first time, leaving a file next to the tape's path."""
     if job.index == 3 and job.tape is not None:
         mark = job.tape.with_suffix(".died")
         if not mark.exists():
@@ -44,10 +44,10 @@ def dies_with_a_begun_tape(job: Job) -> RunRecord:
 
 
 class Rings:
-    """A host with three scenarios, one of which breaks a property, and one the host's own rule."""
+    """A host with three scenarios: one violates a property, one violates the host's own rule."""
 
     def scenarios(self) -> Mapping[str, Mapping[str, Any]]:
-        """By name."""
+        """The scenarios by name."""
         quiet = [{"name": "quiet", "kind": "always", "when": "in_flight < 4"}]
         return {
             "plain": {"steps": 21},
@@ -56,19 +56,19 @@ class Rings:
         }
 
     def make(self, name: str) -> Ring:  # noqa: ARG002
-        """A ring."""
+        """Make a ring."""
         return Ring()
 
     def inputs(self, name: str) -> None:  # noqa: ARG002
-        """Nothing."""
+        """Return no inputs."""
         return
 
     def functions(self, name: str) -> Mapping[str, Any]:  # noqa: ARG002
-        """None."""
+        """Return no functions."""
         return {}
 
     def failures(self, name: str, result: ScenarioResult) -> Sequence[str]:
-        """A run of few rounds is none."""
+        """A run of fewer than 10 rounds fails."""
         return [f"{name} has {result.final_tick} rounds"] if result.final_tick < 10 else []
 
 
@@ -78,17 +78,17 @@ def tapes_in(folder: Path) -> dict[str, bytes]:
 
 
 def always_dies_late(job: Job) -> RunRecord:
-    """Run the job; the worker of job 3 always dies, when some others are done."""
+    """Run the job; the worker of job 3 always dies, after some others are done."""
     if job.index == 3:
         assert job.tape is not None
-        others = job.tape.parent
-        wait_until(lambda: len(list(others.glob("*.tape"))) >= 3)  # At most one of them is under way.
+        folder = job.tape.parent
+        wait_until(lambda: len(list(folder.glob("*.tape"))) >= 3)  # At most one of them is still being written.
         os.kill(os.getpid(), signal.SIGKILL)
     return run_job(job)
 
 
 def first_alone(job: Job) -> RunRecord:
-    """Run job 0; the others say who works for them, and work for ever."""
+    """Run job 0; the others write the process id of their worker, and never end."""
     assert job.tape is not None
     if job.index > 0:
         job.tape.write_bytes(b"begun")

@@ -1,8 +1,8 @@
 """A small world with players and outcomes, and a folder that installs it for processes of the tests.
 
-Two players add to their heaps. ``push`` adds three, ``lazy`` one now and then, ``random`` as drawn, ``idle`` nothing;
-whoever has the larger heap at the end has won. A scenario may end a run when a heap is full, send the left player gifts,
-make the step raise, kill its process, or wait for a file that lets it go on.
+Two players add to their heaps. ``push`` adds three, ``lazy`` one every fifth tick, ``random`` a random number, ``idle``
+nothing. The player with the larger heap at the end wins. A scenario may end a run when a heap is full, send the left player gifts,
+make the step raise, kill its process, or wait until a file exists.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ POLICIES = ("push", "lazy", "random", "idle")
 
 
 class Duel:
-    """Heaps grow by inputs [player, amount], and by one for a player drawn under the seed."""
+    """Heaps grow by inputs [player, amount], and by one for a random player, by the seed."""
 
     def __init__(self, config: Config) -> None:
         known = {"world", "name", "seed", "ticks", "full", "gift_every", "raise_at", "kill_at", "stops_at", "outcome"}
         unknown = set(config) - known
         if unknown:
-            raise ConfigError(min(unknown), "there is no such key")
+            raise ConfigError(min(unknown), "unknown key")
         self._config = dict(config)
         self.origin = Origin("duel", 1, self._config)
         self.state = State(Schema(Field("heaps", "i8", (2,)), Field("tick", "i8")))
 
     def step(self, inputs: Any) -> None:
-        """One tick."""
+        """Advance by one tick."""
         config, state = self._config, self.state
         tick = int(state["tick"]) + 1
         if tick == config.get("raise_at"):
@@ -53,7 +53,7 @@ class Duel:
             state["heaps"][player] += amount
 
     def ended(self) -> tuple[str, str] | None:
-        """A heap is full."""
+        """The reason for the end: a heap is full."""
         full = self._config.get("full")
         return ("full", "a heap is full") if full is not None and int(self.state["heaps"].max()) >= full else None
 
@@ -65,17 +65,20 @@ def _inputs(config: Config) -> Any:
 
 def _play(config: Config, player: str, policy: str) -> Any:
     if player not in PLAYERS or policy not in POLICIES:
-        raise ConfigError("", f"one of {', '.join(PLAYERS)} with one of {', '.join(POLICIES)} was expected")
-    place = PLAYERS.index(player)
+        raise ConfigError(
+            "",
+            f"expected one of {', '.join(PLAYERS)} with one of {', '.join(POLICIES)}, got {player!r} with {policy!r}",
+        )
+    index = PLAYERS.index(player)
 
     def inputs_at(tick: int, _: State) -> list[Any]:
         if policy == "push":
-            return [[place, 3]]
+            return [[index, 3]]
         if policy == "lazy":
-            return [[place, 1]] if tick % 5 == 0 else []
+            return [[index, 1]] if tick % 5 == 0 else []
         if policy == "random":
-            draw = int(KeyedRandom(config.get("seed", 0)).words(2 + place, tick, [0])[0, 0]) & 3
-            return [[place, draw]] if draw else []
+            draw = int(KeyedRandom(config.get("seed", 0)).words(2 + index, tick, [0])[0, 0]) & 3
+            return [[index, draw]] if draw else []
         return []
 
     return inputs_at
@@ -101,7 +104,7 @@ SCENARIO = 'world = "duel"\nname = "heaps"\nseed = 3\nticks = 40\n'
 
 
 def install(folder: Path) -> Path:
-    """Make a folder that, on the path of modules, installs this world; returns it."""
+    """Make a folder that installs this world when it is on the path of modules, and return it."""
     described = folder / "duel-1.0.dist-info"
     described.mkdir(parents=True)
     (described / "METADATA").write_text("Metadata-Version: 2.1\nName: duel\nVersion: 1.0\n")

@@ -1,4 +1,4 @@
-"""Small environments for tests of the adapter: sound ones, and ones with the traps that foreign simulations have."""
+"""Small environments for tests of the adapter: correct ones, and ones with typical traps of foreign simulations."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ CLASSIC = ("CartPole-v1", "Acrobot-v1", "MountainCar-v0", "Pendulum-v1", "Frozen
 
 
 class Drift(gymnasium.Env):
-    """A random walk that draws 32-bit numbers, of which NumPy keeps one half of a word for the next."""
+    """A random walk that draws 32-bit numbers: NumPy buffers half of a word for the next draw."""
 
     metadata = {"render_modes": ["rgb_array"], "render_fps": 10}  # noqa: RUF012
     observation_space = spaces.Box(-1e9, 1e9, (2,), np.float64)
@@ -22,7 +22,7 @@ class Drift(gymnasium.Env):
     def __init__(self, render_mode: str | None = None) -> None:
         self.render_mode = render_mode
         self.x = np.zeros(2)
-        self.seen = self.x  # The same array by another name.
+        self.seen = self.x  # The same array under a second name.
         self.trail: list[int] = []
 
     def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
@@ -42,7 +42,7 @@ class Drift(gymnasium.Env):
 
 
 class Windowed(Drift):
-    """Its window is None until it is used, and is no window to look at but numbers that its steps read."""
+    """Its window is None until it is used, and is not for drawing: its steps read the numbers in it."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -78,27 +78,27 @@ class OrderOfASet(Drift):
         return super().step(action)
 
 
-class Course(Drift):
-    """Its state is where a Python generator stands, which nothing can save."""
+class Coroutine(Drift):
+    """Its state is the position of a Python generator, which cannot be saved."""
 
     def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
-        found = super().reset(seed=seed, options=options)
-        self.course = self.go()
-        next(self.course)
-        return found
+        result = super().reset(seed=seed, options=options)
+        self.routine = self.run()
+        next(self.routine)
+        return result
 
-    def go(self) -> Any:
+    def run(self) -> Any:
         total = 0.0
         while True:
             total += float(self.np_random.normal()) * (yield total)
 
     def step(self, action: Any) -> Any:
-        self.x[0] += self.course.send(int(action))
+        self.x[0] += self.routine.send(int(action))
         return super().step(action)
 
 
 class Speed:
-    """An object of an environment's own, with attributes that its steps change."""
+    """An object of an environment, with attributes that its steps change."""
 
     def __init__(self) -> None:
         self.now = 1
@@ -106,7 +106,7 @@ class Speed:
 
 
 class NamedAsWrappersDo(Drift):
-    """Keeps a simulator of somebody else's under the name that wrappers have for an environment."""
+    """Keeps a foreign simulator under the name that wrappers use for their environment."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -133,7 +133,7 @@ class WithAnObject(Drift):
 
 
 class Echo(gymnasium.Env):
-    """Gives back what it was given, and of what type; for actions of all kinds of spaces."""
+    """Keeps the last action and its type as text, for actions of all kinds of spaces."""
 
     observation_space = spaces.Box(-1e9, 1e9, (1,), np.float64)
 
@@ -152,7 +152,7 @@ class Echo(gymnasium.Env):
 
 
 class Late(gymnasium.Wrapper):
-    """Gives the action of one step to the next, as sticky actions do."""
+    """Delays each action by one step, as sticky actions do."""
 
     def __init__(self, env: Any) -> None:
         super().__init__(env)

@@ -12,7 +12,7 @@ from sim.adapters.capture.values import encode_value
 
 
 def drive(env: Any, steps: int, seed: int) -> list[bytes]:
-    """Random actions, resets where an episode is over; what each call returned, its info left out."""
+    """Make random actions, and resets when an episode is over; return the results of each call without its info."""
     observation, _ = env.reset(seed=seed)
     results = [encode_value([observation, 0.0, False, False])]
     env.action_space.seed(seed)
@@ -26,7 +26,7 @@ def drive(env: Any, steps: int, seed: int) -> list[bytes]:
 
 
 def record_run(path: Path, env: Any, steps: int, seed: int, **settings: Any) -> list[bytes]:
-    """Record a run; what each tick's call returned, from tick 1."""
+    """Record a run, and return the results of each tick's call, from tick 1."""
     recorded = recorder.record(env, path, quiet=True, **settings)
     results = drive(recorded, steps, seed)
     recorded.close()
@@ -34,13 +34,13 @@ def record_run(path: Path, env: Any, steps: int, seed: int, **settings: Any) -> 
 
 
 def last_result(simulation: Any) -> bytes:
-    """What the last call returned, as drive takes it down."""
+    """The results of the last call, in the form of drive."""
     last = simulation.last
     return encode_value([last.observation, last.reward, last.terminated, last.truncated])
 
 
 def continued(path: Path, ticks: list[int], ahead: int) -> str:
-    """Seek to each tick and go on with the live environment's own calls; all results and hashes, as text."""
+    """Seek to each tick, continue with the calls of the live environment, and digest all results."""
     digest = hashlib.sha256()
     with replayer.open(path) as run:
         for tick in ticks:

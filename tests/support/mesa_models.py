@@ -1,4 +1,4 @@
-"""Models of Mesa that the tests of its adapter record. Apart from the tests, since importing Mesa takes seconds."""
+"""Mesa models that the tests of its adapter record. Separate from the tests, since importing Mesa takes seconds."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from mesa.discrete_space import CellAgent, Network, OrthogonalMooreGrid, Propert
 
 
 class Walker(CellAgent):
-    """Walks, eats what grows, breeds, dies; remembers friends, a direction that is a row of a shared array."""
+    """Walks, eats grass, breeds, dies; remembers friends and a direction that is a row of a shared array."""
 
     def __init__(self, model: Any, cell: Any, direction: Any) -> None:
         super().__init__(model)
@@ -36,7 +36,7 @@ class Walker(CellAgent):
 
 
 class Meadow(mesa.Model):
-    """All kinds of traps: a layer, views of an array, a function without a name, a dict of agents."""
+    """A model with many traps: a layer, views of an array, a function without a name, a dict of agents."""
 
     def __init__(self, seed: int = 1, agents: int = 12) -> None:
         super().__init__(seed=seed)

@@ -1,4 +1,4 @@
-"""Packages that only some tests need: a test module that needs one is skipped without it, and imports it when a test runs.
+"""Packages that only some tests need: without one, a test module is skipped; otherwise it is imported when a test runs.
 
 Importing torch, Mesa or Rerun takes seconds, which a run that collects all tests to do one of them must not pay for.
 """
@@ -20,7 +20,7 @@ def needs(*packages: str) -> None:
             pytest.skip(f"{package} is not installed", allow_module_level=True)
 
 
-ASKED_BY_PYTEST = {"is_hypothesis_test"}  # Of all that a test module holds, when it is collected.
+ASKED_BY_PYTEST = {"is_hypothesis_test"}  # Among the contents of a test module, when it is collected.
 
 
 class LazyModule:
@@ -32,11 +32,11 @@ class LazyModule:
     def __getattr__(self, attribute: str) -> Any:
         if attribute.startswith("_") or attribute in ASKED_BY_PYTEST:
             raise AttributeError(attribute)
-        with warnings.catch_warnings():  # As pytest.importorskip does: tests take warnings for errors.
+        with warnings.catch_warnings():  # As pytest.importorskip does: tests turn warnings into errors.
             warnings.simplefilter("ignore")
             module = importlib.import_module(self._name)
         value = getattr(module, attribute)
-        setattr(self, attribute, value)  # From the second time on it costs what a module's attribute costs.
+        setattr(self, attribute, value)  # From the second time on it costs a normal attribute access.
         return value
 
 

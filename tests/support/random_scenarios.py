@@ -1,4 +1,4 @@
-"""Random scenarios with a bit of everything around several worlds; what adversaries did, counted without their budgets."""
+"""Random scenarios with all kinds of parts around several worlds; independent checks of budgets and message fates."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ FATES = {
 
 
 def random_scenario(chance: random.Random, roles: Sequence[str], *, receivers: Sequence[str] = ()) -> dict[str, Any]:
-    """A scenario among roles, as a file would have it. receivers: of messages, if they are others than the roles."""
-    made = {
+    """A scenario among roles, as plain data. receivers: of messages, if they differ from the roles."""
+    plain = {
         "seed": chance.randrange(1000),
         "network": _network(chance, roles),
         "environment": _environment(chance, roles),
@@ -42,13 +42,13 @@ def random_scenario(chance: random.Random, roles: Sequence[str], *, receivers: S
         "properties": _properties(chance),
     }
     if tuple(receivers) == ("world",):
-        for part in [*made["adversaries"], *made["reconfigurations"]]:
+        for part in [*plain["adversaries"], *plain["reconfigurations"]]:
             _make_possible(part["trigger"].get("on_event", {}) if "trigger" in part else {})
-    return made
+    return plain
 
 
 def _make_possible(event: dict[str, Any]) -> None:
-    """Where the inputs are the messages, roles send, and the world receives."""
+    """Adapt a trigger to a world whose inputs are the messages: roles send, and the world receives."""
     if event.get("kind") == "faulted":
         event["kind"] = "sent"
     if event.get("kind") == "received":
@@ -59,7 +59,7 @@ def _some(chance: random.Random, names: Sequence[str]) -> list[str]:
     return [name for name in names if chance.random() < 0.4]
 
 
-def _two(chance: random.Random, roles: Sequence[str]) -> dict[str, str]:
+def _pair(chance: random.Random, roles: Sequence[str]) -> dict[str, str]:
     return {"from": chance.choice(roles), "to": chance.choice(roles)}
 
 
@@ -137,9 +137,9 @@ def _environment(chance: random.Random, roles: Sequence[str]) -> dict[str, Any]:
 def _reconfiguration(chance: random.Random, name: str, roles: Sequence[str]) -> dict[str, Any]:
     own: dict[str, Any] = chance.choice(
         [
-            {"kind": "link", **_two(chance, roles), "enabled": chance.random() < 0.5, "loss": 0.25},
-            {"kind": "delegation", **_two(chance, roles)},
-            {"kind": "handoff", **_two(chance, roles)},
+            {"kind": "link", **_pair(chance, roles), "enabled": chance.random() < 0.5, "loss": 0.25},
+            {"kind": "delegation", **_pair(chance, roles)},
+            {"kind": "handoff", **_pair(chance, roles)},
             {"kind": "federation", "groups": [[role] for role in _some(chance, roles)]},
             {"kind": "mode_transition", "roles": _some(chance, roles), "mode": "calm"},
         ]
@@ -158,17 +158,18 @@ def _properties(chance: random.Random) -> list[dict[str, Any]]:
         {"kind": "always", "when": f"in_flight < {chance.randint(1, 6)}"},
         {"kind": "always", "when": "distance_to_equilibrium < 20"},
     ]
-    return [{"name": f"p{index}", **one} for index, one in enumerate(kinds) if chance.random() < 0.6]
+    return [{"name": f"p{index}", **keys} for index, keys in enumerate(kinds) if chance.random() < 0.6]
 
 
 def check_budgets(plain: Mapping[str, Any], events: Iterable[tuple[int, Event]]) -> Counter[str]:
-    """Assert that no adversary went beyond its budget; events with their ticks, in order.
+    """Assert that no adversary exceeded its budget, and return the number of strikes of each.
 
-    Counted are the deeds themselves, and the history must tell the same of them. Returns how often each one struck.
+    events: with their ticks, in order. The strikes are counted from their effects, and must agree with the history of
+    the budgets.
     """
     declared = {adversary["id"]: adversary for adversary in plain["adversaries"]}
     begun: dict[str, int] = {}
-    deeds: Counter[str] = Counter()
+    strikes: Counter[str] = Counter()
     history: Counter[str] = Counter()
     windows: Counter[tuple[str, int]] = Counter()
     over: set[str] = set()
@@ -179,36 +180,33 @@ def check_budgets(plain: Mapping[str, Any], events: Iterable[tuple[int, Event]])
         budget = declared[name]["budget"]
         match event["kind"]:
             case "activated":
-                assert name not in begun, "begun twice"
+                assert name not in begun, "activated twice"
                 begun[name] = tick
             case "consumed":
                 history[name] += 1
                 assert (event["consumed"], event["remaining"]) == (history[name], budget["total"] - history[name])
-                assert history[name] == deeds[name]
+                assert history[name] == strikes[name]
             case "exhausted":
-                assert deeds[name] == budget["total"]
+                assert strikes[name] == budget["total"]
                 over.add(name)
             case kind if kind in STRIKES:
                 assert name in begun, "struck before it began"
                 assert name not in over, "struck when its budget was used up"
-                deeds[name] += 1
+                strikes[name] += 1
                 windows[name, (tick - begun[name]) // budget.get("window_ticks", 1)] += 1
                 assert budget.get("chance") != 0
-    for name, count in deeds.items():
+    for name, count in strikes.items():
         assert count <= declared[name]["budget"]["total"]
         assert (name in over) == (count == declared[name]["budget"]["total"])
         assert declared[name]["kind"] != "crash" or count == 1
         assert history[name] == count
     for (name, _), count in windows.items():
         assert count <= declared[name]["budget"].get("max_per_window", count)
-    return deeds
+    return strikes
 
 
 def check_fates(events: Iterable[tuple[int, Event]], waiting: int) -> None:
-    """Assert that each message that was sent has come to one end, or is one of those that still wait somewhere.
-
-    Each copy that an adversary has made of it comes to an end of its own.
-    """
+    """Assert that each message sent has exactly one fate, or still waits; so has each copy by an adversary."""
     sent: Counter[int] = Counter()
     copies: Counter[int] = Counter()
     ended: Counter[int] = Counter()
@@ -225,7 +223,7 @@ def check_fates(events: Iterable[tuple[int, Event]], waiting: int) -> None:
 
 
 def check_one(seed: int) -> int:
-    """Run one scenario on a ring and count what was done; how many strikes there were."""
+    """Run and check one scenario on a ring, and return the number of strikes."""
     chance = random.Random(seed)
     plain = random_scenario(chance, "abc")
     simulation = staged(plain, Ring("abc"))
@@ -239,7 +237,7 @@ def check_one(seed: int) -> int:
 
 
 def check_many(seeds: range) -> int:
-    """The strikes of all of them; the seed of one that fails is in the message."""
+    """Check many scenarios and return their strikes; the message of a failure holds the seed."""
     strikes = 0
     for seed in seeds:
         try:
@@ -249,7 +247,7 @@ def check_many(seeds: range) -> int:
     return strikes
 
 
-# --- worlds to be provoked
+# --- the worlds
 
 
 @attrs.frozen
@@ -258,8 +256,8 @@ class Case:
 
     Attributes:
         inputs: of a tick.
-        shape: what the scenario needs for it.
-        is_registered: whether a tape's world is found by its name.
+        shape: keys that its scenarios need.
+        is_registered: True if the world of a tape is found by its name.
     """
 
     make: Callable[[], Any]
@@ -276,7 +274,7 @@ HERBIVORES = tuple(herbivore["name"] for herbivore in MEADOW["herbivores"])
 
 
 def played(tick: int) -> dict[str, Any]:
-    """Inputs of a meadow's players: some that are good, and some that a corruption makes bad."""
+    """Inputs of a meadow's players; a corruption makes some of them invalid."""
     plant = {"kind": "plant", "species": 0, "x": 2, "y": 2}
     swarms = {"kind": "release", "x": 11, "population": 9}
     sent = {name: [{**swarms, "species": n, "y": n + tick}] * (tick % 3) for n, name in enumerate(HERBIVORES)}

@@ -15,7 +15,7 @@ DTYPES = ("?", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f2", "f4", "f8",
 
 @st.composite
 def fields(draw: st.DrawFn, name: str, *, whole: bool) -> Field:
-    """A field of up to three short axes; whole: with row_axes, as it stands outside of a table."""
+    """A field of up to three short axes. whole: with row_axes, as outside a table."""
     shape = tuple(draw(st.lists(st.integers(0, 4), max_size=3)))
     row_axes = draw(st.integers(0, len(shape))) if whole else 0
     return Field(name, draw(st.sampled_from(DTYPES)), shape, row_axes=row_axes, hot=draw(st.booleans()))
@@ -39,12 +39,12 @@ def schemas(draw: st.DrawFn) -> Schema:
 
 @attrs.frozen
 class Write:
-    """One change of a state; numbers are taken modulo what there is, so that a write fits any schema.
+    """One change of a state; numbers are taken modulo the existing count, so that a write fits any schema.
 
     Attributes:
         kind: set (State.set), view (through the view, then marked), add, truncate or blob.
-        where: which field, table or blob.
-        rows: which rows, or how many.
+        where: the number of the field, table or blob.
+        rows: the rows, or the number of rows.
         content: bytes to write, repeated as needed.
     """
 
@@ -70,7 +70,7 @@ def writes(kinds: tuple[str, ...] = WRITE_KINDS) -> st.SearchStrategy[Write]:
 
 
 def raw_values(state: State, name: str, row_count: int, content: bytes) -> np.ndarray[Any, Any]:
-    """row_count rows for a field of the state, made of content over and over: (row_count, *shape of a row)."""
+    """row_count rows for a field of the state, made of repeated content: (row_count, *shape of a row)."""
     slot = state.layout.slots[name]
     size = row_count * slot.row_bytes
     raw = np.frombuffer((content * (size // len(content) + 1))[:size], np.uint8)
@@ -80,13 +80,13 @@ def raw_values(state: State, name: str, row_count: int, content: bytes) -> np.nd
 
 
 def live_row_count(state: State, name: str) -> int:
-    """How many rows of a field are in use."""
+    """The number of rows of a field that are in use."""
     slot = state.layout.slots[name]
     return slot.row_count if slot.owner is None else state.count(slot.owner)
 
 
 def apply_write(state: State, write: Write, *, marked: bool = True) -> None:
-    """Carry a write out. marked: whether a write through a view is marked."""
+    """Carry a write out. marked: true to mark a write through a view."""
     entries = state.layout.schema.entries
     tables = [entry.name for entry in entries if isinstance(entry, Table)]
     blobs = [entry.name for entry in entries if isinstance(entry, Blob)]
@@ -119,7 +119,7 @@ def apply_write(state: State, write: Write, *, marked: bool = True) -> None:
 
 
 def philox_block(counter: tuple[int, int, int, int], key: tuple[int, int]) -> tuple[int, int, int, int]:
-    """Philox4x32-10 in plain integers, written from the paper: the oracle for keyed_random."""
+    """Philox4x32-10 in plain integers, written from the paper: the oracle for counter_rng."""
     c0, c1, c2, c3 = counter
     k0, k1 = key
     for _ in range(10):
@@ -154,7 +154,7 @@ def floras(draw: st.DrawFn, name: str) -> dict[str, Any]:
     }
 
 
-HARDLY_EVER = 1_000_000  # A split_population that no swarm of a small meadow has by itself; as many heads as may be.
+HARDLY_EVER = 1_000_000  # A split_population that no swarm of a small meadow reaches alone; the largest head count.
 
 
 @st.composite
@@ -163,7 +163,7 @@ def herbivores(draw: st.DrawFn, name: str) -> dict[str, Any]:
     return {
         "name": name,
         "consumption_rate": draw(st.sampled_from((0.75, 1, 2.5, 4, 0))),
-        "upkeep": draw(st.sampled_from((0.25, 0, 0.5, 0.25, 1))),  # Not so much that most soon starve.
+        "upkeep": draw(st.sampled_from((0.25, 0, 0.5, 0.25, 1))),  # Low, so that most do not starve soon.
         "energy_min": draw(quarters(1, 4)) + draw(st.sampled_from((0, 1, 2))),
         "velocity": draw(st.integers(1, 3)),
         "reproduction_divisor": draw(quarters(1, 6)),
@@ -173,7 +173,7 @@ def herbivores(draw: st.DrawFn, name: str) -> dict[str, Any]:
 
 @st.composite
 def substances(draw: st.DrawFn, name: str) -> dict[str, Any]:
-    """A signal or toxin that is soon made, soon over, and dear enough to be given up."""
+    """A signal or toxin that is made quickly, ends soon, and is expensive enough to be abandoned."""
     toxin = draw(st.booleans())
     return {
         "name": name,
@@ -260,7 +260,7 @@ def breezes() -> st.SearchStrategy[float]:
 
 @st.composite
 def defences(draw: st.DrawFn, flora: list[str], eaters: list[str]) -> dict[str, Any]:
-    """The substances of a meadow and what begins them; often none, often both kinds."""
+    """The substances of a meadow and their triggers; often none, often both kinds."""
     made = [draw(substances(f"substance{i}")) for i in range(draw(st.sampled_from((0, 1, 2, 3, 4, 4))))]
     if not made:
         return {"substances": [], "triggers": []}
@@ -318,7 +318,7 @@ def meadows(draw: st.DrawFn, *, swarms: bool = True) -> dict[str, Any]:
 
 
 def _liven(config: dict[str, Any]) -> None:
-    """Change a meadow so that much lives long in it at once; random numbers alone seldom come together so well."""
+    """Change a meadow so that many species live long at the same time; random numbers alone seldom achieve this."""
     eaters, flora = config["herbivores"], config["flora"]
     cell_count = config["grid"]["width"] * config["grid"]["height"]
     for species in flora:
@@ -335,14 +335,14 @@ def _liven(config: dict[str, Any]) -> None:
     for player in config["players"]:
         player["income"] += 0.5
     for number, substance in enumerate(config["substances"]):
-        if eaters:  # What comes and goes with the swarms.
+        if eaters:  # A trigger that follows the swarms.
             when = {"herbivore": eaters[number % len(eaters)]["name"], "heads": 1 + number % 2}
             one = {"flora": flora[number % len(flora)]["name"], "substance": substance["name"], "when": when}
             config["triggers"].append(one)
 
 
 def _parameter_values() -> st.SearchStrategy[dict[str, Any]]:
-    """Which parameter, by its number, and what an input sets it to."""
+    """A parameter, by its number, and the value that an input sets."""
     values = (
         st.integers(0, 300).map(lambda percent: percent << 16),  # growth
         st.integers(1, 6),  # link_interval
@@ -387,7 +387,7 @@ def meadow_inputs(draw: st.DrawFn, config: dict[str, Any]) -> dict[str, Any]:
 def small_meadow(**changes: Any) -> dict[str, Any]:
     """The plain configuration of a 6 × 5 meadow with one idle plant species; changes replace whole keys.
 
-    Without growth (growth_percent 0) and with reproduction a million ticks away, nothing happens by itself.
+    Without growth (growth_percent 0) and with reproduction a million ticks away, nothing happens without inputs.
     """
     return {
         "grid": {"width": 6, "height": 5},

@@ -1,4 +1,4 @@
-"""Small simulations that tests record: one that marks its writes, one whose step is told by its inputs what to write."""
+"""Small simulations that tests record, in both forms, with and without marks."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Herd:
         )
         RandomStream.seed(self.state["rng"], seed)
 
-    def step(self, inputs: Any) -> None:  # noqa: ARG002 - it lives on its own
+    def step(self, inputs: Any) -> None:  # noqa: ARG002 - it has no inputs
         state = self.state
         tick = int(state["tick"]) + 1
         state.set("tick", 0, tick)
@@ -77,7 +77,7 @@ class Kinds:
             )
         )
         RandomStream.seed(self.state["rng"], seed)
-        self._told: list[dict[str, Any]] = []
+        self._events: list[dict[str, Any]] = []
 
     def step(self, inputs: Any) -> None:
         state = self.state
@@ -96,12 +96,12 @@ class Kinds:
             state.set("ants.place", new, drawn[22:28].reshape(3, 2)[:count] - 500)
             state.set("ants.carries", new, drawn[28 : 28 + count] % 2 == 0)
         tick = int(state["tick"])
-        self._told = [{"kind": "came", "count": count}] if count > 0 else []
+        self._events = [{"kind": "came", "count": count}] if count > 0 else []
         if tick % 10 == 0:
-            self._told.append({"kind": "bell", "loud": tick % 20 == 0, "share": tick / 8, "note": "déjà"})
+            self._events.append({"kind": "bell", "loud": tick % 20 == 0, "share": tick / 8, "note": "déjà"})
 
     def events(self) -> list[dict[str, Any]]:
-        return self._told
+        return self._events
 
 
 class Saved:
@@ -132,7 +132,7 @@ def record(path: Any, simulation: Any, inputs: list[Any], **settings: Any) -> di
     live: dict[int, bytes] = {}
     with Recorder(path, simulation, **settings) as tape:
         live[0] = tape.simulation.state.arena.tobytes()
-        for tick, given in enumerate(inputs, start=1):
-            tape.step(given)
+        for tick, tick_inputs in enumerate(inputs, start=1):
+            tape.step(tick_inputs)
             live[tick] = tape.simulation.state.arena.tobytes()
     return live

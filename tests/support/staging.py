@@ -1,4 +1,4 @@
-"""Scenarios around small worlds, told in short lines; a world in the save/load form that takes inputs in each form."""
+"""Scenarios around small worlds, shown as short lines; a save/load world that takes inputs in each form."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from sim.kernel.messages import Event
 from sim.scenario.config.scenario import read_scenario_config
 from sim.scenario.scenario_simulation import ScenarioSimulation
 
-ADVERSARY, TRIGGER, NETWORK, RECONFIGURATION = 210, 211, 212, 213  # Phases of the keys of draws.
+ADVERSARY, TRIGGER, NETWORK, RECONFIGURATION = 210, 211, 212, 213  # Phases in the keys of random draws.
 
 
 def staged(plain: Mapping[str, Any], world: Any = None, functions: Any = None) -> ScenarioSimulation:
-    """A scenario around a world, a ring of a and b by default in which only a sends."""
+    """Put a scenario around a world; by default a ring of a and b in which only a sends."""
     world = world if world is not None else Ring("ab", quiet="b")
     return ScenarioSimulation(world, read_scenario_config(plain), plain, functions)
 
 
 def told(event: Event) -> str:
-    """An event in short; nothing of it is left out but the label of Ring's messages and what a sample is called."""
+    """An event as a short line; it omits only the label of Ring's messages and the names of a sample's keys."""
     rest = dict(event)
     kind = rest.pop("kind")
     words = [kind, *([rest.pop("by")] if "by" in rest else [])]
@@ -34,8 +34,8 @@ def told(event: Event) -> str:
     if kind == "sample":
         return f"sample {rest['role']} {[value / (1 << 32) for value in rest['values']]} step={rest['step']}"
     if "message" in rest:
-        other = f">{rest.pop('to')}" if "to" in rest else f"<{rest.pop('from')}"
-        words.append(f"{rest.pop('role')}{other} {rest.pop('message')}")
+        peer = f">{rest.pop('to')}" if "to" in rest else f"<{rest.pop('from')}"
+        words.append(f"{rest.pop('role')}{peer} {rest.pop('message')}")
         if rest.pop("label", "count") != "count":
             words.append(str(event["label"]))
         words += [f"+{rest.pop('ticks')}"] if "ticks" in rest else []
@@ -50,7 +50,7 @@ def happened(
     inputs: Callable[[int], Any] = lambda _: None,
     without: Collection[str] = ("sent", "sample"),
 ) -> tuple[list[str], ScenarioSimulation]:
-    """What happened in so many ticks, a line for each event with its tick; and the simulation."""
+    """Run a scenario; return a line for each event, with its tick, and the simulation."""
     simulation = staged(plain, world)
     lines = []
     for tick in range(1, ticks + 1):
@@ -60,12 +60,12 @@ def happened(
 
 
 def totals(simulation: ScenarioSimulation) -> list[int]:
-    """The sums of what the roles of a ring have got."""
+    """The sums of the numbers that the roles of a ring have received."""
     return [int(total) for total in simulation.state["total"]]
 
 
 class Tally:
-    """In the save/load form; notes what its step is given, which must be plain data that JSON knows."""
+    """A save/load simulation that logs the inputs of its step, which must be plain data that JSON can hold."""
 
     def __init__(self) -> None:
         self.steps, self.log = 0, b""
@@ -87,17 +87,17 @@ def _listed(array: Any) -> Any:
 
 
 def given_to(plain: Mapping[str, Any], inputs: Sequence[Any]) -> list[Any]:
-    """What a Tally with a scenario around it is given at each tick."""
+    """The inputs that a Tally with a scenario around it gets at each tick."""
     simulation = staged(plain, Tally())
-    found = []
-    for one in inputs:
-        simulation.step(one)
-        found.append(json.loads(simulation.state.blob("log").splitlines()[-1]))
-    return found
+    received = []
+    for tick_inputs in inputs:
+        simulation.step(tick_inputs)
+        received.append(json.loads(simulation.state.blob("log").splitlines()[-1]))
+    return received
 
 
 class SavedRing:
-    """A ring of three in the save/load form, with messages of its own."""
+    """A save/load simulation of a ring of three, with messages of its own."""
 
     def __init__(self, capacity: int = 100) -> None:
         self._ring = Ring("abc", capacity)

@@ -1,4 +1,4 @@
-"""Simulations that tell what happens in their steps."""
+"""Simulations that emit events in their steps."""
 
 from __future__ import annotations
 
@@ -10,79 +10,79 @@ from sim import Field, Schema, State, Table
 
 
 class Nursery:
-    """Things are born, age and die; of some ticks there is nothing to tell, of others much, of every kind."""
+    """Things are born, age and die; some ticks have no events, others have many, with every kind of value."""
 
     def __init__(self, seed: int = 1) -> None:
         self.state = State(Schema(Field("n", "i8"), Table("things", Field("age", "i4"), capacity=4)))
         self.state["n"][()] = seed
-        self._told: Any = [{"kind": "made", "seed": seed}]
+        self._events: Any = [{"kind": "made", "seed": seed}]
 
     def step(self, inputs: Any) -> None:
-        """Inputs: how many are born."""
+        """Advance by one tick. inputs: the number of births."""
         state = self.state
-        told: list[dict[str, Any]] = []
+        events: list[dict[str, Any]] = []
         state["n"][()] += 1
         n = int(state["n"])
         new = state.add_rows("things", inputs)
         of = {"weight": n / 8, "names": ["ö", b"\xff\0"]}
-        told += [{"kind": "birth", "thing": row, "of": of} for row in range(new.start, new.stop)]
+        events += [{"kind": "birth", "thing": row, "of": of} for row in range(new.start, new.stop)]
         ages = state["things.age"]
         ages[:] += 1
         if n % 7 == 3 and len(ages):
-            told.append({"kind": "death", "ages": ages.copy(), "last": ages[-1], "pair": (n, None), "big": 2**64 - 1})
+            events.append({"kind": "death", "ages": ages.copy(), "last": ages[-1], "pair": (n, None), "big": 2**64 - 1})
             state.truncate_rows("things", len(ages) // 2)
-        self._told = tuple(told) if n % 2 else told
+        self._events = tuple(events) if n % 2 else events
 
     def events(self) -> Any:
-        """What happened in the step."""
-        return self._told
+        """The events of the last step."""
+        return self._events
 
 
 class Silent(Nursery):
-    """The same without a word."""
+    """A Nursery without events."""
 
     events = None  # type: ignore[assignment]
 
 
 class Chest:
-    """Keeps its state elsewhere."""
+    """A save/load simulation, which keeps its state in an attribute."""
 
     def __init__(self) -> None:
         self._coins = 3
 
     def save(self) -> dict[str, Any]:
-        """All of it."""
+        """Save the coins."""
         return {"coins": np.int64(self._coins)}
 
     def load(self, saved: Any) -> None:
-        """All of it."""
+        """Load the coins."""
         self._coins = int(saved["coins"])
 
     def step(self, inputs: int) -> None:
-        """Put coins in."""
+        """Add coins."""
         self._coins += inputs
 
     def events(self) -> list[dict[str, Any]]:
-        """What happened."""
+        """An event for an even number of coins."""
         return [{"kind": "even", "coins": self._coins}] if self._coins % 2 == 0 else []
 
 
 def births(tick: int) -> int:
-    """Inputs for a nursery."""
+    """The inputs of a nursery."""
     return (tick * 5) % 4 // 2
 
 
 def told_live(make: Any, inputs: Any, ticks: int) -> dict[int, list[Any]]:
-    """The events of each tick in a run that nobody records, as plain data without tuples."""
+    """The events of each tick of an unrecorded run, as plain data without tuples."""
     simulation = make()
-    told = {0: _listed(simulation.events())}
+    by_tick = {0: _listed(simulation.events())}
     for tick in range(1, ticks + 1):
         simulation.step(inputs(tick))
-        told[tick] = _listed(simulation.events())
-    return told
+        by_tick[tick] = _listed(simulation.events())
+    return by_tick
 
 
 def _listed(value: Any) -> Any:
     if isinstance(value, list | tuple):
-        return [_listed(one) for one in value]
-    return {key: _listed(one) for key, one in value.items()} if isinstance(value, dict) else value
+        return [_listed(item) for item in value]
+    return {key: _listed(item) for key, item in value.items()} if isinstance(value, dict) else value

@@ -1,4 +1,4 @@
-"""The smallest world with messages: each tick every role sends its count to the next one, and takes all that it has got."""
+"""The smallest world with messages: each tick, every role receives its messages and sends its count to the next role."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sim.kernel.schema import Blob
 
 
 class Ring:
-    """Roles in a ring. A role's count goes up by one a tick; total is the sum of the numbers that it got."""
+    """Roles in a ring. A role's count increases by one per tick; total is the sum of the numbers that it received."""
 
     def __init__(self, roles: str = "abc", capacity: int = 100, *, quiet: str = "") -> None:
         self.roles = tuple(roles)
@@ -24,7 +24,7 @@ class Ring:
         )
         self.state.set_blob("buffers", encode_plain([]))
         self._events: list[Event] = []
-        self._told: list[Event] = []
+        self._last_events: list[Event] = []
 
     def _buffers(self) -> list[Any]:
         return decode_plain(self.state.blob("buffers"))
@@ -49,7 +49,7 @@ class Ring:
             self.state["count"][index] += 1
             if role not in self._quiet:
                 self._send(role, self.roles[(index + 1) % len(self.roles)], int(self.state["count"][index]))
-        self._told = self._events
+        self._last_events = self._events
 
     def _take(self, index: int, role: str) -> None:
         buffers = self._buffers()
@@ -73,7 +73,7 @@ class Ring:
             self.deliver(message)
 
     def events(self) -> list[Event]:
-        return self._told
+        return self._last_events
 
     def sample(self, role: str) -> list[int]:
         return [int(self.state["total"][self.roles.index(role)]) << 32]

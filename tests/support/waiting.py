@@ -1,4 +1,4 @@
-"""Wait for another thread or process: for what it does, never for some time to pass."""
+"""Wait for a condition that another thread or process fulfils, never for a fixed time."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ T = TypeVar("T")
 
 
 def wait_until(condition: Callable[[], T], seconds: float = 60.0) -> T:
-    """What the condition gives when it first gives something true; AssertionError if it does not within so many seconds.
+    """Return the first true result of the condition; AssertionError if there is none within this many seconds.
 
-    The time is generous, since it is only ever used up by a test that fails.
+    The time is generous, since only a failing test ever uses it up.
     """
     deadline_s = time.monotonic() + seconds
     while not (value := condition()):

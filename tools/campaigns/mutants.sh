@@ -27,7 +27,7 @@ pytest_add_cli_args = [
     "--deselect=tests/recorder/format/recording/test_assembly.py::test_every_cut_of_an_unsealed_last_file",
     "--deselect=tests/recorder/format/recording/test_assembly.py::test_any_damage_at_once",
     "--deselect=tests/recorder/format/recording/test_splices.py::test_blocks_moved_about",
-    "--deselect=tests/recorder/format/recording/test_splices.py::test_a_whole_file_of_a_forged_run",
+    "--deselect=tests/recorder/format/recording/test_splices.py::test_a_complete_file_of_a_forged_run",
     "--deselect=tests/recorder/format/test_mended_mutations.py::test_every_failure_is_a_recording_error",
     "--deselect=tests/recorder/format/test_golden_tapes.py::test_there_are_golden_tapes_of_this_version",
 ]

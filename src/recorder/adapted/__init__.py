@@ -1,1 +1,1 @@
-"""Recording a simulation that an adapter makes recordable."""
+"""Recording a simulation through an adapter."""

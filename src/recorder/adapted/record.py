@@ -1,4 +1,4 @@
-"""Record what was not written for us in one line: the adapter for it is found, and says first what it captures."""
+"""Record any supported simulation in one line: find its adapter and print what is captured."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sim.adapters.plain_object.adapter import Fields
 from sim.kernel.exactness import Level
 from sim.kernel.hooks import CanRehearse, hook
 
-# A program records its own simulation here, often by hand: it is to cost the steps little, and to survive a kill mostly.
+# For programs that record their own simulation, often by hand: little cost per step, and little lost to a kill.
 DEFAULTS: OptionArguments = {"durability": "block", "blame": "none"}
 
 
@@ -29,22 +29,23 @@ def record(
     quiet: bool = False,
     **options: Unpack[OptionArguments],
 ) -> Any:
-    """Record a foreign simulation from now on; go on with what is returned, and close it to seal the tape.
+    """Record your simulation from now on. Use the returned object in its place; close it to seal the tape.
 
-    subject: a Gymnasium environment or what another installed adapter is for; with fields(...) as what, any object with
-    a step. What is captured and what is not is the first line that is printed, to stderr; quiet prints none.
-    level: "exact", "canonical" or "inputs_only", where the adapter gives a choice; by default the best that it can give.
-    trust: save by pickle what cannot be saved otherwise. ignore: attributes that are known not to matter to any step.
-    The rest is as for Recorder; durability "block": a kill costs up to a second of steps, "tick" none, at a microsecond
-    or two a step. blame "fields" tells of a desync in which fields it is without re-simulating, at a few more.
+    subject: a Gymnasium environment or another object that an installed adapter supports. With fields(...) as what: any
+    object with a step. quiet: do not print the line on stderr that lists what is captured and what is not.
+    level: "exact", "canonical" or "inputs_only", where the adapter offers a choice; by default the best available.
+    trust: pickle what cannot be saved in another way. ignore: attributes that are known not to affect any step.
+    The other options are those of Recorder. With durability "block" a kill loses up to a second of steps. "tick" loses
+    none and costs a microsecond or two a step. blame "fields" names the fields of a desync without re-simulating; it
+    costs a few microseconds more.
 
-    Raises NoAdapterError if no adapter is for it, NotCapturedError if it holds what cannot be saved (nothing is written
-    then), and what Recorder raises.
+    Raises NoAdapterError if no adapter supports it, NotCapturedError if it holds something that cannot be saved
+    (nothing is written then), and what Recorder raises.
     """
     simulation = adapt(subject, what, level=level, trust=trust, ignore=ignore)
     rehearsing = hook(simulation, CanRehearse)
     if rehearsing is not None:
-        rehearsing.rehearse()  # What comes up only after some steps is told before anything is written.
+        rehearsing.rehearse()  # Reports problems that appear only after some steps before anything is written.
     arguments: OptionArguments = {**DEFAULTS, **options}
     tape = Recorder(path, simulation, **arguments)
     if not quiet:

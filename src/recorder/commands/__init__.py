@@ -1,1 +1,1 @@
-"""The command `record`, one module a subcommand."""
+"""The command `record`: one module per subcommand."""

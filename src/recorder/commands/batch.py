@@ -1,4 +1,4 @@
-"""The commands ``record batch`` and ``record sweep``: many runs in processes, their tapes and what they came to."""
+"""The commands ``record batch`` and ``record sweep``: many runs in processes, with their tapes and results."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from cyclopts import Parameter
 
 from recorder.commands.resume_plan import goal_of
 from recorder.console.argument_types import Positive
-from recorder.console.output import say, say_aside
+from recorder.console.output import say, say_on_stderr
 from recorder.console.progress import progress_bar
 from recorder.errors import RecordingWarning
 from recorder.exit_codes import DIFFERS, SAME, TERMINATED, UsageError
@@ -37,15 +37,15 @@ from sim.extras import missing_package
 from sim.scenario.scenario_file import Scenario, load_scenario
 
 Output = Annotated[
-    Path | None, Parameter(name=["--output", "-o"], help="The folder; by default a new one in batches/.")
+    Path | None, Parameter(name=["--output", "-o"], help="The folder of the batch; by default a new one in batches/.")
 ]
-Ticks = Annotated[Positive | None, Parameter(help="How many ticks to run; by default what the scenario says.")]
+Ticks = Annotated[Positive | None, Parameter(help="Number of ticks to run; by default that of the scenario.")]
 Players = Annotated[
     list[str] | None,
     Parameter(name="--player", negative="", help="PLAYER=POLICY, as for record run; may be repeated."),
 ]
 Jobs = Annotated[
-    Positive | None, Parameter(name=["--jobs", "-j"], help="Processes; by default one for each processor.")
+    Positive | None, Parameter(name=["--jobs", "-j"], help="Number of processes; by default one for each processor.")
 ]
 NoTapes = Annotated[bool, Parameter(name="--no-tapes", negative="", help="Keep no tapes.")]
 NoSmaller = Annotated[
@@ -53,8 +53,8 @@ NoSmaller = Annotated[
     Parameter(
         name="--no-smaller",
         negative="",
-        help="Make no smaller scenarios. Else, when all have run, one is made of the first run that violates a "
-        "property, for each scenario and property, which takes up to half a minute in all.",
+        help="Do not search for smaller scenarios. The search takes up to half a minute after all runs, for the first "
+        "violating run of each scenario and property.",
     ),
 ]
 Json = Annotated[bool, Parameter(name="--json", negative="", help="Print one JSON object.")]
@@ -72,36 +72,37 @@ def batch(
     no_smaller: NoSmaller = False,
     as_json: Json = False,
 ) -> int:
-    """Run scenarios, each with every seed, in processes; a tape and a line in the manifest for each.
+    """Run each scenario with each seed, in parallel. Each run gets a tape and a line in the manifest.
 
     Examples:
     record batch quiet-meadow arms-race -o runs
     record batch arms-race --seeds 0..63 --jobs 4 -o runs
 
-    A batch that was stopped goes on where it was when the same command is given again with its folder. Of the first run that violates
-    a property a smaller scenario is left beside its tape. Exit code 1 if a property was violated or a run ended with an
-    error.
+    To continue a batch that was stopped, give the same command again with its
+    folder. For the first run that violates a property, a smaller scenario that
+    violates it is written next to its tape. The exit code is 1 if a property was
+    violated or a run ended with an error.
 
     Parameters
     ----------
     scenarios
-        Files, or names of scenarios that ship.
+        Scenario files (TOML), or names of bundled scenarios.
     seeds
-        A range such as 0..63, or numbers with commas; by default each scenario's own.
+        A range such as 0..63, or numbers separated by commas; by default each scenario's own seed.
     """
     if not scenarios:
-        raise UsageError("name at least one scenario; record scenarios lists those that ship")
+        raise UsageError("name at least one scenario; record scenarios lists the bundled ones")
     axes = [read_axis(f"seed={seeds}")] if seeds is not None else []
     folder = _folder(output, "batch")
-    more: dict[str, Any] = {"players": read_players(player or []), "ticks": _goal(ticks)}
-    made: list[Job] = []
+    run_options: dict[str, Any] = {"players": read_players(player or []), "ticks": _goal(ticks)}
+    planned: list[Job] = []
     for name, loaded in _named(scenarios):
-        for job in _jobs(loaded, axes, None, name=name, **more):
+        for job in _jobs(loaded, axes, None, name=name, **run_options):
             bindings = {"scenario": name, **job.bindings} if len(scenarios) > 1 else job.bindings
-            numbered = attrs.evolve(job, index=len(made), bindings=bindings)
-            made.append(with_tape(numbered, None if no_tapes else folder))
-    wanted = BatchRequest(made, folder, jobs, {"scenarios": list(scenarios)}, makes_smaller=not no_smaller)
-    return _run(wanted, as_json=as_json)
+            numbered = attrs.evolve(job, index=len(planned), bindings=bindings)
+            planned.append(with_tape(numbered, None if no_tapes else folder))
+    request = BatchRequest(planned, folder, jobs, {"scenarios": list(scenarios)}, makes_smaller=not no_smaller)
+    return _run(request, as_json=as_json)
 
 
 def sweep(
@@ -117,42 +118,45 @@ def sweep(
     no_smaller: NoSmaller = False,
     as_json: Json = False,
 ) -> int:
-    """Run a scenario with every combination of some parameters.
+    """Run a scenario with every combination of the given parameter values.
 
     Examples:
     record sweep ambush.toml --axis seed=0..9 --axis scenario.network.loss=0,0.1,0.2 -o lossy
     record sweep arms-race --axis "links.between_species=true,false" --axis seed=0..31
 
-    A sweep that was stopped goes on where it was when the same command is given again with its folder; replay compare
-    sets two sweeps side by side. Of the first run that violates a property a smaller scenario is left beside its tape. Exit code 1 if a
-    property was violated or a run ended with an error.
+    To continue a sweep that was stopped, give the same command again with its
+    folder. For the first run that violates a property, a smaller scenario that
+    violates it is written next to its tape. replay compare compares two sweeps.
+    The exit code is 1 if a property was violated or a run ended with an error.
 
     Parameters
     ----------
     scenario
-        A file, or the name of one that ships.
+        A scenario file (TOML), or the name of a bundled scenario.
     axis
-        PATH=VALUES: where the parameter stands in the file, and its values with commas, or a range such as 0..9. The
-        last axis turns fastest.
+        PATH=VALUES: a parameter's path in the file; its values with commas, or a range (0..9). The last varies fastest.
     """
     loaded = load_scenario(scenario)
-    axes = [read_axis(one) for one in axis]
+    axes = [read_axis(argument) for argument in axis]
     _ensure_different(axes)
     folder = _folder(output, loaded.name)
     tapes = None if no_tapes else folder
-    made = _jobs(loaded, axes, tapes, players=read_players(player or []), ticks=_goal(ticks))
-    more = {"scenarios": [scenario], "axes": [{"path": one.path, "values": list(one.values)} for one in axes]}
-    return _run(BatchRequest(made, folder, jobs, more, makes_smaller=not no_smaller), as_json=as_json)
+    planned = _jobs(loaded, axes, tapes, players=read_players(player or []), ticks=_goal(ticks))
+    facts = {"scenarios": [scenario], "axes": [{"path": used.path, "values": list(used.values)} for used in axes]}
+    return _run(BatchRequest(planned, folder, jobs, facts, makes_smaller=not no_smaller), as_json=as_json)
 
 
 def _named(scenarios: Sequence[str]) -> list[tuple[str, Scenario]]:
-    """The scenarios, each by a name that no other has: its own, or as it was typed. Raises UsageError."""
+    """Load the scenarios, each under a unique name: its own, or as it was typed. Raises UsageError."""
     twice = next((name for name, count in Counter(scenarios).items() if count > 1), None)
     if twice is not None:
-        raise UsageError(f"{twice} is there twice; --seeds gives each scenario several runs")
+        raise UsageError(f"{twice} is named twice; --seeds gives each scenario several runs")
     loaded = [load_scenario(name) for name in scenarios]
-    count = Counter(one.name for one in loaded)
-    return [(one.name if count[one.name] == 1 else typed, one) for typed, one in zip(scenarios, loaded, strict=True)]
+    count = Counter(scenario.name for scenario in loaded)
+    return [
+        (scenario.name if count[scenario.name] == 1 else typed, scenario)
+        for typed, scenario in zip(scenarios, loaded, strict=True)
+    ]
 
 
 def _goal(ticks: int | None) -> int | None:
@@ -160,7 +164,7 @@ def _goal(ticks: int | None) -> int | None:
 
 
 def _jobs(loaded: Scenario, axes: Sequence[Axis], tapes: Path | None, **more: Any) -> list[Job]:
-    """See sweep_jobs. Raises ConfigError, and UsageError for a scenario that no process of ours could run."""
+    """See sweep_jobs. Raises ConfigError, and UsageError for a scenario that worker processes cannot run."""
     try:
         ensure_registered(loaded)
     except ValueError as error:
@@ -169,169 +173,170 @@ def _jobs(loaded: Scenario, axes: Sequence[Axis], tapes: Path | None, **more: An
 
 
 def _ensure_different(axes: Sequence[Axis]) -> None:
-    paths = [one.path for one in axes]
+    paths = [axis.path for axis in axes]
     twice = next((path for path in paths if paths.count(path) > 1), None)
     if twice is not None:
-        raise UsageError(f"--axis {twice}: there is an axis of this path already")
+        raise UsageError(f"--axis {twice}: there is already an axis with this path")
 
 
 def _folder(output: Path | None, name: str) -> Path:
     if output is not None:
         return output
     number = 1
-    while (found := Path(BATCHES_FOLDER) / f"{name}-{number}").exists():
+    while (folder := Path(BATCHES_FOLDER) / f"{name}-{number}").exists():
         number += 1
-    return found
+    return folder
 
 
 @attrs.frozen
 class BatchRequest:
-    """A batch as it was asked for.
+    """A batch, as the command line asks for it.
 
     Attributes:
-        made: its jobs.
-        folder: where it is kept.
-        workers: how many processes; see worker_count.
-        more: for the manifest.
-        makes_smaller: whether smaller scenarios are made of what violates a property.
+        jobs: one for each run.
+        folder: of the tapes and the manifest.
+        workers: the number of processes; see worker_count.
+        facts: further entries of the manifest.
+        makes_smaller: True if violating scenarios are made smaller.
     """
 
-    made: list[Job]
+    jobs: list[Job]
     folder: Path
     workers: int | None
-    more: dict[str, Any]
+    facts: dict[str, Any]
     makes_smaller: bool
 
 
-def _run(wanted: BatchRequest, *, as_json: bool) -> int:
-    for job in {job.name: job for job in wanted.made if job.players}.values():
+def _run(request: BatchRequest, *, as_json: bool) -> int:
+    for job in {job.name: job for job in request.jobs if job.players}.values():
         input_source_of_job(job)  # Before anything is written.
     try:
-        known = read_smaller(wanted.folder)
-        BatchFolder(wanted.folder).inspect(wanted.made)
+        older = read_smaller(request.folder)
+        BatchFolder(request.folder).inspect(request.jobs)
     except ValueError as error:
         raise UsageError(str(error)) from None
     if not as_json:
-        many = f"{counted(len(wanted.made), 'run')} on {counted(worker_count(wanted.workers), 'worker')}"
-        say(f"{many} → {wanted.folder}")
+        runs = f"{counted(len(request.jobs), 'run')} on {counted(worker_count(request.workers), 'worker')}"
+        say(f"{runs} → {request.folder}")
     try:
-        more = {**wanted.more, "smaller": [attrs.asdict(one) for one in known]}
-        records = _records(wanted, more, quiet=as_json)
+        facts = {**request.facts, "smaller": [attrs.asdict(smaller) for smaller in older]}
+        records = _records(request, facts, quiet=as_json)
     except _Terminated:
-        say_aside("error: terminated")
+        say_on_stderr("error: terminated")
         return TERMINATED
     if as_json:
-        _print_json(records, wanted.folder, _made_smaller(wanted, records, known, quiet=True))
+        _print_json(records, request.folder, _make_smaller(request, records, older, quiet=True))
     else:
         for line in summary_lines(records):
             say(line)
-        _say_smaller(wanted, records, known)
-        _say_more(records, wanted.folder)
+        _report_smaller(request, records, older)
+        _report_next_steps(records, request.folder)
     return SAME if all(record.error is None and not record.violations for record in records) else DIFFERS
 
 
-def _records(wanted: BatchRequest, more: dict[str, Any], *, quiet: bool) -> list[RunRecord]:
-    """Run what has not finished. Raises UsageError for a folder that holds something else, OSError."""
-    found: list[RunRecord] = []
+def _records(request: BatchRequest, facts: dict[str, Any], *, quiet: bool) -> list[RunRecord]:
+    """Run the jobs that have not finished. Raises UsageError for a folder with other contents, OSError."""
+    records: list[RunRecord] = []
     with (
-        progress_bar("running", len(wanted.made), quiet=quiet) as show,
-        _telling_if_stopped(wanted, found, quiet=quiet),
+        progress_bar("running", len(request.jobs), quiet=quiet) as show,
+        _reporting_if_stopped(request, records, quiet=quiet),
         warnings.catch_warnings(),
     ):
-        warnings.simplefilter("ignore", RecordingWarning)  # A tape that fails is in its run's record.
+        warnings.simplefilter("ignore", RecordingWarning)  # A run's record notes if its tape failed.
 
         def finished(record: RunRecord) -> None:
-            found.append(record)
-            show(len(found))
+            records.append(record)
+            show(len(records))
 
         try:
-            return run_batch(wanted.made, wanted.folder, workers=wanted.workers, finished=finished, more=more)
+            return run_batch(request.jobs, request.folder, workers=request.workers, finished=finished, more=facts)
         except ValueError as error:
             raise UsageError(str(error)) from None
 
 
 class _Terminated(KeyboardInterrupt):
-    """The batch was told to stop, as by an interrupt."""
+    """SIGTERM was received; handled as an interrupt."""
 
 
 def _stop_at_sigterm(*_: object) -> None:
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # Being told again ends it no faster.
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # A second signal ends it no faster.
     raise _Terminated
 
 
 @contextmanager
-def _telling_if_stopped(wanted: BatchRequest, found: list[RunRecord], *, quiet: bool) -> Iterator[None]:
-    """Say what has finished before a user interrupts, or the disk refuses. found: the records of that."""
+def _reporting_if_stopped(request: BatchRequest, records: list[RunRecord], *, quiet: bool) -> Iterator[None]:
+    """Report the finished runs if a user interrupts or the disk fails. records: of the finished runs."""
     before = signal.signal(signal.SIGTERM, _stop_at_sigterm)
     try:
         yield
     except (KeyboardInterrupt, OSError):
-        if found and not quiet:
-            for line in summary_lines(sorted(found, key=lambda record: record.index)):
+        if records and not quiet:
+            for line in summary_lines(sorted(records, key=lambda record: record.index)):
                 say(line)
-        done = sum(record.error is None for record in found)
-        say_aside(
-            f"{done:,} of {counted(len(wanted.made), 'run')} have finished; "
-            f"the same command with -o {wanted.folder} goes on with the rest"
+        finished_count = sum(record.error is None for record in records)
+        say_on_stderr(
+            f"{finished_count:,} of {counted(len(request.jobs), 'run')} have finished; "
+            f"to continue, run the same command with -o {request.folder}"
         )
         raise
     finally:
         signal.signal(signal.SIGTERM, before)
 
 
-def _made_smaller(
-    wanted: BatchRequest, records: list[RunRecord], known: list[SmallerScenario], *, quiet: bool
+def _make_smaller(
+    request: BatchRequest, records: list[RunRecord], older: list[SmallerScenario], *, quiet: bool
 ) -> tuple[list[SmallerScenario], int]:
-    """The smaller scenarios, which are in the manifest then; and how many there was no time for."""
-    if not wanted.makes_smaller:
-        return known, 0
-    firsts = first_violations(wanted.made, records)
+    """Make violating scenarios smaller and note them in the manifest. Return them and the number still to do."""
+    if not request.makes_smaller:
+        return older, 0
+    firsts = first_violations(request.jobs, records)
 
-    def keep(found: list[SmallerScenario]) -> None:
-        BatchFolder(wanted.folder).finish(records, {**wanted.more, "smaller": [attrs.asdict(one) for one in found]})
+    def keep(scenarios: list[SmallerScenario]) -> None:
+        facts = {**request.facts, "smaller": [attrs.asdict(scenario) for scenario in scenarios]}
+        BatchFolder(request.folder).finish(records, facts)
 
     def warn(error: OSError) -> None:
-        say_aside(f"warning: {wanted.folder}: {error.strerror}")
+        say_on_stderr(f"warning: {request.folder}: {error.strerror}")
 
     with progress_bar("making it smaller", round(BATCH_BUDGET_S), quiet=quiet) as show:
-        found = make_smaller(firsts, wanted.folder, known, keep=keep, on_progress=show, on_error=warn)
-    return found, len(firsts) - len(found)
+        scenarios = make_smaller(firsts, request.folder, older, keep=keep, on_progress=show, on_error=warn)
+    return scenarios, len(firsts) - len(scenarios)
 
 
-def _say_smaller(wanted: BatchRequest, records: list[RunRecord], known: list[SmallerScenario]) -> None:
-    found, left = _made_smaller(wanted, records, known, quiet=False)
-    for one in found[:ROWS_SHOWN]:
-        say(one.line)
-    if len(found) > ROWS_SHOWN:
-        say(f"  and {len(found) - ROWS_SHOWN} more: see the manifest")
-    if left:
-        say(f"  not yet made smaller: {left} more; the same command again goes on with them")
+def _report_smaller(request: BatchRequest, records: list[RunRecord], older: list[SmallerScenario]) -> None:
+    scenarios, left_count = _make_smaller(request, records, older, quiet=False)
+    for scenario in scenarios[:ROWS_SHOWN]:
+        say(scenario.line)
+    if len(scenarios) > ROWS_SHOWN:
+        say(f"  and {len(scenarios) - ROWS_SHOWN} more: see the manifest")
+    if left_count:
+        say(f"  not yet made smaller: {left_count} more; run the same command again to continue")
 
 
 def _print_json(records: list[RunRecord], folder: Path, smaller: tuple[list[SmallerScenario], int]) -> None:
     fates = [
-        {"of": name, **attrs.asdict(one), "extinction_probability": one.extinction_probability}
+        {"of": name, **attrs.asdict(fate), "extinction_probability": fate.extinction_probability}
         for name, group in groups_of(records).items()
-        for one in survival_of(group)
+        for fate in survival_of(group)
     ]
     facts = {
         "folder": str(folder),
         "survival": fates,
-        "smaller": [attrs.asdict(one) for one in smaller[0]],
+        "smaller": [attrs.asdict(scenario) for scenario in smaller[0]],
         "not_yet_smaller": smaller[1],
         "runs": [attrs.asdict(record) for record in records],
     }
     print(json.dumps(facts, indent=1))
 
 
-def _say_more(records: list[RunRecord], folder: Path) -> None:
+def _report_next_steps(records: list[RunRecord], folder: Path) -> None:
     try:
         if draw_survival(records, folder / PICTURE_NAME):
             say(f"  survival curves: {folder / PICTURE_NAME}")
     except OSError as error:
-        say_aside(f"warning: {folder}: no survival curves: {error.strerror}")
+        say_on_stderr(f"warning: {folder}: no survival curves: {error.strerror}")
     except ImportError:
         say("  " + missing_package("drawing survival curves", "matplotlib", "plot"))
-    bad = next((record for record in records if record.violations and record.tape is not None), None)
-    if bad is not None:
-        say(f"next: replay seek {bad.tape} --tick {bad.violations[0][1]}")
+    violating = next((record for record in records if record.violations and record.tape is not None), None)
+    if violating is not None:
+        say(f"next: replay seek {violating.tape} --tick {violating.violations[0][1]}")

@@ -1,4 +1,4 @@
-"""The command ``record generate``: a corpus of runs, each seed with each combination of policies."""
+"""The command ``record generate``: a corpus of runs, one for each seed and combination of policies."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from recorder.console.argument_types import Positive
-from recorder.console.output import say, say_aside
+from recorder.console.output import say, say_on_stderr
 from recorder.console.progress import progress_bar
 from recorder.corpus.corpus import Corpus, refresh_index
 from recorder.corpus.generate import PlannedRun, locked_folder, missing_runs, plan_runs, run_missing
@@ -38,35 +38,39 @@ def generate(
     keyframe_interval: Positive = KEYFRAME_INTERVAL_TICKS,
     as_json: Annotated[bool, Parameter(name="--json", negative="")] = False,
 ) -> int:
-    """Let policies play scenarios, each seed with each combination of policies; a folder of tapes with an index.
+    """Record a corpus of tapes, one run for each scenario, seed and combination of policies.
 
     Examples:
     record generate arms-race --seeds 0..63 --player caterpillar=greedy,random --player beetle=random -o runs -j 4
     record generate arms-race quiet-meadow --seeds 0..9 --ticks 2000 -o runs
 
-    Given again, it runs what is missing: more seeds, scenarios and policies go into the same folder, other settings are
-    refused. After a kill only the runs under way are begun anew. The same command gives the same tapes, byte by byte.
-    replay ls lists what there is. Exit code 1 if a run ended with an error.
+    The command runs only what the folder lacks. Give it again with more seeds,
+    scenarios or policies to extend the corpus; different settings are refused.
+    After a kill, only the runs under way start again. The same command gives
+    the same tapes, byte for byte. replay ls lists the corpus. The exit code is 1
+    if a run ended with an error.
 
     Parameters
     ----------
     scenarios
-        Files, or names of scenarios that ship.
+        Scenario files (TOML), or names of bundled scenarios.
     seeds
-        A range such as 0..63, or numbers with commas; by default each scenario's own.
+        A range such as 0..63, or numbers separated by commas; by default each scenario's own seed.
     player
-        PLAYER=POLICY,POLICY,…: who plays one of the scenario's players; may be repeated, for other players.
+        PLAYER=POLICY,POLICY,…: the policies of one of the scenario's players; repeat it for other players.
     output
-        The folder.
+        The folder of the corpus.
     jobs
-        Processes; by default one for each processor.
+        Number of processes; by default one for each processor.
     ticks
-        How far at most; by default what the scenario says.
+        Number of ticks to run at most; by default that of the scenario.
     keyframe_interval
-        Ticks from one keyframe to the next: how far a seek re-simulates at most.
+        Ticks from one keyframe to the next: the most that a seek re-simulates.
+    as_json
+        Print one JSON object.
     """
     if not scenarios:
-        raise UsageError("name at least one scenario; record scenarios lists those that ship")
+        raise UsageError("name at least one scenario; record scenarios lists the bundled ones")
     plan = plan_runs(
         scenarios,
         output,
@@ -83,41 +87,41 @@ def generate(
     if as_json:
         print(json.dumps(_facts(plan, records, output), indent=1))
     else:
-        _say_what(plan, records, output, seconds)
+        _report(plan, records, output, seconds)
     return DIFFERS if any(record.error is not None for record in records) else SAME
 
 
 def _run(plan: Sequence[PlannedRun], output: Path, jobs: int | None, *, quiet: bool) -> list[RunRecord]:
-    """Run what is missing; what became of it."""
+    """Run what is missing; return the records of these runs."""
     with locked_folder(output):
         with progress_bar("reading tapes", 100, quiet=quiet) as show:
             corpus, _ = refresh_index(
                 output, jobs=worker_count(jobs), progress=lambda done, total: show(100 * done / total)
             )
         missing = missing_runs(plan, corpus)
-        there = len(plan) - len(missing)
+        existing_count = len(plan) - len(missing)
         with progress_bar("running", len(plan), quiet=quiet) as show:
-            return run_missing(missing, output, workers=jobs, progress=lambda done: show(there + done))
+            return run_missing(missing, output, workers=jobs, progress=lambda done: show(existing_count + done))
 
 
 def read_seeds(text: str) -> list[int]:
-    """Seeds from a range such as 0..63, or numbers with commas. Raises UsageError, ConfigError."""
+    """Read seeds from a range such as 0..63, or from numbers with commas. Raises UsageError, ConfigError."""
     values = read_axis(f"seed={text}").values
-    wrong = next((one for one in values if isinstance(one, bool) or not isinstance(one, int) or one < 0), None)
-    if wrong is not None or not values:
-        raise UsageError(f"seeds {text}: a range such as 0..63, or whole numbers with commas, were expected")
+    invalid = next((seed for seed in values if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0), None)
+    if invalid is not None or not values:
+        raise UsageError(f"expected seeds as a range such as 0..63, or integers with commas, got {text}")
     if len(set(values)) < len(values):
-        raise UsageError(f"seeds {text}: one of them is there twice")
+        raise UsageError(f"seeds {text}: one of them is named twice")
     return list(values)
 
 
-def read_policies(given: Sequence[str]) -> dict[str, list[str]]:
-    """Policies by player, in the order given. Raises UsageError."""
+def read_policies(arguments: Sequence[str]) -> dict[str, list[str]]:
+    """Read the policies of each player, in the order of the arguments. Raises UsageError."""
     players = {}
-    for name, policies in read_players(given).items():
+    for name, policies in read_players(arguments).items():
         players[name] = policies.split(",")
         if "" in players[name] or len(set(players[name])) < len(players[name]):
-            raise UsageError(f"--player {name}={policies}: different policies with commas between them were expected")
+            raise UsageError(f"--player {name}={policies}: expected different policies, separated by commas")
     return players
 
 
@@ -126,28 +130,29 @@ def _facts(plan: Sequence[PlannedRun], records: Sequence[RunRecord], output: Pat
         "folder": str(output),
         "runs": len(plan),
         "ran": len(records),
-        "failed": [{"run": one.index, "scenario": one.name, "error": one.error} for one in records if one.error],
-        "tapes": [str(one.job.tape) for one in plan],
+        "failed": [{"run": run.index, "scenario": run.name, "error": run.error} for run in records if run.error],
+        "tapes": [str(run.job.tape) for run in plan],
     }
 
 
-def _say_what(plan: Sequence[PlannedRun], records: Sequence[RunRecord], output: Path, seconds: float) -> None:
+def _report(plan: Sequence[PlannedRun], records: Sequence[RunRecord], output: Path, seconds: float) -> None:
     failed = [record for record in records if record.error is not None]
-    there = len(plan) - len(records)
+    existing_count = len(plan) - len(records)
     ticks = sum(record.final_tick for record in records)
     say(
         f"{counted(len(records), 'run')} in {seconds:.1f} s"
         + (f" ({ticks / seconds:,.0f} ticks a second)" if ticks else "")
-        + (f", {there:,} were there already" if there else "")
+        + (f", {existing_count:,} existed already" if existing_count else "")
         + (f", {len(failed):,} with errors" if failed else "")
     )
     for record in failed[:FAILURES_SHOWN]:
-        say_aside(f"  {plan[record.index].job.tape}: {record.error}")
-    names = {one.job.tape.name for one in plan if one.job.tape is not None}
+        say_on_stderr(f"  {plan[record.index].job.tape}: {record.error}")
+    names = {planned.job.tape.name for planned in plan if planned.job.tape is not None}
     runs = [run for run in Corpus.open(output) if run.tape in names]
     ends = Counter(run.reason for run in runs if run.reason is not None)
     say("  ends: " + ", ".join(f"{reason} {count:,}" for reason, count in ends.most_common()))
-    for one in standings_of(runs):
-        if one.decided:
-            say(f"  {one.player}={one.policy}: won {one.won:,} of {counted(one.decided, 'run')}, drew {one.drawn:,}")
+    for standing in standings_of(runs):
+        if standing.decided:
+            decided = counted(standing.decided, "run")
+            say(f"  {standing.player}={standing.policy}: won {standing.won:,} of {decided}, drew {standing.drawn:,}")
     say(f"next: replay ls {output} --stats")

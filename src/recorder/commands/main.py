@@ -1,4 +1,4 @@
-"""The command ``record``: run a scenario and keep what happens."""
+"""The command ``record``: run scenarios and record them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from cyclopts import App
 from recorder.console.app import run_app, version
 from recorder.console.lazy_commands import add_commands
 
-COMMANDS = {  # Where each is; imported when it is asked for.
+COMMANDS = {  # The function of each subcommand; its module is imported on use.
     "run": "recorder.commands.run:run",
     "resume": "recorder.commands.resume:resume",
     "batch": "recorder.commands.batch:batch",
@@ -21,15 +21,15 @@ COMMANDS = {  # Where each is; imported when it is asked for.
 
 
 def load(arguments: Sequence[str]) -> App:
-    """The program, with what it needs for these arguments imported."""
+    """Build the program and import what these arguments need."""
     app = App(
         name="record",
-        help="Record a simulation: inputs and a state hash for every tick, keyframes now and then.\n\n"
+        help="Record simulations: the inputs and a state hash of every tick, and regular keyframes.\n\n"
         "Try:\n"
-        "  record scenarios                 list the scenarios that ship\n"
+        "  record scenarios                 list the bundled scenarios\n"
         "  record run quiet-meadow          record one of them into recordings/\n"
         "  record run my.toml -o my.tape --ticks 10000 --seed 3\n"
-        "  record resume my.tape            go on after a crash, in the same tape\n"
+        "  record resume my.tape            continue after a crash, in the same tape\n"
         "  record batch arms-race --seeds 0..63 -o runs\n"
         "  record sweep my.toml --axis seed=0..9 --axis scenario.network.loss=0,0.1 -o lossy\n"
         "  record generate arms-race --seeds 0..63 --player caterpillar=greedy,random -o runs",

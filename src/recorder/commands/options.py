@@ -1,4 +1,4 @@
-"""Options that subcommands of record have, with their help."""
+"""Options of the subcommands of record, with their help."""
 
 from __future__ import annotations
 
@@ -11,76 +11,81 @@ Quiet = Annotated[bool, Parameter(name=["--quiet", "-q"], negative="")]
 Durability = Annotated[
     Literal["tick", "block", "none"],
     Parameter(
-        help="What a killed process may cost: tick (nothing), block (up to a second), none (whatever was not written)."
+        help="What a killed process may lose: tick (nothing), block (up to a second) or none (all unwritten data)."
     ),
 ]
 Sync = Annotated[
     str | None,
     Parameter(
-        help="When to force data to the disk: a time such as 1s, 200ms or 5m, up to a day; block, after each block; "
-        "or never. 1s by default."
+        help="When to force data to the disk: an interval (1s, 200ms, 5m; up to a day), block (after each block), or "
+        "never. Default: 1s."
     ),
 ]
 Keep = Annotated[
     str | None,
     Parameter(
-        help="Keep only the last so many ticks, or a time such as 500ms, 60s, 5m or 1h: a flight recorder's loop."
+        help="Keep only the last part of the run, as a flight recorder does: a number of ticks, or a time such as "
+        "500ms, 60s, 5m or 1h."
     ),
 ]
 Split = Annotated[
     str | None,
     Parameter(
-        help="Begin a new file, at the next keyframe, after so many bytes, such as 500MB: TAPE, TAPE.1, TAPE.2, read "
-        "as one. Units: kB, MB, GB, TB (1000) and KiB, MiB, GiB, TiB (1024), in upper or lower case. Each file costs a "
-        "full keyframe, so that small ones cost most."
+        help="Begin a new file at the first keyframe after this size, such as 500MB. TAPE, TAPE.1, TAPE.2 are read as "
+        "one tape. Units: kB, MB, GB, TB (1000) and KiB, MiB, GiB, TiB (1024), in upper or lower case. Each file "
+        "costs a full keyframe, so small files cost most."
     ),
 ]
 Deterministic = Annotated[
     bool,
     Parameter(
         negative="",
-        help="Equal runs give equal bytes: no clock and no environment on the tape. It costs waiting for a slow disk; "
-        "and as frames go to the file only when their block (64 KiB) is full, or at a keyframe, a power cut, and a kill "
-        "with --durability block, lose more than they would else.",
+        help="Equal runs give equal bytes: the tape holds no time and no environment. The run waits for a slow disk. "
+        "Frames are written only when their block (64 KiB) is full, or at a keyframe: a power cut loses more, and so "
+        "does a kill with --durability block.",
     ),
 ]
 SeekBudgetOption = Annotated[
     float | None,
     Parameter(
-        help="Milliseconds that a seek may take: keyframes come as far apart as the measured cost of steps allows, and not "
-        "every --keyframe-interval ticks."
+        help="Milliseconds that a seek may take. The measured cost of steps then decides when a keyframe is due, not "
+        "--keyframe-interval."
     ),
 ]
 Changes = Annotated[
     Literal["auto", "marks", "scan", "pages", "audit"],
     Parameter(
-        help="How deltas know what changed: marks, scan, pages (of memory, that the kernel saw written), or audit (marks and a "
-        "scan, failing where they disagree); auto is marks where there are, else pages for large states, else a scan."
+        help="How to find what changed: marks (set by the simulation), scan (compare all), pages (memory pages that "
+        "the kernel saw written) or audit (marks and scan; fails if they disagree). auto: marks if the simulation "
+        "sets them, else pages for large states, else scan."
     ),
 ]
 BlameOption = Annotated[
     Literal["auto", "fields", "phases", "none"],
     Parameter(
-        help="What frames say for the case that a replay parts from them: 16 bits of each field's hash, and of the state "
-        "after each phase; auto is fields, up to 1 MiB of state."
+        help="Extra hashes per frame that locate a desync: fields (16 bits of each field's hash), phases (also 16 bits "
+        "of the state's hash after each phase) or none. auto: fields, for states up to 1 MiB."
     ),
 ]
 OnErrorOption = Annotated[
     Literal["continue", "raise"],
-    Parameter(help="When the disk refuses: continue (in memory, trying again, noting what is lost) or raise."),
+    Parameter(
+        help="When the disk fails: continue (record in memory, retry the disk, note what is lost) or raise an error."
+    ),
 ]
 RunMode = Annotated[
     Literal["events", "changes", "auto"],
     Parameter(
-        help="events (inputs and hashes: a seek re-simulates from a keyframe), changes (also what each tick changes: a "
-        "seek runs no step), or auto: a second is run beforehand, unrecorded, and what suits it is chosen and said."
+        help="What is recorded: events (inputs and hashes; a seek re-simulates from a keyframe) or changes (also what "
+        "each tick changes; a seek runs no step). auto: run one second without recording, then choose, and print the "
+        "choice."
     ),
 ]
 HashesOption = Annotated[
     Literal["auto", "states", "changes"],
     Parameter(
-        help="What each frame has: the hash of the state, or, with --mode changes and a simulation that marks what it "
-        "writes, of what changed, which takes a fraction of the time; auto is the latter from 1 MiB of state on."
+        help="What each frame hashes: states (the complete state) or changes (only what changed: much faster, but "
+        "needs --mode changes and a simulation that marks its writes). auto: changes from 1 MiB of state on."
     ),
 ]
 Events = Annotated[
@@ -88,30 +93,30 @@ Events = Annotated[
     Parameter(
         name="--events",
         negative="--no-events",
-        help="Record what happens in each tick, such as births and deaths. By default for a scenario with a table "
-        "[scenario], and not for the world meadow alone: replay export --events makes them again from any tape.",
+        help="Record the events of each tick, such as births and deaths. Default: on if the scenario has a [scenario] "
+        "table, off for the world meadow alone. replay export --events rebuilds them from any tape.",
     ),
 ]
 Inputs = Annotated[
     Path | None,
     Parameter(
         name="--inputs",
-        help='A file of further inputs, a line of JSON for each tick that has some: {"tick": 5, "inputs": [...]}.',
+        help='A file of additional inputs, one line of JSON for each tick with inputs: {"tick": 5, "inputs": [...]}.',
     ),
 ]
 Sim = Annotated[
     str | None,
     Parameter(
         name="--sim",
-        help="module:factory of the simulation, where no registered world is named. It must need no inputs but "
-        "those of a file: one that is fed by a program of yours is recorded in that program.",
+        help="module:factory of your simulation, if no registered world is named. It must run without inputs, or with "
+        "those of --inputs. If your program feeds it, record it in that program instead.",
     ),
 ]
 From = Annotated[
     Path | None,
     Parameter(
         name="--from",
-        help="A checkpoint of this scenario to go on from: the tape begins there, and the players are those of the run "
-        "that has left it.",
+        help="Start from a checkpoint of this scenario. The tape begins there; the players are those of the run that "
+        "wrote the checkpoint.",
     ),
 ]

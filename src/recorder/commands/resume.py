@@ -1,4 +1,4 @@
-"""The command ``record resume``: go on with a recording."""
+"""The command ``record resume``: continue a recording."""
 
 from __future__ import annotations
 
@@ -31,20 +31,21 @@ def resume(
     inputs: Inputs = None,
     quiet: Quiet = False,
 ) -> int:
-    """Go on with a recording that was ended by a crash, a kill, a power cut, or by its last tick.
+    """Continue a recording after a crash, a kill or a power cut, or beyond its last tick.
 
     Example: record resume meadow.tape
 
-    The world is put into the state of the last recorded tick, proved by its hash, and the run goes on in the same
-    tape as if nothing had happened. Half-written bytes at the end are kept in a file beside the tape. A recording
-    that has reached its last tick, and was not sealed, is sealed.
+    The state of the last recorded tick is restored and checked by its hash. The
+    run then continues in the same tape. Half-written bytes at the end are kept in
+    a file next to the tape. A recording that had reached its last tick but was not
+    sealed is sealed.
 
     Parameters
     ----------
     tape
-        The tape, by the name of its first file.
+        The tape: the name of its first file.
     ticks
-        The tick to go on to; by default the one that the recording was meant to reach.
+        The last tick to record; by default the one that the recording was started with.
     quiet
         Print nothing but errors.
     """
@@ -53,14 +54,14 @@ def resume(
         try:
             simulation = simulation_of(sim) if sim is not None else None
             recorder = resume_tape(tape, simulation, progress=lambda done, total: show(done / total))
-        except TypeError as error:  # The simulation at hand is not the one that was recorded.
+        except TypeError as error:  # This simulation is not the one that was recorded.
             raise UsageError(f"{tape}: {error}") from None
-    found = recorder.resumed
-    if not quiet and found is not None:
+    resumed = recorder.resumed
+    if not quiet and resumed is not None:
         say(
-            f"{tape}: at tick {found.tick:,}, restored from the keyframe at tick {found.keyframe_tick:,}"
-            + (f", {counted(found.journal_ticks, 'tick')} from the journal" if found.journal_ticks else "")
-            + (f", half-written bytes kept in {shown_path(found.torn_file)}" if found.torn_file else "")
+            f"{tape}: at tick {resumed.tick:,}, restored from the keyframe at tick {resumed.keyframe_tick:,}"
+            + (f", {counted(resumed.journal_ticks, 'tick')} from the journal" if resumed.journal_ticks else "")
+            + (f", half-written bytes kept in {shown_path(resumed.torn_file)}" if resumed.torn_file else "")
         )
     violations = ViolationWatch(notes_of(plan.last_tick, plan.players, inputs))
     code = run_watched(recorder, plan.input_source, plan.last_tick, violations, quiet=quiet)
@@ -71,7 +72,7 @@ def resume(
 
 
 def _recorded(recorder: Recorder, sim: str | None) -> Scenario:
-    """The scenario that a tape is of, as a file would have given it."""
+    """Return the scenario of a tape, as its file would have given it."""
     provocation = recorder.meta.get("scenario")
     name = str((provocation or {}).get("name", "scenario"))
     match recorder.meta.get("world"):

@@ -1,4 +1,4 @@
-"""How a recording can be gone on with: with what inputs, and how far; nothing is written here."""
+"""Plan a resume: which inputs, up to which tick. Writes nothing."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from recorder.settings import TICKS_MAX
 from recorder.storage.open_tape import OpenTape
 from sim.kernel.registry import find_world
 
-LOOKED_AT_TICKS = 100  # So many of the last inputs say whether a simulation is fed with any.
+CHECKED_TICKS = 100  # The last ticks of a recording, which show if its simulation takes inputs.
 
 
 @attrs.frozen
 class ResumePlan:
-    """How a recording goes on.
+    """The inputs and the end of a resumed recording.
 
     Attributes:
-        input_source: what it is fed with.
-        last_tick: up to which it is to be recorded; where it is already if it only has to be sealed.
+        input_source: feeds the run.
+        last_tick: the last one to record; the last recorded one if the tape only has to be sealed.
         players: policies by player.
     """
 
@@ -36,19 +36,19 @@ class ResumePlan:
 
 
 def plan_for(tape: Path, ticks: int | None, sim: str | None, inputs: Path | None) -> ResumePlan:
-    """How a tape can be gone on with. Raises UsageError, RecordingError, OSError; nothing is written then."""
+    """Plan the resume of a tape. Raises UsageError, RecordingError, OSError; nothing is written then."""
     with OpenTape(tape) as opened:
         assembled = opened.assemble()
         ensure_first_file(tape, assembled)
         last_tick, players = _last_tick(tape, assembled, ticks), {}
         match assembled.meta.get("world"):
             case {"name": str(name), "config": dict(config)}:
-                players = _players_noted(tape, assembled, inputs)
+                players = _recorded_players(tape, assembled, inputs)
                 provoked = assembled.meta.get("scenario") is not None
                 world = find_world(name)
                 input_source = input_source_of(world, config, sim=sim, players=players, file=inputs, by_role=provoked)
             case _ if sim is not None:
-                _players_noted(tape, assembled, inputs)
+                _recorded_players(tape, assembled, inputs)
                 if inputs is None and last_tick > assembled.recording.last_tick:
                     _ensure_no_inputs(tape, assembled.recording)
                 input_source = input_source_from_file(sim, inputs)
@@ -56,13 +56,13 @@ def plan_for(tape: Path, ticks: int | None, sim: str | None, inputs: Path | None
                 raise UsageError(
                     f"{tape} names no registered world: "
                     f"name its simulation by {sim_option(assembled.meta.get('simulation'))}, "
-                    f"or go on in Python, recorder.resume({str(tape)!r}, simulation)"
+                    f"or continue in Python, recorder.resume({str(tape)!r}, simulation)"
                 )
     return ResumePlan(input_source, last_tick, players)
 
 
-def _players_noted(tape: Path, assembled: Assembled, inputs: Path | None) -> dict[str, str]:
-    """Who played when the tape was recorded. Raises UsageError if it had inputs of a file that is not named now."""
+def _recorded_players(tape: Path, assembled: Assembled, inputs: Path | None) -> dict[str, str]:
+    """Return the players noted in the tape. Raises UsageError if it had inputs of a file that is not named now."""
     notes = assembled.meta.get("notes")
     if isinstance(notes, dict) and isinstance(notes.get("inputs"), str) and inputs is None:
         raise UsageError(f"{tape}: some of its inputs came from {notes['inputs']}: name that file with --inputs")
@@ -73,34 +73,34 @@ def _players_noted(tape: Path, assembled: Assembled, inputs: Path | None) -> dic
 
 
 def _last_tick(tape: Path, assembled: Assembled, ticks: int | None) -> int:
-    """Up to which tick a tape is to be recorded. Raises UsageError if there is nothing to be done."""
-    here, planned = assembled.recording.last_tick, None
+    """Return the last tick to record. Raises UsageError if nothing is left to record or to seal."""
+    recorded_tick, planned_tick = assembled.recording.last_tick, None
     match assembled.meta.get("notes"):
-        case {"ticks": int(noted)} if noted <= TICKS_MAX:
-            planned = noted
-    wanted = goal_of(ticks) if ticks is not None else planned
-    if ticks is not None and ticks < here:
-        raise UsageError(f"--ticks {ticks:,} lies before tick {here:,}, where {tape} is")
-    if wanted is None or wanted < here or (wanted == here and assembled.final):
-        raise UsageError(f"{tape} is at tick {here:,} already: say how far to go with --ticks")
-    return wanted
+        case {"ticks": int(noted_ticks)} if noted_ticks <= TICKS_MAX:
+            planned_tick = noted_ticks
+    goal_tick = goal_of(ticks) if ticks is not None else planned_tick
+    if ticks is not None and ticks < recorded_tick:
+        raise UsageError(f"--ticks {ticks:,} is before tick {recorded_tick:,}, the last one in {tape}")
+    if goal_tick is None or goal_tick < recorded_tick or (goal_tick == recorded_tick and assembled.final):
+        raise UsageError(f"{tape} is already at tick {recorded_tick:,}: name a later tick with --ticks")
+    return goal_tick
 
 
 def _ensure_no_inputs(tape: Path, recording: Recording) -> None:
-    """Refuse to go on without inputs where there were some. Raises UsageError."""
+    """Refuse to continue without inputs a recording that had some. Raises UsageError."""
     last_tick = recording.last_tick
     try:
-        frames = [recording.frame(tick) for tick in range(max(1, last_tick - LOOKED_AT_TICKS + 1), last_tick + 1)]
+        frames = [recording.frame(tick) for tick in range(max(1, last_tick - CHECKED_TICKS + 1), last_tick + 1)]
     except RecordingError:
-        return  # What is damaged, or was dropped, is for resume to judge.
+        return  # Damaged and dropped ticks are reported by resume.
     if any(frame.inputs is not None for frame in frames):
         raise UsageError(
-            f"{tape}: its inputs came from a program of yours: go on there, recorder.resume({str(tape)!r}, simulation)"
+            f"{tape}: its inputs came from your program: continue there, recorder.resume({str(tape)!r}, simulation)"
         )
 
 
 def goal_of(ticks: int) -> int:
-    """The tick that was asked for. Raises UsageError if no tape has as many."""
+    """Return the number of ticks asked for. Raises UsageError if a tape cannot hold that many."""
     if ticks > TICKS_MAX:
-        raise UsageError(f"--ticks {ticks:,}: {TICKS_MAX:,} are the most")
+        raise UsageError(f"expected --ticks of at most {TICKS_MAX:,}, got {ticks:,}")
     return ticks

@@ -1,4 +1,4 @@
-"""The command ``record run``: run a scenario and keep what happens."""
+"""The command ``record run``: run a scenario and record it."""
 
 from __future__ import annotations
 
@@ -85,27 +85,28 @@ def run(
     record run provoked.toml --sim walkers:Walkers
     record run ambush.toml --from artifacts/ambush/checkpoint_300.tape -o rest.tape
 
-    The run ends with the scenario's last tick, or before, where the scenario's [termination] says so. If a property of
-    its [scenario] is violated, a smaller scenario that violates it is left beside the tape; the exit code is 1.
+    The run ends at the scenario's last tick, or earlier if its [termination] says so.
+    If a property of its [scenario] is violated, a smaller scenario that violates it
+    is written next to the tape, and the exit code is 1.
 
     Parameters
     ----------
     scenario
-        A scenario file (TOML), or the name of one that ships.
+        A scenario file (TOML), or the name of a bundled scenario.
     output
         The tape to write; it must not exist. By default a new name in recordings/.
     ticks
-        How many ticks to run; by default what the scenario says.
+        Number of ticks to run; by default that of the scenario.
     seed
         Replaces the scenario's seed.
     keyframe_interval
-        Ticks from one keyframe to the next: how far a seek re-simulates at most.
+        Ticks from one keyframe to the next: the most that a seek re-simulates.
     full_every
-        One keyframe in so many is full, the others are deltas.
+        Every N-th keyframe is full, the others are deltas.
     player
         PLAYER=POLICY: let a policy (idle, random, greedy) play one of the scenario's players; may be repeated.
     realtime
-        Ticks a second; without it as many as go.
+        Ticks per second; by default as fast as possible.
     quiet
         Print nothing but errors and, without -o, the name of the tape.
     """
@@ -120,14 +121,14 @@ def run(
     options |= {"seek_budget_ms": seek_budget, "deterministic": deterministic, "changes": changes, "events": events}
     options |= {"mode": mode, "hashes": hashes, "notes": notes}
     recorder = _start(output, loaded, options, start)
-    _say_what(loaded, tick_count, recorder, start, quiet=quiet, is_named=output is not None)
-    found = ViolationWatch(notes)
-    code = run_watched(recorder, input_source, tick_count, found, quiet=quiet, ticks_a_second=realtime)
-    return code or report_violations(found, Path(recorder.path), loaded, players, input_source, quiet=quiet)
+    _announce(loaded, tick_count, recorder, start, quiet=quiet, is_named=output is not None)
+    violations = ViolationWatch(notes)
+    code = run_watched(recorder, input_source, tick_count, violations, quiet=quiet, ticks_a_second=realtime)
+    return code or report_violations(violations, Path(recorder.path), loaded, players, input_source, quiet=quiet)
 
 
 def _chosen_mode(loaded: Scenario, input_source: InputSource, changes: ChangeTracking, *, quiet: bool) -> Mode:
-    """What suits a scenario, which is said."""
+    """Choose the mode that suits a scenario, and print it."""
     choice = choose_mode(loaded.make, input_source.inputs, changes)
     if not quiet:
         say(f"mode {choice.mode}: {choice.why}")
@@ -135,14 +136,17 @@ def _chosen_mode(loaded: Scenario, input_source: InputSource, changes: ChangeTra
 
 
 def _players(
-    loaded: Scenario, given: list[str] | None, start: Path | None, last_tick: int, inputs: Path | None
+    loaded: Scenario, arguments: list[str] | None, start: Path | None, last_tick: int, inputs: Path | None
 ) -> dict[str, str]:
-    """Who plays; from a checkpoint on, who did before. Raises UsageError, and as players_from does."""
-    players = read_players(given or [])
+    """Return the policies by player; those of the run that wrote the checkpoint, if there is one.
+
+    Raises UsageError, and as players_from does.
+    """
+    players = read_players(arguments or [])
     if start is None:
         return players
     if loaded.provocation is None:
-        raise UsageError(f"--from {start}: a simulation without a scenario around it has no checkpoints")
+        raise UsageError(f"--from {start}: only a simulation with a scenario around it has checkpoints")
     try:
         return players_from(start, last_tick, players, inputs)
     except ValueError as error:
@@ -155,7 +159,7 @@ def _input_source(loaded: Scenario, players: dict[str, str], inputs: Path | None
 
 
 def _with_simulation(loaded: Scenario, sim: str | None) -> Scenario:
-    """The scenario around a simulation of the user's, if one is named. Raises UsageError."""
+    """Put the scenario around the simulation that --sim names, if it does. Raises UsageError."""
     if sim is None:
         return loaded
     if loaded.world is not FOREIGN:
@@ -163,30 +167,29 @@ def _with_simulation(loaded: Scenario, sim: str | None) -> Scenario:
     return attrs.evolve(loaded, world=attrs.evolve(FOREIGN, make=lambda _: simulation_of(sim)))
 
 
-def _say_what(
+def _announce(
     loaded: Scenario, ticks: int, recorder: Recorder, start: Path | None, *, quiet: bool, is_named: bool
 ) -> None:
     if not quiet:
-        world = f"world {loaded.world.name}" if loaded.world.name else "a simulation of yours"
+        world = f"world {loaded.world.name}" if loaded.world.name else "your simulation"
         seed = (loaded.config if loaded.world.name else loaded.provocation or {}).get("seed", 0)
-        what = f"{loaded.name} ({world}, seed {seed})"
-        say(f"recording {what}, {counted(ticks, 'tick')} → {recorder.path}")
+        say(f"recording {loaded.name} ({world}, seed {seed}), {counted(ticks, 'tick')} → {recorder.path}")
         if start is not None:
             players = recorder.meta["notes"].get("players")
             say(f"from {start}" + (f", with {options_of(players)}" if players else ""))
     elif not is_named:
-        say(str(recorder.path))  # Nobody could know it otherwise.
+        say(str(recorder.path))  # The user has no other way to know it.
 
 
 def _start(output: Path | None, loaded: Scenario, arguments: OptionArguments, start: Path | None) -> Recorder:
-    """A recorder of a scenario; nothing is written if something cannot be. Raises UsageError, ConfigError, OSError.
+    """Start the recorder of a scenario. Raises UsageError, ConfigError, OSError; nothing is written then.
 
-    start: a checkpoint to go on from.
+    start: a checkpoint to continue from.
     """
     simulation = loaded.make()
     path = output if output is not None else _new_path(loaded.name)
     if path.exists():
-        raise UsageError(f"{path} exists already: choose another name with -o")
+        raise UsageError(f"{path} already exists: choose a different name with -o")
     try:
         options = RecordingOptions(**arguments)
         if start is not None:
@@ -199,7 +202,7 @@ def _start(output: Path | None, loaded: Scenario, arguments: OptionArguments, st
 
 
 def _new_path(name: str) -> Path:
-    """The first free recordings/NAME-N.tape."""
+    """Return the first free recordings/NAME-N.tape."""
     plain = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip(".-") or "recording"  # A name may hold slashes and spaces.
     number = 1
     while (path := Path(RECORDINGS_FOLDER) / f"{plain}-{number}.tape").exists():

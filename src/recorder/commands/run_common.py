@@ -1,4 +1,4 @@
-"""What ``record run`` and ``record resume`` do alike: make the user's simulation, run it to its end, watched."""
+"""Shared steps of ``record run`` and ``record resume``: make the user's simulation, run it and watch for violations."""
 
 from __future__ import annotations
 
@@ -17,22 +17,23 @@ from recorder.session.recorder import Recorder
 
 
 def run_watched(
-    recorder: Recorder, input_source: InputSource, last_tick: int, found: ViolationWatch, **how: Any
+    recorder: Recorder, input_source: InputSource, last_tick: int, violations: ViolationWatch, **options: Any
 ) -> int:
-    """Run up to last_tick, watched for violations; the exit code."""
-    found.begin(recorder.simulation, recorder.tick)
-    with raced_inputs(recorder.simulation, input_source.inputs) as fed:
-        return run_and_report(recorder, attrs.evolve(input_source, inputs=fed), last_tick, watch=found.watch, **how)
+    """Run up to last_tick and watch for violations; return the exit code. options: of run_and_report."""
+    violations.begin(recorder.simulation, recorder.tick)
+    with raced_inputs(recorder.simulation, input_source.inputs) as inputs:
+        input_source = attrs.evolve(input_source, inputs=inputs)
+        return run_and_report(recorder, input_source, last_tick, watch=violations.watch, **options)
 
 
 def notes_of(ticks: int, players: dict[str, str], inputs: Path | None) -> dict[str, Any]:
-    """What a resume has to know of how the run was started."""
+    """Return the notes that a resume needs: how the run was started."""
     notes: dict[str, Any] = {"ticks": ticks}
     return notes | ({"players": players} if players else {}) | ({"inputs": str(inputs)} if inputs is not None else {})
 
 
 def simulation_of(sim: str) -> Any:
-    """The simulation that --sim names. Raises UsageError, TypeError if it needs arguments."""
+    """Make the simulation that --sim names. Raises UsageError, TypeError if it needs arguments."""
     try:
         factory = load_factory(sim)
     except ValueError as error:

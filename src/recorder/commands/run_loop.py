@@ -1,6 +1,6 @@
-"""A recording that a command makes: up to its last tick, or until it is told to stop; and what is said about it.
+"""The recording loop of a command: run up to the last tick or a signal, then print a summary.
 
-Invariant: what is printed is never a reason for the recording to stop.
+Invariant: a failure to print never stops the recording.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 
 import attrs
 
-from recorder.console.output import say, say_aside
+from recorder.console.output import say, say_on_stderr
 from recorder.console.progress import progress_bar
 from recorder.errors import RecordingError, RecordingWarning
 from recorder.exit_codes import INTERRUPTED, SAME, TERMINATED, UsageError
@@ -26,7 +26,7 @@ from recorder.storage.file_names import segment_numbers, segment_path
 from recorder.storage.open_tape import OpenTape
 from recorder.text import bytes_text, counted
 
-PROGRESS_TICKS = 50  # The bar is told each so many ticks; telling it costs a microsecond or two.
+PROGRESS_TICKS = 50  # Ticks between updates of the progress bar; an update costs a microsecond or two.
 
 
 def run_and_report(
@@ -38,9 +38,9 @@ def run_and_report(
     ticks_a_second: float | None = None,
     watch: Callable[[Any, int], None] | None = None,
 ) -> int:
-    """Record up to last_tick, or to where the simulation says that it has ended, and say how it went; the exit code.
+    """Record up to last_tick, or until the simulation ends; print a summary and return the exit code.
 
-    ticks_a_second: how fast at most; None is as fast as it goes. watch: called with the simulation and the tick behind
+    ticks_a_second: the speed limit; None is as fast as possible. watch: called with the simulation and the tick after
     each step. Raises what recording raises, and UsageError for inputs from a file that the simulation refuses.
     """
     start_s, start_tick = time.perf_counter(), recorder.tick
@@ -50,20 +50,20 @@ def run_and_report(
         try:
             end = None if stopped is not None else outcome_at(recorder, input_source, last_tick)
             _print_summary(recorder, input_source, recorder.tick - start_tick, seconds, stopped=stopped, end=end)
-        except (OSError, RecordingError) as error:  # Somebody has taken the file away: the run is over all the same.
-            say_aside(f"warning: {recorder.path}: {error}")
+        except (OSError, RecordingError) as error:  # The file was removed meanwhile; the run has ended regardless.
+            say_on_stderr(f"warning: {recorder.path}: {error}")
     return stopped.exit_code if stopped is not None else SAME
 
 
 class _Pace:
-    """Keeps ticks to the clock: the n-th is not made before its time. Time that was lost is not made up for."""
+    """Limits the speed: no tick starts before its time. A delay is not made up for."""
 
     def __init__(self, ticks_a_second: float | None) -> None:
         self._interval_s = 1 / ticks_a_second if ticks_a_second else 0.0
         self._next_s = time.monotonic()
 
     def wait(self) -> None:
-        """Until the next tick is due."""
+        """Wait until the next tick is due."""
         if self._interval_s:
             self._next_s = max(self._next_s + self._interval_s, time.monotonic())
             time.sleep(max(0.0, self._next_s - time.monotonic()))
@@ -71,14 +71,14 @@ class _Pace:
 
 @attrs.frozen
 class _Stopped(BaseException):
-    """The run was told to stop."""
+    """A signal stopped the run."""
 
     reason: str
     exit_code: int
 
 
 def _stop_at_sigterm(*_: object) -> None:
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # Being told again seals the tape no faster.
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # A second signal seals the tape no faster.
     raise _Stopped("terminated", TERMINATED)
 
 
@@ -91,7 +91,7 @@ def _run_ticks(
     *,
     quiet: bool,
 ) -> _Stopped | None:
-    """Record up to last_tick and seal the tape; how the run was stopped before that, if it was."""
+    """Record up to last_tick and seal the tape; return the signal that stopped the run earlier, if any."""
     before = signal.signal(signal.SIGTERM, _stop_at_sigterm)
     first_tick, stopped = recorder.tick + 1, None
     try:
@@ -113,8 +113,8 @@ def _run_ticks(
             except KeyboardInterrupt:
                 signal.signal(signal.SIGTERM, signal.SIG_IGN)
                 stopped = _Stopped("interrupted", INTERRUPTED)
-            except _Stopped as told:
-                stopped = told
+            except _Stopped as signalled:
+                stopped = signalled
             recorder.close({"reason": stopped.reason} if stopped else outcome_at(recorder, input_source, last_tick))
     finally:
         signal.signal(signal.SIGTERM, before)
@@ -132,8 +132,8 @@ def _step(recorder: Recorder, input_source: InputSource, tick: int) -> None:
 
 
 def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
-    """What goes wrong on the way, in one line, without the place in our code."""
-    say_aside(f"warning: {message}")
+    """Print a warning as one line, without its location in our code."""
+    say_on_stderr(f"warning: {message}")
 
 
 def _print_summary(
@@ -156,39 +156,39 @@ def _print_summary(
             f"{statistics.writer.full_count} full and {statistics.writer.delta_count} delta keyframes"
         )
     else:
-        say(f"sealed: the recording had reached its last tick, {recorder.tick:,}, and only its end was missing")
+        say(f"sealed: all ticks up to {recorder.tick:,} had been recorded, only the seal was missing")
     if end is not None and "text" in end:
         say(f"  ended by {end['reason']} at tick {recorder.tick:,}: {end['text']}")
     if first_tick:
         say(f"  kept: ticks {first_tick:,} to {recorder.tick:,}")
     for first, last in statistics.writer.dropped:
-        say(f"  lost: ticks {first:,} to {last:,}, which the disk did not take")
-    if not stopped:  # An interrupted step leaves a state that is of no tick.
+        say(f"  lost: ticks {first:,} to {last:,}, which could not be written to the disk")
+    if not stopped:  # An interrupted step leaves a state that belongs to no tick.
         for name, value in input_source.summarize(state.snapshot()).items():
             say(f"  {name}: {value}")
         say(f"  state hash: {state.hash():016x}")
-    ways = _ways_on(path, input_source, _tick_to_see(first_tick, recorder.tick, statistics.writer.dropped))
-    say("next: " + "    or: ".join(ways if stopped else ways[1:]))
+    commands = _next_commands(path, input_source, _tick_to_see(first_tick, recorder.tick, statistics.writer.dropped))
+    say("next: " + "    or: ".join(commands if stopped else commands[1:]))
 
 
-def _ways_on(path: Path, input_source: InputSource, tick: int) -> list[str]:
-    """Commands that are of use now, as a shell takes them."""
+def _next_commands(path: Path, input_source: InputSource, tick: int) -> list[str]:
+    """Commands for the next step, quoted for a shell."""
     words = [shlex.quote(str(path))] + ([f"--sim {shlex.quote(input_source.sim)}"] if input_source.sim else [])
     tape = " ".join(words)
     return [f"record resume {tape}", f"replay seek {tape} --tick {tick}", f"replay verify {tape}"]
 
 
 def _first_tick(recorder: Recorder) -> int:
-    """The first tick that is still on the tape: a ring has dropped what came before. Raises OSError, RecordingError."""
+    """Return the first tick that is still on the tape: a ring drops older ones. Raises OSError, RecordingError."""
     match recorder.meta["settings"]:
         case {"keep_ticks": None, "keep_s": None} if recorder.resumed is None:
-            return 0  # Else it may be a tape that goes on from a checkpoint.
+            return 0  # A resumed tape may have begun at a checkpoint.
     with OpenTape(recorder.path) as opened:
         keyframes = opened.assemble().recording.keyframes
         return keyframes[0].tick if keyframes else recorder.tick
 
 
 def _tick_to_see(first_tick: int, last_tick: int, lost: list[tuple[int, int]]) -> int:
-    """One in the middle of the tape, or its end where that is lost."""
+    """Return a tick in the middle of the tape, or the last one if the middle was lost."""
     middle = (first_tick + last_tick) // 2
     return last_tick if any(first <= middle <= last for first, last in lost) else middle

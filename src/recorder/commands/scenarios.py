@@ -1,4 +1,4 @@
-"""The command ``record scenarios``: which there are."""
+"""The command ``record scenarios``: list the bundled scenarios."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from sim.scenario.scenario_file import shipped_scenarios
 
 
 def scenarios() -> None:
-    """List the scenarios that ship, with what their first comment says.
+    """List the bundled scenarios, each with its description.
 
     Example: record scenarios
     """

@@ -1,4 +1,4 @@
-"""Print what a run violated, and write a smaller scenario that violates it beside the tape."""
+"""Print the violations of a run, and write a smaller scenario with the same violation next to the tape."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Mapping
 from pathlib import Path
 
-from recorder.console.output import say, say_aside
+from recorder.console.output import say, say_on_stderr
 from recorder.console.progress import progress_bar
 from recorder.exit_codes import DIFFERS, SAME
 from recorder.runs.input_source import InputSource
@@ -19,20 +19,20 @@ from sim.scenario.results.result import Violation
 from sim.scenario.scenario_file import Scenario
 
 
-def say_violations(found: ViolationWatch) -> None:
+def say_violations(watch: ViolationWatch) -> None:
     """Print a line for each violation, and for checkpoints."""
-    if found.checkpoints:
-        say_aside(f"{counted(len(found.checkpoints), 'checkpoint')} in {found.checkpoints[0].path.parent}")
-    if found.checkpoint_error is not None:
-        say_aside(f"warning: {found.checkpoint_error}")
-    for name in found.before:
-        say_aside(f"violated at tick {found.first_tick:,} or before: {name}")
-    for one in found.violations:
-        say_aside(f"violated at tick {one.tick:,}: {one.name}: {one.details}")
+    if watch.checkpoints:
+        say_on_stderr(f"{counted(len(watch.checkpoints), 'checkpoint')} in {watch.checkpoints[0].path.parent}")
+    if watch.checkpoint_error is not None:
+        say_on_stderr(f"warning: {watch.checkpoint_error}")
+    for name in watch.before:
+        say_on_stderr(f"violated at tick {watch.first_tick:,} or before: {name}")
+    for violation in watch.violations:
+        say_on_stderr(f"violated at tick {violation.tick:,}: {violation.name}: {violation.details}")
 
 
 def report_violations(
-    found: ViolationWatch,
+    watch: ViolationWatch,
     tape: Path,
     loaded: Scenario,
     players: Mapping[str, str],
@@ -40,17 +40,17 @@ def report_violations(
     *,
     quiet: bool,
 ) -> int:
-    """Print the violations, and write a smaller scenario beside the tape; a user may interrupt the search.
+    """Print the violations and write a smaller scenario next to the tape. A user may interrupt the search.
 
     Returns the exit code; without violations nothing is written.
     """
-    say_violations(found)
-    if not found.violations:
-        return DIFFERS if found.before else SAME
-    first = found.violations[0]
+    say_violations(watch)
+    if not watch.violations:
+        return DIFFERS if watch.before else SAME
+    first = watch.violations[0]
     smaller = _minimised(loaded, first, input_source, quiet=quiet)
     if smaller is not None and not smaller.is_smaller_than(loaded.provocation or {}):
-        say_aside("  nothing in the scenario can be left out")
+        say_on_stderr("  not smaller: nothing in the scenario can be left out")
     elif smaller is not None:
         _write_smaller(smaller, tape, loaded, players, input_source)
     if not quiet:
@@ -59,7 +59,7 @@ def report_violations(
 
 
 def _minimised(loaded: Scenario, violation: Violation, input_source: InputSource, *, quiet: bool) -> Minimised | None:
-    """None if it was interrupted."""
+    """Search for a smaller scenario; return None if the search was interrupted."""
     scenario = loaded.provocation or {}
     with progress_bar("making it smaller", round(BUDGET_S), quiet=quiet) as show:
         try:
@@ -86,10 +86,10 @@ def _write_smaller(
     try:
         write_minimised(target, smaller, loaded.config if loaded.world.name else None, options)
     except OSError as error:
-        say_aside(f"warning: {target}: {error.strerror}")
+        say_on_stderr(f"warning: {target}: {error.strerror}")
     else:
-        end = "" if smaller.is_minimal else ", stopped by the time limit"
-        say_aside(f"  made smaller in {counted(smaller.trials, 'run')}{end}: {target}")
+        unfinished = "" if smaller.is_minimal else ", search not finished"
+        say_on_stderr(f"  made smaller in {counted(smaller.trials, 'run')}{unfinished}: {target}")
 
 
 def _seek_command(tape: Path, input_source: InputSource, tick: int) -> str:

@@ -1,4 +1,4 @@
-"""Run a command line: one line for a mistake, the exit code for it."""
+"""Run a command line: a user's mistake gives one line on stderr and an exit code."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cyclopts.exceptions import ConsumeMultipleError, UnusedCliTokensError
 from rich.console import Console
 
 from recorder.console.broken_pipes import patient_streams
-from recorder.console.output import say_aside, silence
+from recorder.console.output import say_on_stderr, silence
 from recorder.errors import (
     CorruptError,
     DesyncError,
@@ -30,7 +30,7 @@ from sim.kernel.registry import ConfigError, UnknownWorldError
 
 
 def version() -> str:
-    """Of this program, as it is installed."""
+    """Return the installed version of this program."""
     return metadata.version("simulation-flight-recorder")
 
 
@@ -51,7 +51,7 @@ _CODES: tuple[tuple[type[BaseException], int], ...] = (
 )
 
 
-OnError = Callable[[BaseException, str, int], None]  # The mistake, its line, the exit code.
+OnError = Callable[[BaseException, str, int], None]  # The error, its line, the exit code.
 
 
 def run_app(
@@ -62,9 +62,9 @@ def run_app(
 ) -> int:
     """Run a command line and return its exit code; a user's mistake gives one line on stderr and no traceback.
 
-    on_error: called with the mistake, that line and the exit code, to say it in another way, too.
-    unnamed: what the system means where it refuses something and does not say what.
-    Any other exception is a defect, ours or the simulation's, and keeps its traceback.
+    on_error: called with the error, that line and the exit code, to report it in a further way.
+    unnamed: the name to print for a system error that names no file.
+    Any other exception is a bug, ours or the simulation's, and keeps its traceback.
     """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
@@ -74,8 +74,8 @@ def run_app(
         with patient_streams():
             code = _run(app, arguments, on_error, unnamed)
             if sys.stdout is not None:
-                sys.stdout.flush()  # Now, and not when the interpreter ends, which has lines of its own for a failure.
-    except BrokenPipeError:  # Whoever follows something for ever ends with its reader.
+                sys.stdout.flush()  # Not at the end of the interpreter, which prints its own lines for a failure.
+    except BrokenPipeError:  # A command that follows a file forever ends with its reader.
         silence(sys.stdout)
         silence(sys.stderr)
     except OSError as error:
@@ -106,12 +106,12 @@ def _run(app: App, arguments: Sequence[str] | None, on_error: OnError | None, un
                 on_error(error, line, code)
                 sys.stdout.flush()
             except OSError:
-                silence(sys.stdout)  # The line on stderr has said it all.
+                silence(sys.stdout)  # The line on stderr has reported the error.
         return code
 
 
 def _culprit(unnamed: str | None) -> str | None:
-    """What the system means where it refuses something and does not say what: the output, if that fails again."""
+    """Return the name for a system error that names no file: standard output if writing to it fails again."""
     try:
         sys.stdout.flush()
     except OSError:
@@ -129,10 +129,10 @@ def _code_of(error: BaseException) -> int:
 
 
 class _PipeConsole(Console):
-    """Where help is printed."""
+    """The console for help texts."""
 
     def on_broken_pipe(self) -> None:
-        """Let run_app see it; rich would end the program with exit code 1."""
+        """Raise it for run_app; rich would end the program with exit code 1."""
         raise BrokenPipeError
 
 
@@ -147,7 +147,7 @@ def _one_line(error: BaseException) -> str:
 
 
 def _usage_line(error: CycloptsError) -> str:
-    """What is wrong with a command line, in the words that its help uses."""
+    """Describe a mistake in a command line in the words of its help."""
     argument = error.argument
     match error:
         case MissingArgumentError() if argument is not None and not isinstance(error, ConsumeMultipleError):
@@ -155,11 +155,9 @@ def _usage_line(error: CycloptsError) -> str:
             return f"{typed} needs a value" if typed else f"{argument.name} is missing"
         case UnusedCliTokensError() if error.unused_tokens:
             words = [shlex.quote(word) for word in error.unused_tokens]
-            return (
-                f"there is no argument {words[0]}" if len(words) == 1 else f"there are no arguments {' '.join(words)}"
-            )
+            return f"unknown argument{'' if len(words) == 1 else 's'}: {' '.join(words)}"
     return " ".join(str(error).split())
 
 
 def _show(line: str) -> None:
-    say_aside(f"error: {line}")
+    say_on_stderr(f"error: {line}")

@@ -1,4 +1,4 @@
-"""Types of numbers on a command line, with their limits."""
+"""Types of integers on a command line, with their limits."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from cyclopts.validators import Number
 
 from recorder.format.limits import WHOLE_MAX
 
-WHOLE_CHARS_MAX = 100  # Python refuses to read the longest ones, and says so in words of its own.
+WHOLE_CHARS_MAX = 100  # Python refuses to convert very long texts, with a message of its own.
 
 
 def whole_number(_: type, tokens: Sequence[Token]) -> int:
-    """A command's number, written as one: 5.5 is refused instead of rounded. Raises ValueError."""
+    """Convert an argument to an integer; 5.5 is refused, not rounded. Raises ValueError."""
     text = tokens[0].value
     try:
         if len(text) <= WHOLE_CHARS_MAX and abs(number := int(text)) <= WHOLE_MAX:
             return number
     except ValueError:
-        raise ValueError(f"a whole number was expected, found {text!r}.") from None
-    raise ValueError(f"{WHOLE_MAX:,} is the largest number.")
+        raise ValueError(f"expected an integer, got {text!r}.") from None
+    raise ValueError(f"expected an integer of at most {WHOLE_MAX:,}.")
 
 
 Positive = Annotated[int, Parameter(converter=whole_number, validator=Number(gte=1))]

@@ -1,4 +1,4 @@
-"""Standard streams that go on where nobody reads them any more, as behind ``| head -1``: the command ends as it would."""
+"""Standard streams that ignore a reader that has left, as with ``| head -1``: the command still ends normally."""
 
 from __future__ import annotations
 
@@ -12,39 +12,39 @@ from typing import Any
 
 
 class _Outlet(io.TextIOWrapper):
-    """Text for a pipe or socket. If its reader goes away, all that comes goes nowhere, without an error.
+    """A text stream for a pipe or socket. When its reader leaves, further text is discarded without an error.
 
-    What lies below is not in Python, so that an interrupt comes before or after a write, and not in its middle.
+    The buffer below is not written in Python: an interrupt comes before or after a write, never during one.
     """
 
     reader_left = False
 
     def write(self, text: str, /) -> int:
-        """Write as a file does, or not at all."""
+        """Write as a file does; discard the text if the reader has left."""
         try:
             return super().write(text)
         except (BrokenPipeError, ConnectionResetError):
-            self._go_on_unread()
+            self._discard_from_now_on()
             return len(text)
 
     def flush(self) -> None:
-        """Likewise."""
+        """Flush as a file does; discard the text if the reader has left."""
         try:
             super().flush()
         except (BrokenPipeError, ConnectionResetError):
-            self._go_on_unread()
+            self._discard_from_now_on()
 
-    def _go_on_unread(self) -> None:
+    def _discard_from_now_on(self) -> None:
         self.reader_left = True
         null = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(null, self.fileno())  # Child processes and libraries that write by themselves, too.
+        os.dup2(null, self.fileno())  # Covers child processes and libraries that write to the descriptor.
         os.close(null)
         super().flush()
 
 
 @contextmanager
 def patient_streams() -> Iterator[None]:
-    """Inside, a reader of stdout or stderr that goes away raises nothing; ensure_reader tells it."""
+    """Ignore a reader of stdout or stderr that leaves; ensure_reader reports it."""
     before = sys.stdout, sys.stderr
     sys.stdout, sys.stderr = (_patient(stream) for stream in before)
     try:
@@ -57,19 +57,19 @@ def patient_streams() -> Iterator[None]:
 
 
 def ensure_reader() -> None:
-    """For what goes on for ever: raise BrokenPipeError if nobody reads stdout any more."""
+    """Raise BrokenPipeError if the reader of stdout has left. For commands that never end on their own."""
     if isinstance(sys.stdout, _Outlet) and sys.stdout.reader_left:
         raise BrokenPipeError
 
 
 def _patient(stream: Any) -> Any:
-    """The stream, through an outlet if it is one that can lose its reader."""
+    """Return the stream, through an outlet if it can lose its reader."""
     if not isinstance(stream, io.TextIOWrapper):
         return stream
     try:
         mode = os.fstat(stream.fileno()).st_mode
     except (OSError, ValueError):
-        return stream  # No file of the system's, or a closed one.
+        return stream  # Not a file of the system, or closed.
     if not (stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)):
         return stream
     return _Outlet(

@@ -1,4 +1,4 @@
-"""Commands that are imported when they are asked for: all of them together take most of a second."""
+"""Commands that are imported on use: importing all of them takes most of a second."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from cyclopts import App
 
 
 def add_commands(app: App, table: Mapping[str, str], arguments: Sequence[str]) -> None:
-    """Give app the command that the arguments begin with; all of table where they begin with none of it.
+    """Add to app the command that the arguments begin with, or all of them if the arguments begin with none.
 
-    table: by the command's name, module:function.
-    With all of them, the help shows each, and a word that is none of them is told which one is meant.
+    table: module:function by the name of the command.
+    All of them are needed for the help, and to suggest a command for a misspelt one.
     """
     named = [arguments[0]] if arguments and arguments[0] in table else list(table)
     for name in named:

@@ -7,17 +7,17 @@ from contextlib import contextmanager
 
 from rich.console import Console
 
-_TIME_WIDTH = 8  # Of what TimeRemainingColumn shows, and a blank.
+_TIME_WIDTH = 8  # Of TimeRemainingColumn and a blank.
 
 
 @contextmanager
 def progress_bar(label: str, total: int, *, quiet: bool) -> Iterator[Callable[[float], None]]:
-    """A progress bar on stderr if that is a terminal; gives a function that takes how far the work is."""
+    """Show a progress bar on stderr if that is a terminal; yield a function that takes the work done so far."""
     console = Console(stderr=True)
     if quiet or not console.is_terminal:
         yield lambda _: None
         return
-    from rich.progress import (  # noqa: PLC0415 - only where there is somebody to see it
+    from rich.progress import (  # noqa: PLC0415 - only needed on a terminal
         BarColumn,
         MofNCompleteColumn,
         Progress,
@@ -27,7 +27,7 @@ def progress_bar(label: str, total: int, *, quiet: bool) -> Iterator[Callable[[f
     )
 
     columns: list[ProgressColumn] = [TextColumn("{task.description}"), MofNCompleteColumn()]
-    room = console.width - len(label) - 2 * len(str(total)) - 3  # What label and numbers leave for the rest.
+    room = console.width - len(label) - 2 * len(str(total)) - 3  # Left over by label and numbers.
     if room > _TIME_WIDTH + 4:
         columns.insert(1, BarColumn(min(40, room - _TIME_WIDTH - 1)))
     if room >= _TIME_WIDTH:

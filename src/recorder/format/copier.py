@@ -1,6 +1,6 @@
-"""What reading a large state can leave to a second thread: here it is done by the one there is.
+"""Copy arenas and read pieces on the calling thread: the default for work that a second thread may take over.
 
-The format knows no threads; whoever opens files puts recorder.storage.read_ahead in the place of this.
+The format uses no threads. Code that opens files passes the threaded version, recorder.storage.read_ahead, instead.
 """
 
 from __future__ import annotations
@@ -13,25 +13,26 @@ from sim.kernel.state import Bytes, unset_arena
 
 
 def copy_pairs(pairs: Sequence[tuple[Bytes, Bytes]]) -> None:
-    """Copy into the first of each pair what is in the second."""
+    """Copy the second array of each pair into the first."""
     for target, source in pairs:
         np.copyto(target, source)
 
 
 class Copier:
-    """No second thread."""
+    """A copier without a second thread."""
 
     copy = staticmethod(copy_pairs)
 
     def copy_of(self, arena: Bytes) -> Bytes:
-        """The same bytes in memory of their own."""
+        """Return a copy of an arena in new memory."""
         copy = unset_arena(len(arena))
         self.copy([(copy, arena)])
         return copy
 
     def ahead(self, pieces: Iterator[bytes], size_bytes: int) -> Generator[bytes]:  # noqa: ARG002 - see ThreadedCopier
-        """The same pieces, which take size_bytes on the disk, and may be made before they are asked for.
+        """Yield the pieces unchanged. Subclasses may read them before they are requested.
 
-        Whoever does not go through all of them closes it: there may be a thread behind it.
+        size_bytes: of all pieces on the disk. A caller that does not iterate to the end must close the generator, since
+        it may own a thread.
         """
         yield from pieces

@@ -1,4 +1,4 @@
-"""BLAKE2b, for what names a run, marks its blocks and seals them."""
+"""BLAKE2b digests: for run ids, the markers of blocks and the seal of a tape."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def new_digest(size_bytes: int, content: bytes = b"") -> blake2b:
-    """A digest of size_bytes, that begins with content and takes more by ``update``."""
-    import hashlib  # noqa: PLC0415 - it brings OpenSSL along: of what importing the recorder takes it would be a twentieth.
+    """Make a digest of size_bytes that begins with content; ``update`` adds more."""
+    import hashlib  # noqa: PLC0415 - it loads OpenSSL, which would be a twentieth of the recorder's import time.
 
     return hashlib.blake2b(content, digest_size=size_bytes)

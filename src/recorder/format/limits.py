@@ -1,6 +1,6 @@
-"""The limits of the format: what a writer never passes and a reader never believes beyond.
+"""The limits of the format. A writer never exceeds them, and a reader refuses larger values.
 
-Each is checked before memory is taken. Raising one is a compatible change of the format, lowering one is not.
+Each is checked before memory is allocated. Raising a limit is a compatible change of the format, lowering one is not.
 """
 
 FRAMES_RAW_BYTES = (
@@ -10,16 +10,16 @@ PIECE_RAW_BYTES = 1 << 20  # A keyframe is cut into pieces of this size, so that
 INPUT_BYTES_MAX = 16 << 20  # The encoded inputs of one tick.
 BLOCK_RAW_BYTES_MAX = (
     INPUT_BYTES_MAX + 16 * 1024 + 64
-)  # A longest frame, which stands alone, with hashes of all fields.
-EVENTS_RAW_BYTES = 256 * 1024  # An EVENTS block is cut here, so that few ticks wait for it, and damage costs few.
+)  # A frame of the largest size, alone in its block, with hashes of all fields.
+EVENTS_RAW_BYTES = 256 * 1024  # An EVENTS block is cut here: few ticks wait for it, and damage costs few ticks.
 EVENTS_BYTES_MAX = 4 << 20  # The encoded events of one tick.
-EVENTS_PAYLOAD_BYTES_MAX = EVENTS_RAW_BYTES + EVENTS_BYTES_MAX + 64  # More is not put together from pieces.
-CHANGES_RAW_BYTES = 1 << 20  # A CHANGES block is cut here; what one tick changes may be more than that.
-BLOCK_TICKS_MAX = 16 * 1024  # More than the frames that fit into a block: one takes at least twenty bytes.
+EVENTS_PAYLOAD_BYTES_MAX = EVENTS_RAW_BYTES + EVENTS_BYTES_MAX + 64  # Pieces beyond that are not joined.
+CHANGES_RAW_BYTES = 1 << 20  # A CHANGES block is cut here; the changes of a single tick may take more.
+BLOCK_TICKS_MAX = 16 * 1024  # More than the frames that fit into a block: a frame takes at least twenty bytes.
 KEYFRAME_RAW_BYTES_MAX = 1 << 36  # A state of 64 GiB; pieces beyond that are not joined.
-META_BYTES_MAX = 1 << 20  # The META payload, and the outcome of a run; both have a place in END.
-META_EXTRA_BYTES = 2048  # What a further segment, a later session or a repair adds to META.
-INDEX_BLOCKS = 4096  # An INDEX block is written after so many blocks.
+META_BYTES_MAX = 1 << 20  # The META payload, and the outcome of a run; END holds both.
+META_EXTRA_BYTES = 2048  # Added to META by a further segment, a later session or a repair.
+INDEX_BLOCKS = 4096  # An INDEX block is written after this many blocks.
 WHOLE_MAX = (1 << 63) - 1  # The largest whole number in META and on a command line, a seed's included.
 
 assert FRAMES_RAW_BYTES // BLOCK_TICKS_MAX < 20

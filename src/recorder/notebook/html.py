@@ -1,6 +1,6 @@
-"""Pieces of HTML for notebooks: small, without scripts, whole in themselves; and what a recorder shows of itself.
+"""Self-contained HTML for notebooks, without scripts, and the view of a recorder.
 
-Invariant: every text goes through escape(). What a tape or a simulation says is anybody's.
+Invariant: every text goes through escape(). Texts of a tape or a simulation are untrusted.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from recorder.text import bytes_text, counted
 from sim.kernel.schema import COUNTS_FIELD, Blob, Layout
 
 DROPS_SHOWN = 5
-FIELDS_MAX = 200  # Rows of a table that somebody reads.
-TEXT_CHARS_MAX = 300  # Of one value.
+FIELDS_MAX = 200  # Rows of a table; more are not read.
+TEXT_CHARS_MAX = 300  # Characters of one value.
 STRIP_WIDTH, STRIP_HEIGHT = 640, 30
 
 GREEN, AMBER, RED = "#2e7d32", "#b26a00", "#c62828"
@@ -26,7 +26,7 @@ _CELL = "padding:0 9px 0 0;text-align:left;border:0"
 
 
 def escape(text: object) -> str:
-    """text as HTML shows it, in quotes, too; shortened, and without characters that only a terminal has a use for."""
+    """Escape text for HTML and for attributes in quotes; shorten it and blank out unprintable characters."""
     shown = str(text)
     if len(shown) > TEXT_CHARS_MAX:
         shown = f"{shown[:TEXT_CHARS_MAX]}…"
@@ -35,29 +35,29 @@ def escape(text: object) -> str:
 
 @attrs.frozen
 class Badge:
-    """A word in colour.
+    """A coloured label.
 
     Attributes:
-        text: what it says. colour: GREEN, AMBER or RED.
+        text: the label's text. colour: GREEN, AMBER or RED.
     """
 
     text: str
     colour: str
 
     def html(self) -> str:
-        """A small coloured label."""
+        """Return the label as HTML."""
         look = f"background:{self.colour};color:#fff;border-radius:3px;padding:0 6px;margin-left:6px"
         return f'<span style="{look}">{escape(self.text)}</span>'
 
 
 def card(title: str, badge: Badge | None, *parts: str) -> str:
-    """A heading with a badge, and parts of HTML below it."""
+    """Return a heading with a badge, and parts of HTML below it."""
     head = f"<div><b>{escape(title)}</b>{badge.html() if badge else ''}</div>"
     return f'<div style="font-size:13px;line-height:1.5">{head}{"".join(parts)}</div>'
 
 
 def facts_table(rows: Iterable[tuple[str, object]]) -> str:
-    """Names and values, a row each."""
+    """Return a table of names and values, one pair per row."""
     return _table(
         f'<tr><td style="{_CELL};opacity:.65">{escape(name)}</td><td style="{_CELL}">{escape(value)}</td></tr>'
         for name, value in rows
@@ -65,7 +65,7 @@ def facts_table(rows: Iterable[tuple[str, object]]) -> str:
 
 
 def wide_table(heads: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    """A table with a head; of many rows the first ones, and how many more there are."""
+    """Return a table with a head; of many rows the first FIELDS_MAX, and the number of the others."""
     shown = rows[:FIELDS_MAX]
     lines = ["".join(f'<th style="{_CELL}">{escape(head)}</th>' for head in heads)]
     lines += ["".join(f'<td style="{_CELL}">{escape(cell)}</td>' for cell in row) for row in shown]
@@ -75,7 +75,7 @@ def wide_table(heads: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
 
 
 def folded(summary: str, content: str) -> str:
-    """Content that is shown when its summary is clicked on."""
+    """Return content that is shown when its summary is clicked."""
     return f'<details style="margin-top:2px"><summary>{escape(summary)}</summary>{content}</details>'
 
 
@@ -84,7 +84,7 @@ def _table(lines: Iterable[str]) -> str:
 
 
 def fields_part(layout: Layout) -> str:
-    """The fields of a state, folded up."""
+    """Return the fields of a state, folded up."""
     blobs = {entry.name for entry in layout.schema.entries if isinstance(entry, Blob)}
     rows = []
     for name, slot in layout.slots.items():
@@ -105,7 +105,7 @@ class Strip:
         first, last: tick.
         fulls, deltas: ticks of keyframes.
         missing: ranges of ticks.
-        here: the tick at which somebody stands; None if nobody does.
+        here: the current tick; None if there is none.
     """
 
     first: int
@@ -116,7 +116,7 @@ class Strip:
     here: int | None = None
 
     def svg(self) -> str:
-        """A small picture. However many keyframes there are, each column of it has one mark at most."""
+        """Return a small picture. Each of its columns has at most one mark, for any number of keyframes."""
         middle = STRIP_HEIGHT - 12
         parts = [f'<rect x="0" y="4" width="{STRIP_WIDTH}" height="{middle - 4}" fill="{GREEN}" fill-opacity=".18"/>']
         fulls = {self._x(tick) for tick in self.fulls}
@@ -136,7 +136,7 @@ class Strip:
         return f'<svg {size} style="display:block;max-width:100%" role="img">{"".join(parts)}</svg>'
 
     def _x(self, tick: int) -> int:
-        """The column in which a tick lies."""
+        """Return the column of a tick."""
         return (
             (min(max(tick, self.first), self.last) - self.first) * (STRIP_WIDTH - 1) // max(1, self.last - self.first)
         )
@@ -145,7 +145,7 @@ class Strip:
 def recorder_html(
     path: object, meta: Mapping[str, Any], done: RecorderStatistics, layout: Layout, *, closed: bool
 ) -> str:
-    """What a recorder says of itself, while it records and afterwards; nothing is read from the disk."""
+    """Return the view of a recorder, while it records and afterwards; nothing is read from the disk."""
     settings, world, writer = meta.get("settings") or {}, meta.get("world"), done.writer
     interval = settings.get("keyframe_interval_ticks")
     named = f"{world['name']} version {world['version']}" if world else meta.get("simulation")
@@ -156,8 +156,8 @@ def recorder_html(
         ("written", bytes_text(writer.written_bytes)),
         ("durability", settings.get("durability")),
         *(("not kept", f"ticks {first:,} to {last:,}") for first, last in writer.dropped[:DROPS_SHOWN]),
-        *([("the disk refuses", writer.failure)] if writer.failure else []),
+        *([("disk error", writer.failure)] if writer.failure else []),
     ]
     badge = Badge("closed", GREEN) if closed else Badge("recording", AMBER)
-    failed = Badge("the disk refuses", RED) if writer.failure else None
+    failed = Badge("disk error", RED) if writer.failure else None
     return card(str(path), failed or badge, facts_table(rows), fields_part(layout))

@@ -1,4 +1,4 @@
-"""Show a recorder in a notebook; what that takes is imported when a notebook asks."""
+"""Show a recorder in a notebook; the HTML modules are imported on use."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class NotebookMixin:
-    """What a Recorder is in a notebook; the names below are the Recorder's own."""
+    """The notebook view of a Recorder; the attributes below are the Recorder's."""
 
     path: Any
     simulation: Any
@@ -19,6 +19,6 @@ class NotebookMixin:
     _closed: bool
 
     def _repr_html_(self) -> str:
-        from recorder.notebook.html import recorder_html  # noqa: PLC0415 - only notebooks ask for it
+        from recorder.notebook.html import recorder_html  # noqa: PLC0415 - only notebooks need it
 
         return recorder_html(self.path, self.meta, self.statistics(), self.simulation.state.layout, closed=self._closed)

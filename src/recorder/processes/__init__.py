@@ -1,7 +1,7 @@
 """Worker processes, forks and signals.
 
-Work on many items goes through a ``Pool`` (pool.py): items in order, outcomes as they come or in order, progress, cancel.
+A ``Pool`` (pool.py) works on many items: outcomes as they arrive or in order, with progress and cancel.
 ``ForkPool`` forks a process for each item, ``SpawnPool`` keeps fresh interpreters, ``ExecutorPool`` uses an Executor.
-One call in a copy of this process is ``in_a_copy`` (fork_call.py).
-Another interpreter, other variables or another hash seed is ``start_python`` (interpreter.py).
+``in_a_copy`` (fork_call.py) makes one call in a forked copy of this process.
+``start_python`` (interpreter.py) starts a process with a different interpreter, environment or hash seed.
 """

@@ -1,4 +1,4 @@
-"""What is done whole, though a user interrupts in the middle of it."""
+"""Defer interrupts until a piece of work is complete."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 @contextmanager
 def interrupts_held_back() -> Iterator[None]:
-    """An interrupt, or being told to stop, that comes within is raised behind it.
+    """Defer SIGINT and SIGTERM to the end of the block.
 
-    Masking signals would not do: another thread of the process takes them then, and Python raises in the main one all
-    the same. Does nothing in other threads, which are never interrupted.
+    Masking signals would not work: a different thread of the process would take them, and Python would still raise in
+    the main thread. Does nothing in other threads, which are never interrupted.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    came: list[int] = []
+    received: list[int] = []
     before = {number: signal.getsignal(number) for number in _SIGNALS}
     ours = [number for number, handler in before.items() if callable(handler)]
     for number in ours:
-        signal.signal(number, lambda number, _: came.append(number))
+        signal.signal(number, lambda number, _: received.append(number))
     try:
         yield
     finally:
         for number in ours:
             signal.signal(number, before[number])
-        if came:
-            signal.raise_signal(came[0])
+        if received:
+            signal.raise_signal(received[0])

@@ -13,10 +13,10 @@ from recorder.processes.pool import Item, OnProgress, Outcome, Result, Submissio
 
 @attrs.frozen
 class ExecutorPool:
-    """All items at once to an executor, which is not shut down; see Pool. There is no progress within an item.
+    """Submits all items at once to an executor and does not shut it down; see Pool. Reports no progress within items.
 
-    If a process of it dies, the outcome of each item that it had taken is WorkerDiedError: it does not say which was at
-    fault. It takes no more then, so that the others have no outcome.
+    If a process of the executor dies, each item that the executor had taken ends with WorkerDiedError, because it does
+    not report which item was at fault. It takes no further items then, and these have no outcome.
     """
 
     executor: Executor
@@ -42,7 +42,7 @@ class _ExecutorSubmission(Generic[Item, Result]):
         for index, item in enumerate(items):
             try:
                 self._under_way[executor.submit(work, item, _no_report)] = (index, item)
-            except BrokenExecutor:  # A worker has died; this item and those after it had no part in it.
+            except BrokenExecutor:  # A worker has died, but not of this item or a later one.
                 break
 
     def __iter__(self) -> Self:
@@ -55,7 +55,7 @@ class _ExecutorSubmission(Generic[Item, Result]):
         return self._outcome(future)
 
     def cancel(self) -> list[Outcome[Result]]:
-        """See Submission; what an executor is at already goes on to its end."""
+        """See Submission; items that the executor has begun run to their end."""
         ended = [future for future in list(self._under_way) if not future.cancel() and future.done()]
         outcomes = [self._outcome(future) for future in ended]
         self._under_way.clear()
@@ -72,4 +72,4 @@ class _ExecutorSubmission(Generic[Item, Result]):
 
 
 def _no_report(how_far: int) -> None:
-    """Progress within an item, which an executor has no way to tell."""
+    """Ignore the progress within an item, which an executor cannot report."""

@@ -1,4 +1,4 @@
-"""Do something in a forked copy of this process, and get what it gives as plain data; the original stays as it is."""
+"""Call a function in a forked copy of this process and return its plain data. This process does not change."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ def in_a_copy(work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
 
     Raises RuntimeError if the copy died, or if work raised there.
     """
-    drawn = random.getstate()  # Python seeds the random module of a copy anew; here a copy is to be one.
+    random_state = random.getstate()  # Python reseeds the random module in a child; this child must be an exact copy.
 
     def in_the_copy(_: None, __: Report) -> bytes:
-        random.setstate(drawn)
+        random.setstate(random_state)
         packed: bytes = msgpack.packb(work())
         return packed
 

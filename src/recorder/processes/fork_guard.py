@@ -1,4 +1,4 @@
-"""See to it that a forked child leaves its parent's tapes alone."""
+"""Keep a forked child away from its parent's tapes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ class Disownable(Protocol):
     """Something that belongs to one process."""
 
     def disown(self) -> None:
-        """In a forked child: refuse service, give back what is shared with the parent."""
+        """In a forked child: refuse service, and release what is shared with the parent."""
 
 
 _owned: weakref.WeakSet[Disownable] = weakref.WeakSet()
@@ -19,8 +19,8 @@ _registered = False
 
 
 def refuse_after_fork(owned: Disownable) -> None:
-    """Have owned.disown() called in every child that is forked from now on."""
-    global _registered  # noqa: PLW0603 - a handler can be registered, and never taken back
+    """Call owned.disown() in every child that is forked from now on."""
+    global _registered  # noqa: PLW0603 - a handler can be registered, but never removed
     if not _registered:
         os.register_at_fork(after_in_child=_disown_all)
         _registered = True

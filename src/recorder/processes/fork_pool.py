@@ -1,9 +1,8 @@
 """A pool that forks a process for each item.
 
-Each process is forked from one that has simulated nothing, so that what a simulation keeps outside of its state is not
-carried from one item into the next, and the results are the same for any number of processes. Work may be a closure: a
-factory defined in a script or a notebook reaches the workers without pickling, and a script without a __main__ guard is
-not run again.
+Each process is forked from one that has simulated nothing. A simulation's hidden state is therefore not carried from
+one item to the next, and the results are the same for any number of processes. Work may be a closure: a factory defined
+in a script or a notebook reaches the workers without pickling, and a script without a __main__ guard is not run again.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from recorder.processes.worker_pipes import PipedSubmission, Worker, begin_as_wo
 
 @attrs.frozen
 class ForkPool:
-    """At most that many processes at a time; see Pool. Results are pickled, work and items are not."""
+    """Forks a process for each item, at most ``workers`` at a time; see Pool. Pickles only the results."""
 
     workers: int = attrs.field()
 
@@ -45,7 +44,7 @@ class ForkPool:
 
 
 class _ForkSubmission(PipedSubmission[Item, Result]):
-    """Starts no process while the caller is at an outcome: a caller that stops there would have forked for nothing."""
+    """Starts no process while the caller handles an outcome: the fork would be wasted if the caller stops there."""
 
     def __init__(
         self,
@@ -61,8 +60,8 @@ class _ForkSubmission(PipedSubmission[Item, Result]):
 
     def _feed(self) -> None:
         while len(self._workers) < self._worker_count and (task := next(self._tasks, None)) is not None:
-            # Python 3.12 warns of forking beside other threads, whose locks stay locked in the child. The child takes
-            # none of ours: it reads the tape with pread and runs the simulation.
+            # Python 3.12 warns of forking while other threads run, because their locks stay locked in the child. The
+            # child takes none of our locks: it reads the tape with pread and runs the simulation.
             with starting(), warnings.catch_warnings():
                 warnings.filterwarnings("ignore", "This process .* is multi-threaded", DeprecationWarning)
                 ours, theirs = self._context.Pipe(duplex=False)
@@ -72,13 +71,13 @@ class _ForkSubmission(PipedSubmission[Item, Result]):
                 self._workers[ours] = Worker(process, ours, task)
 
     def _feed_ahead(self) -> None:
-        """Start none."""
+        """Start no process."""
 
     def _release(self, worker: Worker) -> None:
         join_worker(self._workers, worker)
 
 
 def _live(parent: int, item: Any, work: Work[Any, Any], pipe: Connection) -> None:
-    """The whole life of a worker."""
+    """Run a worker from start to end."""
     begin_as_worker(parent)
     work_on(item, work, pipe)

@@ -1,6 +1,6 @@
-"""Other Python processes: for other environment variables, another hash seed or another interpreter than this one's.
+"""Python processes with different environment variables, a different hash seed or a different interpreter.
 
-A process has one thing to do and says the result on its stdout. What its last line on stderr says is why it died.
+A process has one task and prints the result on stdout. If it fails, the last line on stderr gives the reason.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Finished:
     Attributes:
         exit_code: its own, or minus the signal that killed it.
         output: what it wrote to stdout.
-        last_words: the last line that it wrote to stderr; "" if there is none.
+        last_words: the last line that is not blank on stderr; "" if there is none.
     """
 
     exit_code: int
@@ -44,10 +44,10 @@ def start_python(
     stderr: int = subprocess.PIPE,
     is_own_session: bool = False,
 ) -> PythonProcess:
-    """Start an interpreter: program is what follows it on the command line, see module_program.
+    """Start an interpreter. program: its arguments, see module_program.
 
-    environment: variables to set, or to unset (None), among those of this process. stdin, stdout, stderr: descriptors, or
-    as for subprocess. is_own_session: Ctrl-C of the terminal does not reach it. Raises OSError.
+    environment: changes to the variables of this process: a value to set, or None to unset. stdin, stdout, stderr: file
+    descriptors or constants of subprocess. is_own_session: True keeps the terminal's Ctrl-C from it. Raises OSError.
     """
     variables = dict(os.environ)
     for name, value in (environment or {}).items():
@@ -65,32 +65,32 @@ def start_python(
 
 
 def module_program(module: str, arguments: Iterable[str] = ()) -> list[str]:
-    """The command line of a module that is run.
+    """Return the arguments that run a module.
 
-    -P: Python would put the present folder in front of all others, where a user's file may have the name of a module.
+    -P keeps the current folder off the module path: a user's file there may have the name of a module.
     """
     return ["-P", "-m", module, *arguments]
 
 
-def finish(process: PythonProcess, given: bytes | None = None) -> Finished:
-    """Give it that on stdin, and wait until it has ended. If this is interrupted, it is killed."""
+def finish(process: PythonProcess, stdin_bytes: bytes | None = None) -> Finished:
+    """Write stdin_bytes to a process and wait until it has ended. An interrupt of the wait kills it."""
     with process:
         try:
-            output, complaints = process.communicate(given)
+            output, errors = process.communicate(stdin_bytes)
         except BaseException:
             end_all([process])
             raise
-    return Finished(process.returncode, output or b"", last_line(complaints or b""))
+    return Finished(process.returncode, output or b"", last_line(errors or b""))
 
 
-def last_line(complaints: bytes) -> str:
-    """The last line that says something; "" if there is none."""
-    lines = [line for line in complaints.decode("utf-8", "replace").splitlines() if line.strip()]
+def last_line(text: bytes) -> str:
+    """Return the last line that is not blank; "" if there is none."""
+    lines = [line for line in text.decode("utf-8", "replace").splitlines() if line.strip()]
     return lines[-1].strip() if lines else ""
 
 
 def end_all(processes: Iterable[PythonProcess], patience_s: float = 0.0) -> None:
-    """End processes and wait for them. patience_s: how long those that are interrupted may take to end by themselves."""
+    """End processes and wait for them. patience_s: the time they get to end after an interrupt; 0 kills at once."""
     running = [process for process in processes if process.poll() is None]
     deadline_s = time.monotonic() + patience_s
     if patience_s > 0:
@@ -105,5 +105,5 @@ def end_all(processes: Iterable[PythonProcess], patience_s: float = 0.0) -> None
 
 
 def begin_as_python() -> None:
-    """The first thing that a process of start_python does: from here on it ends with the process that started it."""
+    """Let this process end with the one that started it; the first call in a process of start_python."""
     end_with_parent(os.getppid())

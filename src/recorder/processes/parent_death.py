@@ -1,4 +1,4 @@
-"""Let worker processes end with the process that made them, however that one ended."""
+"""Let worker processes end with the process that started them, even if that one was killed."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ _PR_SET_PDEATHSIG = 1  # linux/prctl.h
 
 
 def end_with_parent(parent: int) -> None:
-    """In a worker: be killed when the parent, a process id, dies; at once if it is dead already.
+    """In a worker: end when the parent, a process id, dies; at once if it is already dead.
 
-    Linux alone can do that; elsewhere a worker whose parent was killed finishes what it was at.
+    Only Linux supports this. Elsewhere a worker whose parent was killed finishes its item first.
     """
     if sys.platform != "linux":
         return

@@ -1,16 +1,16 @@
-"""The protocol of everything that works on items in other processes, here or on other machines.
+"""The protocol for work on items in other processes, on this machine or others.
 
 A pool promises:
-    1. Items are started in their order, and no more of them at a time than the pool has workers.
-    2. Each item that was started has one outcome: a result, what the work raised, or WorkerDiedError. A worker that dies
-       costs its own item alone, as far as the pool can know that.
-    3. Nothing that workers keep is needed: an item may be worked on in any process, and a process may have had others.
-    4. ``cancel`` ends the workers at once and waits for them. The caller cancels whenever it stops early, also when
-       it is interrupted: Ctrl-C is the parent's alone, workers ignore it.
-    5. Workers end with the process that submitted the items, however that one ended, as far as the system can do that.
+    1. Items are started in order, and never more of them at a time than the pool has workers.
+    2. Each item that was started has one outcome: a result, what the work raised, or WorkerDiedError. A worker that
+       dies costs only its own item, if the pool can determine which one that was.
+    3. Work does not depend on state kept in a worker: any process may run an item, and may have run others before.
+    4. ``cancel`` ends the workers at once and waits for them. The caller cancels whenever it stops early, also when it
+       is interrupted: only the parent handles Ctrl-C, workers ignore it.
+    5. Workers end with the process that submitted the items, even if that one was killed, where the system allows it.
 
-Work and items should be what pickle takes: module-level functions, partials of them, plain data. Only ForkPool, and pools
-that stay in this process, also take closures over live objects.
+Work and items should be picklable: module-level functions, partials of them, plain data. Only ForkPool, and pools that
+stay in this process, also take closures over live objects.
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ Result = TypeVar("Result")
 Item_contra = TypeVar("Item_contra", contravariant=True)
 Result_co = TypeVar("Result_co", covariant=True)
 
-Report = Callable[[int], None]  # Called by work with how far its item is, in units of its own.
-OnProgress = Callable[[int, int], None]  # The index of an item, and how far it is.
+Report = Callable[[int], None]  # Called by work with the progress of its item, in the work's own unit.
+OnProgress = Callable[[int, int], None]  # The index of an item, and its progress.
 
 
 class Work(Protocol[Item_contra, Result_co]):
-    """Called in a worker with an item and a function that takes how far the item is."""
+    """A function that runs in a worker, with an item and a function that takes the item's progress."""
 
     def __call__(self, item: Item_contra, report: Report, /) -> Result_co:
-        """Return the result of the item; what is raised is raised in the parent."""
+        """Return the result of the item. An exception is raised again in the parent."""
 
 
 class WorkerDiedError(RuntimeError):
     """A worker ended before it had a result.
 
     Attributes:
-        what: what it did, "simulated ticks 0 to 300".
+        what: its work, such as "simulated ticks 0 to 300".
         exit_code: its own, or minus the signal that killed it; None if the pool does not know.
     """
 
@@ -69,16 +69,16 @@ class Outcome(Generic[Result]):
     error: Exception | None = None
 
     def get(self) -> Result:
-        """Return the result. Raises the error, from its own cause."""
+        """Return the result, or raise the error with its cause."""
         if self.error is not None:
             raise self.error
-        return self.result  # type: ignore[return-value] # None, too, may be the result.
+        return self.result  # type: ignore[return-value] # None may be the result.
 
 
 class Submission(Protocol[Result]):
-    """Items under way: an iterator over their outcomes, in the order in which they come.
+    """Items under way: an iterator over their outcomes, in the order in which they arrive.
 
-    It may end before all items have an outcome: those were not started, and the pool takes no more work.
+    It may end before all items have an outcome: the others were not started, and the pool takes no more work.
     """
 
     def __iter__(self) -> Self:
@@ -88,11 +88,11 @@ class Submission(Protocol[Result]):
         """Wait for the next outcome. Raises what on_progress raises."""
 
     def cancel(self) -> Sequence[Outcome[Result]]:
-        """End the workers, start nothing more; return outcomes that had come. Does nothing if all is done."""
+        """End the workers, start no more items, return the outcomes that had arrived. Does nothing after the end."""
 
 
 class Pool(Protocol):
-    """Somewhere that work is done."""
+    """A place that runs work on items; see the module for what it promises."""
 
     def submit(
         self,
@@ -102,10 +102,11 @@ class Pool(Protocol):
         name: Callable[[Item], str],
         on_progress: OnProgress | None = None,
     ) -> Submission[Result]:
-        """Begin to work on the items.
+        """Start to work on the items.
 
-        name: what a worker does with an item, "simulated ticks 0 to 300", for the case that it dies. on_progress: called
-        in this process and thread, while it waits for an outcome. Raises TypeError for work that the pool cannot take.
+        name: describes the work on an item, such as "simulated ticks 0 to 300", for the message if its worker dies.
+        on_progress: called in this process and thread, while it waits for an outcome. Raises TypeError for work that
+        the pool cannot take.
         """
 
 
@@ -118,15 +119,15 @@ def results_in_order(
     size: Callable[[Item], int] = lambda _: 1,
     on_progress: Callable[[int], None] | None = None,
 ) -> Iterator[Result]:
-    """Results of the items, in their order.
+    """Yield the results of the items, in the order of the items.
 
-    size: what a finished item counts as progress. on_progress: called with how far all items are, in sum, whose results
-    were not given yet. Raises the error of the first item that has one, WorkerDiedError among them.
+    size: the progress that a finished item counts. on_progress: called with the summed progress of all items whose
+    results were not yielded yet. Raises the error of the first item that has one, which may be WorkerDiedError.
     """
     reached: dict[int, int] = {}
 
-    def advance(index: int, how_far: int) -> None:
-        reached[index] = how_far
+    def advance(index: int, progress: int) -> None:
+        reached[index] = progress
         if on_progress is not None:
             on_progress(sum(reached.values()))
 

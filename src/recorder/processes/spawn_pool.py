@@ -1,6 +1,7 @@
 """A pool of fresh interpreters, each of which works on many items.
 
-Not forked: a fork takes the locks of threads with it, a recorder's writer among them. Starting one takes about a second.
+They are not forked, because a fork inherits locked locks of other threads, such as a recorder's writer. Starting one
+takes about a second.
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ from recorder.processes.worker_pipes import PipedSubmission, Worker, begin_as_wo
 
 @attrs.frozen
 class SpawnPool:
-    """At most that many processes for each submission; see Pool. Work, items and results are pickled.
+    """Starts up to ``workers`` processes for each submission; see Pool. Pickles work, items and results.
 
     Attributes:
-        workers: how many.
-        prepare: what each worker does first.
+        workers: the maximum number of processes.
+        prepare: called first in each worker.
     """
 
     workers: int = attrs.field()
@@ -54,7 +55,7 @@ class SpawnPool:
 
 
 class _SpawnSubmission(PipedSubmission[Item, Result]):
-    """Keeps its workers until no item is left, and gives them the next one before the caller is given an outcome."""
+    """Keeps its workers until no item is left, and gives them the next item before it returns an outcome."""
 
     def __init__(
         self,
@@ -79,12 +80,12 @@ class _SpawnSubmission(PipedSubmission[Item, Result]):
         self._feed()
 
     def _give(self, idle: list[Worker], task: tuple[int, Item]) -> None:
-        """Give the item to a worker that waits, or else to a new one."""
+        """Give the item to an idle worker, or else to a new one."""
         while idle:
             worker = idle.pop()
             try:
                 worker.pipe.send(task[1])
-            except OSError:  # It died while it had no item, which is no fault of this one.
+            except OSError:  # The worker died while it was idle; the item goes to the next one.
                 join_worker(self._workers, worker)
             except Exception as error:  # noqa: BLE001 - of pickling, before anything was sent
                 self._arrived.append(Outcome(task[0], error=error))
@@ -97,7 +98,7 @@ class _SpawnSubmission(PipedSubmission[Item, Result]):
         try:
             worker.pipe.send(task[1])
         except OSError:
-            worker.task = task  # It died at once; that is received as any other death.
+            worker.task = task  # It died at once; _receive handles that as any other death.
         except Exception as error:  # noqa: BLE001 - as above
             self._arrived.append(Outcome(task[0], error=error))
             idle.append(worker)
@@ -113,11 +114,11 @@ class _SpawnSubmission(PipedSubmission[Item, Result]):
         return worker
 
     def _release(self, worker: Worker) -> None:
-        """Leave it to wait for the next item."""
+        """Keep the worker idle until the next item."""
 
 
 def _live(parent: int, prepare: Callable[[], None] | None, work: Work[Any, Any], pipe: Connection) -> None:
-    """The whole life of a worker."""
+    """Run a worker from start to end."""
     begin_as_worker(parent)
     if prepare is not None:
         prepare()

@@ -1,10 +1,10 @@
-"""Workers of this machine, each at the other end of a pipe: what ForkPool and SpawnPool have in common.
+"""Local workers, each connected by a pipe: the common part of ForkPool and SpawnPool.
 
 Invariants:
-    1. A worker has at most one item, so that its death is the outcome of that item and no other.
-    2. An outcome that was received is given once, by __next__ or by cancel: an interrupt does not come in between.
-    3. No process is left behind: each is joined when it ended; cancel kills and joins all others, and so does the end of
-       this process, or of the last reference to the submission, where the caller has not cancelled.
+    1. A worker has at most one item: its death is the outcome of that item alone.
+    2. Each outcome received is returned exactly once, by __next__ or by cancel, even if an interrupt arrives.
+    3. No process is left behind. Each is joined when it has ended. cancel kills and joins all others. If the caller has
+       not cancelled, the end of this process does that, or of the last reference to the submission.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from recorder.processes.deferred_interrupts import interrupts_held_back
 from recorder.processes.parent_death import end_with_parent
 from recorder.processes.pool import Item, OnProgress, Outcome, Result, Work, WorkerDiedError
 
-PROGRESS_INTERVAL_S = 0.1  # A worker reports at most that often.
-WAKE_UP_S = 0.2  # An interrupt that comes just before the parent waits is raised at the next wake-up, not at a message.
+PROGRESS_INTERVAL_S = 0.1  # The minimum time between two reports of a worker.
+WAKE_UP_S = 0.2  # An interrupt just before the parent waits is raised at the next wake-up, not at the next message.
 
 
 @attrs.define(eq=False)
 class Worker:
-    """A process, and the index and the item that it is at; None if it waits."""
+    """A process, and the index and item that it works on; None if it is idle."""
 
     process: BaseProcess
     pipe: Connection
@@ -48,7 +48,7 @@ class _Done:
 
 @attrs.frozen
 class _Failed:
-    """What the work raised; exceptions do not take their causes along when they are pickled."""
+    """The exception that the work raised, and its cause: pickling an exception drops the cause."""
 
     error: Exception
     cause: BaseException | None
@@ -66,20 +66,20 @@ class PipedSubmission(ABC, Generic[Item, Result]):
         self._on_progress = on_progress
         self._workers: dict[Connection, Worker] = {}
         self._arrived: deque[Outcome[Result]] = deque()
-        # At the end of this process multiprocessing waits for its children, and a worker that waits for items never ends.
+        # At the end of this process multiprocessing waits for its children, and an idle worker never ends.
         Finalize(self, _kill_all, [self._workers], exitpriority=0)
 
     @abstractmethod
     def _feed(self) -> None:
-        """Give items to workers, as long as there are both."""
+        """Give items to workers, until either run out."""
 
     @abstractmethod
     def _feed_ahead(self) -> None:
-        """Give items to workers before the caller is given an outcome, if that is worth it."""
+        """Give items to workers before an outcome is returned, if this kind of pool does that."""
 
     @abstractmethod
     def _release(self, worker: Worker) -> None:
-        """Take back a worker that has done its item."""
+        """Take back a worker that has finished its item."""
 
     def __iter__(self) -> Self:
         return self
@@ -110,7 +110,7 @@ class PipedSubmission(ABC, Generic[Item, Result]):
 
     def _end_idle(self) -> None:
         for worker in self._workers.values():
-            worker.pipe.close()  # Its own end says so.
+            worker.pipe.close()  # The worker reads the end of its pipe and exits.
         for worker in list(self._workers.values()):
             join_worker(self._workers, worker)
 
@@ -126,13 +126,13 @@ class PipedSubmission(ABC, Generic[Item, Result]):
                     Outcome(index, error=WorkerDiedError(self._name(item), join_worker(self._workers, worker)))
                 )
                 return
-            except OSError:  # It died while it sent a message; if it did not, nothing more of it can be understood.
+            except OSError:  # It died while it sent a message. If it did not, its further messages are unreadable.
                 worker.process.kill()
                 self._arrived.append(
                     Outcome(index, error=WorkerDiedError(self._name(item), join_worker(self._workers, worker)))
                 )
                 return
-            except Exception as error:  # noqa: BLE001 - a result that cannot be made again from its pickle
+            except Exception as error:  # noqa: BLE001 - a result that cannot be unpickled
                 message = _Failed(error, None)
             if not isinstance(message, int):
                 self._arrived.append(_outcome(index, message))
@@ -144,7 +144,7 @@ class PipedSubmission(ABC, Generic[Item, Result]):
 
 
 def join_worker(workers: dict[Connection, Worker], worker: Worker) -> int | None:
-    """Wait until a worker has ended, and take it out; its exit code."""
+    """Wait until a worker has ended, remove it and return its exit code."""
     worker.process.join()
     exit_code = worker.process.exitcode
     del workers[worker.pipe]
@@ -169,7 +169,7 @@ def _outcome(index: int, message: _Done | _Failed) -> Outcome[Any]:
 
 @contextmanager
 def starting() -> Iterator[None]:
-    """While a worker is started and written down; it inherits that Ctrl-C, which all of a terminal get, is held back."""
+    """Defer interrupts while a worker is started and noted. The worker inherits a blocked SIGINT."""
     with interrupts_held_back():
         before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
@@ -179,7 +179,7 @@ def starting() -> Iterator[None]:
 
 
 def begin_as_worker(parent: int) -> None:
-    """Prepare this process, a worker: it ends with its parent, a process id, which alone is interrupted."""
+    """Prepare this process as a worker: it ends with its parent, a process id, and ignores Ctrl-C."""
     end_with_parent(parent)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
@@ -190,22 +190,22 @@ def work_on(item: Any, work: Work[Any, Any], pipe: Connection) -> None:
     """In a worker: work on an item and send the outcome."""
     reported_s = time.monotonic()
 
-    def report(how_far: int) -> None:
+    def report(progress: int) -> None:
         nonlocal reported_s
         if time.monotonic() - reported_s > PROGRESS_INTERVAL_S:
             reported_s = time.monotonic()
-            pipe.send(how_far)
+            pipe.send(progress)
 
     try:
         pipe.send(_Done(work(item, report)))
-    except Exception as error:  # noqa: BLE001 - whatever it is, the parent raises it
+    except Exception as error:  # noqa: BLE001 - any exception is raised again in the parent
         cause = error.__cause__
         (cause or error).add_note("".join(traceback.format_exception(error)))
         pipe.send(_Failed(_picklable(error), _picklable(cause)))
 
 
 def _picklable(error: Any) -> Any:
-    """The exception if it can be made again from its pickle, else one that says the same."""
+    """Return the exception if it survives pickling, else a RuntimeError with its type, text and notes."""
     try:
         ForkingPickler.loads(ForkingPickler.dumps(error))
     except Exception:  # noqa: BLE001 - a user's class may raise anything there

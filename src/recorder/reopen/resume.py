@@ -1,11 +1,11 @@
-"""Go on with a tape that a crash, a power cut or a close has ended: the same run, in the same tape.
+"""Resume a tape that a crash, a power cut or a close has ended: the same run continues in the same tape.
 
-Order of what is done, so that a crash at any point leaves a tape that can be resumed again:
-    1. Lock the tape; read it and its journal; nothing is written yet.
-    2. Put the simulation into the state of the last tick, proved by its recorded hash.
-    3. Keep the torn tail as a file of its own, cut it off, sync; likewise a segment that was only begun.
-    4. Fold the journal's frames into the tape, sync; the journal is replaced when the recorder starts its own.
-    5. META of the new session, and a full keyframe of the last tick.
+The steps. A crash during any of them leaves a tape that can be resumed again:
+    1. Lock the tape; read it and its journal; write nothing yet.
+    2. Restore the state of the last tick and compare it with the recorded hash.
+    3. Copy the torn tail to a separate file, cut it off, sync. Do the same with a segment that was only begun.
+    4. Append the journal's frames to the tape, sync. The journal is replaced when the recorder starts its own.
+    5. Write META of the new session, and a full keyframe of the last tick.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from recorder.format.segments.segment_contents import NoTapeError, hop
 from recorder.format.segments.segment_encoder import SegmentEncoder, make_piece, pieces_of_frames
 from recorder.format.segments.segment_reader import Segment
 from recorder.recording_options import RecordingOptions
-from recorder.reopen.preconditions import ensure_first_file, ensure_sound, settings_of
+from recorder.reopen.preconditions import ensure_first_file, ensure_intact, settings_of
 from recorder.reopen.state_check import StateCheck
 from recorder.reopen.torn_tail import cut_torn_tail, take_begun_segment_away
 from recorder.session.change_source import find_source
@@ -61,21 +61,21 @@ def resume(
     changes: ChangeTracking = "auto",
     progress: Progress | None = None,
 ) -> Recorder:
-    """Open a tape again, restore the simulation to its last tick and record on, with the settings of the tape.
+    """Open a tape again, restore the simulation to its last tick and continue to record with the tape's settings.
 
-    The recorder that is returned is ready for the next step; its ``resumed`` says what was found.
-    simulation: a fresh one like the one that was recorded, in whatever state; None makes the registered world that the
-    tape names. progress: told how far the way from the keyframe to the last tick is.
+    The returned recorder is ready for the next step; its ``resumed`` describes the tape as it was found.
+    simulation: a new one like the recorded one, in any state; None makes the registered world that the tape names.
+    progress: called with the ticks re-simulated so far and the ticks in all.
 
-    Raises FileNotFoundError or another OSError, BlockingIOError if another process is recording into the tape,
-    FileExistsError if a file that is no part of the tape has the name of a segment to come,
-    UnreadableError, CorruptError for a tape with damage (repair it first) or with settings that cannot be,
-    RecordingError for one of another format or for what is not the first file of a tape,
+    Raises FileNotFoundError or another OSError, BlockingIOError if a different process is recording into the tape,
+    FileExistsError if a file that is not part of the tape has the name of its next segment,
+    UnreadableError, CorruptError for a tape with damage (repair it first) or with invalid settings,
+    RecordingError for a different format or for a file that is not the first of its tape,
     MissingTickError if its last tick cannot be reached, SimulationFailedError if the simulation raises,
     DesyncError if re-simulating does not give the recorded states,
-    UnknownWorldError and ConfigError for a world that is not there, TypeError for what is no simulation or one with
-    other fields, ValueError for changes that it cannot track; the tape is as it was then. WriterFailedError or OSError
-    if the disk refuses in the midst of it; nothing is lost then, and the tape can be resumed again.
+    UnknownWorldError and ConfigError for a world that is not registered, TypeError for an object that is not a
+    simulation or has different fields, ValueError for changes that it cannot track; the tape is unchanged then.
+    Raises WriterFailedError or OSError if the disk fails later; no data is lost, and the tape can be resumed again.
     """
     return resume_in(TapeFiles(path), path, simulation, changes=changes, progress=progress)
 
@@ -88,7 +88,7 @@ def resume_in(
     changes: ChangeTracking = "auto",
     progress: Progress | None = None,
 ) -> Recorder:
-    """Resume the tape in these files; path: for messages. Raises as resume does."""
+    """Resume the tape in these files. path: for messages. Raises as resume does."""
     try:
         assembled, ios, begun = _read(files, os.fspath(path))
         settings = settings_of(assembled)
@@ -111,7 +111,7 @@ def resume_in(
 
 
 def _read(files: Files, path: str) -> tuple[Assembled, dict[int, IO], int | None]:
-    """The tape, its open files, and the number of a segment that was begun, and not yet there, when the writer died."""
+    """Read the tape. Return it, its open files, and the number of a segment that was only begun at a crash."""
     ios = {0: files.open(0)}  # This takes the lock.
     ios |= {number: files.open(number) for number in files.numbers() if number}
     sources = [SegmentInput(number, io.pread, io.size()) for number, io in ios.items()]
@@ -120,26 +120,26 @@ def _read(files: Files, path: str) -> tuple[Assembled, dict[int, IO], int | None
         assembled = assemble(sources, journal, believe_index=False)
         begun = _begun_segment(assembled, sources)
         if begun is not None:
-            assembled = assemble([one for one in sources if one.number != begun], journal, believe_index=False)
+            assembled = assemble([source for source in sources if source.number != begun], journal, believe_index=False)
     except NoTapeError as error:
-        raise UnreadableError(path, f"this is no tape: {error}") from None
+        raise UnreadableError(path, f"not a tape: {error}") from None
     ensure_first_file(path, assembled)
     _forget_what_follows_torn_blocks(assembled)
-    ensure_sound(assembled, died=bool(journal) or begun is not None)
+    ensure_intact(assembled, died=bool(journal) or begun is not None)
     _ensure_names_are_free(assembled, [number for number in ios if number != begun], path)
     return assembled, ios, begun
 
 
 def _ensure_names_are_free(assembled: Assembled, numbers: Sequence[int], path: str) -> None:
-    """Refuse a file that is in the way of the segments to come: a copy of the tape, for example."""
+    """Refuse a file that has the name of a later segment: a copy of the tape, for example."""
     last = assembled.recording.segments[-1].number
-    strange = next((number for number in numbers if number > last), None)
-    if strange is not None:
-        raise FileExistsError(errno.EEXIST, NOT_OURS, os.fspath(segment_path(path, strange)))
+    taken = next((number for number in numbers if number > last), None)
+    if taken is not None:
+        raise FileExistsError(errno.EEXIST, NOT_OURS, os.fspath(segment_path(path, taken)))
 
 
 def _forget_what_follows_torn_blocks(assembled: Assembled) -> None:
-    """A power cut may tear a block and keep a later one; the recording goes on from before the torn one."""
+    """Drop the blocks after a torn one: a power cut may tear a block and keep a later one."""
     recording = assembled.recording
     last = recording.segments[-1]
     if any(damage.torn and damage.segment == last.number for damage in assembled.damages):
@@ -147,17 +147,17 @@ def _forget_what_follows_torn_blocks(assembled: Assembled) -> None:
 
 
 def _begun_segment(assembled: Assembled, sources: Sequence[SegmentInput]) -> int | None:
-    """The number of a last segment whose META is not yet there: nothing of the run in it counts."""
+    """Return the number of a last segment that has no META yet: it holds nothing of the run."""
     last = max(assembled.described, default=-1)
-    following = [one.number for one in sources if last >= 0 and one.number > last]
+    following = [source.number for source in sources if last >= 0 and source.number > last]
     own = {segment.number for segment in assembled.recording.segments}
-    own |= {damage.segment for damage in assembled.damages if damage.offset == 0}  # Without one sound block.
+    own |= {damage.segment for damage in assembled.damages if damage.offset == 0}  # Without an intact block.
     own -= {damage.segment for damage in assembled.damages if not damage.torn}
     return following[0] if following == [last + 1] and following[0] in own else None
 
 
 def make_world(assembled: Assembled) -> Simulation:
-    """The simulation that a tape names, in whatever state.
+    """Make the simulation that a tape names, in its initial state.
 
     Raises TypeError if it names none, UnknownWorldError, ConfigError.
     """
@@ -167,39 +167,39 @@ def make_world(assembled: Assembled) -> Simulation:
             return wrap_scenario(world.make(config), assembled.meta.get("scenario"), world.properties)
     raise TypeError(
         f"the tape names no registered world (it was recorded from {assembled.meta.get('simulation')}): "
-        "give the simulation to recorder.resume"
+        "pass the simulation to recorder.resume"
     )
 
 
 def restore_last_tick(assembled: Assembled, simulation: Simulation, progress: Progress | None) -> int:
-    """Put the simulation into the state of the last tick; the keyframe's tick from which it came. Raises as resume does."""
+    """Restore the simulation to the last tick; return the tick of the keyframe used. Raises as resume does."""
     recording = assembled.recording
     last_tick = recording.last_tick
-    why: Exception = MissingTickError(last_tick, "there is no keyframe before it", damaged=True)
-    for place in recording.keyframes_at_or_before(last_tick):
+    failure: Exception = MissingTickError(last_tick, "there is no keyframe before it", damaged=True)
+    for keyframe in recording.keyframes_at_or_before(last_tick):
         try:
-            snapshot = recording.snapshot(place)
-            frames = [recording.frame(tick) for tick in range(place.tick + 1, last_tick + 1)]
+            snapshot = recording.snapshot(keyframe)
+            frames = [recording.frame(tick) for tick in range(keyframe.tick + 1, last_tick + 1)]
         except (CorruptError, TornError, MissingTickError) as error:
-            why = error
+            failure = error
             continue
         ensure_same_fields(snapshot.layout, simulation)
-        _run(place.tick, "load", restore, simulation, snapshot)
+        _run(keyframe.tick, "load", restore, simulation, snapshot)
         with closing(StateCheck(recording, simulation)) as check:
-            check.begin(place.tick)
+            check.begin(keyframe.tick)
             for frame in frames:
                 _run(frame.tick, "the step", simulation.step, frame.inputs)
                 check.stepped(frame)
-                if (found := check.difference(frame)) is not None:
-                    raise DesyncError(frame.tick, *found)
+                if (hashes := check.difference(frame)) is not None:
+                    raise DesyncError(frame.tick, *hashes)
                 if progress is not None:
-                    progress(frame.tick - place.tick, len(frames))
-        return place.tick
-    raise why
+                    progress(frame.tick - keyframe.tick, len(frames))
+        return keyframe.tick
+    raise failure
 
 
 def _run(tick: int, what: str, action: Callable[..., object], *arguments: Any) -> None:
-    """Do something in the user's simulation. Raises SimulationFailedError if that raises."""
+    """Call into the user's simulation. Raises SimulationFailedError if that raises."""
     try:
         action(*arguments)
     except Exception as error:
@@ -215,38 +215,39 @@ def _open_for_writing(
         if number not in (0, segment.number):
             files.close(number)
     syncs = settings.sync_interval_s is not None
-    tell_durable = settings.sync_each_block or not settings.deterministic
+    record_durable = settings.sync_each_block or not settings.deterministic
     encoder = _encoder_after(assembled, segment)
     torn_file = cut_torn_tail(files, io, contents.good_end)
     if syncs:
-        io.fdatasync()  # Whoever wrote this may have been killed before the system wrote it to the disk.
+        io.fdatasync()  # The earlier writer may have been killed before the system wrote its data to the disk.
     else:
-        tell_durable = False
-    encoder.durable_bytes = contents.good_end if tell_durable else 0
-    described = {key: value for key, value in assembled.meta.items() if key != "segment"}
+        record_durable = False
+    encoder.durable_bytes = contents.good_end if record_durable else 0
+    meta = {key: value for key, value in assembled.meta.items() if key != "segment"}
     if not settings.deterministic:
-        described["environment"] = describe_environment()
+        meta["environment"] = describe_environment()
     past = [
-        (other.number, max((part.summary.last_tick for part in other.parts), default=0))
-        for other in assembled.recording.segments[:-1]
+        (earlier.number, max((part.summary.last_tick for part in earlier.parts), default=0))
+        for earlier in assembled.recording.segments[:-1]
     ]
-    log = SegmentedLog(files, io, encoder, meta_maker(described), syncs=syncs, tell_durable=tell_durable, past=past)
+    log = SegmentedLog(files, io, encoder, meta_maker(meta), syncs=syncs, record_durable=record_durable, past=past)
     frames = assembled.recording.journal
     for piece in pieces_of_frames(frames):
         log.put([piece])
-    meta = encode_small({**described, "resumed_at_tick": assembled.recording.last_tick}, "the description of the world")
-    log.put([make_piece(BlockKind.META, meta, 0, flags=Flags.SESSION_START)])
+    last_tick = assembled.recording.last_tick
+    meta_bytes = encode_small({**meta, "resumed_at_tick": last_tick}, "the description of the world")
+    log.put([make_piece(BlockKind.META, meta_bytes, 0, flags=Flags.SESSION_START)])
     log.write()
     if syncs:
         log.sync()
-    files.remove_journal()  # All of it is in the tape.
+    files.remove_journal()  # All of its frames are in the tape.
     if settings.is_ring:
-        log.put_rotation()  # Or a ring that is resumed again and again would never be full enough to move on.
-    return Session(files, log, settings, assembled.run_id, described, assembled.recording.last_tick), torn_file
+        log.put_rotation()  # A ring that is resumed again and again would otherwise never fill a segment.
+    return Session(files, log, settings, assembled.run_id, meta, last_tick), torn_file
 
 
 def _encoder_after(assembled: Assembled, segment: Segment) -> SegmentEncoder:
-    """An encoder that goes on where the last segment ends."""
+    """Return an encoder that continues at the end of the last segment."""
     contents = segment.contents
     header = contents.header
     if header is None:

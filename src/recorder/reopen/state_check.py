@@ -1,8 +1,9 @@
-"""Whether a simulation that follows a tape is in the recorded states.
+"""Check that a re-simulated run is in the recorded states.
 
-Where the tape has the hash of each state, that is a comparison. Where it has links, the changes that the simulation marks
-are linked as the recorder linked them. Marks are no part of the state, another version of the simulation may set more
-of them; so a link that differs settles nothing where the tape's own changes lead to the state to compare with.
+Where the tape has the hash of each state, the hashes are compared. Where it has chained hashes, the changes that the
+simulation marks are chained as the recorder did. Marks are not part of the state: a different version of the simulation
+may set more of them. A chained hash that differs is therefore no proof of a desync. The state is then compared with the
+one that the tape's changes give, if it is available.
 """
 
 from __future__ import annotations
@@ -16,10 +17,10 @@ from sim.kernel.simulation import Simulation
 
 
 class StateCheck:
-    """Follows a simulation tick by tick: ``begin`` where it was put, ``stepped`` behind each step.
+    """Follows a simulation tick by tick: call ``begin`` at the first tick and ``stepped`` after each step.
 
     Attributes:
-        is_right: whether it is known to be in the recorded state; only on tapes with links.
+        is_matching: True if it is known to be in the recorded state; only on tapes with chained hashes.
     """
 
     def __init__(self, recording: Recording, simulation: Simulation) -> None:
@@ -27,10 +28,10 @@ class StateCheck:
         self._simulation = simulation
         self._source: MarkedTicks | None = None
         self._identity = b""
-        self.is_right = True
+        self.is_matching = True
 
     def begin(self, tick: int) -> None:
-        """The simulation is in the state of this tick, which is known to be right. Raises as Recording.identity does."""
+        """Begin at this tick. The simulation must be in its recorded state. Raises as Recording.identity does."""
         if not self._recording.recorded_hashes.has_hash_chain:
             return
         state = self._simulation.state
@@ -38,32 +39,32 @@ class StateCheck:
             self._source = MarkedTicks(state)
         self._source.reset(state)
         self._hash_chain = HashChain(state.layout)
-        self._identity, self.is_right = self._recording.recorded_hashes.identity(tick), True
+        self._identity, self.is_matching = self._recording.recorded_hashes.identity(tick), True
 
     def stepped(self, frame: Frame) -> None:
-        """The simulation has made the step that this frame is of."""
+        """Note that the simulation has made the step of this frame."""
         if self._source is None:
             return
         state = self._simulation.state
         changes = self._source.take(state)
-        if changes is None:  # It has another state, or layout.
+        if changes is None:  # It has a different State object, or layout.
             self._source.reset(state)
             self._hash_chain = HashChain(state.layout)
         if changes is None or not frame.link:
             self._identity = identity_of(state.hash())
         else:
             self._identity = self._hash_chain.extend(self._identity, changes.by_field(state.layout))
-        self.is_right = self._identity == frame.identity
+        self.is_matching = self._identity == frame.identity
 
     def difference(self, frame: Frame) -> tuple[int, int] | None:
-        """The recorded and the actual hash of the state, if they differ; frame: of the tick that was stepped to last.
+        """Return the recorded and the actual hash of the state if they differ. frame: of the last tick stepped to.
 
-        Where nothing but a link is recorded, that stands for the recorded hash, as a number.
+        If only a chained hash is recorded, it takes the place of the recorded hash, as a number.
         """
         if frame.state_hash is not None:
             actual = self._simulation.state.hash()
             return None if actual == frame.state_hash else (frame.state_hash, actual)
-        if self.is_right:
+        if self.is_matching:
             return None
         try:
             expected = self._recording.state_hash(frame.tick)
@@ -72,11 +73,11 @@ class StateCheck:
         actual = self._simulation.state.hash()
         if actual != expected:
             return expected, actual
-        self._identity, self.is_right = frame.link, True
+        self._identity, self.is_matching = frame.link, True
         return None
 
     def close(self) -> None:
-        """Follow no more."""
+        """Stop following the simulation."""
         if self._source is not None:
             self._source.close()
             self._source = None

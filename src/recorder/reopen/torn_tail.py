@@ -1,4 +1,4 @@
-"""The torn tail of a tape: what a crash left incomplete is kept in a file of its own, then cut off."""
+"""The torn tail of a tape: what a crash left incomplete is copied to a separate file, then cut off."""
 
 from __future__ import annotations
 
@@ -7,31 +7,31 @@ from collections.abc import Iterator
 
 from recorder.storage.tape_files import IO, Files
 
-PIECE_BYTES = 4 << 20  # Of a torn tail, read and written at once.
+PIECE_BYTES = 4 << 20  # Of a torn tail, copied at a time.
 
 
 def cut_torn_tail(files: Files, io: IO, good_end: int) -> str | None:
-    """Keep what follows the last intact block in a file of its own, then cut it off. Return that file's name.
+    """Copy what follows the last intact block to a separate file, then cut it off. Return that file's name.
 
     Return None if nothing but zeros follows. Raises OSError.
     """
     size = io.size()
     if size == good_end:
         return None
-    torn_file = _keep_in_own_file(files, io, good_end, size)
+    torn_file = _copy_to_separate_file(files, io, good_end, size)
     io.truncate(good_end)
     io.fdatasync()
     return torn_file
 
 
 def take_begun_segment_away(files: Files, io: IO, number: int) -> None:
-    """Keep the content of a segment that was only begun, then remove it, so that it can be begun again."""
-    _keep_in_own_file(files, io, 0, io.size())
+    """Copy the content of a segment that was only begun to a separate file, then remove it. It can then begin again."""
+    _copy_to_separate_file(files, io, 0, io.size())
     files.remove(number)
 
 
-def _keep_in_own_file(files: Files, io: IO, start: int, end: int) -> str | None:
-    """Copy the bytes from start to end into a file of its own and return its name; None if all are zeros.
+def _copy_to_separate_file(files: Files, io: IO, start: int, end: int) -> str | None:
+    """Copy the bytes from start to end into a separate file and return its name; None if all are zeros.
 
     Raises OSError if not all of it can be copied.
     """
@@ -54,7 +54,7 @@ def _keep_in_own_file(files: Files, io: IO, start: int, end: int) -> str | None:
 
 
 def _pieces(io: IO, start: int, end: int) -> Iterator[bytes]:
-    """The bytes from start to end, a few at a time: a tail may be larger than memory, and than one read may be."""
+    """Yield the bytes from start to end in pieces: a tail may exceed the memory, and the limit of one read."""
     while start < end and (piece := io.pread(start, min(PIECE_BYTES, end - start))):
         yield piece
         start += len(piece)

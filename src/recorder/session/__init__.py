@@ -1,1 +1,1 @@
-"""One recording session on the simulation's thread: what is recorded, and when."""
+"""One recording session, on the simulation's thread: what is recorded, and when."""

@@ -1,6 +1,6 @@
-"""What each frame says about where a state may part from another one: 16 bits of each field's hash, and of each phase.
+"""Short hashes in each frame that locate a desync: 16 bits per field, and of the state's hash after each phase.
 
-With them the tick, the phase and the fields of a desync are known without any state of the other side.
+With them the tick, the phase and the fields of a desync are known without the other run's states.
 """
 
 from __future__ import annotations
@@ -12,26 +12,26 @@ from sim.kernel.hashing import FIELD_HASH_BYTES, short_hash
 from sim.kernel.simulation import watched_phases
 from sim.kernel.state import State
 
-AUTO_BYTES_MAX = 1 << 20  # In a larger state a second pass each tick costs more than it tells; keyframes tell the rest.
+AUTO_BYTES_MAX = 1 << 20  # For a larger state a second pass per tick is not worth its cost; keyframes have the fields.
 
 
-def wants_fields(blame: Blame, state: State) -> bool:
-    """Whether to take down hashes of the fields of a state as large as this one."""
+def records_field_hashes(blame: Blame, state: State) -> bool:
+    """Return True if frames of a state of this size record the hashes of its fields."""
     return blame in ("fields", "phases") or (blame == "auto" and state.layout.size_bytes <= AUTO_BYTES_MAX)
 
 
 class PhaseBlame:
-    """Steps a simulation and takes down the lowest 16 bits of its state's hash after each phase."""
+    """Steps a simulation and captures the lowest 16 bits of its state's hash after each phase."""
 
     def __init__(self, simulation: Any) -> None:
         """Raises TypeError if the simulation has no phases that can be watched."""
         self._simulation = simulation
-        self.hashes = b""  # Of the last step, 2 bytes a phase.
+        self.hashes = b""  # Of the last step, 2 bytes per phase.
         with watched_phases(simulation, self._phase_is_over):
             self.names = [phase.name for phase in simulation.phases]
 
     def step(self, inputs: Any) -> Any:
-        """Step; returns and raises what the simulation's step does, and TypeError if it does not run its phases."""
+        """Step. Returns and raises what the simulation's step does; TypeError if it does not run each phase once."""
         self.hashes = b""
         with watched_phases(self._simulation, self._phase_is_over):
             result = self._simulation.step(inputs)

@@ -1,6 +1,6 @@
-"""Simulations whose load changes what follows, always in the same way: the live run loads at each keyframe, too.
+"""Simulations whose load changes the following run, always in the same way: the live run also loads at keyframes.
 
-So the run goes on, live, from what a replay will start from. Replay does the same at the same ticks.
+The live run then continues from the same state as a replay. A replay loads at the same ticks.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from sim.kernel.simulation import Simulation, restore
 
 
 def loads_at_keyframes(simulation: Simulation) -> Callable[[], None] | None:
-    """What is called behind each keyframe; None for a simulation that goes on as if nothing had been saved.
+    """Return a function to call after each keyframe; None for a simulation whose load changes nothing.
 
-    Raises ValueError for a level that there is not.
+    Raises ValueError for an unknown level.
     """
     if level_of(simulation) is not Level.CANONICAL:
         return None

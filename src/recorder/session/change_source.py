@@ -1,4 +1,4 @@
-"""How a recorder knows which rows of a state have changed: by marks, by a scan, by both, or by the pages written."""
+"""Choose how a recorder finds the changed rows of a state: by marks, a scan, both, or the memory pages written."""
 
 from __future__ import annotations
 
@@ -18,11 +18,17 @@ from sim.kernel.state import State
 
 @attrs.frozen
 class ChangeSources:
-    """What tells what changed: since the last full keyframe, and in each tick."""
+    """The factories of two change sources.
+
+    Attributes:
+        whole: for the changes since the last full keyframe.
+        ticks: for the changes of each tick.
+        marks: True if both use the marks of the simulation.
+    """
 
     whole: Callable[[State], ChangeSource]
     ticks: Callable[[State], TickSource]
-    marks: bool = False  # Whether that is what the simulation marks.
+    marks: bool = False
 
 
 _SOURCES: dict[str, ChangeSources] = {
@@ -33,28 +39,28 @@ _SOURCES: dict[str, ChangeSources] = {
 
 
 def find_source(simulation: Any, changes: ChangeTracking) -> ChangeSources:
-    """How to know what changed in a simulation. Raises ValueError for what it cannot be asked for."""
+    """Choose the change sources of a simulation. Raises ValueError for changes that it does not support."""
     if changes == "auto":
         return _choose(simulation)
     if changes in ("marks", "audit") and isinstance(simulation, ArenaOfSaved):
-        raise ValueError(f'changes="{changes}": a simulation with save and load marks nothing; use "scan"')
+        raise ValueError(f'changes="{changes}": a simulation with save and load sets no marks; use "scan"')
     if changes == "pages":
         return _by_pages()
     if changes not in _SOURCES:
-        raise ValueError(f"changes={changes!r}: auto, marks, scan, pages or audit was expected")
+        raise ValueError(f"expected changes to be auto, marks, scan, pages or audit, got {changes!r}")
     return _SOURCES[changes]
 
 
 def _choose(simulation: Any) -> ChangeSources:
-    """Marks if there are; else pages, if the state is large, or becomes so, and the kernel tells; else a scan."""
+    """Choose marks if the simulation sets them; else pages for large states, if the kernel supports it; else a scan."""
     if marks_its_writes(simulation):
         return _SOURCES["marks"]
-    if isinstance(simulation, ArenaOfSaved):  # Its arena is written anew at each step.
+    if isinstance(simulation, ArenaOfSaved):  # Each step writes its arena again.
         return _SOURCES["scan"]
     return _by_pages_if_large()
 
 
-# The modules that are imported below take their time, and whoever marks needs none of them.
+# The modules that are imported below take long to import, and simulations with marks do not need them.
 
 
 def _by_pages() -> ChangeSources:
@@ -62,9 +68,9 @@ def _by_pages() -> ChangeSources:
     from recorder.session.pages.paged_tick_changes import PagedTicks  # noqa: PLC0415
     from recorder.session.pages.userfaultfd import obstacle  # noqa: PLC0415
 
-    why = obstacle()
-    if why is not None:
-        raise ValueError(f'changes="pages": {why}; use "scan"')
+    problem = obstacle()
+    if problem is not None:
+        raise ValueError(f'changes="pages": {problem}; use "scan"')
     return ChangeSources(PagedChanges, PagedTicks)
 
 

@@ -1,4 +1,4 @@
-"""Encode what goes into a tick, and refuse, naming the tick, what would not come back from the tape."""
+"""Encode the inputs of a tick. Refuse, naming the tick, inputs that could not be read back from the tape."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from sim.kernel.plain_data import PlainEncoder, decode_plain
 
 
 def encode_inputs(encoder: PlainEncoder, inputs: Any, tick: int) -> bytes:
-    """The inputs as a frame has them. Raises TypeError or ValueError for what cannot be recorded."""
+    """Encode inputs for a frame. Raises TypeError or ValueError for inputs that cannot be recorded."""
     try:
         encoded, sure = encoder.encode(inputs)
         if not sure:

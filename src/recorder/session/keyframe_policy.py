@@ -1,9 +1,9 @@
-"""Which keyframe is put when, and against which baseline.
+"""Decide when a keyframe is due, and against which baseline it is recorded.
 
 Invariants:
-    1. A delta is always against the last full keyframe that was put; when a keyframe is skipped, or the layout has
-       changed, the next one is full.
-    2. A full keyframe that the writer makes of changes has the recorded hash, or it is none.
+    1. A delta is always against the last full keyframe. After a skipped keyframe, or a change of the layout, the next
+       one is full.
+    2. A full keyframe that the writer builds from changes has the recorded hash; otherwise it is not written.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 from recorder.format.blocks.full_keyframe import Changes, gather_changes
 from recorder.recording_options import RecordingOptions
-from recorder.session.blame_hashes import wants_fields
+from recorder.session.blame_hashes import records_field_hashes
 from recorder.session.canonical_reload import loads_at_keyframes
 from recorder.session.change_source import ChangeSources
 from recorder.session.rotation_policy import RotationPolicy
@@ -25,18 +25,17 @@ from recorder.writer.jobs import Baseline, KeyframeJob
 from recorder.writer.writer import Writer
 from sim.kernel.state import Snapshot
 
-MARKED_FULL_BYTES_MIN = 1 << 20  # A copy of a smaller state takes less than looking for what was marked.
+MARKED_FULL_BYTES_MIN = 1 << 20  # Copying a smaller state is faster than finding the marked rows.
 
 
 class KeyframePolicy:
     """Puts the keyframes of one session.
 
     Attributes:
-        next_tick: at which one is due.
-        raw_bytes: of frames and keyframes, put into the current segment.
-        skipped: how many there was no room for.
-        blames_fields: whether frames have hashes of the fields.
-        budget: what decides when one is due, if that is not a number of ticks.
+        next_tick: of the next keyframe.
+        skipped: the number of keyframes that the writer had no room for.
+        records_field_hashes: True if frames have hashes of the fields.
+        budget: decides when a keyframe is due, if there is a seek budget; else None.
     """
 
     def __init__(
@@ -59,7 +58,7 @@ class KeyframePolicy:
         self._load = loads_at_keyframes(simulation)
         self._rotation = RotationPolicy(settings, writer, tick)
         budget_ms = settings.seek_budget_ms
-        self.budget = SeekBudget(budget_ms, writer.tell) if budget_ms is not None else None
+        self.budget = SeekBudget(budget_ms, writer.notify) if budget_ms is not None else None
         self._interval_ticks = settings.keyframe_interval_ticks if budget_ms is None else TICKS_MAX
         self.next_tick = (tick // self._interval_ticks + 1) * self._interval_ticks
         self._number = 0
@@ -67,11 +66,11 @@ class KeyframePolicy:
         self._force_full = False
 
     def add_frame(self, size_bytes: int) -> None:
-        """So many bytes of a frame were put."""
+        """Note the size of a frame that was put."""
         self._rotation.raw_bytes += size_bytes
 
     def put(self, tick: int, state_hash: int, *, wants_full: bool) -> None:
-        """Put the keyframe of the present state, if there is room for it. Raises WriterFailedError."""
+        """Put the keyframe of the current state, if the writer has room for it. Raises WriterFailedError."""
         start_ns = time.perf_counter_ns()
         self.next_tick = tick + self._interval_ticks
         self._number += 1
@@ -80,16 +79,17 @@ class KeyframePolicy:
             self._force_full = True
             return
         state = self._simulation.state
-        if state is not self._tracked:  # The simulation has put another State in its place.
+        if state is not self._tracked:  # The simulation has a new State object.
             self._source.close()
             self._source, self._tracked = self._make_source(state), state
             self._force_full = True
         fits = state.layout.hash_seed == self._baseline.layout.hash_seed
         rotate = self._rotation.is_due(tick)
-        if self._writer.deltas_are_worn and not self._settings.deterministic:  # When it is known, the threads decide.
+        # Not for deterministic tapes: the tick at which deltas_are_worn becomes True depends on the threads' timing.
+        if self._writer.deltas_are_worn and not self._settings.deterministic:
             self._number = 0
         is_full = rotate or self._number % self._settings.full_every == 0
-        # Of a large state the writer makes the full one itself, of the one before and what was marked since.
+        # For a large state the writer builds the full keyframe from the one before and the rows marked since.
         is_marked = not self._source.needs_baseline and state.layout.size_bytes >= MARKED_FULL_BYTES_MIN
         if self._force_full or wants_full or not fits or (is_full and not is_marked):
             memory = self._writer.buffers.take(state.layout.size_bytes)
@@ -103,27 +103,27 @@ class KeyframePolicy:
             self.budget.note_keyframe(start_ns)
 
     def _put_changes(self, tick: int, state_hash: int, changes: Changes, *, is_full: bool, rotate: bool) -> None:
-        """Put a keyframe that is known by what changed since the baseline."""
+        """Put a keyframe that is given by the changes since the baseline."""
         if is_full:
-            made = Baseline(self._baseline.layout)
-            job = KeyframeJob(tick, state_hash, made, changes, rotate, self._logs_changes, self._baseline)
+            baseline = Baseline(self._baseline.layout)
+            job = KeyframeJob(tick, state_hash, baseline, changes, rotate, self._logs_changes, self._baseline)
             if rotate:
                 self._rotation.begin(tick)
-            self._begin_from(made, None)
+            self._begin_from(baseline, None)
         else:
             job = KeyframeJob(tick, state_hash, self._baseline, changes)
         self._put(job)
 
     def put_whole(self, tick: int, state_hash: int, snapshot: Snapshot, *, rotate: bool = False) -> None:
-        """Put a full keyframe of the present state. Raises WriterFailedError."""
+        """Put a full keyframe of the current state. Raises WriterFailedError."""
         if rotate:
             self._rotation.begin(tick)
         baseline = Baseline(snapshot.layout, snapshot)
         self._begin_from(baseline, snapshot)
-        self.blames_fields = wants_fields(self._settings.blame, self._simulation.state)
+        self.records_field_hashes = records_field_hashes(self._settings.blame, self._simulation.state)
         self._force_full = False
-        wants_spare = self._source.needs_baseline  # It does not know what changes: all is copied.
-        self._put(KeyframeJob(tick, state_hash, baseline, None, rotate, self._logs_changes, wants_spare=wants_spare))
+        needs_spare = self._source.needs_baseline  # It does not know the changes: the next one copies everything.
+        self._put(KeyframeJob(tick, state_hash, baseline, None, rotate, self._logs_changes, needs_spare=needs_spare))
 
     def _put(self, job: KeyframeJob) -> None:
         self._rotation.raw_bytes += job.size_bytes
@@ -132,12 +132,12 @@ class KeyframePolicy:
             self._load()
 
     def _begin_from(self, baseline: Baseline, snapshot: Snapshot | None) -> None:
-        """Deltas are made against this full state from now on, which is the present one."""
+        """Make the current state, given as a full one, the baseline of the next deltas."""
         self._source.reset(snapshot)
         if self._outputs is not None:
-            self._outputs.begin_anew()
+            self._outputs.restart()
         self._baseline = baseline
 
     def close(self) -> None:
-        """Track nothing more."""
+        """Stop tracking changes."""
         self._source.close()

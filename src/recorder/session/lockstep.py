@@ -1,7 +1,7 @@
-"""Compare the hashes of a live run with those of a peer that runs the same, tick by tick; keep what a desync leaves.
+"""Compare the hashes of a live run, tick by tick, with those of a peer in lockstep; write a dump of a desync.
 
-Two processes in lockstep send each other (tick, hash) and hand what they get to Recorder.report_hash. At the first hash
-that differs everything is written down before the simulation moves on.
+Two processes in lockstep send each other (tick, hash) and pass what they receive to Recorder.report_hash. At the first
+hash that differs the dump is written before the simulation continues.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from recorder.storage.tape_copy import TapeCopy, copied_meta
 from sim.kernel.merkle_tree import MerkleTree
 from sim.kernel.state import Snapshot
 
-WAITING_MAX = 100_000  # Hashes of ticks to come; a peer that is further ahead is not in lockstep.
+WAITING_MAX = 100_000  # Hashes of future ticks; a peer that is further ahead is not in lockstep.
 TREE_NAME, RUN_NAME, FACTS_NAME = "tree.json", "run.tape", "desync.json"  # Files of a dump.
-KEPT_TICKS = 1024  # Own hashes at hand; those of older ticks are read from the tape.
+KEPT_TICKS = 1024  # Own hashes in memory; those of older ticks are read from the tape.
 
 
 class PeerHashes:
-    """What a peer has said, and what we know ourselves."""
+    """The hashes that a peer reported, and our own."""
 
     def __init__(self, tape: Path, flush: Callable[[], None]) -> None:
         """flush: returns when all recorded ticks can be read from the tape."""
@@ -35,45 +35,50 @@ class PeerHashes:
         self.agreed_tick = -1
 
     def report(self, tick: int, state_hash: int, now: int, snapshot: Callable[[], Snapshot]) -> None:
-        """Compare a peer's hash of a tick with ours, at once or when we get there; see Recorder.report_hash."""
+        """Compare a peer's hash of a tick with ours, at once or when the run reaches it; see Recorder.report_hash."""
         if tick > now:
             if len(self._waiting) >= WAITING_MAX:
-                raise ValueError(f"the hash of tick {tick}, while {len(self._waiting)} others wait for tick {now + 1}")
+                raise ValueError(
+                    f"expected at most {WAITING_MAX:,} hashes of ticks after tick {now:,}, "
+                    f"got one more, of tick {tick:,}: the peer is not in lockstep"
+                )
             self._waiting[tick] = state_hash
             return
         own = self._own.get(tick)
         self._compare(tick, own if own is not None else self._read(tick), state_hash, now, snapshot)
 
     def arrive(self, tick: int, own: int, snapshot: Callable[[], Snapshot]) -> None:
-        """Our own hash of the tick that was recorded just now. Raises PeerDesyncError if a peer has said another."""
+        """Note our own hash of the tick just recorded. Raises PeerDesyncError if a peer reported a different one."""
         self._own[tick] = own
         self._own.pop(tick - KEPT_TICKS, None)
-        said = self._waiting.pop(tick, None)
-        if said is not None:
-            self._compare(tick, own, said, tick, snapshot)
+        reported = self._waiting.pop(tick, None)
+        if reported is not None:
+            self._compare(tick, own, reported, tick, snapshot)
 
     def _read(self, tick: int) -> int:
-        """Our own hash of an older tick. Raises MissingTickError if it is not kept any more."""
+        """Read our own hash of an older tick. Raises MissingTickError if the tape no longer has it."""
         self._flush()
         with OpenTape(self._tape) as opened:
             return opened.assemble().recording.state_hash(tick)
 
-    def _compare(self, tick: int, own: int, said: int, now: int, snapshot: Callable[[], Snapshot]) -> None:
-        if own == said:
+    def _compare(self, tick: int, own: int, reported: int, now: int, snapshot: Callable[[], Snapshot]) -> None:
+        if own == reported:
             self.agreed_tick = max(self.agreed_tick, tick)
             return
         try:
             self._flush()
-            dump = write_peer_dump(self._tape, tick, own, said, self.agreed_tick, now, snapshot())
+            dump = write_peer_dump(self._tape, tick, own, reported, self.agreed_tick, now, snapshot())
         except (OSError, RecordingError) as error:
-            desync = PeerDesyncError(tick, own, said)
+            desync = PeerDesyncError(tick, own, reported)
             desync.add_note(f"the dump could not be written: {error}")
             raise desync from None
-        raise PeerDesyncError(tick, own, said, dump)
+        raise PeerDesyncError(tick, own, reported, dump)
 
 
-def write_peer_dump(tape: Path, tick: int, own: int, said: int, agreed_tick: int, now: int, snapshot: Snapshot) -> Path:
-    """The folder of a desync with a peer, beside the tape; a dump of the same tick that is there already is kept.
+def write_peer_dump(
+    tape: Path, tick: int, own: int, reported: int, agreed_tick: int, now: int, snapshot: Snapshot
+) -> Path:
+    """Write the dump of a desync with a peer into a folder next to the tape. An existing dump of the tick is kept.
 
     It holds ``run.tape`` (the run from the last keyframe on which both agree to now, and the state now), ``tree.json``
     (the hashes of the state now, see MerkleTree) and ``desync.json``. Raises OSError, RecordingError.
@@ -81,7 +86,7 @@ def write_peer_dump(tape: Path, tick: int, own: int, said: int, agreed_tick: int
     facts = {
         "tick": tick,
         "own_hash": f"{own:016x}",
-        "peer_hash": f"{said:016x}",
+        "peer_hash": f"{reported:016x}",
         "last_agreed_tick": agreed_tick if agreed_tick >= 0 else None,
         "tick_now": now,
         "environment": describe_environment(),
@@ -110,12 +115,12 @@ def cut_run(source: Path, target: Path, first_needed: int, last_tick: int, last:
     with OpenTape(source) as opened:
         assembled = opened.assemble()
         recording = assembled.recording
-        place = next(recording.keyframes_at_or_before(max(first_needed, recording.first_tick)), None)
-        if place is None:
+        keyframe = next(recording.keyframes_at_or_before(max(first_needed, recording.first_tick)), None)
+        if keyframe is None:
             raise MissingTickError(first_needed, "there is no keyframe before it")
         with TapeCopy(target, assembled.run_id, copied_meta(assembled, cut={"from": source.name})) as copy:
-            copy.full(place.tick, recording.snapshot(place))
-            copy.frames([recording.frame(tick) for tick in range(place.tick + 1, last_tick + 1)])
-            if last_tick > place.tick:
+            copy.full(keyframe.tick, recording.snapshot(keyframe))
+            copy.frames([recording.frame(tick) for tick in range(keyframe.tick + 1, last_tick + 1)])
+            if last_tick > keyframe.tick:
                 copy.full(last_tick, last)
             copy.finish({"reason": "peer desync", "ticks": last_tick})

@@ -1,7 +1,7 @@
-"""Record a simulation while it runs: a frame for each tick, a keyframe now and then.
+"""Record a simulation while it runs: a frame for each tick, and regular keyframes.
 
-Policy only: what is recorded when. Which keyframe is put is keyframe_policy.py's business, bytes are the format's, writing is
-the writer's.
+Policy only: what is recorded when. keyframe_policy.py chooses the keyframes, recorder.format encodes the bytes and
+recorder.writer writes them.
 
 Invariants:
     1. Frame t is put after the step to tick t has returned and before the next step starts.
@@ -67,19 +67,19 @@ class Recorder(NotebookMixin):
 
         Args:
             path: a new file; ~ is not expanded.
-            simulation: anything with ``.state`` (a sim.State) and ``.step``, or with ``.save``, ``.load`` and ``.step``.
+            simulation: an object with ``.state`` (a sim.State) and ``.step``, or ``.save``, ``.load`` and ``.step``.
             OPTIONS
 
         Raises:
-            FileExistsError: there is a file at path. OSError: it cannot be made, or, with on_error="raise", its journal.
-            WriterFailedError: the disk does not take the first keyframe. No file is left in these cases.
-            TypeError: no simulation, or an argument of another type. ValueError: one out of its range.
+            FileExistsError: path exists. OSError: the file cannot be created, or, with on_error="raise", its journal.
+            WriterFailedError: the first keyframe cannot be written. No file is left in these cases.
+            TypeError: not a simulation, or an argument of a wrong type. ValueError: an argument out of its range.
         """
         self._create(path, simulation, RecordingOptions(**options))
 
     @classmethod
     def with_options(cls, path: str | os.PathLike[str], simulation: Any, options: RecordingOptions) -> Self:
-        """A recorder of options that were put together before; otherwise as Recorder(path, simulation, ...)."""
+        """Make a recorder from a RecordingOptions object; otherwise as Recorder(path, simulation, ...)."""
         self = cls.__new__(cls)
         self._create(path, simulation, options)
         return self
@@ -91,12 +91,12 @@ class Recorder(NotebookMixin):
         sources = find_source(adapted, options.changes)
         settings = options.with_chosen_hashes(adapted.state.layout.size_bytes, marks=sources.marks)
         baseline = adapted.state.snapshot()
-        described = describe(simulation, adapted, settings)
-        session = new_session(TapeFiles(path), path, described, settings, baseline)
+        meta = describe(simulation, adapted, settings)
+        session = new_session(TapeFiles(path), path, meta, settings, baseline)
         try:
             self._start(path, adapted, sources, session, baseline)
         except BaseException:
-            session.files.discard()  # Or the next try would find a tape that holds nothing.
+            session.files.discard()  # The next attempt must not find an empty tape.
             raise
 
     @classmethod
@@ -108,7 +108,7 @@ class Recorder(NotebookMixin):
         resumed: Resumed,
         changes: ChangeTracking = "auto",
     ) -> Self:
-        """Go on with a tape that was opened again; the simulation is in the state of its last tick. See resume."""
+        """Continue a tape that was opened again, with the simulation in the state of its last tick. See resume."""
         self = cls.__new__(cls)
         self._start(path, simulation, find_source(simulation, changes), session, simulation.state.snapshot(), resumed)
         return self
@@ -124,9 +124,9 @@ class Recorder(NotebookMixin):
     ) -> None:
         self.simulation = simulation
         self.path = path
-        self._place = Path(path).absolute()  # What it is relative to may not be the current folder later on.
-        self.meta = session.described
-        self.resumed = resumed  # What was found, if this goes on with an older recording.
+        self._absolute_path = Path(path).absolute()  # The current folder may change later.
+        self.meta = session.meta
+        self.resumed = resumed  # None for a new recording.
         self.tick = session.tick
         self._settings = settings = session.settings
         self._files = session.files
@@ -135,10 +135,10 @@ class Recorder(NotebookMixin):
         self._failed_tick: int | None = None
         self._peers: PeerHashes | None = None
         self._closed, self._owner = False, os.getpid()
-        self._attention = False  # Whether a call has to look for what is wrong before it does anything.
+        self._attention = False  # True if the next call must check for a failure first.
         self._journal: Journal | None = None
-        make_changes = sources.ticks if session.described.get("mode") == "changes" else None
-        self._outputs = OutputCollector.of(simulation, session.described.get("event_stream"), make_changes)
+        make_changes = sources.ticks if session.meta.get("mode") == "changes" else None
+        self._outputs = OutputCollector.of(simulation, session.meta.get("event_stream"), make_changes)
         self._hash_chain = TickHashChain() if settings.hashes == "changes" and sources.marks else None
         self._writer = Writer(session.files, session.log, settings, path=path, first_tick=self.tick + 1)
         self._keyframes = KeyframePolicy(simulation, sources, settings, self._writer, self._outputs, self.tick)
@@ -147,7 +147,7 @@ class Recorder(NotebookMixin):
             if self._outputs is not None and not self.tick:
                 self._writer.put_frame(self._outputs.take(self.tick, made=resumed is None))
             if settings.durability == "tick":
-                # A frame is worth nothing without the keyframe that leads to it: that comes first.
+                # A frame is useless without a keyframe before it, so the keyframe is written first.
                 self._writer.flush(sync=False)
                 required = settings.on_error == "raise"
                 self._journal = Journal(session.files, session.run_id, self._writer, required=required)
@@ -155,22 +155,22 @@ class Recorder(NotebookMixin):
             self._writer.stop()
             raise
         for notice in session.files.notices:
-            self._writer.tell(notice)
-        # If the recorder is forgotten, or the program ends without close: all frames are still written, unsealed.
+            self._writer.notify(notice)
+        # If the recorder is garbage-collected or the program ends without close, all frames are written, unsealed.
         self._abandon = weakref.finalize(self, abandon_writer, self._writer, self._journal, os.fspath(path))
         refuse_after_fork(self)
 
     def step(self, inputs: Any = None) -> Any:
-        """Step the simulation with inputs and record the tick; returns what the simulation's step returned.
+        """Step the simulation with inputs and record the tick; return what the simulation's step returned.
 
         inputs: plain data (None, bool, int, float, str, bytes, list, dict, NumPy arrays and numbers).
 
         Raises:
             TypeError, ValueError: inputs that cannot be recorded; nothing has happened then.
             WriterFailedError: the writer stopped; the simulation was not stepped, or its frame is not on the tape.
-            ForkedRecorderError: in a child process.
-            SimulationFailedError: an earlier step raised. PeerDesyncError: a peer has another hash.
-            Whatever the simulation raises; the tape then ends at the tick before.
+            ForkedRecorderError: called in a forked child process.
+            SimulationFailedError: an earlier step raised. PeerDesyncError: a peer has a different hash.
+            Any exception of the simulation; the tape then ends at the tick before.
         """
         if self._attention or self._writer.signal:
             self._ensure_usable()
@@ -184,19 +184,21 @@ class Recorder(NotebookMixin):
             state = self.simulation.state
             identity: int | bytes = state.hash() if self._hash_chain is None else b""
             output = None if self._outputs is None else self._outputs.take(tick)
-            wants_full = self._writer.wants_full or (self._outputs is not None and self._outputs.wants_full)
+            wants_full = self._writer.needs_full or (self._outputs is not None and self._outputs.wants_full)
             is_due = wants_full or tick >= keyframes.next_tick
             if self._hash_chain is not None:
                 identity = self._hash_chain.identify(state, output, whole=is_due)
-            field_hashes = state.field_hashes() if keyframes.blames_fields else b""
+            field_hashes = state.field_hashes() if keyframes.records_field_hashes else b""
             frame = encode_frame(tick, identity, encoded, field_hashes, phases.hashes if phases else b"")
             if self._journal is not None:
                 self._journal.put(tick, frame)
-            self._writer.put_frame(frame if output is None else output.beside(frame))
+            self._writer.put_frame(frame if output is None else output.with_frame(frame))
         except BaseException:
             self._attention = True
             if not self._writer.has_failed:
-                self._failed_tick = tick  # Also for an interrupt behind it: its frame may or may not have been put.
+                self._failed_tick = (
+                    tick  # Also for an interrupt after the step: the frame may or may not have been put.
+                )
             raise
         self.tick = tick
         keyframes.add_frame(len(frame))
@@ -209,29 +211,30 @@ class Recorder(NotebookMixin):
         return result
 
     def report_hash(self, tick: int, state_hash: int) -> None:
-        """Hand in a peer's hash of a tick; it is compared at once, or when the run gets there (then step raises).
+        """Compare a peer's hash of a tick with ours: at once, or when the run reaches the tick (step raises then).
 
-        Raises PeerDesyncError at the first that differs, with a dump beside the tape; MissingTickError if the tick is too old.
+        Raises PeerDesyncError at the first difference and writes a dump next to the tape; MissingTickError if the tape
+        no longer has the tick.
         """
         self._ensure_usable()
         if self._peers is None:
-            from recorder.session.lockstep import PeerHashes  # noqa: PLC0415 - it brings the reading half along, as write_out does
+            from recorder.session.lockstep import PeerHashes  # noqa: PLC0415 - imports the readers, as write_out
 
-            self._peers = PeerHashes(self._place, lambda: self._writer.flush(sync=False))
+            self._peers = PeerHashes(self._absolute_path, lambda: self._writer.flush(sync=False))
         self._peers.report(tick, state_hash, self.tick, self.simulation.state.snapshot)
 
     def flush(self) -> None:
         """Return when all recorded ticks are in the file and, unless sync is "never", on stable storage.
 
-        Raises WriterFailedError, also while the disk refuses.
+        Raises WriterFailedError, also while the disk fails and the writer retries.
         """
         self._ensure_usable()
         self._writer.flush()
 
     def write_out(self, path: str | os.PathLike[str], outcome: Any = None) -> tuple[int, int]:
-        """Copy what is kept now into a new sealed tape, and go on recording; its first and last tick.
+        """Copy all ticks kept now into a new sealed tape and continue recording; return the copy's first and last tick.
 
-        For a ring whose run has come upon something that should not be lost. outcome: as for close.
+        Use it with a ring, to save something worth keeping. outcome: as for close.
         Raises FileExistsError, OSError, WriterFailedError; TypeError or ValueError for an outcome that is not plain.
         """
         from recorder.storage.tape_copy import copy_run  # noqa: PLC0415
@@ -239,12 +242,12 @@ class Recorder(NotebookMixin):
         self._ensure_usable()
         encode_small(outcome, "the outcome")
         self._writer.flush(sync=False)
-        return copy_run(self._place, path, {"reason": "written out"} if outcome is None else outcome)
+        return copy_run(self._absolute_path, path, {"reason": "written out"} if outcome is None else outcome)
 
     def close(self, outcome: Any = None) -> None:
-        """Write what is left, seal the tape and stop the writer; a second call does nothing, or ends an interrupted one.
+        """Write what is left, seal the tape and stop the writer. A second call only finishes an interrupted one.
 
-        outcome: plain data that says why the run ended; shown by ``replay info``.
+        outcome: plain data with the reason why the run ended; ``replay info`` prints it.
         Raises WriterFailedError; TypeError or ValueError for an outcome that is not plain data, nothing has happened
         then.
         """
@@ -261,7 +264,7 @@ class Recorder(NotebookMixin):
             self._writer.close({"reason": "closed"} if outcome is None else outcome)
             finished = True
         finally:
-            if finished or self._writer.has_failed:  # Else it was interrupted: the next call goes on waiting.
+            if finished or self._writer.has_failed:  # Otherwise it was interrupted: the next call continues to wait.
                 self._closed = True
                 self._abandon.detach()
         if self._journal is not None:
@@ -269,13 +272,13 @@ class Recorder(NotebookMixin):
         self._pass_on_notices()
 
     def disown(self) -> None:
-        """In a forked child: refuse to record; give back the files, which belong to the parent and hold its lock."""
+        """In a forked child: refuse to record, and release the files, which belong to the parent and hold its lock."""
         self._attention = True
         self._abandon.detach()
         self._files.disown()
 
     def statistics(self) -> RecorderStatistics:
-        """Counters as they are now."""
+        """Return the current counters."""
         return RecorderStatistics(self.tick, self._keyframes.skipped, self._writer.statistics())
 
     def __enter__(self) -> Self:
@@ -290,9 +293,9 @@ class Recorder(NotebookMixin):
         try:
             self.close({"reason": "exception", "exception": exception_text(error)})
         except (WriterFailedError, OSError, RecordingWarning) as failed:
-            error.add_note(str(failed))  # The exception under way matters more; this must not hide it.
+            error.add_note(str(failed))  # It must not hide the exception under way.
 
-    # --- what went wrong
+    # --- failures
 
     def _pass_on_notices(self) -> None:
         for notice in self._writer.take_notices():

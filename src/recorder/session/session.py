@@ -1,4 +1,4 @@
-"""What a recorder goes on with: open files, a log, settings; and META, which says how it all was made."""
+"""One session of a recording: open files, a log and settings; and META, which describes how the tape was made."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from sim.kernel.hashing import HASH_NAME
 from sim.kernel.hooks import HasAdapter, HasOrigin, HasScenario, hook
 from sim.kernel.plain_data import decode_plain, encode_plain
 from sim.kernel.registry import Origin
-from sim.kernel.simulation import events_of, inner_of, tells_unasked
+from sim.kernel.simulation import emits_unrequested_events, events_of, inner_of
 from sim.kernel.state import Snapshot
 
 EXCEPTION_TEXT_MAX = 4000  # Characters; some exceptions print whole arrays.
@@ -36,33 +36,33 @@ EXCEPTION_TEXT_MAX = 4000  # Characters; some exceptions print whole arrays.
 
 @attrs.frozen
 class Session:
-    """One time that a tape is open for writing.
+    """A tape that is open for writing.
 
     Attributes:
         files, log: of the tape.
-        settings: how it is recorded.
+        settings: the options of the recording.
         run_id: 16 bytes.
-        described: META, without what is about single files.
-        tick: the last one on the tape; 0 for a new one, whose first keyframe is still to come.
+        meta: META, without the entries about single files.
+        tick: the last one on the tape; 0 for a new tape, before its first keyframe.
     """
 
     files: Files
     log: SegmentedLog
     settings: RecordingOptions
     run_id: bytes
-    described: dict[str, Any]
+    meta: dict[str, Any]
     tick: int
 
 
 @attrs.frozen
 class Resumed:
-    """What was found when a tape was opened again.
+    """The state of a tape when it was opened again.
 
     Attributes:
-        tick: the last one on it, from which the recording goes on.
-        keyframe_tick: from which the state of that tick was made.
-        torn_file: where the torn tail was kept; None if there was none.
-        journal_ticks: how many ticks came from the journal.
+        tick: the last one on it, from which the recording continues.
+        keyframe_tick: of the keyframe from which the state of that tick was restored.
+        torn_file: the file that holds the torn tail; None if there was none.
+        journal_ticks: the number of ticks taken from the journal.
     """
 
     tick: int
@@ -72,9 +72,9 @@ class Resumed:
 
 
 def describe(simulation: object, adapted: Any, settings: RecordingOptions) -> dict[str, Any]:
-    """META: what a reader needs to build the simulation again and to judge a difference.
+    """Return META: what a reader needs to build the simulation again and to judge a difference.
 
-    settings: with the hashes chosen.
+    settings: with the kind of hashes already chosen.
 
     Raises ValueError for events of a simulation that has none, or changes that a tape cannot hold.
     """
@@ -84,9 +84,9 @@ def describe(simulation: object, adapted: Any, settings: RecordingOptions) -> di
     origin = from_world.origin if from_world is not None else None
     scenario = staged.scenario if staged is not None else None
     adapter, level = _adapter_of(adapted), level_of(adapted)
-    # A scenario is around something that has a name; an empty one is one, too: its fields are in the state.
+    # A scenario wraps a simulation, whose name is recorded. An empty scenario counts: its fields are in the state.
     named = type(inner_of(adapted.inner) if scenario is not None else simulation)
-    described: dict[str, Any] = {
+    meta: dict[str, Any] = {
         "world": origin.described() if isinstance(origin, Origin) else None,
         **({"scenario": dict(scenario)} if scenario is not None else {}),
         "simulation": adapter["class"] if adapter is not None else f"{named.__module__}.{named.__qualname__}",
@@ -100,34 +100,34 @@ def describe(simulation: object, adapted: Any, settings: RecordingOptions) -> di
     }
     events = settings.events
     if events_of(adapted) is not None:
-        described["event_stream"] = tells_unasked(adapted) if events is None else events
+        meta["event_stream"] = emits_unrequested_events(adapted) if events is None else events
     elif events:
         raise ValueError(f"events=True: {named.__qualname__} has no events() that could be recorded")
     if settings.blame == "phases":
-        described["phases"] = PhaseBlame(adapted).names
+        meta["phases"] = PhaseBlame(adapted).names
     if not settings.deterministic:
-        described["environment"] = describe_environment()
-        described["created"] = datetime.now(UTC).isoformat(timespec="seconds")
-    return described
+        meta["environment"] = describe_environment()
+        meta["created"] = datetime.now(UTC).isoformat(timespec="seconds")
+    return meta
 
 
 def _adapter_of(adapted: Any) -> dict[str, Any] | None:
-    """What an adapter says for META, of a simulation with an arena or in the save/load form."""
-    for one in (adapted, inner_of(adapted)):
-        found = hook(one, HasAdapter)
-        told: Any = found.adapter if found is not None else None
-        if told:
-            return told if isinstance(told, dict) else None
+    """Return an adapter's entry for META, of a simulation with an arena or in the save/load form."""
+    for simulation in (adapted, inner_of(adapted)):
+        adapter = hook(simulation, HasAdapter)
+        entry: Any = adapter.adapter if adapter is not None else None
+        if entry:
+            return entry if isinstance(entry, dict) else None
     return None
 
 
-def meta_maker(described: dict[str, Any]) -> Callable[[int, int], bytes]:
-    """What makes the META payloads of further segments: the same, and where the segment goes on from."""
-    return lambda number, after: encode_plain({**described, "segment": {"number": number, "after": after}})
+def meta_maker(meta: dict[str, Any]) -> Callable[[int, int], bytes]:
+    """Return a function that makes the META of further segments: meta, the segment's number and where it continues."""
+    return lambda number, after: encode_plain({**meta, "segment": {"number": number, "after": after}})
 
 
 def encode_small(value: Any, what: str) -> bytes:
-    """Plain data that goes into META or END. Raises TypeError or ValueError if it cannot be read back from there."""
+    """Encode plain data for META or END. Raises TypeError or ValueError if it could not be read back from there."""
     encoded = encode_plain(value)
     decode_plain(encoded)
     if len(encoded) > META_BYTES_MAX:
@@ -136,12 +136,12 @@ def encode_small(value: Any, what: str) -> bytes:
 
 
 def exception_text(error: BaseException) -> str:
-    """What ended a run, for END: always text that can be written down, and not more than is worth reading."""
+    """Describe the exception that ended a run, for END: always encodable text, of limited length."""
     try:
-        said = str(error)
-    except Exception as failed:  # noqa: BLE001 - it is the user's code, and not what is to be told about
-        said = f"its text cannot be had ({type(failed).__name__})"
-    text = f"{type(error).__name__}: {said}"
+        message = str(error)
+    except Exception as failed:  # noqa: BLE001 - the user's __str__ may raise anything, which must not hide the error
+        message = f"its text cannot be had ({type(failed).__name__})"
+    text = f"{type(error).__name__}: {message}"
     if len(text) > EXCEPTION_TEXT_MAX:
         text = f"{text[:EXCEPTION_TEXT_MAX]}… ({len(text):,} characters)"
     return text.encode("utf-8", "replace").decode("utf-8")
@@ -150,57 +150,57 @@ def exception_text(error: BaseException) -> str:
 def new_session(
     files: Files,
     path: str | os.PathLike[str],
-    described: dict[str, Any],
+    meta: dict[str, Any],
     settings: RecordingOptions,
     baseline: Snapshot,
 ) -> Session:
-    """The files of a new tape that begins with a state. Raises as create_session does, TypeError or ValueError."""
-    meta = encode_small(described, "the description of the world")
-    run_id = settings.run_id or new_run_id(meta, baseline, deterministic=settings.deterministic)
+    """Create the files of a new tape that begins with this state. Raises as create_session, TypeError or ValueError."""
+    meta_bytes = encode_small(meta, "the description of the world")
+    run_id = settings.run_id or new_run_id(meta_bytes, baseline, deterministic=settings.deterministic)
     try:
-        header = make_file_header(run_id, 0, 0, features_of(described))
-        return create_session(files, SegmentEncoder(header, meta), described, settings)
+        header = make_file_header(run_id, 0, 0, features_of(meta))
+        return create_session(files, SegmentEncoder(header, meta_bytes), meta, settings)
     except OSError as error:
         error.filename = error.filename or os.fspath(path)
         raise
 
 
-def create_session(
-    files: Files, encoder: SegmentEncoder, described: dict[str, Any], settings: RecordingOptions
-) -> Session:
-    """The files of a new tape, with header and META in the first. Raises OSError; nothing is left behind then."""
+def create_session(files: Files, encoder: SegmentEncoder, meta: dict[str, Any], settings: RecordingOptions) -> Session:
+    """Create the files of a new tape, with header and META in the first. Raises OSError and leaves no file then."""
     io = files.create(0)
     try:
         log = SegmentedLog(
             files,
             io,
             encoder,
-            meta_maker(described),
+            meta_maker(meta),
             syncs=settings.sync_interval_s is not None,
-            tell_durable=settings.sync_each_block or not settings.deterministic,
+            record_durable=settings.sync_each_block or not settings.deterministic,
         )
         log.start()
         if settings.is_ring:
-            log.put_rotation()  # The first segment keeps the tape's name and META; the others come and go.
+            log.put_rotation()  # The first segment holds the tape's name and META; the later ones are dropped in turn.
     except BaseException:
         files.discard()
         raise
-    return Session(files, log, settings, encoder.header.run_id, described, 0)
+    return Session(files, log, settings, encoder.header.run_id, meta, 0)
 
 
-def new_run_id(meta: bytes, state: Snapshot, *, deterministic: bool) -> bytes:
-    """16 random bytes; deterministic: such as come from META and the state at the start."""
-    content = meta + state.hash().to_bytes(8, "little")
+def new_run_id(meta_bytes: bytes, state: Snapshot, *, deterministic: bool) -> bytes:
+    """Return 16 random bytes; if deterministic, a digest of META and the initial state."""
+    content = meta_bytes + state.hash().to_bytes(8, "little")
     return new_digest(RUN_ID_BYTES, content).digest() if deterministic else os.urandom(RUN_ID_BYTES)
 
 
 def abandon_writer(writer: Writer, journal: Journal | None, path: str) -> None:
-    """Write what is left of a recording that nobody closes, unsealed, and warn."""
-    writer.stop()  # First: where warnings are errors, nothing comes after them.
+    """Write what is left of a recording that was never closed, unsealed, and warn."""
+    writer.stop()  # First: where warnings are errors, the code after them does not run.
     if journal is not None and not writer.has_failed:
         journal.close()
     if writer.seals:
         return  # Its close was only interrupted.
     warnings.warn(
-        f"the recording {path} was never closed: its ticks are written, it is not sealed", ResourceWarning, stacklevel=2
+        f"the recording {path} was never closed: its ticks are written, but the tape is not sealed",
+        ResourceWarning,
+        stacklevel=2,
     )

@@ -1,4 +1,4 @@
-"""The identity of a tick's state in its frame: a chained hash of what changed where hashing all of it takes too long."""
+"""The identity of a tick's state in its frame: the state's hash, or a chained hash of its changes for large states."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from sim.kernel.state import State
 
 
 class TickHashChain:
-    """The hash chain of one session, which begins with the hash of a whole state."""
+    """The hash chain of one session, which begins with the hash of a complete state."""
 
     def __init__(self) -> None:
         self._hash_chain: HashChain | None = None
         self._identity = b""
 
     def identify(self, state: State, output: TickOutput | None, *, whole: bool) -> int | bytes:
-        """The hash of the state if whole, or if there is nothing to chain; else a chained hash, which is a link."""
+        """Return the state's hash if whole, or if there are no changes to chain; else a chained hash, as bytes."""
         changes = None if output is None else output.changes
         if whole or changes is None or self._hash_chain is None:
             state_hash = state.hash()
@@ -26,5 +26,5 @@ class TickHashChain:
 
 
 def as_hash(identity: int | bytes, state: State) -> int:
-    """The hash of the state that was identified just now."""
+    """Return the hash of the state that has this identity."""
     return identity if isinstance(identity, int) else state.hash()

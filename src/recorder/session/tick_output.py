@@ -1,6 +1,6 @@
-"""What a simulation gives out beside its state: the figures and the events of a tick, as it tells them.
+"""The outputs of a simulation besides its state: telemetry and events of each tick.
 
-Both are taken on the simulation's thread, at once: they may be views of what the next step changes.
+Both are encoded at once, on the simulation's thread: they may be views of memory that the next step changes.
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ from recorder.writer.jobs import TickOutput
 from sim.kernel.changes.tick_changes import TickSource
 from sim.kernel.hooks import HasTelemetry, hook
 from sim.kernel.plain_data import PlainEncoder
-from sim.kernel.simulation import Simulation, ask_for_events, inner_of, tells_unasked
+from sim.kernel.simulation import Simulation, emits_unrequested_events, inner_of, request_events
 from sim.kernel.state import State
 
 
 class OutputCollector:
-    """Asks a simulation for what it gives out."""
+    """Collects the outputs of a simulation."""
 
     def __init__(self, simulation: Simulation, *, events: bool, changes: TickSource | None) -> None:
         self._simulation = simulation
         self._changes = changes
         self.logs_changes = changes is not None
-        self.wants_full = False  # Whether what changes is not known until there is another full keyframe.
-        figures = hook(simulation, HasTelemetry)
-        self._telemetry: Callable[[], Any] | None = figures.telemetry if figures is not None else None
-        self._events = ask_for_events(simulation) if events else None
+        self.wants_full = False  # True if changes are unknown until the next full keyframe.
+        reporting = hook(simulation, HasTelemetry)
+        self._telemetry: Callable[[], Any] | None = reporting.telemetry if reporting is not None else None
+        self._events = request_events(simulation) if events else None
         self._name = type(inner_of(simulation)).__name__
         self._encoder = PlainEncoder()
 
@@ -36,20 +36,21 @@ class OutputCollector:
     def of(
         cls, simulation: Simulation, event_stream: Any = None, make_changes: Callable[[State], TickSource] | None = None
     ) -> Self | None:
-        """What asks this simulation; None if it gives nothing out, which is then all that a tick pays for.
+        """Make the collector of a simulation; return None if it has no outputs, which then cost no time.
 
-        event_stream: as in META, whether it is asked for events; None, or what a tape may say else, leaves it to the
-        simulation. make_changes: what tells of the changes of each tick, where they are recorded.
+        event_stream: as in META, True to record events; any value but a bool leaves that to the simulation.
+        make_changes: makes the source of each tick's changes, if they are recorded.
         """
-        wanted = event_stream if isinstance(event_stream, bool) else tells_unasked(simulation)
+        collects_events = event_stream if isinstance(event_stream, bool) else emits_unrequested_events(simulation)
         changes = make_changes(simulation.state) if make_changes is not None else None
-        found = cls(simulation, events=wanted, changes=changes)
-        return None if found._telemetry is None and found._events is None and changes is None else found
+        collector = cls(simulation, events=collects_events, changes=changes)
+        has_outputs = collector._telemetry is not None or collector._events is not None or changes is not None
+        return collector if has_outputs else None
 
     def take(self, tick: int, *, made: bool = True) -> TickOutput:
-        """What the tick has brought; made: just now, else what happened in it is no longer known.
+        """Take the outputs of a tick. made: the tick was made just now; otherwise its events are no longer known.
 
-        Raises TypeError or ValueError for what cannot be recorded, and whatever the simulation raises.
+        Raises TypeError or ValueError for outputs that cannot be recorded, and any exception of the simulation.
         """
         row = make_row(tick, self._telemetry()) if self._telemetry is not None else None
         events = self._encoded(tick) if made and self._events is not None else None
@@ -59,14 +60,14 @@ class OutputCollector:
         self.wants_full = changes is None
         return TickOutput(row, events, changes)
 
-    def begin_anew(self) -> None:
-        """There is a full keyframe of the state as it is: changes are told from here on."""
+    def restart(self) -> None:
+        """Take changes from the current state on: a full keyframe of it was put."""
         if self._changes is not None:
             self._changes.reset(self._simulation.state)
             self.wants_full = False
 
     def close(self) -> None:
-        """Ask no more."""
+        """Stop collecting changes."""
         if self._changes is not None:
             self._changes.close()
 

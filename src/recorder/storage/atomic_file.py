@@ -1,24 +1,24 @@
-"""Write a file whole: the one home for it. A reader finds the old file or the new one, never a part of either.
+"""Write a file atomically. A reader finds the old file or the new one, never a part of either.
 
-Order of the steps, of which each needs the one before it:
+Order of the steps; each depends on the one before it:
     1. create NAME.<random>.part in the folder of the target, and lock it;
     2. let the caller write it;
     3. fsync the file: a rename can reach the disk before the bytes do;
     4. rename it to the target, or link it if an existing file is to be refused;
-    5. fsync the folder: else a power cut can take the name away again.
+    5. fsync the folder: otherwise a power cut can undo the rename.
 
 Invariants:
-    1. At every moment, through a kill and a power cut, the target is what it was before or the new file whole.
-    2. When step 2, 3 or 4 fails, with whatever exception, the target is what it was and the temporary file is removed.
-       After SIGKILL a temporary file can stay. It is unlocked then, and the next write to the target removes it.
-    3. A new file has the permissions that open() would give it. A replaced file keeps its own, and one that open() could
+    1. At every moment, also after a kill or a power cut, the target is the old file or the complete new file.
+    2. If step 2, 3 or 4 fails with any exception, the target is unchanged and the temporary file is removed.
+       SIGKILL can leave a temporary file. It is unlocked then, and the next write to the target removes it.
+    3. A new file has the permissions that open() would give it. A replaced file keeps its own. A file that open() could
        not write is not replaced. A symbolic link stays; the file it points to is replaced.
-    4. An OSError names the path that the caller gave, not the temporary one.
+    4. An OSError names the path that the caller passed, not the temporary one.
 
 A pipe or a device cannot be replaced by a rename. It is written directly.
 
-Not for the files of a tape, which are appended to and synced while they grow: see tape_files.py for their protocol,
-behind the five methods of IO, and tape_copy.py, which takes its temporary name from it. Whole folders: atomic_folder.py.
+Not for the files of a tape, which are appended to and synced while they grow. tape_files.py has their protocol, the five
+methods of IO. tape_copy.py uses only the suffix of the temporary name. Complete folders: atomic_folder.py.
 """
 
 from __future__ import annotations
@@ -35,22 +35,22 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
 
-Existing = Literal["replace", "refuse"]  # What becomes of a file that has the name already.
+Existing = Literal["replace", "refuse"]  # The treatment of an existing file with the name.
 
 PART_SUFFIX = ".part"
-NEW_MODE = 0o666  # As open() asks for; the umask takes from it.
-EXISTS = "there is a file of this name already: choose another name"
-NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK)  # What file systems without hard links say.
-NO_LOCKS = (errno.ENOTSUP, errno.ENOSYS, errno.ENOLCK, errno.EINVAL)  # What those without locks say.
-_RANDOM_BYTES = 8  # Two writers of one file at a time, each with its own temporary name, do not meet.
+NEW_MODE = 0o666  # As open() requests it; the umask removes bits.
+EXISTS = "a file of this name exists already: choose a different name"
+NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK)  # Errors of file systems without hard links.
+NO_LOCKS = (errno.ENOTSUP, errno.ENOSYS, errno.ENOLCK, errno.EINVAL)  # Errors of file systems without locks.
+_RANDOM_BYTES = 8  # Gives simultaneous writers of one file different temporary names.
 _PART_ENDING = re.compile(rf"\.[0-9a-f]{{{2 * _RANDOM_BYTES}}}{re.escape(PART_SUFFIX)}")
 
 
 @contextmanager
 def atomic_file(path: str | os.PathLike[str], *, existing: Existing) -> Iterator[Path]:
-    """Write to the path that is given inside; it becomes path at the end. If that fails, nothing is left of it.
+    """Yield a temporary path to write to, and rename it to path at the end. If that fails, nothing is left of it.
 
-    Raises FileExistsError if existing="refuse" and there is something at path, before and after the write; OSError.
+    Raises FileExistsError if existing="refuse" and something exists at path before or after the write; OSError.
     If only the last step, the fsync of the folder, fails, OSError is raised and path is the new file.
     """
     named = Path(path)
@@ -70,20 +70,20 @@ def atomic_file(path: str | os.PathLike[str], *, existing: Existing) -> Iterator
         finally:
             part.unlink(missing_ok=True)
             if descriptor is not None:
-                os.close(descriptor)  # Last: this gives the lock back.
+                os.close(descriptor)  # Last: this releases the lock.
         sync_folder(target.parent)
 
 
 def write_file(path: str | os.PathLike[str], content: bytes | str, *, existing: Existing) -> None:
-    """Write a file whole, text as UTF-8. Raises as atomic_file does."""
+    """Write a complete file, text as UTF-8. Raises as atomic_file does."""
     with atomic_file(path, existing=existing) as part:
         part.write_bytes(content.encode() if isinstance(content, str) else content)
 
 
 def publish_file(part: Path, path: Path) -> None:
-    """Give a file that was written under a name of the caller's, in the same folder, its own name; replaces path.
+    """Rename a file that the caller wrote under a temporary name in the same folder; replaces path.
 
-    For files that are open too long for atomic_file. Raises OSError; until the last step part is as it was then.
+    For files that are open too long for atomic_file. Raises OSError; part is then unchanged unless the last step failed.
     """
     with _errors_naming(path):
         sync_file(part)
@@ -92,9 +92,9 @@ def publish_file(part: Path, path: Path) -> None:
 
 
 def give_name(new: Path, path: Path, refusal: str) -> None:
-    """Call a file path that is called new. Raises FileExistsError, which says refusal, if something is called that."""
+    """Rename new to path. Raises FileExistsError with the message refusal if path exists."""
     try:
-        os.link(new, path)  # A rename would take the place of whatever is there.
+        os.link(new, path)  # A rename would replace an existing file.
     except OSError as error:
         if os.path.lexists(path):
             raise FileExistsError(errno.EEXIST, refusal, os.fspath(path)) from None
@@ -102,12 +102,12 @@ def give_name(new: Path, path: Path, refusal: str) -> None:
             raise
         new.rename(path)
     else:
-        with contextlib.suppress(OSError):  # It has its name; the other one does no harm, and is taken away later.
+        with contextlib.suppress(OSError):  # The file has its name; the old one does no harm and is removed later.
             new.unlink()
 
 
 def sync_file(path: Path) -> None:
-    """Force a file's bytes to the disk, whichever descriptor wrote them."""
+    """Force a file's bytes to the disk, also those written through other descriptors."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)
@@ -116,7 +116,7 @@ def sync_file(path: Path) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make a file's name durable: a synced file in an unsynced folder can vanish with the power."""
+    """Make a file's name durable: a power cut can remove a synced file from an unsynced folder."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)
@@ -133,14 +133,14 @@ def is_called(descriptor: int, path: Path) -> bool:
 
 
 def is_part_of(name: str, target: str) -> bool:
-    """Return True if name is one that a file has while it is written to become target."""
+    """Return True if name is a temporary name of a file that will become target."""
     return name.startswith(target) and _PART_ENDING.fullmatch(name[len(target) :]) is not None
 
 
 def _target_of(path: Path, existing: Existing) -> tuple[Path | None, int | None]:
-    """The file to replace, and its permissions if there is one; None for what is written directly.
+    """The file to replace, and its permissions if it exists; None for a pipe or device, which is written directly.
 
-    Raises OSError for what open() would refuse as well.
+    Raises OSError for paths that open() would refuse as well.
     """
     if existing == "refuse":
         if os.path.lexists(path):
@@ -162,7 +162,7 @@ def _followed(path: Path) -> Path:
 
 
 def _create_locked(part: Path, mode: int | None) -> int:
-    """Create the temporary file, locked, so that it is not taken for one that a killed process has left."""
+    """Create the temporary file, locked: an unlocked one counts as left over from a killed process."""
     while True:
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
         descriptor = os.open(part, flags, NEW_MODE if mode is None else mode)
@@ -170,7 +170,7 @@ def _create_locked(part: Path, mode: int | None) -> int:
             if mode is not None:
                 os.fchmod(descriptor, mode | stat.S_IRUSR | stat.S_IWUSR)
             _lock(descriptor)
-            if is_called(descriptor, part):  # Else another writer removed it in the moment before it was locked.
+            if is_called(descriptor, part):  # Otherwise a different writer removed it just before it was locked.
                 return descriptor
         except BaseException:
             os.close(descriptor)
@@ -179,21 +179,21 @@ def _create_locked(part: Path, mode: int | None) -> int:
 
 
 def _lock(descriptor: int) -> None:
-    """Wait for the lock, which another writer that cleans up holds for a moment. Raises OSError."""
+    """Wait for the lock, which a writer that cleans up holds for a moment. Raises OSError."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
     except OSError as error:
-        if error.errno not in NO_LOCKS:  # There, nothing that was left is removed either.
+        if error.errno not in NO_LOCKS:  # Without locks, abandoned files are not removed either.
             raise
 
 
 def _remove_abandoned(target: Path) -> None:
-    """Remove the temporary files of writes to target that were killed: those that are not locked."""
-    with contextlib.suppress(OSError):  # A folder that may not be listed. What was left there does no harm.
+    """Remove the unlocked temporary files of target, which killed writers have left."""
+    with contextlib.suppress(OSError):  # The folder may not be listed. Abandoned files do no harm.
         with os.scandir(target.parent) as entries:
-            found = [target.with_name(entry.name) for entry in entries if is_part_of(entry.name, target.name)]
-        for part in found:
-            with contextlib.suppress(OSError):  # It is locked or gone, or another user's.
+            parts = [target.with_name(entry.name) for entry in entries if is_part_of(entry.name, target.name)]
+        for part in parts:
+            with contextlib.suppress(OSError):  # It is locked, already removed, or belongs to a different user.
                 _remove_unlocked(part)
 
 
@@ -201,7 +201,7 @@ def _remove_unlocked(part: Path) -> None:
     descriptor = os.open(part, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if is_called(descriptor, part):  # Else this is a file that was removed before, and the name is of a new one.
+        if is_called(descriptor, part):  # Otherwise this file was removed already, and a new one has the name.
             part.unlink()
     finally:
         os.close(descriptor)
@@ -219,7 +219,7 @@ def _give_target(part: Path, target: Path, existing: Existing) -> None:
 
 @contextmanager
 def _errors_naming(path: Path) -> Iterator[None]:
-    """Let an OSError that has no name, or that of the temporary file, name path."""
+    """Make an OSError without a file name, or with the temporary one, name path."""
     try:
         yield
     except OSError as error:
@@ -230,6 +230,6 @@ def _errors_naming(path: Path) -> Iterator[None]:
 
         if error.errno is not None and (error.filename is None or is_own(error.filename)):
             error.filename = str(path)
-        if is_own(error.filename2):  # A copy names what it reads first.
+        if is_own(error.filename2):  # An error of a copy names the source first.
             error.filename2 = str(path)
         raise

@@ -1,14 +1,14 @@
-"""Write a folder whole: the one home for it. It has its name with all files in it, on the disk, or it does not exist.
+"""Write a folder atomically: it appears under its name with all files in it, on the disk, or not at all.
 
-Order of the steps: write under another name; fsync every file and folder in it; rename; fsync the parent.
+Order of the steps: write under a temporary name; fsync every file and folder in it; rename; fsync the parent.
 
 Invariants:
-    1. Nothing is replaced. What has the name already stays as it is: write_folder takes the next free name, -2, -3 and
-       so on, publish_folder raises FileExistsError. If a folder of one of these names already holds all files of the
+    1. Nothing is replaced. If the name is taken, write_folder uses the next free one, -2, -3 and so on, and
+       publish_folder raises FileExistsError. If a folder of one of these names already holds all files of the
        new one, byte for byte, write_folder returns that one and keeps nothing.
-    2. Until it is whole the folder of write_folder is called NAME.part and holds a locked file that says so. Such a
-       folder is taken for an abandoned one only if it has that file, unlocked. Then, and when the write fails with
-       whatever exception, only files of known names are removed: nothing that a user has put there is lost.
+    2. Until it is complete, the folder of write_folder is called NAME.part and contains a locked marker file. Such a
+       folder counts as abandoned only if the marker exists and is unlocked. In an abandoned folder, and after a failed
+       write, only files of known names are removed: files that a user has put there are kept.
     3. An OSError names the path that the folder would have had.
 
 Single files: atomic_file.py.
@@ -28,17 +28,17 @@ from recorder.storage.atomic_file import PART_SUFFIX, is_part_of, sync_file, syn
 from recorder.storage.file_names import numbered
 
 MARKER = "unfinished"
-MARKER_TEXT = "A dump is being written into this folder; if nobody does any more, it is removed by the next one.\n"
-EXISTS = "there is something of this name already: choose another name"
-TAKEN = (errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR)  # What a rename says if something else has the name by then.
+MARKER_TEXT = "A dump is being written into this folder. If its process was killed, the next dump removes the folder.\n"
+EXISTS = "this name is taken: choose a different name"
+TAKEN = (errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR)  # Errors of a rename if the name was taken in the meantime.
 
 
 def write_folder(target: Path, write: Callable[[Path], None], *, files: Collection[str]) -> Path:
-    """Let write fill a folder, then give it target's name or the next free one; returns the path that it has.
+    """Call write to fill a folder, then rename it to target or the next free name; return its path.
 
-    files: the names of all files that write may make, none of them in a folder below.
+    files: the names of all files that write may make; none of them in a subfolder.
 
-    Raises OSError if the folder cannot be written, and what write raises; nothing is left of it then.
+    Raises OSError if the folder cannot be written, and exceptions of write; nothing is left of the folder then.
     """
     with _errors_naming(target, target.with_name(f"{target.name}{PART_SUFFIX}")):
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -52,20 +52,20 @@ def write_folder(target: Path, write: Callable[[Path], None], *, files: Collecti
                 return same
             (part / MARKER).unlink()
             _sync_below(part)
-            found = _rename_to_free(part, target)
+            path = _rename_to_free(part, target)
             published = True
-            sync_folder(found.parent)
-            return found
+            sync_folder(path.parent)
+            return path
     finally:
         if not published:
-            _remove_ours(part, files)
+            _remove_own_files(part, files)
         os.close(marker)
 
 
 def publish_folder(folder: Path, target: Path) -> None:
-    """Give a folder that was filled under a name of the caller's, in the same parent, its own name.
+    """Rename a folder that the caller filled under a temporary name in the same parent.
 
-    Raises FileExistsError if there is something at target, OSError; until the last step folder is as it was then.
+    Raises FileExistsError if target exists, OSError; folder is then unchanged unless the last step failed.
     """
     with _errors_naming(target, folder):
         _sync_below(folder)
@@ -100,7 +100,7 @@ def _rename_to_free(part: Path, target: Path) -> Path:
 
 
 def _renamed(folder: Path, path: Path) -> bool:
-    """Rename a folder; False if something got the name in the meantime, which stays: only an empty folder would not."""
+    """Rename a folder; return False if the name was taken in the meantime. Only an empty folder is replaced."""
     try:
         folder.rename(path)
     except OSError as error:
@@ -111,7 +111,7 @@ def _renamed(folder: Path, path: Path) -> bool:
 
 
 def _begin(target: Path, files: Collection[str]) -> tuple[Path, int]:
-    """An empty folder to write into, and its marker, open and locked."""
+    """Make an empty folder to write into, with its marker, open and locked."""
     for path in numbered(target):
         part = path.with_name(f"{path.name}{PART_SUFFIX}")
         try:
@@ -121,7 +121,7 @@ def _begin(target: Path, files: Collection[str]) -> tuple[Path, int]:
                 continue
             try:
                 part.mkdir()
-            except FileExistsError:  # Another program's file is in it, too, or another process was faster.
+            except FileExistsError:  # It also has files of other programs, or a different process was faster.
                 continue
         return part, _make_marker(part)
     raise AssertionError("there is always a next name")
@@ -136,13 +136,13 @@ def _make_marker(part: Path) -> int:
     except BaseException:
         if marker is not None:
             os.close(marker)
-        _remove_ours(part, ())
+        _remove_own_files(part, ())
         raise
     return marker
 
 
 def _clear_abandoned(part: Path, files: Collection[str]) -> bool:
-    """Clear a folder that a process, which is gone, was writing; False if it is none."""
+    """Clear a folder that an ended process was writing; return False if the folder is not abandoned."""
     if part.is_symlink():
         return False
     try:
@@ -156,7 +156,7 @@ def _clear_abandoned(part: Path, files: Collection[str]) -> bool:
             and os.fstat(marker).st_ino == (part / MARKER).stat().st_ino  # Still that of this folder.
         )
         if abandoned:
-            _remove_ours(part, files)
+            _remove_own_files(part, files)
     except OSError:
         return False
     else:
@@ -165,11 +165,11 @@ def _clear_abandoned(part: Path, files: Collection[str]) -> bool:
         os.close(marker)
 
 
-def _remove_ours(part: Path, files: Collection[str]) -> None:
-    """Remove files of known names, also half written ones; the folder, too, unless something else is in it."""
+def _remove_own_files(part: Path, files: Collection[str]) -> None:
+    """Remove files of known names, also incomplete ones, and the folder unless it contains anything else."""
     for path in [*part.iterdir()]:
-        known = path.name in files or path.name.removesuffix(PART_SUFFIX) in files
-        if known or path.name == MARKER or any(is_part_of(path.name, name) for name in files):
+        is_known = path.name in files or path.name.removesuffix(PART_SUFFIX) in files
+        if is_known or path.name == MARKER or any(is_part_of(path.name, name) for name in files):
             path.unlink(missing_ok=True)
     try:
         part.rmdir()
@@ -192,7 +192,7 @@ def _holds(folder: Path, part: Path) -> bool:
 
 @contextmanager
 def _errors_naming(target: Path, part: Path) -> Iterator[None]:
-    """Let an OSError that has no name, or one inside the temporary folder, name the path that it would have had."""
+    """Make an OSError without a file name, or with one in the temporary folder, name the final path."""
     try:
         yield
     except OSError as error:

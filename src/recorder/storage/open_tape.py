@@ -1,4 +1,4 @@
-"""Open the files of a tape for reading, with pread only: a tape may still be growing, or be cut short under a reader."""
+"""Open the files of a tape for reading, with pread only: a tape may grow, or be truncated, while it is read."""
 
 from __future__ import annotations
 
@@ -34,47 +34,47 @@ class OpenTape:
         self._journal = b""
 
     def assemble(self, *, believe_index: bool = True) -> Assembled:
-        """Look at the files as they are now and make one recording of them.
+        """Open the files as they are now and assemble one recording.
 
-        The first file may be missing if others are there. Raises FileNotFoundError or another OSError if there is no
-        such file, UnreadableError if nothing in it is a block of a tape, UnsupportedVersionError if a newer program
-        wrote it, RecordingError if it is a later file of a tape whose first one lies beside it.
+        The first file may be missing if others exist. Raises FileNotFoundError or a different OSError if no file can be
+        opened, UnreadableError if it contains no block of a tape, UnsupportedVersionError if a newer program
+        wrote it, RecordingError if it is a later file of a tape whose first one is next to it.
         """
         self.close()
-        # The journal first: what the writer moves from there into a block meanwhile is then seen twice, not never.
+        # The journal first: frames that the writer moves to a block meanwhile are then read twice instead of never.
         self._journal = self._read_journal()
         self._sources = []
-        lost: FileNotFoundError | None = None
+        missing: FileNotFoundError | None = None
         try:
             self._sources.append(self._open_segment(0))
         except FileNotFoundError as error:
             if not self.path.parent.is_dir():
                 raise
-            lost = error
+            missing = error
         for number in following_segments(self.path):
             try:
                 self._sources.append(self._open_segment(number))
             except FileNotFoundError:
-                continue  # A ring has just dropped it.
-        if lost is not None and not any(_is_segment(source) for source in self._sources):
-            raise lost
+                continue  # A ring has just removed it.
+        if missing is not None and not any(_is_segment(source) for source in self._sources):
+            raise missing
         assembled = self.assemble_again(believe_index=believe_index)
-        if len(assembled.recording.segments) == 1 and lost is None:
+        if len(assembled.recording.segments) == 1 and missing is None:
             self._ensure_first(assembled)
         return assembled
 
     def _ensure_first(self, assembled: Assembled) -> None:
-        """Refuse a later file of a tape that is there: whoever names it means the tape, and would miss the rest."""
+        """Refuse a later file of an existing tape: the user means the complete tape, and would miss the rest."""
         header = assembled.recording.segments[0].contents.header
         if header is None or not header.segment:
             return
-        whole = whole_tape(self.path, header.segment)
-        if whole is not None and whole.exists() and header.segment in following_segments(whole):
+        tape = whole_tape(self.path, header.segment)
+        if tape is not None and tape.exists() and header.segment in following_segments(tape):
             named = self._name.removesuffix(f".{header.segment}")
             raise RecordingError(f"{self._name}: this is file {header.segment} of {named}; name that one")
 
     def assemble_again(self, *, believe_index: bool) -> Assembled:
-        """The same files, as they were when assemble looked at them, made into a recording once more."""
+        """Assemble the files again that assemble has opened, with their sizes at that time."""
         try:
             assembled = assemble(self._sources, self._journal, believe_index=believe_index)
         except NoTapeError:
@@ -86,12 +86,12 @@ class OpenTape:
     def _open_segment(self, number: int) -> SegmentInput:
         path = segment_path(self.path, number)
         descriptor = self._descriptors[number] = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        found = os.fstat(descriptor)
-        if stat.S_ISDIR(found.st_mode):
+        status = os.fstat(descriptor)
+        if stat.S_ISDIR(status.st_mode):
             raise IsADirectoryError(
                 errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(segment_path(self._name, number))
             )
-        return SegmentInput(number, reader(descriptor), found.st_size)
+        return SegmentInput(number, reader(descriptor), status.st_size)
 
     def _read_journal(self) -> bytes:
         try:
@@ -115,7 +115,7 @@ class OpenTape:
 
 
 def _is_segment(source: SegmentInput) -> bool:
-    """Whether a file with the name of a later segment begins like that segment."""
+    """Return True if a file with the name of a later segment begins like that segment."""
     try:
         return decode_file_header(source.read(0, HEADER_BYTES)).segment == source.number
     except (CorruptError, TornError, UnsupportedVersionError):
@@ -123,22 +123,22 @@ def _is_segment(source: SegmentInput) -> bool:
 
 
 def no_tape(*, empty: bool) -> str:
-    """What to say of a file in which there is no block; which bytes were expected tells nobody anything."""
-    return "this is no tape: the file is empty" if empty else "this is no tape"
+    """The message for a file without a block; the expected bytes would not help a user."""
+    return "this is not a tape: the file is empty" if empty else "this is not a tape"
 
 
 def reader(descriptor: int) -> Read:
-    """What reads from an open file without moving anything."""
+    """Make a function that reads from an open file without moving its position."""
     return lambda offset, size: os.pread(descriptor, size, offset)
 
 
 def is_locked(path: str | os.PathLike[str]) -> bool:
-    """Whether a writer holds the tape. Raises FileNotFoundError if there is none."""
+    """Return True if a writer holds the lock of the tape. Raises FileNotFoundError if there is no tape."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True
     finally:
-        os.close(descriptor)  # Gives a lock that was got back at once.
+        os.close(descriptor)  # Releases the lock at once.
     return False

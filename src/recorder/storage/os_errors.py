@@ -15,7 +15,7 @@ _UNREADABLE = {errno.EACCES, errno.EPERM, errno.EIO}
 
 @contextmanager
 def reading(path: Path) -> Iterator[None]:
-    """Inside, a tape is read: if the system refuses, that is UnreadableError; FileNotFoundError stays what it is."""
+    """Convert permission and I/O errors while a tape is read to UnreadableError; other errors name path."""
     try:
         yield
     except OSError as error:
@@ -26,7 +26,7 @@ def reading(path: Path) -> Iterator[None]:
 
 @contextmanager
 def writing(path: Path) -> Iterator[None]:
-    """Inside, path is written: errors of the system name it."""
+    """Make errors of the system name path while it is written."""
     try:
         yield
     except OSError as error:
@@ -34,9 +34,7 @@ def writing(path: Path) -> Iterator[None]:
 
 
 def _named(error: OSError, path: Path) -> OSError:
-    own = (
-        error.filename is None or str(error.filename) == f"{path}.part"
-    )  # Under which name it is made is our business.
-    if own and error.errno is not None:
+    is_own = error.filename is None or str(error.filename) == f"{path}.part"  # Users need not know the temporary name.
+    if is_own and error.errno is not None:
         error.filename = str(path)
     return error

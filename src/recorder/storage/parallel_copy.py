@@ -1,4 +1,4 @@
-"""Copy large memory by two threads."""
+"""Copy large arrays with two threads."""
 
 from __future__ import annotations
 
@@ -8,29 +8,29 @@ from collections.abc import Sequence
 from recorder.format.copier import copy_pairs
 from sim.kernel.state import Bytes
 
-COPY_BYTES_MIN = 12 << 20  # Half of a smaller copy takes no longer than to start a thread and wait for its end.
+COPY_BYTES_MIN = 12 << 20  # Half of a smaller copy takes no longer than starting a thread and waiting for its end.
 
 
 def copy_side_by_side(pairs: Sequence[tuple[Bytes, Bytes]]) -> None:
-    """Copy into the first of each pair what is in the second, both one axis; half of the bytes by another thread.
+    """Copy the second array of each pair, one axis, into the first; a second thread copies half of the bytes.
 
-    One thread alone waits for memory most of the time, and for pages where those are fresh.
+    A single thread waits most of the time for memory, and for the pages of fresh memory.
     """
     half = sum(len(target) for target, _ in pairs) // 2
     if 2 * half < COPY_BYTES_MIN:
         copy_pairs(pairs)
         return
-    ours, theirs = [], []
+    first_half, second_half = [], []
     for target, source in pairs:
         count = min(half, len(target))
         half -= count
-        ours.append((target[:count], source[:count]))
-        theirs.append((target[count:], source[count:]))
-    other = threading.Thread(target=copy_pairs, args=(theirs,), name="tape copying")
+        first_half.append((target[:count], source[:count]))
+        second_half.append((target[count:], source[count:]))
+    thread = threading.Thread(target=copy_pairs, args=(second_half,), name="tape copying")
     try:
-        other.start()
-    except RuntimeError:  # The system has no thread to give.
+        thread.start()
+    except RuntimeError:  # The system refuses to start a thread.
         copy_pairs(pairs)
         return
-    copy_pairs(ours)
-    other.join()
+    copy_pairs(first_half)
+    thread.join()

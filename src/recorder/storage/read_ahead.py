@@ -1,6 +1,6 @@
-"""A second thread for reading large states: it reads and unpacks what the first one will need next.
+"""A second thread for reading large states: it reads and decompresses ahead of the first one.
 
-All that takes long in either, reading, LZ4 and NumPy's copies, lets the other one run.
+The slow operations of both threads, reading, LZ4 and NumPy's copies, release the interpreter lock.
 """
 
 from __future__ import annotations
@@ -12,53 +12,53 @@ from collections.abc import Generator, Iterator
 from recorder.format.copier import Copier
 from recorder.storage.parallel_copy import copy_side_by_side
 
-AHEAD_BYTES_MIN = 1 << 20  # On the disk; a smaller keyframe is read before a thread has started.
-PIECES_AHEAD = 4  # Of 1 MiB: enough for neither thread to wait for the other at every piece.
+AHEAD_BYTES_MIN = 1 << 20  # On the disk; a smaller keyframe is read faster than a thread starts.
+PIECES_AHEAD = 4  # Of 1 MiB each: enough that neither thread waits for the other at every piece.
 
 
 class ThreadedCopier(Copier):
-    """Starts one for each large state, and waits for it."""
+    """A copier that uses a second thread for each large state, and waits for its end."""
 
     copy = staticmethod(copy_side_by_side)
 
     def ahead(self, pieces: Iterator[bytes], size_bytes: int) -> Generator[bytes]:
-        """See Copier. What making them raises comes in the place of the piece that could not be made."""
-        return super().ahead(pieces, size_bytes) if size_bytes < AHEAD_BYTES_MIN else _made_ahead(pieces)
+        """See Copier. An exception of pieces is raised in the place of the piece that could not be read."""
+        return super().ahead(pieces, size_bytes) if size_bytes < AHEAD_BYTES_MIN else _read_ahead(pieces)
 
 
-def _made_ahead(pieces: Iterator[bytes]) -> Generator[bytes]:
-    made: queue.Queue[bytes | BaseException | None] = queue.Queue(PIECES_AHEAD)
-    unwanted = threading.Event()
+def _read_ahead(pieces: Iterator[bytes]) -> Generator[bytes]:
+    results: queue.Queue[bytes | BaseException | None] = queue.Queue(PIECES_AHEAD)
+    cancelled = threading.Event()
 
-    def make() -> None:
+    def read() -> None:
         last: BaseException | None = None
         try:
             for piece in pieces:
-                made.put(piece)
-                if unwanted.is_set():
+                results.put(piece)
+                if cancelled.is_set():
                     return
         except BaseException as error:  # noqa: BLE001 - the thread's one boundary: it is raised in the other one
             last = error
-        made.put(last)
+        results.put(last)
 
-    maker = threading.Thread(target=make, name="tape reader", daemon=True)
+    thread = threading.Thread(target=read, name="tape reader", daemon=True)
     try:
         try:
-            maker.start()
-        except RuntimeError:  # The system has no thread to give, or the program is ending.
+            thread.start()
+        except RuntimeError:  # The system refuses to start a thread, or the program is ending.
             yield from pieces
             return
         while True:
-            one = made.get()
-            if one is None:
+            result = results.get()
+            if result is None:
                 return
-            if isinstance(one, BaseException):
-                raise one
-            yield one
+            if isinstance(result, BaseException):
+                raise result
+            yield result
     finally:
-        unwanted.set()
-        while maker.is_alive():  # It may wait for room for a piece that nobody will take.
+        cancelled.set()
+        while thread.is_alive():  # It may wait for room in the queue.
             try:
-                made.get(timeout=0.01)
+                results.get(timeout=0.01)
             except queue.Empty:
                 continue

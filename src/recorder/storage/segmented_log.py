@@ -1,15 +1,15 @@
-"""Put blocks into the segments of a tape so that nothing is lost while there is a disk that takes them.
+"""Write blocks to the segments of a tape. Nothing is lost as long as the disk accepts new blocks again.
 
-Blocks wait in a backlog until an append has returned, and, if the tape is synced at all, are kept until a sync has.
+Blocks wait in a backlog until their append has returned. If the tape is synced, they are kept until a sync has returned.
 
 Invariants:
     1. Groups of blocks reach the tape in the order in which they were put.
-    2. After an append that failed, the segment is cut back to its last whole block; if that fails, too, nothing more is
-       written to it and the next segment goes on from there.
-    3. After a sync that failed, nothing more is written to that segment, and it is never synced again: the kernel may
-       have dropped the pages and would report success. What was not yet durable is written again, into a new segment.
-    4. A segment's META says from which offset on it repeats or follows the segment before. It gets its name when it has
-       repeated everything: a process that is killed before leaves what was there.
+    2. After a failed append, the segment is truncated to its last complete block. If that fails, too, nothing more is
+       written to it, and the next segment continues from there.
+    3. After a failed sync, nothing more is written to that segment, and it is never synced again: the kernel may have
+       dropped the pages and would report success. Blocks that were not yet durable are written again, to a new segment.
+    4. A segment's META states the offset in the segment before from which on it repeats or follows it. A segment gets
+       its name when it has repeated everything: a process that is killed before changes nothing.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ import attrs
 from recorder.format.segments.segment_encoder import Piece, SegmentEncoder
 from recorder.storage.tape_files import IO, Files
 
-MakeMeta = Callable[[int, int], bytes]  # From a segment's number, and the offset it goes on from, to its META.
+MakeMeta = Callable[[int, int], bytes]  # Takes a segment's number and the offset that it continues from; returns META.
 Group = list[Piece]  # The blocks of one payload: they are placed together.
 
 
 @attrs.frozen
 class Rotation:
-    """In the backlog: what comes after it goes into a new segment."""
+    """An item of the backlog: the groups after it go into a new segment."""
 
 
 @attrs.frozen
 class _Past:
-    """A segment that was finished, while a ring still keeps it."""
+    """A finished segment that a ring still keeps."""
 
     number: int
     last_tick: int
@@ -49,7 +49,7 @@ class SegmentedLog:
         encoder: of the segment that is being written.
         backlog_bytes: of blocks that are not in a file yet, or have to be written again.
         undurable_bytes: of blocks that are in a file, and kept until it is synced.
-        sync_count, sync_s_max: how often files were synced, and the longest time that took.
+        sync_count, sync_s_max: number of syncs, and the longest duration of one.
         written_bytes: appended to all segments.
     """
 
@@ -61,30 +61,30 @@ class SegmentedLog:
         make_meta: MakeMeta,
         *,
         syncs: bool,
-        tell_durable: bool,
+        record_durable: bool,
         past: Sequence[tuple[int, int]] = (),
     ) -> None:
-        """io, encoder: of the last segment, as far as it is written already.
+        """io, encoder: of the last segment, with the blocks that it has already.
 
-        past: number and last tick of the segments before, for a ring, which goes on dropping them.
-        syncs: whether sync will be called; blocks are kept for it. tell_durable: write into blocks how far syncs have
-        made the file durable.
+        past: number and last tick of the segments before, for a ring, which will remove them.
+        syncs: True if sync will be called; blocks are kept for it. record_durable: write into blocks the length of
+        the file that is known to be durable.
         """
         self._files = files
         self._io = io
         self._make_meta = make_meta
         self._syncs = syncs
-        self._tell_durable = tell_durable
+        self._record_durable = record_durable
         self._backlog: deque[Group | Rotation] = deque()
         self._undurable: deque[Group] = deque()
         self._synced_offset = encoder.next_offset
-        self._unusable = False  # The current segment failed us; what comes next goes into a new one.
-        self._repeat: list[Group] = []  # What is in the segment that failed, and not durable.
+        self._unusable = False  # The current segment failed; the next blocks go into a new one.
+        self._repeat: list[Group] = []  # Blocks in the failed segment that are not durable.
         self._index_written = False
         self._sealed = False
-        self._after = 0  # Where in the segment before the current one takes over.
+        self._after = 0  # Offset in the segment before at which the current one takes over.
         self._past: list[_Past] = [_Past(number, tick, time.monotonic()) for number, tick in past]
-        self._given_up: list[int] = []  # Segments that failed since the last rotation; what follows builds upon them.
+        self._given_up: list[int] = []  # Segments that failed since the last rotation; later deltas refer to them.
         self.encoder = encoder
         self.backlog_bytes = 0
         self.undurable_bytes = 0
@@ -94,24 +94,24 @@ class SegmentedLog:
 
     @property
     def is_empty(self) -> bool:
-        """Whether all that was put is in a file."""
+        """True if all groups that were put are in a file."""
         return not self._backlog and not self._unusable
 
     def put(self, group: Group) -> None:
-        """Take blocks over; write puts them into the file."""
+        """Add blocks to the backlog; write appends them to the file."""
         self._backlog.append(group)
         self.backlog_bytes += _size(group)
 
     def put_rotation(self) -> None:
-        """Let a new segment begin behind what was put so far."""
+        """Begin a new segment after the groups that were put so far."""
         self._backlog.append(Rotation())
 
     def start(self) -> None:
-        """Write the file header and META of the first segment. Raises OSError; then the tape is no tape."""
+        """Write the file header and META of the first segment. Raises OSError; the file is not a tape then."""
         self._append(self.encoder.start())
 
     def write(self) -> None:
-        """Append all that was put. Raises OSError; what is not in a file stays in the backlog."""
+        """Append the backlog to the file. Raises OSError; groups that were not written stay in the backlog."""
         if self._unusable:
             self._take_over()
         while self._backlog:
@@ -150,7 +150,7 @@ class SegmentedLog:
         self.written_bytes += len(data)
 
     def sync(self) -> None:
-        """Make durable what is in the file. Raises OSError; what was not yet durable is written again by write then."""
+        """Make the file durable. Raises OSError; the next write then repeats the blocks that were not durable."""
         if self._unusable or self.encoder.next_offset <= self._synced_offset:
             return
         start_s = time.monotonic()
@@ -162,7 +162,7 @@ class SegmentedLog:
         self._synced_offset = self.encoder.next_offset
         self._undurable.clear()
         self.undurable_bytes = 0
-        if self._tell_durable:
+        if self._record_durable:
             self.encoder.durable_bytes = self._synced_offset
         self.sync_count += 1
         self.sync_s_max = max(self.sync_s_max, time.monotonic() - start_s)
@@ -177,7 +177,7 @@ class SegmentedLog:
         self.undurable_bytes = 0
 
     def _take_over(self) -> None:
-        """Go on in a segment that takes over from the one that failed; raises OSError, and changes nothing then."""
+        """Continue in a new segment that takes over from the failed one. Raises OSError, and changes nothing then."""
         number = self.encoder.header.segment
         if number and self._syncs and not self._synced_offset:
             # Nothing in it is durable and all of it is repeated: the new one takes its place.
@@ -192,7 +192,7 @@ class SegmentedLog:
         self._unusable = False
 
     def _begin(self, number: int, after: int, previous_digest: bytes) -> None:
-        """A new segment, with META and with what it repeats, that has its name only once all of that is in it."""
+        """Begin a segment with META and the repeated blocks. It gets its name only when all of them are in it."""
         following = self.encoder.next_segment(number, self._make_meta(number, after), previous_digest)
         io = self._files.create(number)
         io.append(following.start(0))
@@ -219,19 +219,19 @@ class SegmentedLog:
             self._files.close(number)
 
     def end(self, outcome: Any) -> None:
-        """Write all that was put and seal the tape. Raises OSError; a second call goes on where it failed."""
+        """Write the backlog and seal the tape. Raises OSError; a second call continues where the first failed."""
         self.write()
         self._seal(outcome, final=True)
 
     def _seal(self, outcome: Any, *, final: bool) -> None:
         if self._sealed:
-            return  # Before something that came after it failed.
+            return  # Sealed by an earlier call, which failed later.
         if not self._index_written:
             mark = self.encoder.mark()
             self._append_or_roll_back(self.encoder.last_index(), mark)
             self._index_written = True
         if self._syncs:
-            self.sync()  # So that an END on the disk proves what stands before it.
+            self.sync()  # An END on the disk then proves that everything before it is durable.
         mark = self.encoder.mark()
         self._append_or_roll_back(self.encoder.end(outcome, final=final), mark)
         self._index_written, self._sealed = False, True
@@ -241,7 +241,7 @@ class SegmentedLog:
     def drop_front(self, keep_ticks: int | None, keep_s: float | None) -> None:
         """Remove the segments that a ring no longer needs. Raises OSError."""
         if keep_ticks is None and keep_s is None:
-            self._past.clear()  # Only a ring asks for them.
+            self._past.clear()  # Only a ring needs them.
             self._given_up.clear()
             return
         now_s, last_tick = time.monotonic(), self.encoder.last_tick
@@ -251,7 +251,7 @@ class SegmentedLog:
                 break
             if keep_s is not None and past.closed_s > now_s - keep_s:
                 break
-            if past.number:  # The first segment holds nothing but META, and the tape's name.
+            if past.number:  # The first segment has the tape's name, and contains only META.
                 self._files.remove(past.number)
             del self._past[0]
 

@@ -1,12 +1,12 @@
-"""Write a new tape from parts of another: to get a ring out, to repair. The new tape appears whole or not at all.
+"""Write a new tape from parts of a tape: to save a ring, to repair. The new tape appears complete or not at all.
 
 Invariants:
-    1. Nothing is written over: the new tape's name must be free, when the copy begins and when it ends.
-    2. Until it is finished the copy has another name, ending in .part, and is locked. What is called so already is
-       taken for an abandoned copy only if it is unlocked, begins as a tape does and is not sealed.
+    1. Nothing is overwritten: the new tape's name must be free when the copy begins and when it ends.
+    2. Until it is finished the copy has a temporary name, ending in .part, and is locked. An existing file of this name
+       counts as an abandoned copy only if it is unlocked, begins like a tape and is not sealed.
 
-The temporary name is fixed, and the file is written by a SegmentedLog behind the five methods of IO: a tape has its own
-protocol. What it shares with atomic_file.py is how a name is given and made durable.
+The temporary name is fixed, and a SegmentedLog writes the file through the five methods of IO, since a tape has its own
+protocol. Renaming and syncing are shared with atomic_file.py.
 """
 
 from __future__ import annotations
@@ -46,27 +46,27 @@ from recorder.storage.tape_files import FILE_MODE, TapeFile, TapeFiles, lock
 from sim.kernel.plain_data import decode_plain, encode_plain
 from sim.kernel.state import Snapshot
 
-TAKEN = "there is a file of this name already"
+TAKEN = "a file of this name exists already"
 
 
 class TapeCopy:
-    """A new tape while it is written; a context manager. Without ``finish`` nothing is left of it."""
+    """A new tape while it is written; a context manager. Without ``finish`` the copy is removed."""
 
     def __init__(self, path: str | os.PathLike[str], run_id: bytes, meta: bytes) -> None:
         """Claim the names.
 
-        Raises FileExistsError if there is something at path, or something that is no abandoned copy at path.part;
-        BlockingIOError if another copy to path is being made, OSError if it cannot be written.
+        Raises FileExistsError if path exists, or if path.part exists and is not an abandoned copy;
+        BlockingIOError if a different process is copying to path, OSError if path cannot be written.
         """
         self.path = Path(path).absolute()
         self._ensure_free()
         self._part = Path(f"{os.fspath(self.path)}{PART_SUFFIX}")
         self._io = _claim(self._part)
-        self._files = TapeFiles(self._part)  # A copy has one file; this is for what a log may need beside it.
+        self._files = TapeFiles(self._part)  # A copy has one file; a log may need further ones.
         self._full: SeqReference | None = None
         self._finished = self._closed = False
         encoder = SegmentEncoder(make_file_header(run_id, 0, 0, features_of(decode_plain(meta))), meta)
-        self._log = SegmentedLog(self._files, self._io, encoder, lambda *_: meta, syncs=False, tell_durable=False)
+        self._log = SegmentedLog(self._files, self._io, encoder, lambda *_: meta, syncs=False, record_durable=False)
         try:
             self._log.start()
         except BaseException:
@@ -80,20 +80,20 @@ class TapeCopy:
         self._log.write()
 
     def full(self, tick: int, snapshot: Snapshot, *, rebuilt: bool = False) -> None:
-        """Add a full keyframe; rebuilt: it was re-simulated, and proved by the recorded hash."""
+        """Add a full keyframe; rebuilt: it was re-simulated and has the recorded hash."""
         flags = Flags.REBUILT if rebuilt else Flags(0)
         pieces, self._full = full_pieces(tick, full_payload(tick, snapshot.hash(), snapshot), flags)
         self._log.put(pieces)
         self._log.write()
 
     def delta(self, tick: int, payload: bytes) -> None:
-        """Add a delta upon the last full keyframe, as it was recorded."""
+        """Add a delta of the last full keyframe, as it was recorded."""
         assert self._full is not None, "a delta needs a full keyframe before it"
         self._log.put(delta_pieces(tick, memoryview(payload), self._full))
         self._log.write()
 
     def drop(self, first_tick: int, last_tick: int, why: str) -> None:
-        """Write down that frames are missing."""
+        """Record that frames are missing."""
         self._log.put([drop_piece(first_tick, last_tick, why)])
         self._log.write()
 
@@ -112,7 +112,7 @@ class TapeCopy:
         self._log.end(outcome)
         self._io.fdatasync()
         if not is_called(self._io.descriptor, self._part):
-            raise FileNotFoundError(errno.ENOENT, "the unfinished copy was taken away", os.fspath(self._part))
+            raise FileNotFoundError(errno.ENOENT, "the unfinished copy was removed", os.fspath(self._part))
         give_name(self._part, self.path, TAKEN)
         self._finished = True
         sync_folder(self.path.parent)
@@ -130,7 +130,7 @@ class TapeCopy:
         self._abandon()
 
     def _abandon(self) -> None:
-        """Close the copy, and take it away unless it is finished."""
+        """Close the copy, and remove it unless it is finished."""
         if self._closed:
             return
         self._closed = True
@@ -139,19 +139,19 @@ class TapeCopy:
             if not self._finished and is_called(self._io.descriptor, self._part):
                 self._part.unlink()
         finally:
-            os.close(self._io.descriptor)  # Last: this gives the lock back.
+            os.close(self._io.descriptor)  # Last: this releases the lock.
 
 
 def _claim(part: Path) -> TapeFile:
-    """An empty file of this name, locked; one that an abandoned copy has left is used again."""
+    """Make an empty file of this name, locked; the file of an abandoned copy is reused."""
     while True:
         flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         io = TapeFile(os.open(part, flags, FILE_MODE))
         try:
-            lock(io.descriptor, part, "another copy to this name is being made")
-            if is_called(io.descriptor, part):  # Else whoever had the lock has just finished.
+            lock(io.descriptor, part, "a different process is copying to this name")
+            if is_called(io.descriptor, part):  # Otherwise the process that had the lock has just finished.
                 if not _is_abandoned(io):
-                    why = "this is no abandoned copy, and a copy would be written there: give one of them another name"
+                    why = "a copy needs this name, but the file is not an abandoned copy: rename it, or the copy"
                     raise FileExistsError(errno.EEXIST, why, os.fspath(part))
                 io.truncate(0)
                 return io
@@ -162,7 +162,7 @@ def _claim(part: Path) -> TapeFile:
 
 
 def _is_abandoned(io: TapeFile) -> bool:
-    """Whether this is nothing, or the beginning of a tape without an end."""
+    """Return True for an empty file, or the beginning of a tape without an end."""
     if not stat.S_ISREG(os.fstat(io.descriptor).st_mode) or not MAGIC.startswith(io.pread(0, len(MAGIC))):
         return False
     end = max(0, io.size() - TRAILER_BYTES)
@@ -174,7 +174,7 @@ def _is_abandoned(io: TapeFile) -> bool:
 
 
 def copy_run(source: str | os.PathLike[str], target: str | os.PathLike[str], outcome: Any) -> tuple[int, int]:
-    """Copy all that a tape holds, in whatever files, into one new sealed tape; its first and last tick.
+    """Copy the contents of all files of a tape into one new sealed tape; return its first and last tick.
 
     Raises as reading and writing do; MissingTickError if there is no keyframe yet.
     """
@@ -199,7 +199,7 @@ def copy_run(source: str | os.PathLike[str], target: str | os.PathLike[str], out
 
 
 def _copy_frames(recording: Recording, copy: TapeCopy, first: int, last: int) -> int:
-    """Copy the frames of these ticks; a DROP block where the recording has none. The tick to go on with."""
+    """Copy the frames of these ticks, with DROP blocks for missing ones; return the tick to continue with."""
     frames: list[Frame] = []
     tick = first
     while tick <= last:
@@ -218,7 +218,7 @@ def _copy_frames(recording: Recording, copy: TapeCopy, first: int, last: int) ->
 
 
 def copy_keyframe(recording: Recording, copy: TapeCopy, place: KeyframeLocation) -> None:
-    """Copy one keyframe as it is, after its state was proved. Raises CorruptError or TornError."""
+    """Copy one keyframe unchanged, after a check of its state hash. Raises CorruptError or TornError."""
     snapshot = recording.snapshot(place)
     if place.is_full:
         copy.full(place.tick, snapshot, rebuilt=bool(place.entry.flags & Flags.REBUILT))
@@ -227,14 +227,14 @@ def copy_keyframe(recording: Recording, copy: TapeCopy, place: KeyframeLocation)
 
 
 def why_missing(recording: Recording, tick: int, error: RecordingError) -> str:
-    """Why there is no frame of tick: what the recording itself says, if it says something, else the error."""
-    said = recording.drop_at(tick)
-    return said.why if said is not None else (error.why if isinstance(error, MissingTickError) else str(error))
+    """The reason for a missing frame: the recorded one if there is one, otherwise the error."""
+    drop = recording.drop_at(tick)
+    return drop.why if drop is not None else (error.why if isinstance(error, MissingTickError) else str(error))
 
 
 def copied_meta(assembled: Assembled, **more: Any) -> bytes:
-    """The META of a copy: the original's, without what was about its files; the copy of a ring drops nothing any more."""
-    known = {key: value for key, value in assembled.meta.items() if key != "segment"}
-    if isinstance(settings := known.get("settings"), dict):
-        known["settings"] = {**settings, "keep_ticks": None, "keep_s": None}
-    return encode_plain({"world": None, **known, **more})  # decode_meta has seen that it fits.
+    """The META of a copy: that of the original, without facts about its files. The copy of a ring is not a ring."""
+    meta = {key: value for key, value in assembled.meta.items() if key != "segment"}
+    if isinstance(settings := meta.get("settings"), dict):
+        meta["settings"] = {**settings, "keep_ticks": None, "keep_s": None}
+    return encode_plain({"world": None, **meta, **more})  # decode_meta has checked its size.

@@ -1,10 +1,10 @@
 """The files of one tape: the only module that writes a recording to the disk.
 
 Invariants:
-    1. Bytes of a segment are only ever added at the end; none is written twice. Truncating takes away what a failed or
-       killed append left half written, nothing else.
-    2. One writer a tape: its first segment is held under an exclusive lock until the writer is gone.
-    3. A file's name is durable before anything that is written into it counts.
+    1. Bytes of a segment are only appended; none is written twice. Truncating only removes bytes that a failed or
+       killed append left half written.
+    2. One writer per tape: it holds an exclusive lock on the first segment until it ends.
+    3. A file's name is durable before any of its content is used.
     4. No file that this tape did not make or open is written to, replaced or removed.
 """
 
@@ -34,89 +34,89 @@ from recorder.storage.file_names import (
 )
 
 FILE_MODE = 0o644
-LOCK_S_MAX = 0.1  # How long a lock is asked for: a writer holds it for its whole life, a reader for microseconds.
-TILDE = " (~ stands for no folder here: expand it, os.path.expanduser)"
-TAPE_EXISTS = "exists already: choose another name, or go on with it by recorder.resume"
-NOT_OURS = "this file is no part of the recording, which needs the name: move it away"
+LOCK_S_MAX = 0.1  # Retries to lock end after this time: a writer holds a lock until it ends, a reader for microseconds.
+TILDE = " (~ is not expanded here: use os.path.expanduser)"
+TAPE_EXISTS = "exists already: choose a different name, or continue it with recorder.resume"
+NOT_OURS = "this file is not part of the recording, which needs the name: move it away"
 
-Buffer = bytearray | mmap.mmap  # What a journal is written into.
+Buffer = bytearray | mmap.mmap  # The memory of a journal.
 
 
 class IO(Protocol):
-    """One open file. Each method raises OSError when the disk says no."""
+    """One open file. Each method raises OSError when the disk refuses."""
 
     def append(self, data: bytes) -> None:
-        """Add data at the end, all of it; if it raises, a part of data may have been added."""
+        """Append all of data; if it raises, a part of data may have been appended."""
 
     def pread(self, offset: int, size: int) -> bytes:
         """Up to size bytes from offset on; fewer only at the end of the file."""
 
     def fdatasync(self) -> None:
-        """Return when all that was appended is on stable storage."""
+        """Return when all appended bytes are on stable storage."""
 
     def size(self) -> int:
-        """How long the file is, in bytes."""
+        """The size of the file in bytes."""
 
     def truncate(self, size: int) -> None:
-        """Cut the file off after size bytes."""
+        """Truncate the file to size bytes."""
 
 
 class Files(Protocol):
-    """Where the files of one tape are. Each method raises OSError when the disk says no.
+    """The files of one tape. Each method raises OSError when the disk refuses.
 
     Attributes:
-        notices: what whoever records should be told of what was found beside the tape.
+        notices: messages for the user about files that were found next to the tape.
     """
 
     notices: list[str]
 
     def create(self, segment: int) -> IO:
-        """A new segment, empty. The first one has its name at once; FileExistsError if there is one of that name.
+        """Make a new, empty segment. The first one has its name at once; FileExistsError if the name is taken.
 
-        The others are no part of the tape until they are published.
+        The others are not part of the tape until they are published.
         """
 
     def publish(self, segment: int) -> None:
-        """Give a segment behind the first its name, durably; a segment of ours of that name is gone in the same moment.
+        """Give a segment after the first its name, durably; replaces a segment of this tape with that name.
 
-        FileExistsError if somebody else's file has the name.
+        FileExistsError if a file that is not part of this tape has the name.
         """
 
     def open(self, segment: int) -> IO:
-        """A segment that is there, to be read and written on."""
+        """Open an existing segment for reading and appending."""
 
     def remove(self, segment: int) -> None:
-        """Take a segment away; one that is not there is fine."""
+        """Remove a segment; a missing one is ignored."""
 
     def close(self, segment: int) -> None:
-        """Close a segment that is finished."""
+        """Close a finished segment."""
 
     def numbers(self) -> list[int]:
-        """The segments that are there, ascending."""
+        """The numbers of the existing segments, ascending."""
 
     def set_aside(self, pieces: Iterable[bytes]) -> str:
-        """Keep bytes that are about to be cut off in a file of their own, durably; its name.
+        """Save bytes that are about to be truncated to a separate file, durably; return its name.
 
-        What pieces raises passes through; there is no such file then.
+        Exceptions of pieces pass through; the file is removed then.
         """
 
     def map_journal(self, size: int, fill: Callable[[Buffer], None]) -> Buffer:
-        """A journal of size zero bytes, filled before it takes the place of the one that is there; its memory."""
+        """Make a journal of size bytes, fill it, then replace the current one with it; return its memory."""
 
     def read_journal(self) -> bytes:
-        """The journal, or nothing if there is none."""
+        """The bytes of the journal; none if there is no journal."""
 
     def remove_journal(self) -> None:
-        """Take the journal away; none is fine."""
+        """Remove the journal; a missing one is ignored."""
 
     def release(self) -> None:
         """Close everything; appended data stays."""
 
     def discard(self) -> None:
-        """Take away all that was made for a tape that has come to nothing, and close everything."""
+        """Close everything, and remove all files that were made for a tape that could not be started."""
 
     def disown(self) -> None:
-        """In a forked child: close everything, and leave what is on the disk to the parent."""
+        """In a forked child: close everything, and leave the files to the parent."""
 
 
 class TapeFile:
@@ -126,7 +126,7 @@ class TapeFile:
         self.descriptor = descriptor
 
     def append(self, data: bytes) -> None:
-        """See IO. A short write, as on a disk that fills up, is carried on until the system refuses."""
+        """See IO. A short write, as on a disk that fills up, is continued until the system refuses."""
         rest = memoryview(data)
         while rest:
             rest = rest[os.write(self.descriptor, rest) :]
@@ -152,22 +152,22 @@ class TapeFiles:
     """The files of a tape in a folder."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        """path: of the first segment; what it is relative to is the folder that the process is in now."""
+        """path: of the first segment; a relative path refers to the current folder at this moment."""
         self.path = Path(path).absolute()
         self._given = Path(path)  # For messages: as the user knows it.
         self.notices: list[str] = []
         self._open: dict[int, TapeFile] = {}
-        self._own: set[int] = set()  # Segments that have their names from us, or were opened as the tape's.
+        self._own: set[int] = set()  # Segments that were published or opened here.
         self._new: tuple[TapeFile, Path] | None = None  # Created and not published yet.
 
     def create(self, segment: int) -> IO:
-        """See Files. What an earlier recording of this name has left refuses a new one."""
+        """See Files. FileExistsError if an earlier recording of this name has left files."""
         if segment == 0:
-            self._ensure_nothing_is_left()
+            self._ensure_name_is_free()
             return self._take_first(os.O_CREAT | os.O_EXCL)
         self._forget_new()
         path = new_path(segment_path(self.path, segment))
-        path.unlink(missing_ok=True)  # Never truncated: where publish failed half way, a segment may be called so, too.
+        path.unlink(missing_ok=True)  # Never truncated: after a publish that failed, it may be a link to a segment.
         self._new = TapeFile(_open(path, os.O_CREAT | os.O_EXCL)), path
         return self._new[0]
 
@@ -186,25 +186,25 @@ class TapeFiles:
         self._open[segment], self._new = file, None
 
     def _forget_new(self) -> None:
-        """Take away what was created and not published."""
+        """Remove a segment that was created and not published."""
         if self._new is not None:
             (file, new), self._new = self._new, None
             os.close(file.descriptor)
             new.unlink(missing_ok=True)
 
-    def _ensure_nothing_is_left(self) -> None:
+    def _ensure_name_is_free(self) -> None:
         if not self.path.parent.exists():
             hint = TILDE if os.fspath(self._given).startswith("~") else ""
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT) + hint, os.fspath(self._given.parent))
         if os.path.lexists(self.path):
             raise FileExistsError(errno.EEXIST, TAPE_EXISTS, os.fspath(self._given))
-        left = following_segments(self.path)
-        if left:
-            path = self._shown(segment_path(self.path, left[0]))
-            raise FileExistsError(errno.EEXIST, "a file of an earlier recording of this name is there", path)
+        left_over = following_segments(self.path)
+        if left_over:
+            path = self._shown(segment_path(self.path, left_over[0]))
+            raise FileExistsError(errno.EEXIST, "a file of an earlier recording has this name: move it away", path)
 
     def open(self, segment: int) -> IO:
-        """See Files. BlockingIOError if another process writes this tape."""
+        """See Files. BlockingIOError if a different process writes this tape."""
         if segment == 0:
             return self._take_first(0)
         self._open[segment] = TapeFile(_open(segment_path(self.path, segment), 0))
@@ -212,7 +212,7 @@ class TapeFiles:
         return self._open[segment]
 
     def _take_first(self, more_flags: int) -> TapeFile:
-        """Lock the tape, and take away what a killed process was in the midst of making."""
+        """Lock the tape, and remove unfinished files of a killed process."""
         try:
             file = TapeFile(_open(self.path, more_flags))
         except OSError as error:
@@ -235,7 +235,7 @@ class TapeFiles:
         return file
 
     def _put_away_journal(self) -> None:
-        """See to it that the journal of a tape that is gone is not taken for the new one's; its ticks are kept."""
+        """Move the journal of a removed tape out of the way of the new one; its ticks are kept."""
         path = journal_path(self.path)
         try:
             with path.open("rb") as file:
@@ -243,20 +243,20 @@ class TapeFiles:
         except FileNotFoundError:
             return
         try:
-            worth_keeping = bool(decode_journal(data).frames)
+            is_worth_keeping = bool(decode_journal(data).frames)
         except (CorruptError, UnsupportedVersionError):
-            worth_keeping = bool(data.strip(b"\0"))
-        if not worth_keeping:
+            is_worth_keeping = bool(data.strip(b"\0"))
+        if not is_worth_keeping:
             path.unlink()
             return
-        aside = torn_path(self.path)
-        path.rename(aside)
+        quarantined = torn_path(self.path)
+        path.rename(quarantined)
         self.notices.append(
-            f"{self._shown(path)} was left by a recording whose tape is gone: it is kept as {self._shown(aside)}"
+            f"{self._shown(path)} was left by a recording whose tape is gone: it is kept as {self._shown(quarantined)}"
         )
 
     def _shown(self, path: Path) -> str:
-        """What to call a file beside the tape in a message."""
+        """The name of a file next to the tape for a message."""
         return os.fspath(self._given.parent / path.name)
 
     def remove(self, segment: int) -> None:
@@ -264,7 +264,7 @@ class TapeFiles:
         self.close(segment)
         segment_path(self.path, segment).unlink(missing_ok=True)
         self._own.discard(segment)
-        sync_folder(self.path.parent)  # Else a power cut may bring it back, and leave a gap behind it.
+        sync_folder(self.path.parent)  # Otherwise a power cut may bring it back, with a gap after it.
 
     def close(self, segment: int) -> None:
         """See Files. The first one holds the lock: it is closed last."""
@@ -309,7 +309,7 @@ class TapeFiles:
             with contextlib.suppress(OSError):
                 new.unlink(missing_ok=True)
             if isinstance(error, OSError):
-                raise OSError(error.errno, f"{error.strerror}; it takes {size:,} bytes", self._shown(path)) from error
+                raise OSError(error.errno, f"{error.strerror}; it needs {size:,} bytes", self._shown(path)) from error
             raise
         return memory
 
@@ -352,9 +352,9 @@ def _open(path: Path, more_flags: int) -> int:
 
 
 def lock(descriptor: int, path: Path, refusal: str = "another process is recording into this tape") -> None:
-    """Be the only writer of a file. Raises BlockingIOError, which says refusal, if there is another one.
+    """Become the only writer of a file. Raises BlockingIOError with the message refusal if there is a different writer.
 
-    Whoever asks whether a tape is being written holds it for a moment: that is waited for.
+    Retries for LOCK_S_MAX, since a check for a writer holds the lock for a moment.
     """
     deadline_s = time.monotonic() + LOCK_S_MAX
     while True:

@@ -1,1 +1,1 @@
-"""The background writer thread, and what the simulation thread hands to it."""
+"""The background writer thread and its queue from the simulation's thread."""

@@ -1,4 +1,4 @@
-"""Memory that was used before: the system gives fresh pages one by one, which takes many times what writing them does."""
+"""A pool of reused buffers: the page faults of fresh memory cost many times the time to write it."""
 
 from __future__ import annotations
 
@@ -6,34 +6,34 @@ from collections import deque
 
 from sim.kernel.state import Bytes, unset_arena
 
-KEPT_MAX = 128  # Buffers that nobody uses: as many as a state has fields, for a keyframe, and a state.
+KEPT_MAX = 128  # Free buffers: one for each field of a state, for a keyframe, and one for a state.
 
 
 class BufferPool:
-    """Buffers of a few sizes; taken by one thread, given back by another one."""
+    """Buffers of a few sizes; one thread takes them, a second one gives them back."""
 
     def __init__(self) -> None:
-        self._free: deque[Bytes] = deque(maxlen=KEPT_MAX)  # The oldest go when there are more.
-        self._made_ready: set[int] = set()
+        self._free: deque[Bytes] = deque(maxlen=KEPT_MAX)  # Beyond that, the oldest are released.
+        self._prepared: set[int] = set()
 
     def take(self, size_bytes: int) -> Bytes:
-        """Memory of this size with anything in it, for whoever gives it back when it is no longer needed."""
+        """Take a buffer of this size with undefined content. The user gives it back when it is no longer needed."""
         for _ in range(len(self._free)):
-            one = self._free.pop()  # The one that came back last is the likeliest to be in a cache.
-            if len(one) == size_bytes:
-                return one
-            self._free.appendleft(one)
+            buffer = self._free.pop()  # The one that came back last is the likeliest to be in a cache.
+            if len(buffer) == size_bytes:
+                return buffer
+            self._free.appendleft(buffer)
         return unset_arena(size_bytes)
 
     def make_ready(self, size_bytes: int) -> None:
-        """Have one of this size, once, before it is asked for: whoever asks would wait for its pages."""
-        if size_bytes not in self._made_ready:
-            self._made_ready.add(size_bytes)
+        """Prepare one buffer of this size, once, before it is requested: take would wait for its pages."""
+        if size_bytes not in self._prepared:
+            self._prepared.add(size_bytes)
             fresh = unset_arena(size_bytes)
             fresh.fill(0)
             self._free.append(fresh)
 
     def give(self, buffer: Bytes) -> None:
-        """Take memory that nobody will look at any more."""
-        buffer.flags.writeable = True  # That of a snapshot was not.
+        """Give back a buffer that is not used any more."""
+        buffer.flags.writeable = True  # The buffer of a snapshot is read-only.
         self._free.append(buffer)

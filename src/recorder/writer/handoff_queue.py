@@ -1,7 +1,7 @@
-"""What goes from the simulation's thread to the writer's: no lock, and no wake-up as long as little waits.
+"""The queue from the simulation's thread to the writer's: no lock, and no wake-up as long as little waits.
 
-Waking a thread costs the simulation more than all else that a tick's recording does, and as long as the writer holds
-the interpreter the simulation stands still. So the writer looks by itself now and then, and takes all that is there.
+Waking a thread costs the simulation more than the rest of a tick's recording, and while the writer holds the
+interpreter lock the simulation stands still. So the writer polls, and takes everything that waits.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from collections.abc import Callable
 
 from recorder.writer.jobs import KeyframeJob, TickOutput
 
-POLL_S = 0.05  # Each time the writer is awake a few ticks take longer: one of a hundred, not more.
-WAKE_BYTES = 1 << 20  # At most; a journal area that is full wakes it, too.
-KEYFRAME_BYTES_MAX = 64 << 20  # Keyframes waiting; one more than that is always allowed, however large.
-WAITING_BYTES_MAX = 64 << 20  # Of frames; some minutes of an ordinary run.
+POLL_S = 0.05  # Each poll slows down a few ticks: at this interval at most one of a hundred.
+WAKE_BYTES = 1 << 20  # The writer is woken after at most this many bytes, and when a journal area is full.
+KEYFRAME_BYTES_MAX = 64 << 20  # Of waiting keyframes; one more is always allowed, of any size.
+WAITING_BYTES_MAX = 64 << 20  # Of waiting frames; some minutes of an ordinary run.
 
 Item = bytes | TickOutput | KeyframeJob
 
@@ -24,9 +24,9 @@ class HandoffQueue:
     """A queue with one thread that puts and one that takes."""
 
     def __init__(self, wait_until: Callable[[Callable[[], bool]], None], split_bytes: int | None = None) -> None:
-        """wait_until: called where too much waits, with a condition to wait for while the other thread works.
+        """wait_until: called if too much waits, with the condition to wait for while the writer's thread works.
 
-        split_bytes: where a file is to end; its length is known by what was written, of which little may wait then.
+        split_bytes: size at which a file ends. Only written bytes count towards it, so little may wait if it is small.
         """
         self._wait_until = wait_until
         self._wake_bytes = WAKE_BYTES if split_bytes is None else min(WAKE_BYTES, split_bytes // 4 + 1)
@@ -37,7 +37,7 @@ class HandoffQueue:
         self._wake = threading.Event()
 
     def put(self, item: bytes | TickOutput) -> None:
-        """Hand over a frame, or what a tick has brought; waits while there is no room. Raises what wait_until does."""
+        """Put a frame or the output of a tick; waits while there is no room. Raises as wait_until does."""
         self._items.append(item)
         self._put_bytes += len(item)
         if self._put_bytes > self._wake_at_bytes:
@@ -46,7 +46,7 @@ class HandoffQueue:
                 self._wait_until(lambda: self.waiting_bytes <= WAITING_BYTES_MAX // 2)
 
     def put_keyframe(self, job: KeyframeJob) -> None:
-        """Hand over a keyframe, for which there is room. A new file begins with it, or much waits: then it is taken soon."""
+        """Put a keyframe, for which there is room. Wakes the writer if a new file begins with it, or if much waits."""
         self._keyframe_bytes_put += job.size_bytes
         self._items.append(job)
         if job.rotate or self._keyframe_bytes > KEYFRAME_BYTES_MAX // 4:
@@ -57,41 +57,41 @@ class HandoffQueue:
         return self._keyframe_bytes_put - self._keyframe_bytes_done
 
     def has_room_for_keyframe(self) -> bool:
-        """Whether one may be put now."""
+        """Return True if a keyframe may be put now."""
         return self._keyframe_bytes <= KEYFRAME_BYTES_MAX
 
     def wake(self) -> None:
-        """Let the other thread work soon."""
+        """Wake the writer's thread."""
         self._wake_at_bytes = self._put_bytes + self._wake_bytes
         self._wake.set()
 
     @property
     def waiting_bytes(self) -> int:
-        """Of frames and outputs that were put and are not in blocks yet."""
+        """Size of the frames and outputs that were put and are not in blocks yet."""
         return self._put_bytes - self._taken_bytes
 
     @property
     def is_done(self) -> bool:
-        """Whether all that was put has been dealt with."""
+        """True if everything that was put has been processed."""
         return not self._items and not self._is_busy
 
     # --- called by the thread that takes
 
     def take(self) -> list[Item]:
-        """All that waits now. Not until nothing does: under load the clocks must be looked at."""
+        """Take everything that waits now. Does not repeat until the queue is empty: the writer must check its clocks."""
         self._is_busy = True
         return [self._items.popleft() for _ in range(len(self._items))]
 
     def count_taken(self, size_bytes: int) -> None:
-        """So much of what was taken is in blocks, or gone."""
+        """Note that this many taken bytes are in blocks, or dropped."""
         self._taken_bytes += size_bytes
 
     def count_keyframe(self, job: KeyframeJob) -> None:
-        """A keyframe that was taken is being made."""
+        """Note that a taken keyframe is being encoded."""
         self._keyframe_bytes_done += job.size_bytes
 
     def rest(self) -> None:
-        """Wait until it is time to take again."""
+        """Wait until the next poll or a wake-up."""
         self._is_busy = False
         self._wake.wait(POLL_S)
         self._wake.clear()

@@ -1,4 +1,4 @@
-"""What passes between the simulation's thread and the writer's."""
+"""Data passed from the simulation's thread to the writer's thread."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from sim.kernel.state import Snapshot
 
 @attrs.define(eq=False)
 class Baseline:
-    """A full state, as the writer comes to know it.
+    """A full state that the writer may have to build.
 
     Attributes:
         layout: of the state.
-        snapshot: the state; None until the writer has made it.
+        snapshot: the state; None until the writer has built it.
     """
 
     layout: Layout
@@ -33,11 +33,11 @@ class KeyframeJob:
     Attributes:
         tick, state_hash: of the state.
         baseline: the last full state; the state itself for a full keyframe.
-        changes: what may differ from the baseline, or from upon; None for a full keyframe whose baseline is known.
-        upon: for a full keyframe that is made of changes, the full state before.
-        rotate: begin a new segment with it.
-        begins_log: changes of the ticks that follow are recorded, too, and come upon it.
-        wants_spare: the next one will be a copy of the whole state.
+        changes: rows that may differ from the baseline, or from previous; None for a full keyframe with a known state.
+        rotate: begin a new segment with this keyframe.
+        begins_log: the changes of the following ticks are recorded, starting from this state.
+        previous: for a full keyframe that is built from changes, the full state before.
+        needs_spare: the next keyframe will be a copy of the complete state and needs a buffer.
     """
 
     tick: int
@@ -46,17 +46,17 @@ class KeyframeJob:
     changes: Changes | None
     rotate: bool = False
     begins_log: bool = False
-    upon: Baseline | None = None
-    wants_spare: bool = False
+    previous: Baseline | None = None
+    needs_spare: bool = False
 
     @property
     def is_full(self) -> bool:
-        """Whether it is a full keyframe."""
-        return self.changes is None or self.upon is not None
+        """True for a full keyframe."""
+        return self.changes is None or self.previous is not None
 
     @property
     def size_bytes(self) -> int:
-        """Memory that it holds until it is written."""
+        """Size of the memory that is in use until the keyframe is written."""
         if self.changes is None:
             return self.baseline.layout.size_bytes
         return sum(values.nbytes for values in self.changes.values.values())
@@ -64,12 +64,12 @@ class KeyframeJob:
 
 @attrs.define(eq=False)
 class TickOutput:
-    """What one tick has brought, for the writer.
+    """The output of one tick for the writer.
 
     Attributes:
-        row: of figures; None if the simulation gives none.
-        events: as an EVENTS block has them, empty if nothing happened; None if the simulation tells of none.
-        changes: of the state; None if they are not recorded, or not known.
+        row: of telemetry; None if the simulation has none.
+        events: encoded for an EVENTS block, empty if there were none; None if the simulation has no events.
+        changes: of the state; None if they are not recorded, or unknown.
         frame: of the tick; empty for the tick that a recording starts with.
     """
 
@@ -78,18 +78,18 @@ class TickOutput:
     changes: TickChanges | None = None
     frame: bytes = b""
 
-    def beside(self, frame: bytes) -> Self:
-        """The same with the frame of its tick."""
+    def with_frame(self, frame: bytes) -> Self:
+        """Set the frame of the tick, and return self."""
         self.frame = frame
         return self
 
     def __len__(self) -> int:
-        """How many bytes wait with it."""
+        """Size in the queue, in bytes."""
         changes_bytes = self.changes.size_bytes if self.changes is not None else 0
         return len(self.frame) + len(self.events or b"") + changes_bytes
 
 
 def not_sealed(last_tick: int, dropped: list[tuple[int, int]]) -> str:
-    """What a recording comes to whose end alone could not be written, for the end of a message."""
+    """The end of the message for a recording of which only the end could not be written."""
     ticks = f"all {last_tick:,} ticks" if not dropped else f"all of the {last_tick:,} ticks that were not lost"
     return f"; {ticks} are on the tape, which is not sealed: make room and resume it"

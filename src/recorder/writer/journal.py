@@ -1,12 +1,12 @@
-"""The tick journal: each frame in memory-mapped storage before ``step`` returns, so that kill -9 loses none.
+"""The tick journal: each frame is in memory-mapped storage before ``step`` returns, so kill -9 loses none.
 
-A store into a mapped file is in the system's hands at once, whatever becomes of the process. The frames stay there
-until the writer's thread has put them into a block of the tape.
+The system keeps a store to a mapped file even if the process is killed. The frames stay there until the writer's thread
+has put them into a block of the tape.
 
 Invariants:
-    1. An area is written anew only after all of its frames are in the tape, or lost for good and noted there.
-    2. A record's size is stored last, and its checksum is over the generation of its area.
-    3. The journal that takes the place of a smaller one is complete before it does.
+    1. An area is reused only after all of its frames are in the tape, or dropped and noted there.
+    2. A record's size is stored last, and its checksum covers the generation of its area.
+    3. A journal that replaces a smaller one is complete before it does.
 """
 
 from __future__ import annotations
@@ -30,23 +30,23 @@ from recorder.storage.tape_files import Buffer, Files
 from recorder.writer.writer import Writer
 
 AREA_BYTES = 1 << 20  # Thousands of ordinary frames; the writer needs milliseconds to put them into the tape.
-SLOW_AREA_BYTES_MAX = 32 << 20  # While the disk is slow the areas grow up to here; then the simulation waits.
-RETRY_S = 1.0  # From a refusal to the next try to make a journal, or larger areas.
+SLOW_AREA_BYTES_MAX = 32 << 20  # While the disk is slow the areas grow to this size; then the simulation waits.
+RETRY_S = 1.0  # From a refusal to the next attempt to make a journal, or larger areas.
 
 _U32 = struct.Struct("<I")
 _pack_u32 = _U32.pack_into
 _extend_crc = google_crc32c.extend
 _TICK = struct.Struct(">Q")
-_TICK_OFFSET = 2  # Of the tick in an encoded frame, behind the array's and the integer's own bytes.
+_TICK_OFFSET = 2  # Of the tick in an encoded frame, after the type bytes of the array and of the integer.
 
 
 class Journal:
-    """Where frames are safe until they are in the tape; used by the simulation's thread."""
+    """Keeps frames safe until they are in the tape; used by the simulation's thread."""
 
     def __init__(self, files: Files, run_id: bytes, writer: Writer, *, required: bool = False) -> None:
-        """Make the journal, or have the caller told that there is no room for it, and try again later.
+        """Make the journal. If there is no room for it, notify the caller and retry later.
 
-        required: raise OSError then.
+        required: raise OSError instead.
         """
         self._files = files
         self._run_id = run_id
@@ -79,11 +79,11 @@ class Journal:
         self._last_ticks[self._area] = tick
 
     def close(self) -> None:
-        """Take the journal away: all is in the tape. Raises OSError."""
+        """Remove the journal, since all frames are in the tape. Raises OSError."""
         self._files.remove_journal()
 
     def _make_room(self, size: int) -> bool:
-        """Let the next record begin where a frame of size bytes fits; False if it has to go without the journal."""
+        """Make room for a frame of size bytes; return False if it cannot be put into the journal."""
         needed = AREA_HEADER.size + RECORD_HEAD_BYTES + size
         while True:
             other = 1 - self._area
@@ -93,9 +93,9 @@ class Journal:
                 self._begin_area(other)
                 return True
             if self._writer.failing:
-                return self._go_without("the disk refuses, and the journal is full")
-            if self._writer.loses_frames:  # Only this thread can end that, by the keyframe that follows this step.
-                return self._go_without("it is full, and frames are lost until the next full keyframe")
+                return self._suspend("the disk refuses, and the journal is full")
+            if self._writer.loses_frames:  # Only this thread can end that, with the keyframe after this step.
+                return self._suspend("it is full, and frames are lost until the next full keyframe")
             if needed > self._area_bytes or self._area_bytes < SLOW_AREA_BYTES_MAX:
                 return self._grow(needed)
             self._writer.wait_until(self._need_not_wait)
@@ -105,7 +105,7 @@ class Journal:
         return writer.failing or writer.loses_frames or self._last_ticks[1 - self._area] <= writer.written_tick
 
     def _grow(self, needed: int) -> bool:
-        """Replace the journal by one with larger areas that holds what the tape does not have yet."""
+        """Replace the journal by one with larger areas that contains the frames that are not in the tape yet."""
         if time.monotonic() < self._retry_at_s:
             return False
         kept = self._kept()
@@ -119,16 +119,16 @@ class Journal:
             self._map(area_bytes, frames)
         except OSError as error:
             self._refusal = error
-            self._retry_at_s = time.monotonic() + RETRY_S  # A try takes longer than many a step.
-            return self._go_without(str(error))
+            self._retry_at_s = time.monotonic() + RETRY_S  # An attempt can take longer than a step.
+            return self._suspend(str(error))
         self._suspended = False
         return True
 
-    def _go_without(self, why: str) -> bool:
-        """Have the caller told, once, that frames are not safe from a kill for a while."""
+    def _suspend(self, why: str) -> bool:
+        """Notify the caller, once, that frames are not safe from a kill for a while; return False."""
         if not self._suspended:
             self._suspended = True
-            self._writer.tell(f"the journal cannot be used ({why}): for a while, kill -9 may lose ticks")
+            self._writer.notify(f"the journal cannot be used ({why}): for a while, kill -9 may lose ticks")
         return False
 
     def _kept(self) -> list[bytes]:
@@ -145,7 +145,7 @@ class Journal:
         return kept
 
     def _map(self, area_bytes: int, frames: list[bytes]) -> None:
-        """A new journal whose first area holds frames."""
+        """Make a new journal whose first area contains frames."""
 
         def fill(memory: Buffer) -> None:
             memory[:HEADER_BYTES] = encode_journal_header(self._run_id, area_bytes)
@@ -170,7 +170,7 @@ class Journal:
 
     def _begin_area(self, area: int) -> None:
         start = self._start_of(area)
-        self._full_end = self._place  # Of the area that is left.
+        self._full_end = self._place  # Of the full area.
         self._generation += 1
         self._salt = area_salt(self._run_id, self._generation)
         _pack_u32(self._memory, start + AREA_HEADER.size, 0)
@@ -179,7 +179,7 @@ class Journal:
         self._place = start + AREA_HEADER.size
         self._end = start + self._area_bytes
         self._last_ticks[area] = -1
-        self._writer.wake()  # So that the area that was left is free before this one is full.
+        self._writer.wake()  # To free the full area before this one is full.
 
     def _start_of(self, area: int) -> int:
         return HEADER_BYTES + area * self._area_bytes

@@ -1,4 +1,4 @@
-"""Keyframes as blocks, on the writer's thread: a full one, and the deltas upon it."""
+"""Encode keyframes as blocks on the writer's thread: full ones, and deltas of the last full one."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from recorder.format.segments.segment_encoder import Piece, SeqReference, delta_
 from recorder.writer.buffer_pool import BufferPool
 from recorder.writer.jobs import Baseline, KeyframeJob
 
-WORN_BYTES_MIN = 16 << 10  # Of smaller full keyframes nobody would notice the bytes; which of them are full is regular.
+WORN_BYTES_MIN = 16 << 10  # The bytes of smaller full keyframes do not matter; they stay at regular intervals.
 
 
 class KeyframeBlocks:
-    """Knows the last full keyframe of the tape.
+    """Encodes keyframes, and keeps the last full one as the baseline.
 
     Attributes:
         full_count, delta_count: made so far.
-        is_worn: whether the deltas since the last full keyframe take as many bytes as it does, and these are worth it.
+        is_worn: True if a full keyframe is worthwhile now: the deltas since the last one take as many bytes as it does.
     """
 
     def __init__(self, buffers: BufferPool) -> None:
-        """buffers: to which memory goes that is no longer needed."""
+        """buffers: the pool to which free memory is returned."""
         self._buffers = buffers
         self._baseline: Baseline | None = None
         self._place: SeqReference | None = None
@@ -29,52 +29,52 @@ class KeyframeBlocks:
         self.is_worn = False
 
     def make_state(self, job: KeyframeJob) -> str | None:
-        """Make the state of a full keyframe that is known by what changed; a sentence if that is not what was recorded.
+        """Build the state of a full keyframe from changes. Return a message if it does not have the recorded hash.
 
-        The hash is looked at here because every keyframe from now on would be wrong with it. Empty if the state that
-        the changes come upon has been wrong already.
+        The hash is checked here because a wrong state would make all following keyframes wrong. The message is empty
+        if the previous state was already wrong.
         """
-        if job.upon is None or job.changes is None:
+        if job.previous is None or job.changes is None:
             return None
-        if job.upon.snapshot is None:
+        if job.previous.snapshot is None:
             return ""
-        made = apply_changes(job.upon.snapshot, job.changes)
-        job.upon.snapshot = None
+        made = apply_changes(job.previous.snapshot, job.changes)
+        job.previous.snapshot = None
         self._give_back(job.changes)
         if made.hash() != job.state_hash:
             return (
-                f"the state at tick {job.tick} has changes that were not marked: the last keyframes may be of no use; "
+                f"the state at tick {job.tick} has changes that were not marked: the last keyframes may be unusable; "
                 'record with changes="audit" to find the write'
             )
         job.baseline.snapshot = made
         return None
 
     def full(self, job: KeyframeJob) -> list[Piece]:
-        """The blocks of a full keyframe whose state is known."""
+        """Encode a full keyframe whose state is known."""
         assert job.baseline.snapshot is not None
         pieces, self._place = full_pieces(job.tick, full_payload(job.tick, job.state_hash, job.baseline.snapshot))
         self.full_count += 1
         self._full_bytes, self._delta_bytes = sum(piece.stored_bytes for piece in pieces), 0
         self.is_worn = False
-        if job.wants_spare:
+        if job.needs_spare:
             self._buffers.make_ready(job.baseline.layout.size_bytes)
         before, self._baseline = self._baseline, job.baseline
-        if before is not None and before.snapshot is not None:  # Nothing comes upon it any more.
+        if before is not None and before.snapshot is not None:  # No further deltas refer to it.
             self._buffers.give(before.snapshot.arena)
             before.snapshot = None
         return pieces
 
     def delta(self, job: KeyframeJob) -> list[Piece] | None:
-        """The blocks of a delta; None if the full keyframe that it comes upon is not on the tape."""
+        """Encode a delta; None if its full keyframe is not on the tape."""
         if self._place is None or job.baseline.snapshot is None or job.changes is None:
             return None
         self.delta_count += 1
         payload = delta_payload(job.tick, job.state_hash, job.changes, job.baseline.snapshot)
         pieces = delta_pieces(job.tick, payload, self._place)
         self._give_back(job.changes)
-        # Deltas grow with the distance. A full keyframe here, and not before or behind, makes the bytes a keyframe the
-        # fewest if they grow evenly: with F bytes for it and d, 2d, 3d ... for n deltas, (F + d n² / 2) / n is least
-        # where d n² / 2 is F.
+        # Deltas grow with the distance. If they grow evenly, a full keyframe at this point minimizes the average size of
+        # a keyframe: with F bytes for it and d, 2d, 3d ... for n deltas, (F + d n² / 2) / n is smallest where d n² / 2
+        # is F.
         self._delta_bytes += sum(piece.stored_bytes for piece in pieces)
         self.is_worn = self._delta_bytes >= self._full_bytes >= WORN_BYTES_MIN
         return pieces
@@ -84,5 +84,5 @@ class KeyframeBlocks:
             self._buffers.give(memory)
 
     def forget(self) -> None:
-        """There is no full keyframe that deltas could come upon."""
+        """Discard the last full keyframe: deltas of it are not possible any more."""
         self._place = None

@@ -1,4 +1,4 @@
-"""Frames, telemetry and events of ticks that wait for their block to fill; the writer thread's own."""
+"""Frames, telemetry, events and changes of ticks that wait for a full block; used by the writer's thread only."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ TELEMETRY_FIGURES = 1 << 17  # A TELEMETRY block is cut here: a megabyte.
 
 
 class WaitingTicks:
-    """What becomes the next blocks.
+    """The ticks that will form the next blocks.
 
     Attributes:
-        first_tick: of the frames that wait, or of the next one that comes.
-        since_s: when the first one that waits came, by the monotonic clock.
+        first_tick: of the waiting frames, or of the next frame if none waits.
+        since_s: arrival time of the first waiting frame, by the monotonic clock.
     """
 
     def __init__(self, first_tick: int) -> None:
@@ -32,20 +32,20 @@ class WaitingTicks:
         self._frames: list[bytes] = []
         self._frames_bytes = 0
         self._rows: list[Row] = []
-        self._tells_events = False
-        self._events: list[bytes] = []  # Of the ticks that have some.
+        self._has_events = False
+        self._events: list[bytes] = []  # Only of ticks with events.
         self._events_bytes = 0
         self._changes: list[TickChanges] = []
         self._changes_bytes = 0
         self._change_encoder: ChangeEncoder | None = None
-        self._lost_changes = True  # It is not known what those that come would come upon.
+        self._lost_changes = True  # The state that the next changes apply to is unknown.
 
     def __len__(self) -> int:
-        """How many frames wait."""
+        """The number of waiting frames."""
         return len(self._frames)
 
     def has_room_for(self, output: TickOutput) -> bool:
-        """Whether a frame, and what its tick has brought, still fit into their blocks."""
+        """Return True if the output of a tick still fits into the next blocks."""
         if self._events and self._events_bytes + len(output.events or b"") > EVENTS_RAW_BYTES:
             return False
         if self._changes_bytes >= CHANGES_RAW_BYTES:
@@ -53,14 +53,14 @@ class WaitingTicks:
         return self._frames_bytes + len(output.frame) <= FRAMES_RAW_BYTES
 
     def take(self, output: TickOutput) -> None:
-        """Take what the next tick has brought, and its frame."""
+        """Take the output of the next tick, and its frame."""
         self._take_output(output)
-        self._take_whole([output.frame], len(output.frame))
+        self._add_frames([output.frame], len(output.frame))
 
     def take_frames(self, frames: list[bytes]) -> list[bytes]:
-        """Take the frames of the next ticks, which have brought nothing else, as far as there is room; those left over.
+        """Take frames of the next ticks, which have no other output, while there is room; return the rest.
 
-        A frame that is longer than a block may be has one of its own.
+        A frame larger than a block gets a block alone.
         """
         room = FRAMES_RAW_BYTES - self._frames_bytes
         ends = list(itertools.accumulate(map(len, frames)))
@@ -68,19 +68,19 @@ class WaitingTicks:
         if not count and not self._frames:
             count = 1
         if count:
-            self._take_whole(frames[:count], ends[count - 1])
+            self._add_frames(frames[:count], ends[count - 1])
         return frames[count:]
 
-    def _take_whole(self, frames: list[bytes], size: int) -> None:
+    def _add_frames(self, frames: list[bytes], size: int) -> None:
         if not self._frames:
             self.since_s = time.monotonic()
         self._frames += frames
         self._frames_bytes += size
 
     def take_start(self, output: TickOutput) -> list[list[Piece]]:
-        """Take what the tick before the first frame has brought; the blocks of it that should be written at once.
+        """Take the output of the tick before the first frame; return the blocks that should be written at once.
 
-        These are its events: no step makes them again, so that they should not wait.
+        These are its events: no step makes them again, so they should not wait.
         """
         if output.row is not None:
             self._rows.append(output.row)
@@ -92,7 +92,7 @@ class WaitingTicks:
     def _take_output(self, output: TickOutput) -> None:
         if output.row is not None:
             self._rows.append(output.row)
-        self._tells_events = output.events is not None
+        self._has_events = output.events is not None
         if output.events:
             self._events.append(output.events)
             self._events_bytes += len(output.events)
@@ -103,12 +103,12 @@ class WaitingTicks:
             self._changes_bytes += output.changes.size_bytes
 
     def begin_changes(self, snapshot: Snapshot) -> None:
-        """What changes from here on comes upon this state: that of the last tick that was taken."""
+        """Start the change log from this state, which is that of the last tick that was taken."""
         self._change_encoder = ChangeEncoder(snapshot.layout, snapshot.arena)
         self._lost_changes = False
 
     def cut(self) -> list[list[Piece]]:
-        """The blocks of all that waits, one group each; nothing waits any more."""
+        """Encode everything that waits as groups of blocks, and clear it."""
         count, first = len(self._frames), self.first_tick
         groups = [[frames_piece(first, count, b"".join(self._frames))]]
         begin = 0
@@ -117,7 +117,7 @@ class WaitingTicks:
             if is_large or end == len(self._rows) or self._rows[end].names != self._rows[begin].names:
                 groups.append([_telemetry(self._rows[begin:end])])
                 begin = end
-        if self._tells_events:
+        if self._has_events:
             groups.append([events_piece(first, encode_events(first, count, self._events))])
         if self._changes and self._change_encoder is not None:
             groups.append(changes_pieces(first, self._change_encoder.encode(first, self._changes)))

@@ -1,13 +1,13 @@
 """The background thread: takes frames and keyframes from the simulation's thread, encodes, compresses, appends, syncs.
 
-What the simulation's thread hands over waits until this one looks for it (handoff_queue.py).
+The thread polls the queue from the simulation's thread (handoff_queue.py).
 
 Invariants:
     1. Items reach the file in the order in which they were put.
-    2. No frame is dropped while the disk takes data: when the queue is full the putter waits.
-    3. When the disk refuses, the thread keeps what it has and tries again (on_error="continue"), or stops with an error
-       that reaches the next call of every method ("raise"). What no longer fits into memory is dropped from one tick on
-       until the next full keyframe after the disk has recovered, and a DROP block says so.
+    2. No frame is dropped while the disk accepts data: if the queue is full, the simulation's thread waits.
+    3. When the disk refuses, the thread keeps its data and retries (on_error="continue"), or stops with an error
+       that every following call raises ("raise"). If memory is full, ticks are dropped until the next full keyframe
+       after the disk has recovered, and a DROP block names them.
 """
 
 from __future__ import annotations
@@ -32,24 +32,24 @@ from recorder.writer.keyframe_encoder import KeyframeBlocks
 from recorder.writer.pending_ticks import WaitingTicks
 
 FRAMES_AGE_S_MAX = 1.0  # Frames do not wait longer than this for their block to fill.
-BACKLOG_BYTES_MAX = 64 << 20  # Compressed blocks that wait for a disk that refuses; what comes after is dropped.
-UNDURABLE_BYTES_MAX = 64 << 20  # Blocks kept until a sync: one is made before its time when they are more.
-LAZY_BYTES = 1 << 20  # With durability="none" so much is gathered for one append.
-RETRY_S = (0.25, 2.0)  # How long to wait after a failure before the next try: at first, and at most.
-LAST_TRIES = 3  # At the end, before what could not be written is given up.
+BACKLOG_BYTES_MAX = 64 << 20  # Compressed blocks that wait for a disk that refuses; later ones are dropped.
+UNDURABLE_BYTES_MAX = 64 << 20  # Blocks kept until a sync; beyond this size the sync comes early.
+LAZY_BYTES = 1 << 20  # With durability="none" this many bytes are gathered for one append.
+RETRY_S = (0.25, 2.0)  # The shortest and the longest wait from a failure to the next attempt.
+LAST_TRIES = 3  # Attempts at the end, before the rest is given up.
 
 
 class Writer:
-    """Owns the files and the thread; everything public is called from one other thread.
+    """Owns the files and the thread; one other thread calls all public methods.
 
     Attributes:
-        signal: whether there is an error or a notice that the caller should look at.
+        signal: True if there is an error or a notice for the caller.
         written_tick: the last tick whose frame is in the file.
-        buffers: memory for keyframes to be put.
-        put_frame, wake: those of a HandoffQueue; the former raises WriterFailedError.
-        wants_full: the next keyframe must be full and come at once, since frames or a full keyframe were dropped.
-        failing: the disk refuses.
-        seals: close has been called.
+        buffers: memory for keyframes.
+        put_frame, wake: methods of the HandoffQueue; put_frame raises WriterFailedError.
+        needs_full: the next keyframe must be full and come at once, since frames or a full keyframe were dropped.
+        failing: True while the disk refuses.
+        seals: True if close has been called.
     """
 
     def __init__(
@@ -73,14 +73,14 @@ class Writer:
         self._waiting = WaitingTicks(first_tick)
         self._synced_s = time.monotonic()
         self._keyframes = KeyframeBlocks(self.buffers)
-        self._lost_full = False  # A full keyframe was refused, or frames behind it dropped: deltas need another.
-        self._owes_rotation = False  # A keyframe that should have begun a segment was refused: the next one does.
+        self._lost_full = False  # A full keyframe was refused, or frames after it dropped: deltas need a new one.
+        self._rotation_due = False  # A keyframe that should have begun a segment was refused: the next one does.
         self._dropping_from: int | None = None
         self._dropped: list[tuple[int, int]] = []
         self._why_dropped, self._frame_count = "", 0
         self._retry_at_s, self._retry_s = 0.0, RETRY_S[0]
         # Between the two:
-        self.signal = self.wants_full = self.failing = self.deltas_are_worn = False
+        self.signal = self.needs_full = self.failing = self.deltas_are_worn = False
         self.written_tick = first_tick - 1
         self._failure: OSError | None = None
         self._notices: deque[str] = deque()
@@ -96,22 +96,22 @@ class Writer:
     # --- called by the simulation's thread
 
     def put_keyframe(self, job: KeyframeJob) -> None:
-        """Hand over one keyframe. Raises WriterFailedError."""
+        """Put one keyframe into the queue. Raises WriterFailedError."""
         self.raise_error()
         if job.is_full:
-            self.wants_full = False
+            self.needs_full = False
         self._handoff.put_keyframe(job)
 
     def has_room_for_keyframe(self, *, wait: bool) -> bool:
-        """Whether a keyframe may be put now. With wait, wait until it may. Raises WriterFailedError."""
+        """Return True if a keyframe may be put now. With wait, wait until it may. Raises WriterFailedError."""
         if wait:
             self.wait_until(self._handoff.has_room_for_keyframe)
         return self._handoff.has_room_for_keyframe()
 
     def flush(self, *, sync: bool = True) -> None:
-        """Return when all that was put is in the file and, unless it is never synced, on stable storage.
+        """Return when everything that was put is in the file and, unless syncs are disabled, on stable storage.
 
-        sync: False is content with the file. Raises WriterFailedError, also while the disk refuses.
+        sync: False does not wait for stable storage. Raises WriterFailedError, also while the disk refuses.
         """
         done = threading.Event()
         self._flushes.append((done, sync))
@@ -120,23 +120,23 @@ class Writer:
             raise self._failed(self._failure)
 
     def close(self, outcome: Any) -> None:
-        """Write all that was put, seal the tape, stop the thread. Raises WriterFailedError."""
-        if not self.seals:  # A second call goes on waiting where the first was interrupted.
+        """Write everything that was put, seal the tape, stop the thread. Raises WriterFailedError."""
+        if not self.seals:  # A second call continues to wait after an interrupted first one.
             self._outcome, self.seals = outcome, True
         self.stop()
         self.raise_error()
 
     def stop(self) -> None:
-        """Write all that was put, stop the thread and leave the tape unsealed."""
+        """Write everything that was put, stop the thread and leave the tape unsealed."""
         self._stopping = True
         self.wake()
         if threading.current_thread() is not self._thread:  # The collector may run in any thread, this one too.
-            self._ended.wait()  # After a join that was interrupted, Python takes the thread for one that has ended.
+            self._ended.wait()  # After an interrupted join, Python considers the thread ended.
             self._thread.join()
 
     @property
     def has_failed(self) -> bool:
-        """Whether something that was put is not in the file for good."""
+        """True if something that was put could not be written."""
         return self._error is not None
 
     def raise_error(self) -> None:
@@ -144,15 +144,15 @@ class Writer:
         if self._error is not None:
             raise self._failed(self._error) from self._error
 
-    def tell(self, notice: str) -> None:
-        """Have the caller told at its next call."""
+    def notify(self, notice: str) -> None:
+        """Add a notice, which the caller shows at its next call."""
         self._notices.append(notice)
         self.signal = True
 
     def take_notices(self) -> list[str]:
-        """What the caller should be told, once."""
+        """Take the notices for the caller; each is returned once."""
         self.signal = False
-        if self._error is not None:  # Looked at after that, since the thread sets the error first.
+        if self._error is not None:  # Checked after that, since the thread sets the error first.
             self.signal = True
         return [self._notices.popleft() for _ in range(len(self._notices))]
 
@@ -162,7 +162,7 @@ class Writer:
         return failed
 
     def statistics(self) -> WriterStatistics:
-        """Counters as they are now."""
+        """The current counters."""
         return WriterStatistics(
             written_bytes=self._log.written_bytes,
             frame_count=self._frame_count,
@@ -178,7 +178,7 @@ class Writer:
 
     @property
     def segment_bytes(self) -> int:
-        """How long the current segment is."""
+        """Size of the current segment."""
         return self._log.encoder.next_offset
 
     @property
@@ -188,8 +188,8 @@ class Writer:
 
     @property
     def loses_frames(self) -> bool:
-        """Whether frames are dropped, although the disk takes data, until a full keyframe has been put."""
-        return self._dropping_from is not None and self.wants_full
+        """True if frames are dropped until a full keyframe has been put, although the disk accepts data."""
+        return self._dropping_from is not None and self.needs_full
 
     def wait_until(self, condition: Any) -> None:
         """Let the thread work until condition() holds. Raises WriterFailedError."""
@@ -217,8 +217,8 @@ class Writer:
             self._ended.set()
 
     def _work(self) -> bool:
-        """Take what is there, write what is due; False when the thread has stopped."""
-        stopping = self._stopping  # Read before the queue: what was put before stop() is taken below.
+        """Process everything in the queue, and write what is due; return False when the thread has stopped."""
+        stopping = self._stopping  # Read before the queue: items that were put before stop() are taken below.
         flushes = [self._flushes.popleft() for _ in range(len(self._flushes))]
         for kind, items in itertools.groupby(self._handoff.take(), type):
             if kind is bytes:
@@ -238,7 +238,7 @@ class Writer:
         if self._waiting and (flushes or stopping or old):
             self._cut_frames()
         urgent = bool(flushes) or stopping
-        sync = interval_s is not None and (sync_due or stopping or any(wanted for _, wanted in flushes))
+        sync = interval_s is not None and (sync_due or stopping or any(needs_sync for _, needs_sync in flushes))
         if self._settings.durability != "none" or urgent or self._log.backlog_bytes >= LAZY_BYTES:
             self._store(now_s, sync=sync, urgent=urgent)
         for flush, _ in flushes:
@@ -250,7 +250,7 @@ class Writer:
         return True
 
     def _store(self, now_s: float, *, sync: bool, urgent: bool) -> None:
-        """Bring what was taken to the disk, if it is not known to refuse just now."""
+        """Write the taken items to the disk, unless it has refused shortly before."""
         if self.failing and now_s < self._retry_at_s and not urgent:
             return
         was_failing = self.failing
@@ -260,7 +260,7 @@ class Writer:
             self._fail(error)
             if was_failing:
                 return
-            try:  # A new segment may be taken where the old one was refused: no need to wait for that.
+            try:  # The disk may accept a new segment at once, although it refused the old one.
                 self._write(sync=sync)
             except OSError as again:
                 self._fail(again)
@@ -278,11 +278,11 @@ class Writer:
             self.written_tick = self._waiting.first_tick - 1
 
     def _fail(self, error: OSError) -> None:
-        """The disk refused. Raises error itself if that ends the recording."""
+        """Note that the disk refused. Raises error itself if that ends the recording."""
         if self._settings.on_error == "raise":
             raise error
         if not self.failing:
-            self.tell(f"{os.fspath(self._path)}: {error}; the recording goes on in memory and tries again")
+            self.notify(f"{os.fspath(self._path)}: {error}; the recording continues in memory and retries")
             self._retry_s = RETRY_S[0]
         else:
             self._retry_s = min(2 * self._retry_s, RETRY_S[1])
@@ -292,11 +292,11 @@ class Writer:
     def _succeed(self) -> None:
         if self.failing:
             self.failing, self._failure = False, None
-            self.tell(f"{os.fspath(self._path)}: the disk takes the recording again")
-            self.wants_full = self.wants_full or self._lost_full
+            self.notify(f"{os.fspath(self._path)}: the disk accepts the recording again")
+            self.needs_full = self.needs_full or self._lost_full
 
     def _finish(self) -> None:
-        """The last things. Raises OSError if something could not be written for good."""
+        """Write the rest and the end of the tape. Raises OSError if that fails after all attempts."""
         for number in range(LAST_TRIES):
             try:
                 self._log.write()
@@ -318,7 +318,7 @@ class Writer:
     # --- frames and keyframes
 
     def _take_frames(self, frames: list[bytes]) -> None:
-        """Take frames of ticks that brought nothing else: many at once, since each line here may hold up the simulation."""
+        """Take frames of ticks without other output: many at once, since each line here may delay the simulation."""
         while frames:
             left = self._waiting.take_frames(frames)
             self._handoff.count_taken(sum(map(len, frames[: len(frames) - len(left)])))
@@ -355,32 +355,32 @@ class Writer:
             if delta is not None:
                 self._put(delta)
             return
-        problem = self._keyframes.make_state(job)  # Also while nothing is kept: the next one may come upon it.
+        problem = self._keyframes.make_state(job)  # Also while nothing is kept: the next one may be based on it.
         if self._dropping_from is not None and not self.failing and problem is None:
             self._end_drop(job.tick)
         if problem is not None or not self._keeps():
             self._keyframes.forget()
-            self._lost_full, self._owes_rotation = True, self._owes_rotation or job.rotate
-            self.wants_full |= problem is not None
+            self._lost_full, self._rotation_due = True, self._rotation_due or job.rotate
+            self.needs_full |= problem is not None
             if problem:
-                self.tell(f"{os.fspath(self._path)}: {problem}")
+                self.notify(f"{os.fspath(self._path)}: {problem}")
             return
-        if job.rotate or self._owes_rotation:
+        if job.rotate or self._rotation_due:
             self._log.put_rotation()
-            self._owes_rotation = False
+            self._rotation_due = False
         self._lost_full = False
         if job.begins_log and job.baseline.snapshot is not None:
             self._waiting.begin_changes(job.baseline.snapshot)
         self._put(self._keyframes.full(job))
 
     def _put(self, group: Group) -> None:
-        """Hand blocks to the log; with a sync for each block, one after the other."""
+        """Put blocks into the log, and write them at once where the options require it."""
         self._log.put(group)
         if not self.failing and (self._settings.sync_each_block or self._settings.durability != "none"):
             self._store(time.monotonic(), sync=self._settings.sync_each_block, urgent=False)
 
     def _keeps(self) -> bool:
-        """Whether there is room for more: while the disk refuses, memory is all there is."""
+        """Return True if there is room for more: while the disk refuses, blocks are kept in memory."""
         if self._dropping_from is not None:
             return False
         return not self.failing or self._log.backlog_bytes <= BACKLOG_BYTES_MAX
@@ -390,10 +390,10 @@ class Writer:
             self._dropping_from, self._lost_full = tick, True
             self._keyframes.forget()
             self._why_dropped = str(self._failure)
-            self.tell(f"{os.fspath(self._path)}: frames from tick {tick} on are lost: {self._failure}")
+            self.notify(f"{os.fspath(self._path)}: frames from tick {tick} on are lost: {self._failure}")
 
     def _end_drop(self, last_tick: int) -> None:
-        """Write down which ticks were dropped: those up to last_tick, of which there is a keyframe or the end."""
+        """Record the dropped ticks up to last_tick, which has a keyframe or is the end."""
         assert self._dropping_from is not None
         first, self._dropping_from = self._dropping_from, None
         self._dropped.append((first, last_tick))

@@ -1,4 +1,4 @@
-"""What the commands of ``replay`` are about: which tape, which simulation, which fields; and whether they are there."""
+"""Arguments that several commands of ``replay`` share: the tape, the simulation, the tick and the fields."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from sim.kernel.registry import World
 from sim.kernel.state import Snapshot
 
 RECORDINGS_FOLDER = "recordings"
-_LOOK_BYTES = 1 << 16  # So much of a file shows whether it is a tape; its header may be damaged.
+_START_BYTES = 1 << 16  # This much of a file shows that it is a tape, even if the file header is damaged.
 
 
 def choose(tape: Path | None) -> Path:
-    """The tape that was named, or the newest in recordings/."""
+    """Return the tape that was named, or the newest one in recordings/."""
     if tape is not None:
         return tape
     files = [path for path in Path(RECORDINGS_FOLDER).glob("*.tape") if path.is_file()]
@@ -33,22 +33,22 @@ def choose(tape: Path | None) -> Path:
         if looks_like_a_tape(path):
             return path
     raise UsageError(
-        f"no tape was named and there is none in {RECORDINGS_FOLDER}/; make one with: record run quiet-meadow"
+        f"no tape was named, and there is none in {RECORDINGS_FOLDER}/; make one with: record run quiet-meadow"
     )
 
 
 def looks_like_a_tape(path: Path) -> bool:
-    """Whether a file begins as a tape does, a damaged one included; one that cannot be read may be anything."""
+    """Return True if a file begins as a tape does, even a damaged one, or if it cannot be read."""
     try:
         with path.open("rb") as file:
-            start = file.read(_LOOK_BYTES)
+            start = file.read(_START_BYTES)
     except OSError:
-        return True  # Whoever opens it says what is wrong.
+        return True  # Opening it reports the error.
     return start.startswith(MAGIC) or TAG in start
 
 
 def factory_of(sim: str | None) -> Factory | None:
-    """What --sim names. Raises UsageError if there is no such thing."""
+    """Load the factory that --sim names. Raises UsageError if it cannot be loaded."""
     if sim is None:
         return None
     try:
@@ -58,14 +58,14 @@ def factory_of(sim: str | None) -> Factory | None:
 
 
 def note_version(tape: Tape) -> None:
-    """Warn of another version of the tape's world, or that its adapter is not there."""
+    """Warn if the tape's world has a different version here, or if its adapter is missing."""
     note = version_note(tape) or why_missing(tape.meta)
     if note is not None:
         print(f"note: {note}", file=sys.stderr)
 
 
 def ensure_states(tape: Tape) -> None:
-    """Raise UsageError, with the exit code that replay info has, if there is no tick to go to."""
+    """Raise UsageError, with the exit code of replay info, if the tape has no tick to seek."""
     if tape.keyframes:
         return
     if tape.check_blocks():
@@ -76,18 +76,18 @@ def ensure_states(tape: Tape) -> None:
 def ensure_seek(
     tick: int | None, episode: int | None, step: int | None, output: Path | None, *, picture_as_json: bool
 ) -> None:
-    """Raise UsageError if it is not clear where to seek, or in what form to show it."""
+    """Raise UsageError if the arguments of a seek do not name one tick, or contradict each other."""
     if (tick is None) == (episode is None) or (step is not None and episode is None):
-        raise UsageError("say where to go: --tick N, or --episode N with --step N")
+        raise UsageError("expected --tick N, or --episode N with --step N")
     if output is not None and output.suffix != ".npz":
-        raise UsageError(f"{output}: a name that ends in .npz was expected")
+        raise UsageError(f"{output}: expected a name that ends in .npz")
     if picture_as_json:
-        raise UsageError("--picture is for people: with --json, take --field or --output")
+        raise UsageError("--picture cannot be printed as JSON: with --json, use --field or --output")
 
 
 @contextmanager
 def ready_tape(path: Path) -> Iterator[Tape]:
-    """A tape that has ticks to go to; another version of its world is warned of. Raises as reading and ensure_states."""
+    """Open a tape that has ticks to seek; warn as note_version does. Raises as reading and ensure_states do."""
     with reading(path), Tape(path) as opened:
         ensure_states(opened)
         note_version(opened)
@@ -95,14 +95,14 @@ def ready_tape(path: Path) -> Iterator[Tape]:
 
 
 def layer_picture(snapshot: Snapshot, names: Sequence[str], world: World | None, width: int) -> list[str]:
-    """The first of the named fields that has two dimensions as a map; the world's own layer if none is named.
+    """Draw the first named field that has two dimensions as a map, or the world's own layer if no field is named.
 
-    Raises UsageError if there is nothing that could be drawn.
+    Raises UsageError if there is nothing to draw.
     """
-    flat = [snapshot[name] for name in names if snapshot[name].ndim == 2]
-    if not flat and not names and world is not None and world.picture is not None:
-        flat = [world.picture(snapshot)]
-    if not flat:
+    maps = [snapshot[name] for name in names if snapshot[name].ndim == 2]
+    if not maps and not names and world is not None and world.picture is not None:
+        maps = [world.picture(snapshot)]
+    if not maps:
         shapes = ", ".join(f"{name} has {counted(snapshot[name].ndim, 'dimension')}" for name in names)
         raise UsageError("--picture needs a field of two dimensions: " + (shapes or "name one with --field"))
-    return picture(flat[0], width)
+    return picture(maps[0], width)

@@ -18,7 +18,7 @@ from replayer.commands.export import PICTURES, load_drawing
 from replayer.commands.options import Json, Output, Sim
 from replayer.desync.dump.dump import difference_lines
 from replayer.desync.dump.dump_tapes import REPRODUCTION, diff_dumps, is_dump
-from replayer.desync.state_diff import SIDES
+from replayer.desync.state_diff import STATE_LABELS
 from replayer.diagnose.compare.spread import DifferenceSpread, measure_spread
 from replayer.diagnose.compare.tape_diff import TapeDifference, diff_tapes
 from replayer.playback.cursor import Cursor, MismatchError
@@ -134,7 +134,7 @@ def _diff_dumps(one: Path, other: Path, *, as_json: bool) -> int:
             f"  {len(result.blocks)} of {result.block_count} blocks differ, found in {counted(result.exchanges, 'exchange')}"
         )
     for difference in result.differences:
-        for line in difference_lines(difference, SIDES)[:3]:
+        for line in difference_lines(difference, STATE_LABELS)[:3]:
             print(f"  {line}")
     return DIFFERS if result.differences else SAME
 
@@ -201,7 +201,7 @@ def _print(one: Path, other: Path, result: TapeDifference, spread: DifferenceSpr
     if result.ticks:
         print(f"  trend: {_trend_text(result, spread)}")
     for difference in result.differences:
-        for line in difference_lines(difference, SIDES)[:3]:
+        for line in difference_lines(difference, STATE_LABELS)[:3]:
             print(f"    {line}")
     if spread is not None and spread.stopped:
         print(f"  rows are counted for {counted(spread.counts.shape[1], 'tick')}: {spread.stopped}")

@@ -1,4 +1,4 @@
-"""The commands that hand out what a recording holds: ``replay export`` for tables, ``replay plot`` for pictures."""
+"""The commands ``replay export`` (tables and files for viewers) and ``replay plot`` (pictures)."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from recorder.exit_codes import INCOMPLETE, SAME, UsageError
 from recorder.storage.os_errors import reading, writing
 from recorder.text import counted
 from replayer.commands.arguments import choose, ensure_states, factory_of, note_version
-from replayer.commands.export_viewer import DOORS, ViewerOptions, export_through_door
+from replayer.commands.export_viewer import VIEWER_FORMATS, ViewerOptions, export_for_viewer
 from replayer.commands.options import Json, Sim
-from replayer.commands.spooled_events import events_again
+from replayer.commands.spooled_events import rebuilt_events
 from replayer.export.event_files import write_events
 from replayer.export.tables import FORMATS, write_table
 from replayer.tape.fields import world_of
@@ -29,7 +29,12 @@ from sim.extras import missing_package
 CURVES = ("populations", "energies", "deaths", "defences")
 PICTURES = (".png", ".svg", ".pdf")
 
-_WHOLE = ViewerOptions()
+_NO_VIEWER_OPTIONS = ViewerOptions()
+_EVENTS_HELP = (
+    "One row for each event that the simulation's events() gave while it was recorded. If events were not recorded, "
+    "the tape is re-simulated to get them. The exit code is 3 if the tape has events but those of some ticks are "
+    "missing. A file for a viewer always holds the recorded events; with --events the missing ones are re-simulated."
+)
 
 _Output = Annotated[Path, Parameter(name=["--output", "-o"])]
 
@@ -40,12 +45,12 @@ def export(
     *,
     output: _Output,
     telemetry: Annotated[bool, Parameter(negative="")] = False,
-    events: Annotated[bool, Parameter(negative="")] = False,
-    whole: Annotated[ViewerOptions, Parameter(name="*")] = _WHOLE,
+    events: Annotated[bool, Parameter(negative="", help=_EVENTS_HELP)] = False,
+    viewer: Annotated[ViewerOptions, Parameter(name="*")] = _NO_VIEWER_OPTIONS,
     sim: Sim = None,
     as_json: Json = False,
 ) -> int:
-    """Write tables out of a recording, or all of it for a viewer.
+    """Export tables of a recording, or all of it for a viewer.
 
     Examples:
     replay export run.tape --telemetry -o run.csv
@@ -58,29 +63,24 @@ def export(
     tape
         The tape; by default the newest in recordings/.
     output
-        The file; its name ends in .csv, .ndjson or .parquet, or in .rrd (for the Rerun viewer) or .mcap (for Foxglove
-        and others). An existing one is replaced.
+        The file, replaced if it exists: .csv, .ndjson, .parquet (tables), .rrd (Rerun), .mcap (Foxglove and others).
     telemetry
-        The figures of each tick, one row a tick: what the simulation's telemetry() gave while it was recorded.
-    events
-        What happened in each tick, one row an event: what the simulation's events() told while it was recorded. If they
-        were not recorded, they are made again by re-simulating the tape. The exit code is 3 if those of some ticks are
-        not on a tape that has the others. A file for a viewer has those on the tape, and with this the others, too.
+        One row for each tick: the figures that the simulation's telemetry() gave while it was recorded.
     sim
-        module:factory of the simulation, to make events again for a tape that names no registered world.
+        module:factory of the simulation. Needed to re-simulate events if the tape names no registered world.
     as_json
-        Say what was written as a JSON object.
+        Print one JSON object that describes the file.
     """
-    if output.suffix in DOORS:
+    if output.suffix in VIEWER_FORMATS:
         if telemetry:
             raise UsageError(f"--telemetry is for tables: a file that ends in {output.suffix} has it anyway")
-        return export_through_door(choose(tape), output, whole, events=events, sim=sim, as_json=as_json)
-    if whole.given:
-        raise UsageError(f"{whole.given[0]} is for files that end in {' or '.join(DOORS)}")
+        return export_for_viewer(choose(tape), output, viewer, events=events, sim=sim, as_json=as_json)
+    if viewer.given:
+        raise UsageError(f"{viewer.given[0]} is for files that end in {' or '.join(VIEWER_FORMATS)}")
     if telemetry == events:
-        raise UsageError("say what to export: --telemetry or --events")
+        raise UsageError("expected --telemetry or --events, one of the two")
     if output.suffix not in FORMATS:
-        raise UsageError(f"{output}: a name that ends in {', '.join([*FORMATS, *DOORS])} was expected")
+        raise UsageError(f"{output}: expected a name that ends in {', '.join([*FORMATS, *VIEWER_FORMATS])}")
     path = choose(tape)
     try:
         if events:
@@ -104,28 +104,28 @@ def _export_telemetry(path: Path, output: Path, *, as_json: bool) -> int:
 
 def _export_events(path: Path, output: Path, sim: str | None, *, as_json: bool) -> int:
     with reading(path), Tape(path) as opened, writing(output):
-        again = not opened.has_events
-        missing = [] if again else opened.missing_event_ticks()
-        if again:
+        rebuilt = not opened.has_events
+        missing = [] if rebuilt else opened.missing_event_ticks()
+        if rebuilt:
             ensure_states(opened)
             note_version(opened)
-            with events_again(opened, factory_of(sim), output.parent, quiet=as_json) as tell:
-                count, columns = _write_events(path, tell, output)
+            with rebuilt_events(opened, factory_of(sim), output.parent, quiet=as_json) as read_events:
+                count, columns = _write_events(path, read_events, output)
         else:
             count, columns = _write_events(path, opened.events, output)
     if as_json:
         facts = {"path": str(output), "rows": count, "columns": columns, "missing_event_ticks": missing}
-        print(json.dumps(facts | ({"made_again": True} if again else {}), indent=1))
+        print(json.dumps(facts | ({"made_again": True} if rebuilt else {}), indent=1))
     else:
-        print(f"{output}: {counted(count, 'event')}" + (", made again by re-simulating" if again else ""))
+        print(f"{output}: {counted(count, 'event')}" + (", rebuilt by re-simulating" if rebuilt else ""))
         for first, last in missing:
             print(f"  not on the tape: the events of {tick_range(first, last)}", file=sys.stderr)
     return INCOMPLETE if missing else SAME
 
 
-def _write_events(path: Path, tell: Any, output: Path) -> tuple[int, list[str]]:
+def _write_events(path: Path, read_events: Any, output: Path) -> tuple[int, list[str]]:
     try:
-        return write_events(tell, output)
+        return write_events(read_events, output)
     except ValueError as error:
         raise UsageError(f"{path}: {error}") from None
 
@@ -149,7 +149,7 @@ def plot(
     tick: Whole | None = None,
     sim: Sim = None,
 ) -> int:
-    """Draw a recording: curves of its telemetry or, with --tick, the layers of the world at a tick.
+    """Draw a recording: curves of its telemetry or, with --tick, maps of one tick.
 
     Examples:
     replay plot run.tape -o run.png
@@ -161,19 +161,18 @@ def plot(
     tape
         The tape; by default the newest in recordings/.
     output
-        The picture; its name ends in .png, .svg or .pdf. An existing one is replaced.
+        The picture: a name that ends in .png, .svg or .pdf. An existing file is replaced.
     what
-        Which curves: populations, energies, deaths (by cause), defences; all that there are, unless given. May be
-        repeated.
+        The curves to draw; deaths are by cause. May be repeated. By default all that the tape has.
     tick
-        Draw the state at this tick; negative ticks count from the end.
+        Draw the state at this tick instead. Negative ticks count from the end.
     sim
         module:factory of the simulation, for a tape that names no registered world.
     """
     if output.suffix not in PICTURES:
-        raise UsageError(f"{output}: a name that ends in {', '.join(PICTURES)} was expected")
+        raise UsageError(f"{output}: expected a name that ends in {', '.join(PICTURES)}")
     if tick is not None and what:
-        raise UsageError("--what draws curves over all ticks, --tick one of them: give one of the two")
+        raise UsageError("--what draws curves over all ticks, --tick draws one tick: give one of the two")
     drawing, path = load_drawing(), choose(tape)
     try:
         if tick is None:
@@ -190,7 +189,7 @@ def plot(
 
 
 def load_drawing() -> ModuleType:
-    """The module that draws. Raises UsageError if matplotlib is not installed."""
+    """Import the module that draws. Raises UsageError if matplotlib is not installed."""
     try:
         import replayer.export.plot  # noqa: PLC0415 - matplotlib is an extra, and takes long to import
     except ModuleNotFoundError:
@@ -199,7 +198,7 @@ def load_drawing() -> ModuleType:
 
 
 def _layers(path: Path, tick: int, sim: str | None) -> tuple[int, dict[str, Any]]:
-    """The tick that was reached, and what of its state can be drawn as maps, by name."""
+    """Return the tick that was reached, and the parts of its state that can be drawn as maps, by name."""
     with reading(path), Timeline(path, factory_of(sim)) as run:
         ensure_states(run.tape)
         reached = run.seek(tick).tick

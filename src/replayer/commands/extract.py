@@ -1,4 +1,4 @@
-"""The command ``replay extract``: training data out of recordings."""
+"""The command ``replay extract``: training data from recordings."""
 
 from __future__ import annotations
 
@@ -24,58 +24,63 @@ from replayer.datasets.stores.store_formats import FileFormat
 from replayer.diagnose.certify.arithmetic import processor_count
 from replayer.value_text import plain_text, tick_range
 
-SHOWN = 5  # Of columns and losses.
+LINES_SHOWN = 5  # Of missing ticks.
+COLUMNS_SHOWN = 20
 _READERS = {"parquet": "parquet", "arrow": "ipc"}
 
 _Names = list[str] | None
-_Tapes = Annotated[Path, Parameter(help="The tapes, or folders of tapes; by default the newest tape in recordings/.")]
+_Tapes = Annotated[Path, Parameter(help="The tapes, or folders of tapes. By default the newest tape in recordings/.")]
 _Output = Annotated[
-    Path, Parameter(name=["--output", "-o"], help="The folder to make, for the data set; it must not exist.")
+    Path, Parameter(name=["--output", "-o"], help="The folder for the data set, which must not exist yet.")
 ]
-_Stride = Annotated[Positive, Parameter(help="One sample every so many ticks.")]
+_Stride = Annotated[Positive, Parameter(help="Take one sample every N ticks.")]
 _Ticks = Annotated[
     _Names,
     Parameter(
         name="--ticks",
         negative="",
         allow_leading_hyphen=True,
-        help="FIRST..LAST, both included; negative ticks count from the end. May be repeated; by default all ticks.",
+        help="A range FIRST..LAST, both included. Negative ticks count from the end. May be repeated. By default all ticks.",
     ),
 ]
 _Table = Annotated[
     list[Literal["states", "pairs", "actions", "events"]] | None,
-    Parameter(negative="", help="Which tables; may be repeated."),
+    Parameter(negative="", help="The tables to write. May be repeated."),
 ]
 _Field = Annotated[
     _Names,
     Parameter(
         negative="",
-        help="A field: of states which (all by default), in pairs beside what is observed. May be repeated.",
+        help="A field to extract: in states instead of all fields, in pairs in addition to the observations. May be repeated.",
     ),
 ]
 _Observe = Annotated[
     _Names,
     Parameter(
         negative="",
-        help="What pairs observe: a name that the world has, or module:function of (state) or (state, agent). May be "
-        "repeated.",
+        help="The observation in pairs: a name that the world defines, or module:function of (state) or (state, agent). "
+        "May be repeated.",
     ),
 ]
-_Agent = Annotated[_Names, Parameter(negative="", help="Whose pairs and actions; may be repeated. All by default.")]
+_Agent = Annotated[
+    _Names,
+    Parameter(negative="", help="An agent whose pairs and actions are extracted. May be repeated. By default all."),
+]
 _Action = Annotated[
     _Names,
     Parameter(
         negative="",
-        help="How actions become arrays: a name that the world has, or module:function of (inputs), (inputs, state) or "
-        "(inputs, state, agent).",
+        help="The encoding of actions as arrays: a name that the world defines, or module:function of (inputs), "
+        "(inputs, state) or (inputs, state, agent).",
     ),
 ]
-_NoActions = Annotated[bool, Parameter(negative="", help="Pairs without actions.")]
+_NoActions = Annotated[bool, Parameter(negative="", help="Write pairs without actions.")]
 _Reward = Annotated[
     _Names,
     Parameter(
         negative="",
-        help="A name that the world has, or module:function of (before, after) or (before, after, agent). May be repeated.",
+        help="A reward: a name that the world defines, or module:function of (before, after) or (before, after, agent). "
+        "May be repeated.",
     ),
 ]
 _List = Annotated[
@@ -83,31 +88,32 @@ _List = Annotated[
     Parameter(
         name="--list",
         negative="",
-        help="A one-dimensional array of your observation whose length changes; may be repeated.",
+        help="A one-dimensional array of your observation whose length changes. May be repeated.",
     ),
 ]
-_Long = Annotated[bool, Parameter(negative="", help="States as one row for each entity or cell.")]
+_Long = Annotated[bool, Parameter(negative="", help="Write states as one row for each entity or cell.")]
 _Mode = Annotated[
     Literal["all", "inputs", "winners", "balanced"],
     Parameter(
-        help="inputs: only pairs in which the agent sent something; winners: only of agents that won; balanced: as many "
-        "that won as lost."
+        help="inputs: only pairs in which the agent sent something; winners: only agents that won; balanced: as many "
+        "winners as losers."
     ),
 ]
 _Split = Annotated[
-    str | None, Parameter(help="Shares of the runs, such as train=0.8,test=0.2; a run is in one split, whole.")
+    str | None, Parameter(help="Shares of the runs, such as train=0.8,test=0.2. Each run is in one split.")
 ]
-_Seed = Annotated[NotNegative, Parameter(help="Of the choice that splits and balancing make.")]
+_Seed = Annotated[NotNegative, Parameter(help="The seed of the random choice of splits and of --mode balanced.")]
 _Format = Annotated[
     FileFormat,
     Parameter(
         name="--format",
-        help="parquet or arrow: files of all tables; zarr: a group for each table, but none for actions and events; "
-        "minari: an episode for each run and agent, of pairs alone, with one reward.",
+        help="parquet or arrow: files for each table. zarr: a group for each table, without actions and events. minari: "
+        "an episode for each run and agent, only pairs, with one reward.",
     ),
 ]
 _Jobs = Annotated[
-    Positive | None, Parameter(name=["--jobs", "-j"], help="Processes; by default one for each processor.")
+    Positive | None,
+    Parameter(name=["--jobs", "-j"], help="The number of processes. By default one for each processor."),
 ]
 
 
@@ -133,59 +139,63 @@ def extract_tapes(
     sim: Sim = None,
     as_json: Json = False,
 ) -> int:
-    """Cut a data set out of recordings: training pairs, states, actions, events.
+    """Extract a data set from recordings: training pairs, states, actions, events.
 
     Examples:
     replay extract run.tape -o data
-    replay extract runs/*.tape -o data --observe fog --reward heads --split train=0.8,test=0.2
-    replay extract run.tape -o states --table states --field plants.energy --stride 10 --long
-    replay extract run.tape -o data --observe mine.py:look --ticks 1000..2000 --table pairs --table events
+    replay extract runs/*.tape -o data --observe fog --reward heads
+    replay extract runs/*.tape -o data --split train=0.8,test=0.2
+    replay extract run.tape -o data --table states --field plants.energy --long
+    replay extract run.tape -o data --observe mine.py:look --ticks 1000..2000
+    replay extract run.tape -o data --table pairs --table events --stride 10
 
-    Without --table: pairs where the world has agents, else states. An extraction that was stopped goes on where it was
-    when the same command is given again; the folder has its name only when it is whole. The files are the same for any
-    number of jobs.
+    Without --table: pairs if the world has agents, else states. To continue an
+    extraction that was stopped, give the same command again. The folder gets its
+    final name when the data set is complete. The files do not depend on the number
+    of jobs.
 
-    Exit code: 0 everything was there, 1 a replayed state was another one than recorded (its rows are left out), 3 a tape
-    is not complete, 4 a tape is damaged; what is missing is in the manifest.
+    Exit code: 0 nothing is missing, 1 a replayed state differs from the recorded
+    one (its rows are left out), 3 a tape is incomplete, 4 a tape is damaged. The
+    manifest lists what is missing.
 
     Parameters
     ----------
     sim
         module:factory of the simulation, for tapes that name no registered world.
     as_json
-        Say what came of it as one JSON object.
+        Print one JSON object.
     """
     try:
-        wanted: dict[str, Any] = {"stride": stride, "agents": agent, "long": long, "mode": mode, "seed": seed}
-        named = {"tables": table, "fields": field, "observations": observe, "rewards": reward, "lists": lists}
-        wanted |= {name: given or () for name, given in named.items()}
-        wanted |= {"actions": () if no_actions else action, "ranges": tuple(map(read_range, ticks or ()))}
-        request = Request(splits=read_splits(split) if split is not None else (), **wanted)
+        options: dict[str, Any] = {"stride": stride, "agents": agent, "long": long, "mode": mode, "seed": seed}
+        repeated = {"tables": table, "fields": field, "observations": observe, "rewards": reward, "lists": lists}
+        options |= {name: values or () for name, values in repeated.items()}
+        options |= {"actions": () if no_actions else action, "ranges": tuple(map(read_range, ticks or ()))}
+        request = Request(splits=read_splits(split) if split is not None else (), **options)
         paths = list_tapes(tapes or [choose(None)])
         with (
-            progress_bar("looking at tapes", len(paths), quiet=as_json) as look,
+            progress_bar("inspecting tapes", len(paths), quiet=as_json) as show_tapes,
             progress_bar("extracting", 100, quiet=as_json) as show,
             reading(output),
         ):
-            found = extract(
+            extraction = extract(
                 paths,
                 output,
                 request=request,
                 world=factory_of(sim),
                 jobs=jobs or processor_count(),
                 file_format=file_format,
-                looking=look,
+                looking=show_tapes,
                 progress=lambda done, total: show(100 * done / max(total, 1)),
                 command=_repeatable(sys.argv),
             )
     except ExtractionError as error:
         raise UsageError(str(error)) from None
-    _print(found, as_json=as_json)
-    return found.code
+    _print(extraction, as_json=as_json)
+    return extraction.code
 
 
 def _repeatable(words: Sequence[str]) -> list[str]:
-    """The command line without what does not change the data set: how many processes, and how it is shown."""
+    """Return the command line without the options that do not change the data set: --jobs and --json."""
     kept, skip = [], False
     for word in words[1:]:
         if skip:
@@ -197,41 +207,43 @@ def _repeatable(words: Sequence[str]) -> list[str]:
     return ["replay", *kept]
 
 
-def _print(found: Extraction, *, as_json: bool) -> None:
+def _print(extraction: Extraction, *, as_json: bool) -> None:
     if as_json:
-        print(json.dumps({"path": str(found.path), "rows": found.rows, "code": found.code}, indent=1))
+        print(json.dumps({"path": str(extraction.path), "rows": extraction.rows, "code": extraction.code}, indent=1))
         return
-    manifest = found.manifest
+    manifest = extraction.manifest
     for name, table in manifest["tables"].items():
         size = sum(file["bytes"] for file in table["files"])
         files = counted(len(table["files"]), "file")
-        print(f"{found.path}/{name}: {counted(table['rows'], 'row')} in {files}, {bytes_text(size)}")
+        print(f"{extraction.path}/{name}: {counted(table['rows'], 'row')} in {files}, {bytes_text(size)}")
         columns = list(table["columns"])
-        more = f" and {len(columns) - 4 * SHOWN} more" if len(columns) > 4 * SHOWN else ""
-        print(f"  columns: {', '.join(columns[: 4 * SHOWN])}{more}")
+        more = f" and {len(columns) - COLUMNS_SHOWN} more" if len(columns) > COLUMNS_SHOWN else ""
+        print(f"  columns: {', '.join(columns[:COLUMNS_SHOWN])}{more}")
     if not manifest["tables"]:
-        print(f"{found.path}: no rows")
+        print(f"{extraction.path}: no rows")
     for line in [*manifest["notes"], *manifest["problems"]]:
         print(f"  {plain_text(line)}", file=sys.stderr)
-    for one in manifest["missing"][:SHOWN]:
-        ticks = tick_range(one["first_tick"], one["last_tick"])
-        print(f"  missing: {one['tape']}, {ticks}: {plain_text(one['why'])}", file=sys.stderr)
-    if len(manifest["missing"]) > SHOWN:
-        print(f"  and {len(manifest['missing']) - SHOWN} more, see manifest.json", file=sys.stderr)
+    for missing in manifest["missing"][:LINES_SHOWN]:
+        ticks = tick_range(missing["first_tick"], missing["last_tick"])
+        print(f"  missing: {missing['tape']}, {ticks}: {plain_text(missing['why'])}", file=sys.stderr)
+    if len(manifest["missing"]) > LINES_SHOWN:
+        print(f"  and {len(manifest['missing']) - LINES_SHOWN} more, see manifest.json", file=sys.stderr)
     first = next(iter(manifest["tables"]), None)
     if first is not None:
-        print(f"next: {_next_step(found, first)}")
+        print(f"next: {_next_step(extraction, first)}")
 
 
-def _next_step(found: Extraction, table: str) -> str:
-    """A command that reads a table."""
-    file_format, told = found.manifest["format"], found.manifest["tables"][table]
+def _next_step(extraction: Extraction, table: str) -> str:
+    """Return a command that reads a table."""
+    file_format, entry = extraction.manifest["format"], extraction.manifest["tables"][table]
     if file_format == "zarr":
-        opening = f"xarray.open_zarr('{found.path / 'data.zarr'}', group='{told['groups'][0]}', consolidated=False)"
+        opening = (
+            f"xarray.open_zarr('{extraction.path / 'data.zarr'}', group='{entry['groups'][0]}', consolidated=False)"
+        )
         return f'python -c "import xarray; print({opening})"'
     if file_format == "minari":
-        opening = f"minari.load_dataset('{told['datasets'][0]}').spec"
-        folder = shlex.quote(str(found.path))
+        opening = f"minari.load_dataset('{entry['datasets'][0]}').spec"
+        folder = shlex.quote(str(extraction.path))
         return f'MINARI_DATASETS_PATH={folder} python -c "import minari; print({opening})"'
-    pattern = f"{found.path / table}/**/*.{file_format}"
+    pattern = f"{extraction.path / table}/**/*.{file_format}"
     return f"python -c \"import polars; print(polars.read_{_READERS[file_format]}('{pattern}'))\""

@@ -1,4 +1,4 @@
-"""The command ``replay info``: say what a tape holds."""
+"""The command ``replay info``: print what a tape holds and what state it is in."""
 
 from __future__ import annotations
 
@@ -19,20 +19,22 @@ from replayer.tape.tape import Tape
 def info(
     tape: Path | None = None, /, *, fast: Annotated[bool, Parameter(negative="")] = False, as_json: Json = False
 ) -> int:
-    """Say what a tape holds and what state it is in.
+    """Show what a tape holds and what state it is in.
 
     Example: replay info recordings/quiet-meadow-1.tape
 
-    Every block is read and its checksum compared; replay verify re-simulates everything, too.
+    Every block is read and its checksum compared. To re-simulate every tick, too,
+    use replay verify.
 
-    Exit code: 0 sealed and whole, 3 incomplete (all before the end is good), 4 corrupt, 5 no tape.
+    Exit code: 0 intact, 3 incomplete (everything that is there is good),
+    4 corrupt, 5 not a tape.
 
     Parameters
     ----------
     tape
         The tape; by default the newest in recordings/.
     fast
-        Believe the index, or, without one, the blocks' headers; read no contents.
+        Trust the index, or the block headers if there is no index. Contents are not read.
     as_json
         Print one JSON object.
     """

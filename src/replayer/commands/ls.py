@@ -1,4 +1,4 @@
-"""The command ``replay ls``: which runs a folder holds, who played, how they ended; and what they are taken together."""
+"""The command ``replay ls``: the runs of a folder, their players, how they ended, and statistics of all of them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def ls(
     folder: Path = Path(RECORDINGS_FOLDER),
     /,
     *,
-    wanted: Annotated[RunFilters | None, Parameter(name="*")] = None,
+    filters: Annotated[RunFilters | None, Parameter(name="*")] = None,
     sort: Key = "name",
     reverse: Flag = False,
     paths: Flag = False,
@@ -47,92 +47,93 @@ def ls(
     jobs: Annotated[Positive | None, Parameter(name=["--jobs", "-j"])] = None,
     as_json: Json = False,
 ) -> int:
-    """List the runs of a folder, all or some of them, or say what they are taken together.
+    """List the runs of a folder, all or some of them, or print their statistics.
 
     Examples:
     replay ls runs --won caterpillar --sort ticks --reverse
     replay ls runs --player beetle=random --seed 0..9 --stats --plot runs.png
     replay verify $(replay ls runs --quality scripted --paths | head -1)
 
-    The index of the folder is believed of tapes that have not changed since. Exit code: 0 all tapes that are listed are
-    sealed and whole, 3 one is incomplete, 4 corrupt, 5 unreadable; the worst of them.
+    Tapes that have not changed since the folder was indexed are not read again.
+
+    Exit code of the worst tape: 0 intact, 3 incomplete, 4 corrupt, 5 unreadable.
 
     Parameters
     ----------
     folder
-        Where the tapes are.
+        The folder of the tapes.
     sort
-        In this order; by default by scenario, seed and name.
+        The order of the runs. "name", the default, sorts by scenario, seed and name.
     reverse
-        The other way round.
+        Reverse the order.
     paths
-        Print the paths of the tapes and nothing else, one a line.
+        Print only the paths of the tapes, one per line.
     stats
-        Statistics instead of a list: ends, lengths, inputs, quality, how each policy fared.
+        Print statistics instead of a list: ends, lengths, inputs, quality, results of each policy.
     plot
-        Draw these statistics; the name ends in .png, .svg or .pdf.
+        Draw these statistics into a file: a name that ends in .png, .svg or .pdf.
     add
-        Copy this tape into the folder and note it in the index; may be repeated.
+        Copy this tape into the folder and add it to the index. May be repeated.
     rebuild
-        Make the index anew, from the tapes alone.
+        Rebuild the index from the tapes.
     jobs
-        Processes that read tapes which the index does not know; by default one for each processor.
+        The number of processes that read tapes that are not in the index. By default one for each processor.
     as_json
         Print one JSON object.
     """
     if paths and (stats or as_json or plot is not None):
-        raise UsageError("--paths prints paths and nothing else: leave --stats, --plot and --json out")
-    selection, drawing = (wanted or RunFilters()).selection(), _drawing(plot)
+        raise UsageError("--paths prints only paths: leave out --stats, --plot and --json")
+    selection, drawing = (filters or RunFilters()).selection(), _drawing(plot)
     if not folder.is_dir():
-        made = "record run quiet-meadow" if str(folder) == RECORDINGS_FOLDER else f"record generate … -o {folder}"
-        raise UsageError(f"there is no folder {folder}; make one with: {made}")
+        command = "record run quiet-meadow" if str(folder) == RECORDINGS_FOLDER else f"record generate … -o {folder}"
+        raise UsageError(f"there is no folder {folder}; make one with: {command}")
     for tape in add or []:
         add_tape(folder, tape)
     examined = stats or plot is not None or sort in {"inputs", "quality"} or selection.needs_examination
-    corpus = _look(folder, jobs, writes=bool(add) or rebuild, anew=rebuild, examined=examined, quiet=as_json or paths)
+    corpus = _open(folder, jobs, update=bool(add), rebuild=rebuild, examined=examined, quiet=as_json or paths)
     try:
         runs = _sorted(selection.choose(corpus.runs), sort, reverse=reverse)
     except ConditionError as error:
         raise UsageError(f"--where {error}") from None
-    found = statistics_of(runs) if stats or plot is not None else None
+    statistics = statistics_of(runs) if stats or plot is not None else None
     if drawing is not None and plot is not None:
         with writing(plot):
-            drawing.save(drawing.draw_corpus(runs, found, str(folder)), plot)
+            drawing.save(drawing.draw_corpus(runs, statistics, str(folder)), plot)
     if paths:
         print("\n".join(str(run.path) for run in runs), end="\n" if runs else "")
     elif as_json:
-        print(json.dumps(_facts(folder, runs, found, stats=stats, plot=plot), indent=1))
+        print(json.dumps(_facts(folder, runs, statistics, stats=stats, plot=plot), indent=1))
     else:
-        lines = statistics_lines(found) if found is not None and stats else run_lines(runs)
+        lines = statistics_lines(statistics) if statistics is not None and stats else run_lines(runs)
         print("\n".join(plain_text(line) for line in [f"{folder}: {lines[0]}", *lines[1:]]))
         print(f"  drawn: {plot}" if plot is not None else "", end="\n" if plot is not None else "")
     return max((CODES[run.status] for run in runs), default=SAME)
 
 
 def _drawing(plot: Path | None) -> ModuleType | None:
-    """What draws, if something is to be drawn. Raises UsageError."""
+    """Import the module that draws, if --plot is given. Raises UsageError."""
     if plot is None:
         return None
     if plot.suffix not in PICTURES:
-        raise UsageError(f"{plot}: a name that ends in {', '.join(PICTURES)} was expected")
+        raise UsageError(f"{plot}: expected a name that ends in {', '.join(PICTURES)}")
     load_drawing()
     import replayer.commands.ls_plot  # noqa: PLC0415 - matplotlib is an extra, and takes long to import
 
     return replayer.commands.ls_plot
 
 
-def _look(folder: Path, jobs: int | None, *, writes: bool, anew: bool, examined: bool, quiet: bool) -> Corpus:
-    """What the folder holds; the index is brought up to date if that was asked for."""
+def _open(folder: Path, jobs: int | None, *, update: bool, rebuild: bool, examined: bool, quiet: bool) -> Corpus:
+    """Open the corpus in the folder; update its index on disk first, or rebuild it, if asked for."""
     count = jobs or processor_count()
     with progress_bar("reading tapes", 100, quiet=quiet) as show:
         progress = lambda done, total: show(100 * done / total)  # noqa: E731
-        if writes:
-            return refresh_index(folder, rebuild=anew, jobs=count, progress=progress)[0]
+        if update or rebuild:
+            return refresh_index(folder, rebuild=rebuild, jobs=count, progress=progress)[0]
         return Corpus.open(folder, examined=examined, jobs=count, progress=progress)
 
 
 def _sorted(runs: Sequence[Run], key: Key, *, reverse: bool) -> list[Run]:
-    """In order of a key, and of the corpus where that is the same; what is not known comes first."""
+    """Sort runs by a key, equal ones in the order of the corpus; runs whose value is unknown come first."""
 
     def value(run: Run) -> float | str:
         match key:
@@ -145,17 +146,19 @@ def _sorted(runs: Sequence[Run], key: Key, *, reverse: bool) -> list[Run]:
             case "bytes":
                 return run.size_bytes
             case "seed" | "ticks":
-                found = run.seed if key == "seed" else run.ticks
-                return found if found is not None else -1
+                number = run.seed if key == "seed" else run.ticks
+                return number if number is not None else -1
         return ""
 
     return sorted(sorted(runs, key=order_of), key=value, reverse=reverse)
 
 
-def _facts(folder: Path, runs: Sequence[Run], found: Statistics | None, *, stats: bool, plot: Path | None) -> object:
+def _facts(
+    folder: Path, runs: Sequence[Run], statistics: Statistics | None, *, stats: bool, plot: Path | None
+) -> object:
     facts: dict[str, object] = {"folder": str(folder)}
-    if found is not None and stats:
-        facts |= statistics_facts(found)
+    if statistics is not None and stats:
+        facts |= statistics_facts(statistics)
     else:
         facts["runs"] = [run_facts(run) for run in runs]
     return facts | ({"plot": str(plot)} if plot is not None else {})

@@ -1,4 +1,4 @@
-"""Which runs ``replay ls`` is asked for: its filters, as options of a command."""
+"""The filters of ``replay ls``, as options of the command line."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from recorder.scenarios.sweep import read_axis
 
 @attrs.frozen(kw_only=True)
 class RunFilters:
-    """Filters of runs; all that are given must fit.
+    """Filters of runs. A run is listed if it passes all of them.
 
     Attributes:
         scenario, world, seed, player, won, reason, quality, status, min_ticks, where: see their help.
@@ -26,31 +26,33 @@ class RunFilters:
     scenario: Annotated[str | None, Parameter(help="Only runs of this scenario.")] = None
     world: Annotated[str | None, Parameter(help="Only runs of this world.")] = None
     seed: Annotated[
-        str | None, Parameter(help="Only runs with these seeds: a range such as 0..9, or numbers with commas.")
+        str | None, Parameter(help="Only runs with these seeds: a range such as 0..9, or numbers separated by commas.")
     ] = None
     player: Annotated[
         list[str] | None,
-        Parameter(negative="", help="NAME or NAME=POLICY: only runs in which this player takes part; may be repeated."),
+        Parameter(negative="", help="NAME or NAME=POLICY: only runs in which this player takes part. May be repeated."),
     ] = None
     won: Annotated[str | None, Parameter(help="Only runs that this player won.")] = None
     reason: Annotated[str | None, Parameter(help="Only runs that ended for this reason.")] = None
     quality: Annotated[
-        str | None, Parameter(help="Only runs of these tiers: unrated, idle, random, scripted, human; with commas.")
+        str | None,
+        Parameter(help="Only runs of these tiers, separated by commas: unrated, idle, random, scripted, human."),
     ] = None
     status: Annotated[
-        str | None, Parameter(help="Only tapes that are intact, incomplete, corrupt, unreadable; with commas.")
+        str | None,
+        Parameter(help="Only tapes in these states, separated by commas: intact, incomplete, corrupt, unreadable."),
     ] = None
-    min_ticks: Annotated[NotNegative | None, Parameter(help="Only runs that came so far.")] = None
+    min_ticks: Annotated[NotNegative | None, Parameter(help="Only runs of at least N ticks.")] = None
     where: Annotated[
         str | None,
         Parameter(
-            help='Only runs for which this condition in SQL holds, such as "ticks < 500 and seed % 2 = 0"; the tables '
-            "runs, players, outcomes and quality are described in docs/generate.md."
+            help='Only runs for which this SQL condition holds, such as "ticks < 500 and seed % 2 = 0". docs/generate.md '
+            "describes the tables runs, players, outcomes and quality."
         ),
     ] = None
 
     def selection(self) -> Selection:
-        """What runs must be. Raises UsageError, ConfigError."""
+        """Return the filters as a selection. Raises UsageError, ConfigError."""
         return Selection(
             scenario=self.scenario,
             world=self.world,
@@ -67,27 +69,27 @@ class RunFilters:
 
 def _seeds(text: str) -> Collection[int]:
     values = read_axis(f"seed={text}").values
-    if not all(isinstance(one, int) for one in values):
-        raise UsageError(f"--seed {text}: a range such as 0..9, or whole numbers with commas, were expected")
+    if not all(isinstance(value, int) for value in values):
+        raise UsageError(f"--seed {text}: expected a range such as 0..9, or integers separated by commas")
     return frozenset(values)
 
 
-def _players(given: Sequence[str]) -> dict[str, str | None]:
+def _players(arguments: Sequence[str]) -> dict[str, str | None]:
     players: dict[str, str | None] = {}
-    for one in given:
-        name, equals, policy = one.partition("=")
+    for argument in arguments:
+        name, equals, policy = argument.partition("=")
         if not name or (equals and not policy):
-            raise UsageError(f"--player {one}: NAME or NAME=POLICY was expected, such as caterpillar=greedy")
+            raise UsageError(f"--player {argument}: expected NAME or NAME=POLICY, such as caterpillar=greedy")
         if name in players:
-            raise UsageError(f"--player {one}: {name} was asked for already")
+            raise UsageError(f"--player {argument}: {name} was given already")
         players[name] = policy or None
     return players
 
 
-def _among(option: str, given: str | None, known: Sequence[str]) -> Collection[str] | None:
-    if given is None:
+def _among(option: str, argument: str | None, known: Sequence[str]) -> Collection[str] | None:
+    if argument is None:
         return None
-    wrong = next((one for one in given.split(",") if one not in known), None)
-    if wrong is not None:
-        raise UsageError(f"{option} {given}: some of {', '.join(known)} were expected")
-    return given.split(",")
+    unknown = next((name for name in argument.split(",") if name not in known), None)
+    if unknown is not None:
+        raise UsageError(f"{option} {argument}: expected some of {', '.join(known)}, got {unknown!r}")
+    return argument.split(",")

@@ -1,4 +1,4 @@
-"""What ``replay ls`` prints: runs as a table, statistics as lines; and both for programs."""
+"""The output of ``replay ls``: runs as a table, statistics as lines, and both as JSON."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ RUN_ID_SHOWN = 8
 
 
 def run_lines(runs: Sequence[Run]) -> list[str]:
-    """A summary, and a table with a line for each run."""
+    """Format a summary and a table with one line for each run."""
     if not runs:
         return ["no runs"]
     size = bytes_text(sum(run.size_bytes for run in runs))
     rows = [COLUMNS, *(_row(run) for run in runs)]
-    widths = [max(len(row[place]) for row in rows) for place in range(len(COLUMNS))]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(COLUMNS))]
     table = ["  ".join(_cells(row, widths)).rstrip() for row in rows]
     errors = [f"  {run.tape}: {run.error}" for run in runs if run.error is not None]
     return [f"{counted(len(runs), 'run')}, {counted(sum(map(ticks_of, runs)), 'tick')}, {size}", *table, *errors]
@@ -51,50 +51,54 @@ def _row(run: Run) -> tuple[str, ...]:
     )
 
 
-def _player_text(one: PlayerResult) -> str:
-    policy = f"={one.policy}" if one.policy is not None else ""
-    score = f" {one.score:,.10g}" if one.score is not None else ""
-    return f"{one.player}{policy}{f' {one.outcome}' if one.outcome is not None else ''}{score}"
+def _player_text(result: PlayerResult) -> str:
+    policy = f"={result.policy}" if result.policy is not None else ""
+    score = f" {result.score:,.10g}" if result.score is not None else ""
+    return f"{result.player}{policy}{f' {result.outcome}' if result.outcome is not None else ''}{score}"
 
 
 def run_facts(run: Run) -> dict[str, Any]:
-    """For programs."""
+    """Return a run as JSON shows it."""
     facts = attrs.asdict(run, filter=attrs.filters.exclude("folder", "changed_ns"))
     return {"path": str(run.path), **facts}
 
 
-def statistics_lines(found: Statistics) -> list[str]:
-    """For people."""
-    lines = [f"{counted(found.runs, 'run')}, {counted(found.ticks, 'tick')}, {bytes_text(found.size_bytes)}"]
+def statistics_lines(statistics: Statistics) -> list[str]:
+    """Format statistics as lines of text."""
+    lines = [
+        f"{counted(statistics.runs, 'run')}, {counted(statistics.ticks, 'tick')}, {bytes_text(statistics.size_bytes)}"
+    ]
     for title, counts in (
-        ("scenarios", found.scenarios),
-        ("status", found.statuses),
-        ("ended by", found.ends),
-        ("quality", found.tiers),
+        ("scenarios", statistics.scenarios),
+        ("status", statistics.statuses),
+        ("ended by", statistics.ends),
+        ("quality", statistics.tiers),
     ):
         lines += [f"  {title}: {_counts_text(counts)}"] if counts else []
-    if found.lengths:
-        quantiles = ", ".join(f"{share:.0%} {ticks:,.0f}" for share, ticks in found.lengths.items())
+    if statistics.lengths:
+        quantiles = ", ".join(f"{share:.0%} {ticks:,.0f}" for share, ticks in statistics.lengths.items())
         lines.append(f"  length in ticks: {quantiles}")
-    if found.inputs_per_tick is not None:
-        share = found.ticks_with_inputs / found.examined_ticks
-        lines.append(f"  inputs: {found.inputs_per_tick:,.2f} a tick; {share:.1%} of the ticks have some")
-    return lines + [f"  {_standing_text(one)}" for one in found.standings]
+    if statistics.inputs_per_tick is not None:
+        share = statistics.ticks_with_inputs / statistics.examined_ticks
+        lines.append(f"  inputs: {statistics.inputs_per_tick:,.2f} per tick; {share:.1%} of the ticks have some")
+    return lines + [f"  {_standing_text(standing)}" for standing in statistics.standings]
 
 
 def _counts_text(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{name or UNKNOWN} {count:,}" for name, count in counts.items())
 
 
-def _standing_text(one: Standing) -> str:
-    text = f"{one.player}{f'={one.policy}' if one.policy is not None else ''}: {counted(one.runs, 'run')}"
-    if one.decided:
-        text += f", won {one.won:,} ({one.won / one.decided:.0%}), drew {one.drawn:,}, lost {one.lost:,}"
-    return text + (f", mean score {one.score_mean:,.1f}" if one.score_mean is not None else "")
+def _standing_text(standing: Standing) -> str:
+    policy = f"={standing.policy}" if standing.policy is not None else ""
+    text = f"{standing.player}{policy}: {counted(standing.runs, 'run')}"
+    if standing.decided:
+        share = standing.won / standing.decided
+        text += f", won {standing.won:,} ({share:.0%}), drew {standing.drawn:,}, lost {standing.lost:,}"
+    return text + (f", mean score {standing.score_mean:,.1f}" if standing.score_mean is not None else "")
 
 
-def statistics_facts(found: Statistics) -> dict[str, Any]:
-    """For programs."""
-    facts = attrs.asdict(found) | {"inputs_per_tick": found.inputs_per_tick}
-    facts["lengths"] = {f"{share:g}": ticks for share, ticks in found.lengths.items()}
+def statistics_facts(statistics: Statistics) -> dict[str, Any]:
+    """Return statistics as JSON shows them."""
+    facts = attrs.asdict(statistics) | {"inputs_per_tick": statistics.inputs_per_tick}
+    facts["lengths"] = {f"{share:g}": ticks for share, ticks in statistics.lengths.items()}
     return {"statistics": facts}

@@ -1,4 +1,4 @@
-"""The command ``replay``: look at a tape, go to a tick, prove the whole of it."""
+"""The command ``replay``: inspect a tape, go to a tick, verify every hash."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from recorder.console.app import run_app, version
 from recorder.console.lazy_commands import add_commands
 from recorder.errors import DesyncError
 
-COMMANDS = {  # Where each is; imported when it is asked for.
+COMMANDS = {  # The function of each command; its module is imported only when the command is used.
     "info": "replayer.commands.info:info",
     "seek": "replayer.commands.seek:seek",
     "verify": "replayer.commands.verify:verify",
@@ -35,11 +35,11 @@ COMMANDS = {  # Where each is; imported when it is asked for.
 
 
 def load(arguments: Sequence[str]) -> App:
-    """The program, with what it needs for these arguments imported."""
+    """Build the program and import the modules that these arguments need."""
     app = App(
         name="replay",
         help="Replay recordings: any tick in milliseconds, every hash checked.\n\n"
-        "TAPE is a file; without it the newest one in recordings/ is taken.\n\n"
+        "TAPE is a file. Without it, the newest tape in recordings/ is used.\n\n"
         "Try:\n"
         "  replay info\n"
         "  replay seek --tick 2500 --picture\n"
@@ -47,13 +47,13 @@ def load(arguments: Sequence[str]) -> App:
         "  replay verify run.tape --jobs 2\n"
         "  replay tail run.tape                   follow a recording while it runs\n"
         "  replay plot run.tape -o run.png        populations, energies, deaths\n"
-        "  replay diff one.tape other.tape        where two recordings part\n"
-        "  replay ls runs --stats                 which runs a folder holds\n"
-        "  replay results ambush.tape             what a scenario's run came to\n"
-        "  replay compare lossy-1 lossy-2         two sweeps, or two tapes by their events\n"
+        "  replay diff one.tape other.tape        where two recordings diverge\n"
+        "  replay ls runs --stats                 statistics of the runs in a folder\n"
+        "  replay results ambush.tape             the result of a scenario's run\n"
+        "  replay compare lossy-1 lossy-2         two sweeps, or the events of two tapes\n"
         "  replay export run.tape --telemetry -o run.csv\n"
         "  replay extract runs/*.tape -o data     training pairs as Parquet\n"
-        "  replay check walkers:Walkers           is the state all that a step reads?\n"
+        "  replay check walkers:Walkers           does a step read anything outside the state?\n"
         "  replay repair broken.tape -o good.tape",
         help_format="plaintext",
         version=version,
@@ -64,7 +64,7 @@ def load(arguments: Sequence[str]) -> App:
 
 
 def _error_as_json(error: BaseException, line: str, code: int) -> None:
-    """A mistake for programs; of a desync also what is known of it."""
+    """Print an error as JSON; for a desync, also the tick, the hashes, the fields and the dump."""
     facts: dict[str, Any] = {"error": line, "exit_code": code}
     if isinstance(error, DesyncError):
         facts |= {

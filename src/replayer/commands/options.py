@@ -1,4 +1,4 @@
-"""Options that several subcommands of replay have."""
+"""Options that several subcommands of replay share."""
 
 from __future__ import annotations
 

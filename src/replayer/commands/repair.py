@@ -1,4 +1,4 @@
-"""The command ``replay repair``: write a sound copy of a damaged tape."""
+"""The command ``replay repair``: write an intact copy of a damaged tape."""
 
 from __future__ import annotations
 
@@ -24,20 +24,23 @@ def repair(
     as_json: Json = False,
     sim: Sim = None,
 ) -> int:
-    """Write a sound copy of a damaged tape: what is whole is copied, keyframes are re-simulated and proved by hash.
+    """Write an intact copy of a damaged tape.
 
     Example: replay repair broken.tape -o repaired.tape
 
-    The original is left as it is. Ticks whose inputs are lost cannot be made again: the new tape says which.
+    Everything that is intact is copied. Damaged keyframes are re-simulated and
+    checked by their hashes. Ticks whose inputs are lost cannot be rebuilt; the new
+    tape lists them. The original is not changed.
 
-    Exit code: 0 nothing is lost, 3 some ticks are or there was no state yet, 4 no state can be read, 5 no tape.
+    Exit code: 0 nothing is lost, 3 some ticks are lost or there was no state yet,
+    4 no state can be read, 5 not a tape.
 
     Parameters
     ----------
     tape
         The damaged tape.
     output
-        The new tape, which must not exist; by default NAME-repaired.tape beside the old one.
+        The new tape, which must not exist yet. By default NAME-repaired.tape next to TAPE.
     as_json
         Print one JSON object.
     sim
@@ -47,7 +50,7 @@ def repair(
         raise UsageError(f"{tape}: Is a directory")
     target = output if output is not None else tape.with_name(f"{tape.stem}-repaired{tape.suffix}")
     with reading(tape), Tape(tape):
-        pass  # What is wrong with the original is told before anything is written.
+        pass  # Errors of the original are reported before anything is written.
     try:
         with writing(target), progress_bar("repairing", 100, quiet=as_json) as show:
             report = repair_tape(
@@ -59,4 +62,4 @@ def repair(
         print(json.dumps(repair_facts(report), indent=1))
     else:
         print_repair(tape, report, sim)
-    return SAME if report.whole else INCOMPLETE
+    return SAME if report.complete else INCOMPLETE

@@ -1,7 +1,7 @@
 """The command ``rerun-importer-tape``: the Rerun viewer starts it for each file that it opens, and reads its stdout.
 
-Whether the file is a tape was looked at before this module was imported, see simulation_flight_recorder. What the viewer
-passes along is obeyed where it makes sense for a tape, which has a timeline of its own.
+simulation_flight_recorder checks that the file is a tape before it imports this module. Options of the viewer that make
+no sense for a tape, which has its own timeline, are ignored.
 """
 
 from __future__ import annotations
@@ -28,45 +28,45 @@ from sim.kernel.registry import ConfigError, UnknownWorldError
 
 app = App(
     name="rerun-importer-tape",
-    help="Open a tape in the Rerun viewer, which starts this by itself.\n\n"
+    help="Open a tape in the Rerun viewer. The viewer starts this command itself.\n\n"
     "Example: rerun run.tape\n\n"
-    "Exit code: 66 for a file that is no tape; then other importers have their turn.",
+    "Exit code: 66 for a file that is not a tape. The viewer then tries others.",
     help_format="plaintext",
 )
 
 
 def load(_: Sequence[str]) -> App:
-    """The program; all that it needs is imported."""
+    """Return the program; everything that it needs is imported already."""
     return app
 
 
 @app.default
 def import_tape(*words: Annotated[str, Parameter(show=False, allow_leading_hyphen=True)]) -> int:
-    """Write what a tape holds to stdout, as Rerun's own format.
+    """Write the contents of a tape to stdout, in Rerun's own format.
 
     Parameters
     ----------
     words
-        The path, and what the viewer passes along.
+        The path, and the options that the viewer passes.
     """
-    given = _arguments(words)
+    arguments = _arguments(words)
     try:
         from replayer.export.viewers.rerun import stream_rerun  # noqa: PLC0415 - an extra, and takes long to import
     except ModuleNotFoundError:
         raise missing_viewer_package(".rrd") from None
-    with ready_tape(given.path) as tape, _own_stdout() as output:
+    with ready_tape(arguments.path) as tape, _own_stdout() as output:
         stream_rerun(
             _source(tape),
             output,
-            application=given.application_id,
-            recording_id=given.recording_id,
-            prefix=given.entity_path_prefix,
+            application=arguments.application_id,
+            recording_id=arguments.recording_id,
+            prefix=arguments.entity_path_prefix,
         )
-    return SAME  # What is missing stands in the recording: the viewer would show another code as a failure.
+    return SAME  # The recording itself lists what is missing. The viewer would show any other code as a failure.
 
 
 def _arguments(words: Sequence[str]) -> argparse.Namespace:
-    """What a tape can make use of; times and the recording that is open are for files without a timeline."""
+    """Parse the options that apply to a tape; the times and the open recording are for files without a timeline."""
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     parser.add_argument("path", type=Path)
     parser.add_argument("--application-id")
@@ -76,29 +76,29 @@ def _arguments(words: Sequence[str]) -> argparse.Namespace:
 
 
 def _source(tape: Tape) -> TickRange:
-    """All of the tape; without its simulation, the states of its keyframes."""
+    """Return all of the tape, or only the states of its keyframes if its simulation cannot be made."""
     try:
         return TickRange(tape, None, TickRangeRequest())
     except (UnknownWorldError, UnfitSimulationError, ConfigError) as error:
         print(f"note: only the states of keyframes are shown: {plain_text(str(error.args[0]))}", file=sys.stderr)
         source = TickRange(tape, None, TickRangeRequest(keyframes=True))
-        source.problems.append(f"no states but those of keyframes: {error.args[0]}")
+        source.problems.append(f"only the states of keyframes: {error.args[0]}")
         return source
 
 
 @contextmanager
 def _own_stdout() -> Iterator[BinaryIO]:
-    """Inside, what a simulation prints goes to stderr, so that nothing comes between what the viewer reads."""
+    """Yield stdout for the viewer alone; what a simulation prints goes to stderr meanwhile."""
     sys.stdout.flush()
-    kept = os.dup(1)
+    viewer_output = os.dup(1)
     os.dup2(2, 1)
     try:
-        with os.fdopen(os.dup(kept), "wb") as output, redirect_stdout(sys.stderr):
+        with os.fdopen(os.dup(viewer_output), "wb") as output, redirect_stdout(sys.stderr):
             yield output
     finally:
         sys.stdout.flush()
-        os.dup2(kept, 1)
-        os.close(kept)
+        os.dup2(viewer_output, 1)
+        os.close(viewer_output)
 
 
 def main() -> None:

@@ -1,10 +1,9 @@
-"""The commands ``replay results`` and ``replay compare``: what a scenario's run came to, and how two runs compare."""
+"""The commands ``replay results`` (the result of a scenario's run) and ``replay compare`` (two runs)."""
 
 from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -34,8 +33,8 @@ from sim.scenario.results.result import ScenarioResult
 LINES_SHOWN = 10
 _VERDICTS = {
     "exact_raw_match": "the same: every event, in the same order",
-    "equivalent_under_normalization": "equivalent: the same events in each session, interleaved in another way",
-    "safety_visible_divergence": "different: a session has other events",
+    "equivalent_under_normalization": "equivalent: the same events in each session, interleaved differently",
+    "safety_visible_divergence": "different: a session has different events",
 }
 
 
@@ -47,18 +46,18 @@ def results(
     canonical: Annotated[bool, Parameter(name="--canonical", negative="")] = False,
     as_json: Json = False,
 ) -> int:
-    """What the run of a scenario came to: violations, what adversaries and network did, budgets, statistics.
+    """Show the result of a scenario's run: violations, adversaries, budgets.
 
     Examples:
     replay results ambush.tape
     replay results ambush.tape --json
     replay results threaded.tape --canonical
 
-    Everything is put together from the events on the tape; those that a crash has cost are made again. What is missing
-    on the tape is said.
+    The result is computed from the events on the tape. Events that were lost in a
+    crash are re-simulated. Whatever else is missing on the tape is listed.
 
-    Exit code: 0 all properties hold, 1 one was violated, or the canonical run differs; else, of a tape that is not
-    whole, 3 incomplete, 4 corrupt.
+    Exit code: 0 all properties hold, 1 a property was violated or the canonical
+    run differs. Otherwise 3 if the tape is incomplete, 4 if it is corrupt.
 
     Parameters
     ----------
@@ -67,7 +66,7 @@ def results(
     sim
         module:factory of the simulation, for a tape that names no registered world.
     canonical
-        Run it once more from tick 0, in one thread and canonical order, and compare.
+        Run the scenario again from tick 0, in one thread and in canonical order, and compare.
     as_json
         Print one JSON object with all artefacts.
     """
@@ -75,19 +74,20 @@ def results(
     with ready_tape(path) as opened:
         missing, code = losses(opened)
         try:
-            found = scenario_result(opened, factory_of(sim))
-            again = run_canonical_replay(opened, factory_of(sim)) if canonical else None
+            result = scenario_result(opened, factory_of(sim))
+            canonical_replay = run_canonical_replay(opened, factory_of(sim)) if canonical else None
         except UnfitSimulationError as error:
             raise UsageError(str(error)) from None
     if as_json:
-        facts = {"result": attrs.asdict(found), "missing": missing}
-        facts |= {"canonical": _canonical_facts(again)} if again else {}
+        facts = {"result": attrs.asdict(result), "missing": missing}
+        facts |= {"canonical": _canonical_facts(canonical_replay)} if canonical_replay else {}
         print(json.dumps(facts, indent=1, default=repr))
     else:
-        lines = _result_lines(found, path, sim, missing) + (_canonical_lines(again) if again else [])
+        lines = _result_lines(result, path, sim, missing)
+        lines += _canonical_lines(canonical_replay) if canonical_replay else []
         print("\n".join(plain_text(line) for line in lines))
-    differs = again is not None and again.comparison.verdict == "safety_visible_divergence"
-    violated = found.violations or found.violated_before
+    differs = canonical_replay is not None and canonical_replay.comparison.verdict == "safety_visible_divergence"
+    violated = result.violations or result.violated_before
     return worst_code([code, DIFFERS if violated or differs else SAME])
 
 
@@ -103,20 +103,24 @@ def compare(
 
     Examples:
     replay compare first.tape second.tape
-    replay compare lossy-1 lossy-2                 two folders that record sweep or record batch has made
+    replay compare lossy-1 lossy-2          folders of record sweep or record batch
 
-    Two tapes are the same, equivalent (each session has the same events, but they are interleaved in another way) or
-    different; the first event that differs is named. replay diff compares states, not events. Where one tape begins
-    later, or was cut off, the ticks that both have are compared, and that is said.
+    Two tapes are the same, equivalent (each session has the same events,
+    interleaved differently) or different. The first event that differs is shown.
+    If one tape begins later or was cut off, the ticks that both have are compared,
+    and the report says so. To compare states instead of events, use replay diff.
 
-    Exit code: 0 the same or equivalent, 1 different; else, where a tape is not whole, 3 incomplete, 4 corrupt.
+    Exit code: 0 the same or equivalent, 1 different. Otherwise 3 if a tape is
+    incomplete, 4 if one is corrupt.
 
     Parameters
     ----------
-    one, other
-        Two tapes with events, or two folders with manifests.
+    one
+        A tape with events, or a folder with a manifest.
+    other
+        The tape or folder to compare it with.
     sim
-        module:factory of the simulation, where events have to be made again.
+        module:factory of the simulation. Needed if events have to be re-simulated.
     as_json
         Print one JSON object.
     """
@@ -126,29 +130,28 @@ def compare(
         for tape in (left, right):
             ensure_states(tape)
             if not tape.has_events and not tape.meta.get("scenario"):
-                raise UsageError(f"{tape.path} has no events: none were recorded; replay diff compares states")
+                raise UsageError(f"{tape.path} has no events: none were recorded; to compare states, use replay diff")
         lost = [losses(tape) for tape in (left, right)]
-        found = compare_tapes(left, right, (factory_of(sim), factory_of(sim)))
+        comparison = compare_tapes(left, right, (factory_of(sim), factory_of(sim)))
         notes = _limits(left, right)
     notes += [f"{path}: {line}" for path, (lines, _) in zip((one, other), lost, strict=True) for line in lines]
     if as_json:
-        print(json.dumps({**attrs.asdict(found), "notes": notes}, indent=1, default=repr))
+        print(json.dumps({**attrs.asdict(comparison), "notes": notes}, indent=1, default=repr))
     else:
-        lines = _comparison_lines(found, str(one), str(other)) + [f"  {note}" for note in notes]
+        lines = _comparison_lines(comparison, str(one), str(other)) + [f"  {note}" for note in notes]
         print("\n".join(plain_text(line) for line in lines))
-    differs = found.verdict == "safety_visible_divergence"
+    differs = comparison.verdict == "safety_visible_divergence"
     return worst_code([*(code for _, code in lost), DIFFERS if differs else SAME])
 
 
 def _limits(left: Tape, right: Tape) -> list[str]:
-    """Which ticks were compared, if these are not all of both tapes."""
+    """Describe which ticks were compared, unless these are all ticks of both tapes."""
     first, last = common_ticks(left, right)
     late = [tape for tape in (left, right) if tape.first_tick > 0]
     notes = [f"{tape.path} begins at tick {tape.first_tick:,}" for tape in late]
     notes += [f"compared from tick {first:,} on"] if late else []
-    return notes + (
-        [f"compared up to tick {last:,}, where a tape that was not closed ends"] if last is not None else []
-    )
+    notes += [f"compared up to tick {last:,}, where a tape that was not closed ends"] if last is not None else []
+    return notes
 
 
 def _compare_folders(one: Path, other: Path, *, as_json: bool) -> int:
@@ -162,7 +165,9 @@ def _compare_folders(one: Path, other: Path, *, as_json: bool) -> int:
     changes = compare_sweeps(*runs)
     if as_json:
         print(
-            json.dumps({"runs": [len(side) for side in runs], "changes": [attrs.asdict(c) for c in changes]}, indent=1)
+            json.dumps(
+                {"runs": [len(manifest) for manifest in runs], "changes": [attrs.asdict(c) for c in changes]}, indent=1
+            )
         )
     else:
         print(f"{counted(len(runs[0]), 'run')} and {counted(len(runs[1]), 'run')}: {len(changes)} differ")
@@ -174,30 +179,31 @@ def _compare_folders(one: Path, other: Path, *, as_json: bool) -> int:
     return DIFFERS if changes else SAME
 
 
-def _result_lines(found: ScenarioResult, path: Path, sim: str | None, missing: list[str]) -> list[str]:
-    regime, ticks = found.regime.replace("_", " "), counted(found.final_tick, "tick")
-    lines = [f"{path}: scenario {found.name}, seed {found.seed}, {regime}, {ticks}, final state {found.final_hash}"]
-    if found.error is not None:
-        lines.append(f"  ended by an error: {found.error}")
-    lines += [f"  violated at tick {one.tick:,}: {one.name}: {one.details}" for one in found.violations]
-    lines += [f"  violated before the tape begins: {one}" for one in found.violated_before]
-    if not found.violations and not found.violated_before:
-        lines.append("  no property was violated" + (f" up to tick {found.final_tick:,}" if missing else ""))
+def _result_lines(result: ScenarioResult, path: Path, sim: str | None, missing: list[str]) -> list[str]:
+    regime, ticks = result.regime.replace("_", " "), counted(result.final_tick, "tick")
+    lines = [f"{path}: scenario {result.name}, seed {result.seed}, {regime}, {ticks}, final state {result.final_hash}"]
+    if result.error is not None:
+        lines.append(f"  ended by an error: {result.error}")
+    lines += [f"  violated at tick {seen.tick:,}: {seen.name}: {seen.details}" for seen in result.violations]
+    lines += [f"  violated before the tape begins: {name}" for name in result.violated_before]
+    if not result.violations and not result.violated_before:
+        lines.append("  no property was violated" + (f" up to tick {result.final_tick:,}" if missing else ""))
     lines += [f"  {line}" for line in missing]
-    lines += _list_lines("adversaries", [f"{who} from tick {tick:,}" for tick, who in found.schedule])
-    spent = {entry["by"]: entry for entry in found.budget_history}
+    lines += _list_lines("adversaries", [f"{name} from tick {tick:,}" for tick, name in result.schedule])
+    spent = {entry["by"]: entry for entry in result.budget_history}
     lines += _list_lines(
-        "budgets", [f"{who}: {one['consumed']} used, {one['remaining']} left" for who, one in spent.items()]
+        "budgets", [f"{name}: {entry['consumed']} used, {entry['remaining']} left" for name, entry in spent.items()]
     )
-    lines += _list_lines("in doubt", [f"{one['diagnostic']} ({one['by']})" for one in found.diagnostics])
-    lines += _list_lines("reconfigured", [f"{one['by']} at tick {one['tick']:,}" for one in found.reconfigurations])
-    lines += _list_lines("events", [f"{kind} {count:,}" for kind, count in found.event_counts.items()], limit=None)
-    if found.progress is not None:
-        lines += _list_lines("progress", [f"{key} {value}" for key, value in found.progress.items()], limit=None)
-    lines += _list_lines("trace", [name for name, holds in found.checks.items() if holds is True])
-    if found.violations:
+    lines += _list_lines("in doubt", [f"{entry['diagnostic']} ({entry['by']})" for entry in result.diagnostics])
+    changes = [f"{entry['by']} at tick {entry['tick']:,}" for entry in result.reconfigurations]
+    lines += _list_lines("reconfigured", changes)
+    lines += _list_lines("events", [f"{kind} {count:,}" for kind, count in result.event_counts.items()], limit=None)
+    if result.progress is not None:
+        lines += _list_lines("progress", [f"{key} {value}" for key, value in result.progress.items()], limit=None)
+    lines += _list_lines("trace", [name for name, holds in result.checks.items() if holds is True])
+    if result.violations:
         words = shlex.quote(str(path)) + (f" --sim {shlex.quote(sim)}" if sim is not None else "")
-        lines.append(f"next: replay seek {words} --tick {found.violations[0].tick}")
+        lines.append(f"next: replay seek {words} --tick {result.violations[0].tick}")
     return lines
 
 
@@ -208,27 +214,30 @@ def _list_lines(title: str, items: list[str], *, limit: int | None = LINES_SHOWN
     return [f"  {title}: {', '.join(shown)}"]
 
 
-def _canonical_facts(found: CanonicalReplay) -> dict[str, Any]:
+def _canonical_facts(replay: CanonicalReplay) -> dict[str, Any]:
     return {
-        "comparison": attrs.asdict(found.comparison),
-        "same_hash": found.same_hash,
-        "final_hash": found.result.final_hash,
+        "comparison": attrs.asdict(replay.comparison),
+        "same_hash": replay.same_hash,
+        "final_hash": replay.result.final_hash,
     }
 
 
-def _canonical_lines(found: CanonicalReplay) -> list[str]:
-    lines = _comparison_lines(found.comparison, "recorded", "canonical")
-    return [*lines, f"  final state: {found.result.final_hash}, {'the same' if found.same_hash else 'another one'}"]
+def _canonical_lines(replay: CanonicalReplay) -> list[str]:
+    lines = _comparison_lines(replay.comparison, "recorded", "canonical")
+    return [*lines, f"  final state: {replay.result.final_hash}, {'the same' if replay.same_hash else 'different'}"]
 
 
-def _comparison_lines(found: RunComparison, one: str, other: str) -> list[str]:
-    lines = [f"{one} and {other}: {_VERDICTS[found.verdict]}"]
-    if found.capped:
-        lines.append("  every event is the same here, but threads had a say in the order: another run may differ")
-    first: Divergence | None = found.normalised or found.raw
+def _comparison_lines(comparison: RunComparison, one: str, other: str) -> list[str]:
+    lines = [f"{one} and {other}: {_VERDICTS[comparison.verdict]}"]
+    if comparison.capped:
+        lines.append("  every event is the same here, but threads influence the order: another run may differ")
+    first: Divergence | None = comparison.normalised or comparison.raw
     if first is None:
         return lines
     where = f"event {first.index} of session {first.session}" if first.session is not None else f"event {first.index}"
     lines.append(f"  first difference: {where}")
-    shown: Callable[[Any], str] = lambda told: "no such event" if told is None else f"tick {told[0]:,}: {told[1]}"  # noqa: E731
-    return [*lines, f"    {one}: {shown(first.one)}", f"    {other}: {shown(first.other)}"]
+    return [*lines, f"    {one}: {_event_text(first.one)}", f"    {other}: {_event_text(first.other)}"]
+
+
+def _event_text(event: Any) -> str:
+    return "no such event" if event is None else f"tick {event[0]:,}: {event[1]}"

@@ -33,44 +33,44 @@ def seek(
     field: Annotated[list[str] | None, Parameter(name="--field", negative="")] = None,
     all_rows: Annotated[bool, Parameter(name="--all", negative="")] = False,
     output: Output = None,
-    picture_wanted: Annotated[bool, Parameter(name="--picture", negative="")] = False,
+    as_picture: Annotated[bool, Parameter(name="--picture", negative="")] = False,
     as_json: Json = False,
     sim: Sim = None,
     dump_folder: DumpFolder = None,
 ) -> int:
-    """Go to a tick: the nearest keyframe before it, then the simulation's own steps; the hash is checked on arrival.
+    """Go to a tick: load the keyframe before it, re-simulate the rest, check the hash.
 
-    Example: replay seek run.tape --tick 2500 --field plants.energy --output state.npz
+    Example: replay seek run.tape --tick 2500 --field plants.energy -o state.npz
 
-    Exit code: 0 there, 1 desync (with a dump), 2 the tape has no such tick, 3 it has none yet, 4 damage in the way,
-    5 no tape.
+    Exit code: 0 reached, 1 desync (a dump is written), 2 the tape has no such
+    tick, 3 the tape has no tick yet, 4 the tape is damaged there, 5 not a tape.
 
     Parameters
     ----------
     tape
         The tape; by default the newest in recordings/.
     tick
-        Where to go; negative ones count from the end, -1 is the last.
+        The tick to go to. Negative ticks count from the end: -1 is the last one.
     episode
-        Instead of a tick, the episode, from 0; negative ones count from the end.
+        Go to an episode instead of a tick. Episodes count from 0, negative ones from the end.
     step
-        How many actions of the episode are done; 0, the default, is its reset.
+        The number of actions done in the episode. 0, the default, is its reset.
     field
-        Show this field's values too; may be given several times.
+        Print the values of this field, too. May be repeated.
     all_rows
-        On a terminal, show all values of a --field and not only the first and the last ones.
+        On a terminal, print all values of a --field, not only the first and the last ones.
     output
-        Write the whole state to this .npz file, one array a field.
-    picture_wanted
+        Write the complete state to this .npz file, one array per field.
+    as_picture
         Draw the world's layer as a map, or the first --field that has two dimensions.
     as_json
         Print one JSON object.
     sim
         module:factory of the simulation, for a tape that names no registered world.
     dump_folder
-        Where the dump of a desync goes; by default beside the tape.
+        The folder for the dump of a desync. By default the folder of the tape.
     """
-    ensure_seek(tick, episode, step, output, picture_as_json=picture_wanted and as_json)
+    ensure_seek(tick, episode, step, output, picture_as_json=as_picture and as_json)
     path, names = choose(tape), field or []
     with reading(path):
         run = Timeline(path, factory_of(sim), dump_folder=dump_folder or path.parent)
@@ -79,11 +79,11 @@ def seek(
             ensure_states(run.tape)
             note_version(run.tape)
             with progress_bar("seeking", 1, quiet=as_json) as show:
-                report = run.seek(tick, lambda done, all_: show(done / all_), episode=episode, step=step)
+                report = run.seek(tick, lambda done, total: show(done / total), episode=episode, step=step)
         snapshot, world = run.state.snapshot(), world_of(run.tape)
         config = run.tape.meta["world"]["config"] if world is not None else {}
     ensure_fields(snapshot, names)
-    drawn = layer_picture(snapshot, names, world, shutil.get_terminal_size().columns) if picture_wanted else []
+    drawn = layer_picture(snapshot, names, world, shutil.get_terminal_size().columns) if as_picture else []
     if output is not None:
         write_state_whole(output, snapshot)
     summary = state_summary(snapshot, world, config)

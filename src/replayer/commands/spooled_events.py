@@ -1,6 +1,6 @@
-"""Events that are made again from a tape without any, kept in a file that nobody sees until they are written out.
+"""Events that are rebuilt from a tape without any, kept in an unnamed temporary file until they are exported.
 
-Some tables are told twice what happened, first for their columns; re-simulating costs far more than reading it back.
+Some tables read the events twice, first for their columns. Re-simulating costs far more than reading them back.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from sim.kernel.simulation import events_of, inner_of
 
 _SIZE = struct.Struct("<I")
 
-Tell = Callable[[], Iterator[tuple[int, Event]]]
+ReadEvents = Callable[[], Iterator[tuple[int, Event]]]
 
 
 @contextmanager
-def events_again(tape: Tape, world: Factory | None, folder: Path, *, quiet: bool) -> Iterator[Tell]:
-    """What happened in all ticks of a tape, made by re-simulating it once; inside, it can be told as often as needed.
+def rebuilt_events(tape: Tape, world: Factory | None, folder: Path, *, quiet: bool) -> Iterator[ReadEvents]:
+    """Re-simulate a tape once for its events; yield a function that reads them, as often as needed.
 
-    folder: where the file lies. Raises UsageError if the simulation cannot tell, OSError, and as rebuild_events does.
+    folder: for the temporary file. Raises UsageError if the simulation has no events, OSError, and as rebuild_events does.
     """
-    ensure_telling(tape, world)
+    ensure_has_events(tape, world)
     first, last = ticks_with_events_due(tape.recording)
     with tempfile.TemporaryFile(dir=folder) as file, progress_bar("events", last - first + 1, quiet=quiet) as show:
         encoder = PlainEncoder()
@@ -53,18 +53,18 @@ def _read(file: IO[bytes]) -> Iterator[tuple[int, Event]]:
         yield tick, event
 
 
-def ensure_telling(tape: Tape, world: Factory | None) -> None:
-    """Refuse a tape without events whose simulation cannot be had, or has none to tell.
+def ensure_has_events(tape: Tape, world: Factory | None) -> None:
+    """Raise UsageError if the tape's simulation cannot be made, or has no events.
 
-    Raises UsageError; ConfigError and UnfitSimulationError for a simulation that is another one.
+    Raises ConfigError and UnfitSimulationError for a simulation that does not fit the tape.
     """
     try:
         simulation = make_simulation(tape, world)
     except UnknownWorldError as error:
         if tape.meta.get("world") is not None:
             raise UsageError(f"{tape.path} has no events, and cannot be re-simulated: {error}") from None
-        named = sim_option(tape.meta.get("simulation"))
+        option = sim_option(tape.meta.get("simulation"))
         why = "its simulation has no events(), or they were not recorded"
-        raise UsageError(f"{tape.path} has no events: {why}; name it to make them again: {named}") from None
+        raise UsageError(f"{tape.path} has no events: {why}; give it to rebuild them: {option}") from None
     if events_of(simulation) is None:
         raise UsageError(f"{tape.path} has no events: {type(inner_of(simulation)).__name__} has no events()")

@@ -28,26 +28,27 @@ def tail(
     follow: bool = True,
     as_json: Json = False,
 ) -> int:
-    """Follow a recording while it is written: one line a tick, until it is closed or Ctrl-C is pressed.
+    """Follow a recording while it is written, one line per tick.
 
     Example: replay tail run.tape --last 3
 
-    Only whole blocks are shown, so that a tick appears up to a second after it happened. Whoever writes the tape does
-    not notice; if it dies, the tail waits for it to be resumed.
+    It ends when the recording is closed or Ctrl-C is pressed. If the process that
+    records dies, the tail waits until the recording is resumed. Only complete
+    blocks are shown, so a tick appears up to a second after it happened.
 
-    Exit code: 0 the recording was closed or Ctrl-C was pressed, 5 no tape; with --no-follow as replay info: 0 sealed
-    and whole, 3 incomplete, 4 corrupt.
+    Exit code: 0 the recording was closed or Ctrl-C was pressed, 5 not a tape.
+    With --no-follow as replay info: 0 intact, 3 incomplete, 4 corrupt.
 
     Parameters
     ----------
     tape
         The tape; by default the newest in recordings/.
     last
-        Begin with so many of the ticks that are there already.
+        Begin with the last N ticks that are there already.
     follow
-        With --no-follow, stop when all that is there has been shown.
+        With --no-follow, stop after the ticks that are there now.
     as_json
-        Print one JSON object a line.
+        Print one JSON object per line.
     """
     path = choose(tape)
     if not follow:
@@ -64,4 +65,4 @@ def tail(
                 print(line, flush=True)
                 ensure_reader()
         except KeyboardInterrupt:
-            return SAME  # That is how one leaves a tail.
+            return SAME  # Ctrl-C is the normal way to end a tail.

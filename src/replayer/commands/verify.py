@@ -1,4 +1,4 @@
-"""The command ``replay verify``: prove a whole tape."""
+"""The command ``replay verify``: check every block and every hash of a tape."""
 
 from __future__ import annotations
 
@@ -33,26 +33,27 @@ def verify(
     sim: Sim = None,
     dump_folder: DumpFolder = None,
 ) -> int:
-    """Prove a tape: read every block, check the seal, re-simulate every tick and compare every hash.
+    """Verify a tape: read every block, re-simulate every tick and compare every hash.
 
     Example: replay verify run.tape --jobs 4
 
-    Exit code: 0 all the same, 1 desync (with a dump), 3 the same but not sealed, 4 corrupt, 5 no tape.
+    Exit code: 0 intact and every hash equal, 1 desync (a dump is written),
+    3 every hash equal, but the tape is incomplete, 4 corrupt, 5 not a tape.
 
     Parameters
     ----------
     tape
         The tape; by default the newest in recordings/.
     jobs
-        Processes that re-simulate side by side; by default as many as there are processors.
+        The number of processes that re-simulate at once. By default one for each processor.
     fast
-        Only read the blocks' headers and check the seal; no simulation is needed.
+        Only read the block headers and check the seal, without a simulation.
     as_json
         Print one JSON object.
     sim
         module:factory of the simulation, for a tape that names no registered world.
     dump_folder
-        Where the dump of a desync goes; by default beside the tape.
+        The folder for the dump of a desync. By default the folder of the tape.
     """
     path = choose(tape)
     if fast:
@@ -81,8 +82,8 @@ def _verify_headers(path: Path, *, as_json: bool) -> int:
     with reading(path), Tape(path) as opened:
         opened.distrust_index()
         seals = check_seal(opened)
-        found = [damage.what if damage.torn else str(damage.as_error()) for damage in opened.damages]
-        problems = list(dict.fromkeys([*found, *map(str, seals)]))
+        damages = [damage.what if damage.torn else str(damage.as_error()) for damage in opened.damages]
+        problems = list(dict.fromkeys([*damages, *map(str, seals)]))
         problems += [f"segment {number} is missing" for number in opened.missing_segments]
         status = "corrupt" if seals else opened.status
         blocks = sum(len(segment.contents.entries) for segment in opened.segments)

@@ -1,10 +1,10 @@
-"""A data set as a folder: begun under another name, finished part by part, renamed when it is whole.
+"""The folder of a data set: begun under a temporary name, built part by part, renamed when it is complete.
 
-    DIR/manifest.json                              what it holds and where that comes from
+    DIR/manifest.json                              the contents and their origin
     DIR/pairs/part-00000.parquet                   or, with splits, DIR/pairs/split=train/part-00000.parquet
-    DIR.unfinished/plan.json, done/part-00000.json what is being done, and what is done already
+    DIR.unfinished/plan.json, done/part-00000.json the plan, and a record of each finished part
 
-Invariant: a folder of the name that was asked for holds all files that its manifest lists, whole.
+Invariant: a folder with the final name holds all files that its manifest lists, complete.
 """
 
 from __future__ import annotations
@@ -35,65 +35,65 @@ UNFINISHED_SUFFIX = ".unfinished"
 
 
 class Building:
-    """A data set that is being made."""
+    """A data set that is being built."""
 
     def __init__(self, target: Path) -> None:
-        """Raises ExtractionError if there is something at target."""
+        """Raises ExtractionError if target exists."""
         if os.path.lexists(target):
-            raise ExtractionError(f"{target} exists already: give another name, or remove it")
+            raise ExtractionError(f"{target} exists already: give a different name, or remove it")
         self.target = target
         self.folder = target.with_name(target.name + UNFINISHED_SUFFIX)
 
     def begin(self, plan: Mapping[str, Any]) -> dict[int, PartRecord]:
-        """Begin, or go on; the parts that are done already, by number.
+        """Begin the data set, or continue it; return the parts that are done already, by number.
 
-        Raises ExtractionError if something else was begun here, OSError.
+        Raises ExtractionError if a different data set was begun here, OSError.
         """
-        whole = json.loads(json.dumps(plan))
+        as_stored = json.loads(json.dumps(plan))
         path = self.folder / "plan.json"
         if path.exists():
-            is_other = json.loads(path.read_text(encoding="utf-8")) != whole
-            if is_other and not any((self.folder / "done").iterdir()):
-                shutil.rmtree(self.folder)  # It failed at its first part, and was asked for otherwise then.
+            has_changed = json.loads(path.read_text(encoding="utf-8")) != as_stored
+            if has_changed and not any((self.folder / "done").iterdir()):
+                shutil.rmtree(self.folder)  # It failed at its first part, and the request was different.
                 return self.begin(plan)
-            if is_other:
+            if has_changed:
                 raise ExtractionError(
-                    f"{self.folder} was begun with another request, or its tapes have changed since: "
-                    "remove it, or give another name"
+                    f"{self.folder} was begun with a different request, or its tapes have changed since: "
+                    "remove it, or give a different name"
                 )
             return self._done()
         if (self.folder / MANIFEST).exists():
-            shutil.rmtree(self.folder)  # Only its name was missing; what it was made from nobody knows any more.
+            shutil.rmtree(self.folder)  # Complete but for the rename. Without its plan, its origin cannot be checked.
         if self.folder.exists() and any(self.folder.iterdir()):
-            raise ExtractionError(f"{self.folder} holds something else: remove it, or give another name")
+            raise ExtractionError(f"{self.folder} holds something else: remove it, or give a different name")
         done = self.folder / "done"
         done.mkdir(parents=True)
         try:
-            _write_json(path, whole)
+            _write_json(path, as_stored)
         except BaseException:
-            done.rmdir()  # Without a plan the next call would take the folder for something else.
+            done.rmdir()  # Without a plan the next call would refuse the folder.
             self.folder.rmdir()
             raise
         return {}
 
     def _done(self) -> dict[int, PartRecord]:
-        found = {}
+        records = {}
         for path in sorted((self.folder / "done").glob("part-*.json")):
             record = _to_record(json.loads(path.read_text(encoding="utf-8")))
-            if all(_is_there(self.folder, file) for file in record.files.values()):
-                found[record.number] = record
-        return found
+            if all(_is_complete(self.folder, file) for file in record.files.values()):
+                records[record.number] = record
+        return records
 
     def keep(self, record: PartRecord) -> None:
-        """Note that a part is done."""
+        """Store the record of a finished part."""
         _write_json(self.folder / "done" / f"part-{record.number:05d}.json", attrs.asdict(record))
 
     def finish(self, manifest: Mapping[str, Any]) -> None:
-        """Write the manifest and give the folder its name. Raises OSError."""
+        """Write the manifest and give the folder its final name. Raises OSError."""
         _write_json(self.folder / MANIFEST, manifest)
         shutil.rmtree(self.folder / "done")
         for path in [*self.folder.rglob("*.ndjson"), *self.folder.rglob(f"*{PART_SUFFIX}")]:
-            path.unlink()  # Rows that are in typed files now; what a killed worker left.
+            path.unlink()  # Rows that are in typed files now, and leftovers of killed workers.
         (self.folder / "plan.json").unlink()
         publish_folder(self.folder, self.target)
 
@@ -102,46 +102,46 @@ def _write_json(path: Path, value: Any) -> None:
     write_file(path, json.dumps(value, indent=1, ensure_ascii=False) + "\n", existing="replace")
 
 
-def _is_there(folder: Path, file: FileRecord) -> bool:
+def _is_complete(folder: Path, file: FileRecord) -> bool:
     path = folder / file.path
     return path.is_file() and path.stat().st_size == file.bytes
 
 
 def _to_record(plain: dict[str, Any]) -> PartRecord:
     files = {table: FileRecord(**file) for table, file in plain["files"].items()}
-    missing = [Missing(**one) for one in plain["missing"]]
+    missing = [Missing(**entry) for entry in plain["missing"]]
     return PartRecord(plain["number"], files, plain["columns"], missing, plain["problems"])
 
 
 def write_record_tables(task: Task, records: Sequence[PartRecord]) -> dict[str, dict[str, Any]]:
-    """Write the tables of records, a file for each part that has rows; what the manifest says of them."""
+    """Write the tables of records, a file for each part that has rows; return their entries for the manifest."""
     from replayer.datasets.stores.arrow_files import write_records  # noqa: PLC0415 - pyarrow is an extra
 
-    found: dict[str, dict[str, Any]] = {}
+    entries: dict[str, dict[str, Any]] = {}
     for table in RECORDS:
-        told = [record.files[table] for record in records if table in record.files]
-        if not told:
+        row_files = [record.files[table] for record in records if table in record.files]
+        if not row_files:
             continue
-        sources = [task.folder / file.path for file in told]
+        sources = [task.folder / file.path for file in row_files]
         forms = column_forms(lambda sources=sources: read_rows(sources))  # type: ignore[misc]
         files = []
-        for file, source in zip(told, sources, strict=True):
+        for file, source in zip(row_files, sources, strict=True):
             path = source.with_suffix(f".{task.format}")
             with atomic_file(path, existing="replace") as part:
                 write_records(part, task.format, forms, read_rows([source]), BATCH_ROWS)
             files.append({"rows": file.rows} | described_file(task.folder, path))
-        found[table] = {
-            "rows": sum(file.rows for file in told),
+        entries[table] = {
+            "rows": sum(file.rows for file in row_files),
             "columns": {name: {"form": form} for name, form in forms.items()},
             "files": files,
         }
-    return found
+    return entries
 
 
-def assembled(
+def assemble_store(
     store: Store, building: Building, tables: dict[str, dict[str, Any]], task: Task
 ) -> dict[str, dict[str, Any]]:
-    """Build a store out of the Arrow files of the parts, which are gone then; what the manifest says of its tables.
+    """Build a store from the Arrow files of the parts, delete these, and return its entries for the manifest.
 
     Raises ExtractionError, OSError.
     """
@@ -151,28 +151,28 @@ def assembled(
     return built
 
 
-def table_of(
+def table_entry(
     table: str, records: Sequence[PartRecord], parts: Sequence[DatasetPart], sources: Sequence[TapeInput]
 ) -> dict[str, Any]:
-    """What the manifest says of a table of columns. Raises ExtractionError if parts have other columns."""
-    told = [record for record in records if table in record.files]
-    columns = told[0].columns[table]
-    for record in told:
+    """Return a table's entry for the manifest. Raises ExtractionError if its parts have different columns."""
+    with_table = [record for record in records if table in record.files]
+    columns = with_table[0].columns[table]
+    for record in with_table:
         if record.columns[table] != columns:
-            one, other = (sources[parts[each.number].source].name for each in (told[0], record))
+            one, other = (sources[parts[number].source].name for number in (with_table[0].number, record.number))
             differing = sorted(
                 name
                 for name in {*columns, *record.columns[table]}
                 if columns.get(name) != record.columns[table].get(name)
             )
             raise ExtractionError(
-                f"{one} and {other} give other columns in table {table} ({', '.join(differing[:4])}): "
-                "extract them into data sets of their own"
+                f"{one} and {other} have different columns in table {table} ({', '.join(differing[:4])}): "
+                "extract them into separate data sets"
             )
-    files = [attrs.asdict(record.files[table]) for record in told]
+    files = [attrs.asdict(record.files[table]) for record in with_table]
     return {"rows": sum(file["rows"] for file in files), "columns": columns, "files": files}
 
 
 def versions() -> dict[str, str]:
-    """Of the packages that decide what the files hold."""
+    """Return the versions of the packages that decide the contents of the files."""
     return {"simulation-flight-recorder": metadata.version("simulation-flight-recorder"), "numpy": np.__version__}

@@ -1,6 +1,6 @@
-"""Read a data set that was extracted into a folder: what its manifest says, and its tables, file by file.
+"""Read a data set that was extracted into a folder: its manifest, and its tables, file by file.
 
-Invariant: nothing outside of the folder is opened, whatever the manifest says.
+Invariant: nothing outside the folder is opened, whatever the manifest states.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from replayer.datasets.request import ExtractionError
 from replayer.datasets.rows.columns import Shape
 from replayer.datasets.table import Columns, DatasetTable
 
-SHOWN = 3  # Files that differ.
+FILES_SHOWN = 3  # Of those that differ.
 OTHER_READERS = {
     "zarr": "open it with xarray.open_zarr or zarr.open_group",
     "minari": "open it with minari.load_dataset",
@@ -32,15 +32,15 @@ OTHER_READERS = {
 
 
 class DatasetError(RecordingError):
-    """A folder holds no data set, or not what its manifest says; the message says what is wrong."""
+    """A folder holds no data set, or its files differ from its manifest; the message gives the details."""
 
 
 @attrs.frozen
 class _File:
-    """A file as the manifest has it.
+    """A file's entry in the manifest.
 
     Attributes:
-        path: below the folder. bytes: its size. sha256: of its content.
+        path: relative to the folder. bytes: the size. sha256: of the contents.
     """
 
     path: str
@@ -52,7 +52,7 @@ class Dataset:
     """A data set that ``replay extract`` made, opened by its manifest."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        """Raises DatasetError if there is none, OSError."""
+        """Raises DatasetError if the folder holds no data set, OSError."""
         self.path = Path(path)
         self.manifest: Mapping[str, Any] = _read_manifest(self.path)
         self.format: str = str(self.manifest["format"])
@@ -73,19 +73,19 @@ class Dataset:
 
     @property
     def rows(self) -> dict[str, int]:
-        """By table."""
+        """The number of rows by table."""
         return {name: table["rows"] for name, table in self.manifest["tables"].items()}
 
     @property
     def splits(self) -> tuple[str, ...]:
-        """The names of the splits; none if the runs are not split."""
+        """The names of the splits; empty if the runs are not split."""
         return tuple(name for name, _ in self.manifest["request"]["splits"])
 
     def table(self, name: str, *, split: str | None = None) -> DatasetTable:
-        """A table, of all runs or of a split's; nothing is read yet.
+        """A table of all runs, or of the runs of one split; nothing is read yet.
 
-        Raises ExtractionError for a name that there is not, and for a format that others read; reading raises
-        DatasetError for a file that is not there or has another size than the manifest says.
+        Raises ExtractionError for an unknown name, and for a format that other libraries read. Reading raises
+        DatasetError for a file that is missing or whose size differs from the manifest.
         """
         ensure_known(name, self.tables, split, self.splits)
         if self.format in OTHER_READERS:
@@ -93,32 +93,33 @@ class Dataset:
         return file_table(self.path, self.format, name, self.manifest["tables"][name], split)
 
     def verify(self) -> None:
-        """Compare all files with the sizes and hashes of the manifest.
+        """Compare all files with their sizes and hashes in the manifest.
 
-        Raises DatasetError that names those that differ, OSError.
+        Raises DatasetError with the files that differ, OSError.
         """
         listed = [file for table in self.manifest["tables"].values() for file in table["files"]]
-        wrong = [text for file in listed if (text := _difference(self.path, _to_file(file)))]
-        if wrong:
-            more = f"; and {counted(len(wrong) - SHOWN, 'more file')}" if len(wrong) > SHOWN else ""
-            raise DatasetError(f"{'; '.join(wrong[:SHOWN])}{more}")
+        differences = [text for file in listed if (text := _difference(self.path, _to_file(file)))]
+        if differences:
+            hidden = len(differences) - FILES_SHOWN
+            more = f"; and {counted(hidden, 'more file')}" if hidden > 0 else ""
+            raise DatasetError(f"{'; '.join(differences[:FILES_SHOWN])}{more}")
 
 
 def ensure_known(name: str, names: Sequence[str], split: str | None, splits: Sequence[str]) -> None:
-    """Raises ExtractionError if there is no such table, or no such split."""
+    """Raise ExtractionError for an unknown table or split."""
     if name not in names:
         raise ExtractionError(f"there is no table {name}; tables: {', '.join(names) or 'none'}")
     if split is not None and split not in splits:
         raise ExtractionError(f"there is no split {split}; splits: {', '.join(splits) or 'none'}")
 
 
-def file_table(folder: Path, file_format: str, name: str, told: Mapping[str, Any], split: str | None) -> DatasetTable:
-    """A table in files below a folder. told: what the manifest says of it. split: None for the files of all splits."""
-    chosen = [file for file in told["files"] if split is None or f"split={split}" in PurePosixPath(file["path"]).parts]
+def file_table(folder: Path, file_format: str, name: str, entry: Mapping[str, Any], split: str | None) -> DatasetTable:
+    """Return a table in files below a folder. entry: of the manifest. split: None for the files of all splits."""
+    chosen = [file for file in entry["files"] if split is None or f"split={split}" in PurePosixPath(file["path"]).parts]
 
     def describe() -> Columns:
-        path = _ensured(folder, _to_file(told["files"][0]))
-        shapes = {column: _to_shape(shape) for column, shape in told["columns"].items()}
+        path = _ensured(folder, _to_file(entry["files"][0]))
+        shapes = {column: _to_shape(shape) for column, shape in entry["columns"].items()}
         return Columns(_SCHEMAS[file_format](path), shapes)
 
     def batches(columns: Sequence[str] | None) -> Iterator[pa.RecordBatch]:
@@ -130,9 +131,11 @@ def file_table(folder: Path, file_format: str, name: str, told: Mapping[str, Any
 
 def _read_parquet(path: Path, columns: Sequence[str] | None) -> Iterator[pa.RecordBatch]:
     with pq.ParquetFile(path) as file:
-        for group in range(file.num_row_groups):  # One by one, since batches may go across them, and grow.
+        for group in range(
+            file.num_row_groups
+        ):  # One by one: a batch across several groups would be larger than a group.
             for batch in file.iter_batches(row_groups=[group], columns=columns):
-                yield batch if columns is None else batch.select(columns)  # "a" would read "a.b" as well.
+                yield batch if columns is None else batch.select(columns)  # Given "a", Parquet reads "a.b" as well.
 
 
 def _read_arrow(path: Path, columns: Sequence[str] | None) -> Iterator[pa.RecordBatch]:
@@ -165,13 +168,13 @@ def _to_file(plain: Mapping[str, Any]) -> _File:
 
 
 def _ensured(folder: Path, file: _File) -> Path:
-    """Where the file is. Raises DatasetError unless it is there, of the right size."""
+    """Return the path of a file. Raises DatasetError if it is missing or has a different size."""
     path = folder / file.path
     if not path.is_file():
         raise DatasetError(f"{path} is missing")
     size = path.stat().st_size
     if size != file.bytes:
-        raise DatasetError(f"{path} has {size:,} bytes, the manifest says {file.bytes:,}")
+        raise DatasetError(f"{path} has {size:,} bytes, expected {file.bytes:,} as in the manifest")
     return path
 
 
@@ -182,14 +185,14 @@ def _difference(folder: Path, file: _File) -> str | None:
         return str(error)
     with path.open("rb") as opened:
         digest = hashlib.file_digest(opened, "sha256").hexdigest()
-    return None if digest == file.sha256 else f"{path} has another SHA-256 than the manifest says"
+    return None if digest == file.sha256 else f"the SHA-256 of {path} differs from the manifest"
 
 
 def _read_manifest(folder: Path) -> Mapping[str, Any]:
     path = folder / MANIFEST
     if not path.is_file():
-        there = "is no data set" if folder.is_dir() else "does not exist"
-        raise DatasetError(f"{folder} {there}: {MANIFEST} was expected in it")
+        problem = "is not a data set" if folder.is_dir() else "does not exist"
+        raise DatasetError(f"{folder} {problem}: expected a {MANIFEST} in it")
     try:
         manifest = json.loads(path.read_text(encoding="utf-8"))
         version = manifest["version"]
@@ -198,12 +201,12 @@ def _read_manifest(folder: Path) -> Mapping[str, Any]:
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise DatasetError(f"{path} is damaged: {type(error).__name__}: {error}") from None
     if version != FORMAT_VERSION:
-        raise DatasetError(f"{path} has version {version!r}, and version {FORMAT_VERSION} can be read")
+        raise DatasetError(f"{path}: expected version {FORMAT_VERSION}, got {version!r}")
     return manifest  # type: ignore[no-any-return]
 
 
 def _check(manifest: Mapping[str, Any]) -> None:
-    """Raises what indexing raises where something is not there, or of another kind; ValueError for what cannot be."""
+    """Raise ValueError if the manifest contradicts itself, and as indexing does if an entry is missing or of a wrong type."""
     if manifest["format"] not in {*_READERS, *OTHER_READERS}:
         raise ValueError(f"unknown format {manifest['format']!r}")
     for _name, _share in manifest["request"]["splits"]:
@@ -217,4 +220,4 @@ def _check(manifest: Mapping[str, Any]) -> None:
         for plain in table["files"]:
             parts = PurePosixPath(_to_file(plain).path).parts
             if not parts or parts[0] == "/" or ".." in parts:
-                raise ValueError(f"a file outside of the folder: {plain['path']}")
+                raise ValueError(f"a file outside the folder: {plain['path']}")

@@ -1,4 +1,4 @@
-"""Cut a data set out of recordings: look at the tapes, plan, let workers do the parts, put a manifest beside the files."""
+"""Extract a data set from recordings: inspect the tapes, plan the parts, let workers do them, write the manifest."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import attrs
 from recorder.exit_codes import CORRUPT, DIFFERS, INCOMPLETE, SAME, UNREADABLE
 from recorder.processes.fork_pool import ForkPool
 from recorder.processes.pool import Pool, results_in_order
-from replayer.datasets.build import Building, assembled, table_of, versions, write_record_tables
+from replayer.datasets.build import Building, assemble_store, table_entry, versions, write_record_tables
 from replayer.datasets.manifest import FORMAT_VERSION, PARTS_FORMAT
 from replayer.datasets.plan import (
     DatasetPart,
@@ -43,12 +43,12 @@ Progress = Callable[[int, int], None]  # Ticks done so far, ticks in all.
 
 @attrs.frozen
 class Extraction:
-    """What an extraction came to.
+    """The result of an extraction.
 
     Attributes:
         path: the data set's folder.
-        manifest: what it says of itself, see docs/extract.md.
-        code: 0 everything was there, 1 a replayed state was another one than recorded, 3 or 4 as the worst of the tapes.
+        manifest: its contents and their origin, see docs/extract.md.
+        code: 0 nothing is missing, 1 a replayed state differs from the recorded one, 3 or 4 as the worst of the tapes.
     """
 
     path: Path
@@ -62,7 +62,7 @@ class Extraction:
 
     @property
     def rows(self) -> dict[str, int]:
-        """By table."""
+        """The number of rows by table."""
         return {name: table["rows"] for name, table in self.manifest["tables"].items()}
 
     @property
@@ -71,7 +71,7 @@ class Extraction:
         return tuple(self.manifest["tables"])
 
     def table(self, name: str, *, split: str | None = None) -> DatasetTable:
-        """A table, as Dataset(path).table() gives it."""
+        """A table, as Dataset(path).table() returns it."""
         from replayer.datasets.dataset import Dataset  # noqa: PLC0415 - pyarrow is an extra
 
         return Dataset(self.path).table(name, split=split)
@@ -119,73 +119,73 @@ def extract(
     pool: Pool | None = None,
     **wanted: Any,
 ) -> Extraction | StreamedDataset:
-    """Cut a data set out of tapes, or folders of tapes, into a new folder, output. An extraction that was stopped goes on.
+    """Extract a data set from tapes, or folders of tapes, into the new folder output. A stopped extraction continues.
 
-    Without output nothing is written: the tables of what is returned are made, part by part, when they are read.
+    Without output nothing is written: the tables of the returned data set are made, part by part, when they are read.
 
-    world: makes the simulation, for tapes that name no registered world. jobs: processes; the files are the same for any
-    number; tables that are not written are made in the process that reads them. file_format: "parquet", "arrow", "zarr"
-    or "minari". progress: called with ticks done and ticks in all; looking, before that, with how many tapes were looked
-    at. command: for the manifest. pool: what does the parts, instead of processes forked here; see
+    world: makes the simulation, for tapes that name no registered world. jobs: the number of processes, which does not
+    change the files; tables that are not written are made in the process that reads them. file_format: "parquet",
+    "arrow", "zarr" or "minari". progress: called with the ticks done and all ticks; looking, before that, with the number
+    of tapes inspected. command: for the manifest. pool: runs the parts instead of processes forked here, see
     recorder.processes.pool. wanted: see Request.
 
-    Raises ExtractionError for what cannot be; OSError; what opening a tape and making its simulation raises.
+    Raises ExtractionError for a request that cannot be met, OSError, and as opening a tape and making its simulation do.
     """
     request = wanted["request"] if "request" in wanted else Request(**wanted)
     paths = list_tapes([tapes] if isinstance(tapes, str | os.PathLike) else tapes)
     store = find_store(file_format)
-    import replayer.datasets.stores.arrow_files  # noqa: F401, PLC0415 - once here, and not in each worker; pyarrow is an extra
+    import replayer.datasets.stores.arrow_files  # noqa: F401, PLC0415 - once here, not in each worker; pyarrow is an extra
 
     building = Building(Path(output)) if output is not None else None
     pool = pool if pool is not None else ForkPool(jobs)
-    looked = inspect_tapes(paths, request, world, pool, looking or (lambda _: None))
-    sources = looked.sources
+    inspected = inspect_tapes(paths, request, world, pool, looking or (lambda _: None))
+    sources = inspected.sources
     folder = building.folder if building is not None else Path()
     task = make_task(sources, request, world, folder, file_format if store is None else PARTS_FORMAT)
     parts = make_parts(sources, request)
-    described = _described(sources, task, looked.notes)
+    manifest = _begin_manifest(sources, task, inspected.notes)
     if building is None:
         from replayer.datasets.in_memory import StreamedDataset  # noqa: PLC0415 - pyarrow is an extra
 
-        return StreamedDataset(task, parts, described | {"missing": _losses(sources, (), ())})
-    described["format"] = file_format
+        return StreamedDataset(task, parts, manifest | {"missing": _losses(sources, (), ())})
+    manifest["format"] = file_format
     if store is not None:
         store.ensure_fits(task)
-        described["versions"] |= store.versions()
-    done = building.begin(described | {"parts": len(parts)})
+        manifest["versions"] |= store.versions()
+    done = building.begin(manifest | {"parts": len(parts)})
     records = _run(task, parts, done, building, pool, progress, store)
     tables = {
-        table: table_of(table, records, parts, sources)
+        table: table_entry(table, records, parts, sources)
         for table in dict.fromkeys(name for record in records for name in record.files)
         if table not in RECORDS
     }
     tables |= write_record_tables(task, records)
     if store is not None:
-        tables = assembled(store, building, tables, task)
-    lost = _losses(sources, parts, records)
-    manifest = described | {"tables": dict(sorted(tables.items())), "missing": lost, "command": list(command)}
+        tables = assemble_store(store, building, tables, task)
+    missing = _losses(sources, parts, records)
+    manifest |= {"tables": dict(sorted(tables.items())), "missing": missing, "command": list(command)}
     manifest["problems"] = [problem for record in records for problem in record.problems]
     building.finish(manifest)
-    return Extraction(building.target, manifest, _code(looked, records))
+    return Extraction(building.target, manifest, _code(inspected, records))
 
 
-def list_tapes(given: Iterable[str | os.PathLike[str]]) -> list[Path]:
-    """The tapes; a folder stands for those in it. Raises ExtractionError if there are none."""
-    found: list[Path] = []
-    for path in map(Path, given):
+def list_tapes(paths: Iterable[str | os.PathLike[str]]) -> list[Path]:
+    """List the tapes; a folder stands for the tapes in it. Raises ExtractionError if there are none."""
+    tapes: list[Path] = []
+    for path in map(Path, paths):
         inside = sorted(path.glob("*.tape")) if path.is_dir() else [path]
         if not inside:
             raise ExtractionError(f"there is no tape in {path}")
-        found += inside
-    if not found:
+        tapes += inside
+    if not tapes:
         raise ExtractionError("no tape was given")
-    return found
+    return tapes
 
 
 def make_task(
     sources: Sequence[TapeInput], request: Request, world: Factory | None, folder: Path, file_format: str
 ) -> Task:
-    """What all workers have in common, with what the request leaves open settled. Raises ExtractionError."""
+    """Make the task of all workers, with defaults for what the request leaves open. Raises ExtractionError."""
     setting = sources[0].setting(world)
     tables = request.tables
     if not tables:
@@ -194,7 +194,7 @@ def make_task(
         tables = ("pairs",) if asks_for_pairs or (has_agents and not request.fields) else ("states",)
     if "pairs" not in tables and (request.observations or request.rewards or request.actions):
         raise ExtractionError(
-            "observations, rewards and encodings of actions are columns of pairs, a table that was not asked for"
+            "observations, rewards and encodings of actions are columns of the table pairs: add it to the tables"
         )
     if "pairs" in tables:
         for source in sources:
@@ -202,17 +202,17 @@ def make_task(
     observed = request.observations
     if "pairs" in tables and not observed and not request.fields:
         if setting.world is None or not setting.world.observations:
-            raise ExtractionError("say what the pairs observe: an observation as module:function, or fields")
+            raise ExtractionError("pairs need an observation: give one as module:function, or give fields")
         observed = (next(iter(setting.world.observations)),)
     request = attrs.evolve(request, observations=observed, tables=tables)
     all_agents = [source.setting(world).agents() for source in sources]
     if setting.world is None and request.agents is not None:
-        all_agents = [request.agents for _ in sources]  # Nobody but the user knows who acts there.
+        all_agents = [request.agents for _ in sources]  # Only the user knows who acts there.
     elif request.agents is not None:
-        strange = next((name for name in request.agents if not any(name in own for own in all_agents)), None)
-        if strange is not None:
+        unknown = next((name for name in request.agents if not any(name in own for own in all_agents)), None)
+        if unknown is not None:
             known = ", ".join(name or '""' for name in dict.fromkeys(name for own in all_agents for name in own))
-            raise ExtractionError(f"there is no agent {strange}; agents: {known}")
+            raise ExtractionError(f"there is no agent {unknown}; agents: {known}")
         all_agents = [tuple(name for name in own if name in request.agents) for own in all_agents]
     agents = chosen_agents(sources, all_agents, request)
     encodings = _encodings(sources[0], request, world) if "pairs" in tables else ()
@@ -220,7 +220,7 @@ def make_task(
 
 
 def _encodings(source: TapeInput, request: Request, world: Factory | None) -> tuple[str, ...]:
-    """How actions are encoded: as asked for, else in the world's own way, else as they are if they are numbers."""
+    """Choose the encodings of actions: as requested, else the world's own, else raw inputs if they are numbers."""
     if request.actions is not None:
         return request.actions
     setting = source.setting(world)
@@ -231,8 +231,8 @@ def _encodings(source: TapeInput, request: Request, world: Factory | None) -> tu
         return (RAW,) if first <= tape.last_tick and is_raw(tape.frame(first).inputs) else ()
 
 
-def _described(sources: Sequence[TapeInput], task: Task, notes: list[str]) -> dict[str, Any]:
-    """The part of the manifest that is known before the work begins."""
+def _begin_manifest(sources: Sequence[TapeInput], task: Task, notes: list[str]) -> dict[str, Any]:
+    """Make the part of the manifest that is known before the work begins."""
     tapes = []
     for source, agents in zip(sources, task.agents, strict=True):
         plain = attrs.asdict(source) | {"path": source.path.name, "agents": list(agents)}
@@ -262,7 +262,7 @@ def _run(
     total = sum(map(_ticks, parts))
     finished = total - sum(map(_ticks, waiting))
 
-    def tell(ahead: int) -> None:
+    def report_progress(ahead: int) -> None:
         if progress is not None:
             progress(min(total, finished + ahead), total)
 
@@ -272,7 +272,7 @@ def _run(
         waiting,
         name=lambda part: f"extracted ticks {part.first} to {part.last} of {task.sources[part.source].name}",
         size=_ticks,
-        on_progress=tell,
+        on_progress=report_progress,
     )
     for part, record in zip(waiting, results, strict=True):
         for table, columns in record.columns.items():
@@ -281,7 +281,7 @@ def _run(
         building.keep(record)
         done[record.number] = record
         finished += _ticks(part)
-        tell(0)
+        report_progress(0)
     return [done[part.number] for part in parts]
 
 
@@ -292,20 +292,20 @@ def _ticks(part: DatasetPart) -> int:
 def _losses(
     sources: Sequence[TapeInput], parts: Sequence[DatasetPart], records: Sequence[PartRecord]
 ) -> list[dict[str, Any]]:
-    """The samples that could not be had, by tape."""
-    found: dict[tuple[int, Missing], None] = {}
+    """List the samples that are missing, by tape, for the manifest."""
+    losses: dict[tuple[int, Missing], None] = {}
     for number, source in enumerate(sources):
         if source.lost_first < source.first_tick:
             why = "the keyframe that led to them is lost"
-            found[number, Missing(source.lost_first, source.first_tick - 1, why)] = None
+            losses[number, Missing(source.lost_first, source.first_tick - 1, why)] = None
     for part, record in zip(parts, records, strict=True):
         for missing in record.missing:
-            found[part.source, missing] = None
-    return [{"tape": sources[source].name, **attrs.asdict(missing)} for source, missing in found]
+            losses[part.source, missing] = None
+    return [{"tape": sources[source].name, **attrs.asdict(missing)} for source, missing in losses]
 
 
-def _code(looked: InspectedTapes, records: Sequence[PartRecord]) -> int:
-    codes = looked.codes + [STATUS_CODES[source.status] for source in looked.sources]
+def _code(inspected: InspectedTapes, records: Sequence[PartRecord]) -> int:
+    codes = inspected.codes + [STATUS_CODES[source.status] for source in inspected.sources]
     for record in records:
         codes += [DIFFERS if missing.is_desync else CORRUPT for missing in record.missing]
         codes += [INCOMPLETE] * bool(record.problems)

@@ -1,4 +1,4 @@
-"""Find the functions that an extraction is told by name: of the tape's world, or the user's own as module:function."""
+"""Find the functions that a request names: the world's own, or the user's as module:function."""
 
 from __future__ import annotations
 
@@ -18,43 +18,43 @@ Arrays = dict[str, "np.ndarray[Any, Any]"]
 
 @attrs.frozen
 class Setting:
-    """The world and the configuration that functions are made for; None and {} for a simulation of the user's."""
+    """The world and the configuration that functions are made for; None and {} for the user's own simulation."""
 
     world: World | None
     config: Config
 
     def observation(self, name: str, agent: str) -> Callable[[Readable], Arrays]:
-        """What the agent sees by the observation of this name. Raises ExtractionError."""
+        """The function that observes a state for the agent. Raises ExtractionError."""
         if ":" in name:
-            given = _load(name, "observation", ("state", "agent"))
-            return lambda state: _as_arrays(given(state, agent), name)
+            function = _load(name, "observation", ("state", "agent"))
+            return lambda state: _as_arrays(function(state, agent), name)
         observe: Observe = self._of_world("observation", name, agent)
         return lambda state: _as_arrays(observe(state), name)
 
     def encoding(self, name: str, agent: str) -> Callable[[Any, Readable], Arrays]:
-        """What the agent did in a tick, as arrays. Raises ExtractionError."""
+        """The function that encodes the agent's actions in a tick as arrays. Raises ExtractionError."""
         if ":" in name:
-            given, own = _load(name, "encoding of actions", ("inputs", "state", "agent")), self.own_inputs(agent)
-            return lambda inputs, state: _as_arrays(given(own(inputs, state), state, agent), name)
+            function, own = _load(name, "encoding of actions", ("inputs", "state", "agent")), self.own_inputs(agent)
+            return lambda inputs, state: _as_arrays(function(own(inputs, state), state, agent), name)
         encode: EncodeActions = self._of_world("action array", name, agent)
         return lambda inputs, state: _as_arrays(encode(inputs, state), name)
 
     def reward(self, name: str, agent: str) -> Reward:
-        """What a pair is worth to the agent. Raises ExtractionError."""
+        """The function that computes the agent's reward of a pair. Raises ExtractionError."""
         if ":" in name:
-            given = _load(name, "reward", ("before", "after", "agent"))
-            return lambda before, after: _as_number(given(before, after, agent), name)
+            function = _load(name, "reward", ("before", "after", "agent"))
+            return lambda before, after: _as_number(function(before, after, agent), name)
         reward: Reward = self._of_world("reward", name, agent)
         return lambda before, after: _as_number(reward(before, after), name)
 
     def own_inputs(self, agent: str) -> ReadActions:
-        """The part of a tick's inputs that an agent sent; all of them for "" and where nobody knows whose they are."""
+        """The function that picks the agent's part of a tick's inputs; all inputs for "" or if they name no agents."""
         if agent and self.world is not None and self.world.actions is not None:
             return self._made(self.world.actions, agent)  # type: ignore[no-any-return]
         return lambda inputs, _: inputs.get(agent) if agent and isinstance(inputs, Mapping) else inputs
 
     def agents(self) -> tuple[str, ...]:
-        """Who acts; nobody in particular where the world names nobody."""
+        """The names of the agents; ("",) if the world names none."""
         if self.world is None or self.world.agents is None:
             return ("",)
         return tuple(self.world.agents(self.config)) or ("",)
@@ -68,9 +68,9 @@ class Setting:
                 "reward": self.world.rewards,
             }[kind]
         if name not in known:
-            whose = f"{self.world.name} has" if self.world is not None else "a simulation of your own has"
-            there = f"it has {', '.join(known)}" if known else "give module:function"
-            raise ExtractionError(f"{whose} no {kind} {name}; {there}")
+            owner = self.world.name if self.world is not None else "your own simulation"
+            choices = f"it has {', '.join(known)}" if known else "give module:function"
+            raise ExtractionError(f"{owner} has no {kind} {name}; {choices}")
         return self._made(known[name], agent)
 
     def _made(self, make: Callable[[Config, str], Any], agent: str) -> Any:
@@ -81,43 +81,42 @@ class Setting:
 
 
 def _load(name: str, what: str, parameters: tuple[str, ...]) -> Callable[..., Any]:
-    """The user's function, called with as many of the parameters as it takes."""
+    """Load the user's function, to be called with as many of the parameters as it takes."""
     try:
-        found = load_factory(name)
+        function = load_factory(name)
     except ValueError as error:
         raise ExtractionError(f"{what} {error}") from None
     try:
-        taken = list(inspect.signature(found).parameters.values())
-    except (TypeError, ValueError):  # Something built in, which does not say; it gets everything.
-        return found
-    if any(one.kind is inspect.Parameter.VAR_POSITIONAL for one in taken):
-        return found
-    positional = [one for one in taken if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)]
-    needed = sum(one.default is one.empty for one in positional)
+        own = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):  # A built-in without a signature; it gets everything.
+        return function
+    if any(parameter.kind is inspect.Parameter.VAR_POSITIONAL for parameter in own):
+        return function
+    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    positional = [parameter for parameter in own if parameter.kind in kinds]
+    needed = sum(parameter.default is parameter.empty for parameter in positional)
     count = min(len(positional), len(parameters))
     if needed > len(parameters) or not count:
         expected = ", ".join(parameters)
-        raise ExtractionError(f"{what} {name}: a function of some of ({expected}), in this order, was expected")
-    return lambda *values: found(*values[:count])
+        raise ExtractionError(f"{what} {name}: expected a function of some of ({expected}), in this order")
+    return lambda *values: function(*values[:count])
 
 
-def _as_arrays(found: Any, name: str) -> Arrays:
-    """What a function gave, as arrays of its own by name. Raises ExtractionError for anything but numbers."""
+def _as_arrays(result: Any, name: str) -> Arrays:
+    """Copy what a function returned into arrays by name. Raises ExtractionError for anything but numbers."""
     own = name.rpartition(":")[2]
-    given = found if isinstance(found, Mapping) else {own: found}
+    values = result if isinstance(result, Mapping) else {own: result}
     arrays = {}
-    for key, value in given.items():
+    for key, value in values.items():
         array = np.array(value)
         if array.dtype.kind not in "biuf":
-            raise ExtractionError(
-                f"{name} gave {type(value).__name__} for {key}: numbers, or arrays of numbers, were expected"
-            )
+            raise ExtractionError(f"{name}, {key}: expected numbers or arrays of numbers, got {type(value).__name__}")
         arrays[str(key)] = array
     return arrays
 
 
-def _as_number(found: Any, name: str) -> float:
-    array = np.asarray(found)
+def _as_number(result: Any, name: str) -> float:
+    array = np.asarray(result)
     if array.shape != () or array.dtype.kind not in "biuf":
-        raise ExtractionError(f"the reward {name} gave {found!r}: a number was expected")
+        raise ExtractionError(f"the reward {name}: expected a number, got {result!r}")
     return float(array)

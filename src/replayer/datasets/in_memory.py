@@ -1,7 +1,7 @@
-"""The tables of an extraction that is not written anywhere: rows are made, part by part, while somebody reads.
+"""The tables of an extraction without files: rows are made, part by part, while they are read.
 
-Everything happens in the process of whoever reads, and nothing is kept, so that memory stays that of a few batches,
-and a table that is read twice is made twice.
+The reader's process does all the work, and nothing is kept. Memory holds a few batches, and a table that is read twice
+is made twice.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from replayer.value_text import tick_range
 
 
 class ExtractionWarning(UserWarning):
-    """Rows of a table that was read could not be had."""
+    """Rows are missing in a table that was read."""
 
 
 class StreamedDataset:
-    """What an extraction gives without files: tables that are made when they are read.
+    """The result of an extraction without files: tables that are made when they are read.
 
     Attributes:
-        manifest: what is known before anything is made: request, tapes, versions, notes on tapes that are left out.
+        manifest: the part that is known before any row is made: request, tapes, versions, notes on tapes left out.
     """
 
     def __init__(self, task: Task, parts: Sequence[DatasetPart], manifest: Mapping[str, Any]) -> None:
@@ -47,11 +47,11 @@ class StreamedDataset:
 
     @property
     def tables(self) -> tuple[str, ...]:
-        """The names of the tables that were asked for."""
-        found: list[str] = []
+        """The names of the requested tables."""
+        names: list[str] = []
         for table in self._task.tables:
-            found += self._long_tables() if table == "states" and self._task.request.long else [table]
-        return tuple(found)
+            names += self._long_tables() if table == "states" and self._task.request.long else [table]
+        return tuple(names)
 
     def _long_tables(self) -> list[str]:
         with open_source(self._task.sources[0]) as tape:
@@ -59,14 +59,14 @@ class StreamedDataset:
 
     @property
     def splits(self) -> tuple[str, ...]:
-        """The names of the splits; none if the runs are not split."""
+        """The names of the splits; empty if the runs are not split."""
         return tuple(name for name, _ in self._task.request.splits)
 
     def table(self, name: str, *, split: str | None = None) -> DatasetTable:
-        """A table, of all runs or of a split's; nothing is made yet.
+        """A table of all runs, or of the runs of one split; nothing is made yet.
 
-        Reading it raises ExtractionError where rows do not go together or there are none at all, and warns with
-        ExtractionWarning, at its end, of rows that could not be had. Raises ExtractionError for a name that there is not.
+        Reading it raises ExtractionError if its rows do not fit together or there are none. At the end it warns with
+        ExtractionWarning of missing rows. Raises ExtractionError for an unknown name.
         """
         ensure_known(name, self.tables, split, self.splits)
         kind = name if name in self._task.tables else "states"
@@ -87,23 +87,23 @@ class _Made:
         self._forms: dict[str, str] | None = None
 
     def columns(self, parts: Sequence[DatasetPart]) -> Columns:
-        """As the first rows have them; only those are made."""
+        """The columns, from the first rows; only those are made."""
         for _, block in self._blocks(parts, buffer_bytes=0):
             return Columns(to_arrow(block).schema, {name: shape_of(column) for name, column in block.items()})
-        raise ExtractionError(f"table {self._name} has no rows, so that nothing is known of its columns")
+        raise ExtractionError(f"table {self._name} has no rows, so its columns are unknown")
 
     def batches(self, parts: Sequence[DatasetPart], names: Sequence[str] | None) -> Iterator[pa.RecordBatch]:
-        """A batch for each block. Raises ExtractionError if one has other columns than those before it."""
+        """Make a batch for each block. Raises ExtractionError if a block has different columns than those before it."""
         settled, first = None, ""
         for tape, block in self._blocks(parts):
             shapes = {name: shape_of(column) for name, column in block.items()}
             if settled is None:
                 settled, first = shapes, tape
             if shapes != settled:
-                strange = sorted(name for name, _ in shapes.items() ^ settled.items())
+                differing = sorted(name for name, _ in shapes.items() ^ settled.items())
                 raise ExtractionError(
-                    f"{first} and {tape} give other columns in table {self._name} ({', '.join(dict.fromkeys(strange))}): "
-                    "extract them one by one"
+                    f"{first} and {tape} have different columns in table {self._name} "
+                    f"({', '.join(dict.fromkeys(differing))}): extract them one by one"
                 )
             yield to_arrow(block if names is None else {name: block[name] for name in names})
 
@@ -113,15 +113,15 @@ class _Made:
             yield tape, rows
 
     def record_columns(self, parts: Sequence[DatasetPart]) -> Columns:
-        """As all rows have them, which are made for this once."""
+        """The columns of a table of records. All rows are made once for this."""
         if self._forms is None:
             self._forms = column_forms(lambda: self._records(parts))
         if not self._forms:
-            raise ExtractionError(f"table {self._name} has no rows, so that nothing is known of its columns")
+            raise ExtractionError(f"table {self._name} has no rows, so its columns are unknown")
         return Columns(records_schema(self._forms), dict.fromkeys(self._forms))
 
     def records(self, parts: Sequence[DatasetPart], names: Sequence[str] | None) -> Iterator[pa.RecordBatch]:
-        """Batches of records; the columns must be known."""
+        """Make batches of records."""
         if self._forms is None:
             self.record_columns(parts)
         assert self._forms is not None
@@ -136,20 +136,20 @@ class _Made:
     def _rows(
         self, parts: Sequence[DatasetPart], buffer_bytes: int | None = None
     ) -> Iterator[tuple[str, Block | list[Row]]]:
-        told: list[str] = []
+        losses_text: list[str] = []
         for part in parts:
             source, losses = self._task.sources[part.source], Losses()
             if source.lost_first < source.first_tick:
-                told.append(f"{source.name}, {tick_range(source.lost_first, source.first_tick - 1)}: lost")
+                losses_text.append(f"{source.name}, {tick_range(source.lost_first, source.first_tick - 1)}: lost")
             with open_source(source) as tape:
                 made = rows_of_part(self._task, part, tape, lambda _: None, losses, buffer_bytes=buffer_bytes)
                 for name, rows in made:
                     if name == self._name:
                         yield source.name, rows
-            told += [
+            losses_text += [
                 f"{source.name}, {tick_range(missing.first_tick, missing.last_tick)}: {missing.why}"
                 for missing in losses.missing
             ]
-            told += [f"{source.name}, {problem}" for problem in losses.problems]
-        for text in dict.fromkeys(told):
+            losses_text += [f"{source.name}, {problem}" for problem in losses.problems]
+        for text in dict.fromkeys(losses_text):
             warnings.warn(f"missing in table {self._name}: {text}", ExtractionWarning, stacklevel=2)

@@ -1,7 +1,7 @@
-"""From tapes and a request to parts: what one worker does in one go. The same whatever the number of workers.
+"""Plan an extraction: inspect the tapes and divide the requested ticks into parts, one job of a worker each.
 
-A part begins where a keyframe is, or where a range of the request begins, so that nothing is simulated twice but the
-ticks behind a part's last sample.
+The parts do not depend on the number of workers. A part begins at a keyframe, or where a range of the request begins.
+So only the ticks after a part's last sample are simulated twice.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from replayer.tape.tape import Tape
 from replayer.timeline.timeline import Timeline
 from sim.kernel.registry import UnknownWorldError, find_world
 
-PART_TICKS = 3000  # Ten keyframes at their ordinary interval, of which the first is full; some seconds of work.
-PART_BYTES = 256 << 20  # Of sampled states: large ones are shared out among workers sooner.
-STOPS = ("", "closed", "ticks", "interrupted", "terminated", "exception")  # Ends that are not the world's own.
+PART_TICKS = 3000  # Ten keyframes at the default interval, the first one full: a few seconds of work.
+PART_BYTES = 256 << 20  # Of sampled states: large states make shorter parts.
+STOPS = ("", "closed", "ticks", "interrupted", "terminated", "exception")  # Reasons that are not the world's own.
 WON, LOST, DREW = "won", "lost", "drew"
 OUTCOMES = ("", WON, LOST, DREW)
 ENVIRONMENTS = ("gymnasium", "pettingzoo")  # Adapters of environments that report the end of each episode themselves.
@@ -41,17 +41,17 @@ ENDLESS = ("mujoco",)  # Adapters that record resets of simulations in which no 
 
 @attrs.frozen
 class TapeInput:
-    """A tape that is extracted from.
+    """A tape to extract from.
 
     Attributes:
-        path: of the tape. name: its path as it was given. run: its run id, hexadecimal.
+        path: of the tape. name: its path as the user gave it. run: its run id, hexadecimal.
         digest: SHA-256 of its files, see tape_digest. status: of the tape.
-        first_tick, last_tick: that can be had.
-        reason: why the recording ended; "" if that is not known. is_end: whether it is the world's own end.
-        scores: by agent, at the last tick: as the sealed tape has them, or as its world says; empty if nobody knows.
-        world: what the tape says of it; None for a simulation of the user's.
-        lost_first: the first tick that the tape knew of; ticks from there to first_tick are lost.
-        split: to which it belongs; "" without splits.
+        first_tick, last_tick: the ticks that can be reached.
+        reason: why the recording ended; "" if unknown. is_end: True if the world itself ended the run.
+        scores: by agent, at the last tick, from the sealed tape or from its world; empty if unknown.
+        world: its entry in META; None for the user's own simulation.
+        lost_first: the first tick that was recorded; ticks from there up to first_tick are lost.
+        split: the name of its split; "" without splits.
     """
 
     path: Path
@@ -69,7 +69,7 @@ class TapeInput:
     split: str = ""
 
     def outcome(self, agent: str) -> str:
-        """Whether an agent won, lost or drew; "" if nobody knows."""
+        """The agent's outcome: won, lost or drew; "" if unknown."""
         if agent not in self.scores or len(self.scores) < 2:
             return ""
         best = max(self.scores.values())
@@ -87,14 +87,14 @@ class TapeInput:
 
 @attrs.frozen
 class DatasetPart:
-    """What one worker does in one go.
+    """A job of one worker: some ticks of one tape.
 
     Attributes:
         number: among all parts.
         source: the number of its tape.
-        ticks: that are sampled.
+        ticks: the sampled ones.
         then: the tick at which the last pair ends; None if there is none.
-        first, last: ticks whose events belong here.
+        first, last: the range of ticks whose events belong to this part.
     """
 
     number: int
@@ -107,10 +107,10 @@ class DatasetPart:
 
 @attrs.frozen
 class InspectedTapes:
-    """What there is to extract from.
+    """The tapes to extract from.
 
     Attributes:
-        sources: the tapes. notes: on those that are left out, in words. codes: exit codes for those that should not be.
+        sources: the usable tapes. notes: a sentence for each tape left out. codes: exit codes for unreadable and corrupt tapes.
     """
 
     sources: list[TapeInput]
@@ -119,57 +119,57 @@ class InspectedTapes:
 
 
 def inspect_tapes(
-    paths: Sequence[Path], request: Request, factory: Factory | None, pool: Pool, tell: Callable[[int], None]
+    paths: Sequence[Path], request: Request, factory: Factory | None, pool: Pool, on_progress: Callable[[int], None]
 ) -> InspectedTapes:
-    """The tapes as sources, in their order; those of which nothing can be had are left out.
+    """Read all tapes, in their order, and leave out those from which nothing can be extracted.
 
-    tell: called with how many were looked at. Raises ExtractionError if two runs have one id, OSError, and what is wrong
-    with the first tape if nothing can be had of any.
+    on_progress: called with the number of tapes read. Raises ExtractionError if two tapes have the same run id, OSError,
+    and the error of the first tape if all tapes are left out.
     """
-    found: list[TapeInput] = []
+    sources: list[TapeInput] = []
     notes: list[str] = []
     codes: list[int] = []
     first_error: RecordingError | None = None
-    wanted = request.mode in ("winners", "balanced") or "pairs" in request.tables or not request.tables
-    work = partial(_source, factory=factory, scores_wanted=wanted)
-    looked = results_in_order(pool, work, paths, name=lambda path: f"looked at {path}")
-    for number, (path, source) in enumerate(zip(paths, looked, strict=True), 1):
-        tell(number)
+    needs_scores = request.mode in ("winners", "balanced") or "pairs" in request.tables or not request.tables
+    work = partial(_source, factory=factory, needs_scores=needs_scores)
+    inspected = results_in_order(pool, work, paths, name=lambda path: f"inspected {path}")
+    for number, (path, source) in enumerate(zip(paths, inspected, strict=True), 1):
+        on_progress(number)
         if isinstance(source, RecordingError):
             notes.append(f"{path} is left out: {source}")
             codes.append(CORRUPT if isinstance(source, CorruptError | MissingTickError) else UNREADABLE)
             first_error = first_error or source
             continue
-        twin = next((one for one in found if source.run and one.run == source.run), None)
+        twin = next((known for known in sources if source.run and known.run == source.run), None)
         if twin is not None and twin.digest == source.digest:
             notes.append(f"{source.name} is left out: it is a copy of {twin.name}")
         elif twin is not None:
-            raise ExtractionError(f"{source.name} and {twin.name} are of one run, {source.run}: give one of them")
+            raise ExtractionError(f"{source.name} and {twin.name} have the same run id {source.run}: give one of them")
         else:
-            found.append(source)
-    if first_error is not None and not found:
+            sources.append(source)
+    if first_error is not None and not sources:
         raise first_error
-    return InspectedTapes(_split(found, request), notes, codes)
+    return InspectedTapes(_split(sources, request), notes, codes)
 
 
-def _source(path: Path, _: Report, *, factory: Factory | None, scores_wanted: bool) -> TapeInput | RecordingError:
-    """What is known of a tape, all of whose blocks are read; or why nothing can be had of it."""
+def _source(path: Path, _: Report, *, factory: Factory | None, needs_scores: bool) -> TapeInput | RecordingError:
+    """Read all blocks of a tape and describe it, or return the error that makes it unusable."""
     try:
-        return _readable_source(path, factory, scores_wanted=scores_wanted)
+        return _readable_source(path, factory, needs_scores=needs_scores)
     except RecordingError as error:
         return error
 
 
-def _readable_source(path: Path, factory: Factory | None, *, scores_wanted: bool) -> TapeInput:
+def _readable_source(path: Path, factory: Factory | None, *, needs_scores: bool) -> TapeInput:
     with Tape(path) as tape:
-        is_corrupt = tape_code(tape) == CORRUPT  # All blocks are read, and no index is believed from here on.
+        is_corrupt = tape_code(tape) == CORRUPT  # Reads all blocks; the index is not trusted any more.
         outcome = tape.outcome if isinstance(tape.outcome, dict) else {}
         reason = str(outcome.get("reason", ""))
         world = tape.meta.get("world")
-        known = world if isinstance(world, dict) and {"name", "config"} <= world.keys() else None
+        registered = world if isinstance(world, dict) and {"name", "config"} <= world.keys() else None
         tick_limit = ""
-        if known is not None and factory is None:
-            tick_limit = find_world(known["name"]).tick_limit_reason
+        if registered is not None and factory is None:
+            tick_limit = find_world(registered["name"]).tick_limit_reason
         source = TapeInput(
             path,
             str(path),
@@ -181,17 +181,17 @@ def _readable_source(path: Path, factory: Factory | None, *, scores_wanted: bool
             reason,
             reason not in (*STOPS, tick_limit),
             {},
-            known,
+            registered,
             lost_first=_first_known(tape) if is_corrupt else tape.first_tick,
         )
-    told = outcome.get(SCORES)
-    if not is_corrupt and isinstance(told, dict) and told:
-        return attrs.evolve(source, scores=plain_scores(told))
-    return attrs.evolve(source, scores=_scores(source)) if scores_wanted and factory is None else source
+    recorded_scores = outcome.get(SCORES)
+    if not is_corrupt and isinstance(recorded_scores, dict) and recorded_scores:
+        return attrs.evolve(source, scores=plain_scores(recorded_scores))
+    return attrs.evolve(source, scores=_scores(source)) if needs_scores and factory is None else source
 
 
 def _first_known(tape: Tape) -> int:
-    """The tick before the first frame that there was, even if no keyframe leads to it any more."""
+    """Return the tick before the first recorded frame, even if no keyframe leads to it any more."""
     seals = [segment.contents.seal for segment in tape.segments]
     firsts = [seal.first_tick for seal in seals if seal is not None and seal.frame_count]
     for segment in tape.segments:
@@ -200,7 +200,7 @@ def _first_known(tape: Tape) -> int:
 
 
 def _scores(source: TapeInput) -> dict[str, float]:
-    """By agent; empty if the world does not say, or the last state cannot be had: then nobody knows."""
+    """Compute the scores by agent; empty if the world defines none, or the last state cannot be reached."""
     try:
         setting = source.setting(None)
     except UnknownWorldError:
@@ -211,12 +211,12 @@ def _scores(source: TapeInput) -> dict[str, float]:
         try:
             run.seek(-1)
         except RecordingError:
-            return {}  # Whatever keeps the last tick from us is told when its samples are missing.
+            return {}  # The reason is reported with the missing samples.
         return {agent: float(score) for agent, score in setting.world.outcome(setting.config, run.state).items()}
 
 
 def _split(sources: list[TapeInput], request: Request) -> list[TapeInput]:
-    """Allot runs to splits: in an order that only the runs' ids and the seed decide, as many as the shares say."""
+    """Assign runs to splits by their shares, in an order that depends only on the run ids and the seed."""
     if not request.splits:
         return sources
     order = sorted(sources, key=lambda source: _lot(request.seed, source.run))
@@ -225,8 +225,8 @@ def _split(sources: list[TapeInput], request: Request) -> list[TapeInput]:
         total += share
         bounds.append(round(total * len(order)))
     names: dict[str, str] = {}
-    for place, source in enumerate(order):
-        names[source.run] = next(name for (name, _), bound in zip(request.splits, bounds, strict=True) if place < bound)
+    for rank, source in enumerate(order):
+        names[source.run] = next(name for (name, _), bound in zip(request.splits, bounds, strict=True) if rank < bound)
     return [attrs.evolve(source, split=names[source.run]) for source in sources]
 
 
@@ -237,33 +237,33 @@ def _lot(seed: int, text: str) -> bytes:
 def chosen_agents(
     sources: Sequence[TapeInput], agents: Sequence[Sequence[str]], request: Request
 ) -> list[tuple[str, ...]]:
-    """Whose pairs are extracted from each source, by the request's mode. agents: all there are, of each source.
+    """Choose the agents of each source by the request's mode. agents: all agents of each source.
 
-    Balanced: of each outcome as many as there are of the rarest one; which, the seed decides.
+    In the mode balanced, each outcome gets as many agents as the rarest one has; the seed decides which.
     """
-    known = [[(agent, source.outcome(agent)) for agent in own] for source, own in zip(sources, agents, strict=True)]
+    outcomes = [[(agent, source.outcome(agent)) for agent in own] for source, own in zip(sources, agents, strict=True)]
     if request.mode == "winners":
-        return [tuple(agent for agent, outcome in own if outcome == WON) for own in known]
+        return [tuple(agent for agent, outcome in own if outcome == WON) for own in outcomes]
     if request.mode != "balanced":
-        return [tuple(agent for agent, _ in own) for own in known]
+        return [tuple(agent for agent, _ in own) for own in outcomes]
     lots: dict[str, list[tuple[bytes, int, str]]] = {}
-    for number, own in enumerate(known):
+    for number, own in enumerate(outcomes):
         for agent, outcome in own:
             if outcome:
                 lot = _lot(request.seed, f"{sources[number].run}:{agent}")
                 lots.setdefault(outcome, []).append((lot, number, agent))
     if len(lots) < 2:
-        there = next(iter(lots), None)
+        outcome = next(iter(lots), "")
         raise ExtractionError(
-            "there is nothing to balance: " + (f"all agents {there}" if there else "the runs have no winners")
+            "there is nothing to balance: " + (f"all agents {outcome}" if outcome else "the runs have no winners")
         )
     count = min(map(len, lots.values()))
     kept = {(number, agent) for drawn in lots.values() for _, number, agent in sorted(drawn)[:count]}
-    return [tuple(agent for agent, _ in own if (number, agent) in kept) for number, own in enumerate(known)]
+    return [tuple(agent for agent, _ in own if (number, agent) in kept) for number, own in enumerate(outcomes)]
 
 
 def open_source(source: TapeInput) -> Tape:
-    """The tape, opened; of a damaged one no index is believed."""
+    """Open a tape; the index of a damaged one is not trusted."""
     tape = Tape(source.path)
     if source.status == "corrupt":
         tape.distrust_index()
@@ -271,9 +271,9 @@ def open_source(source: TapeInput) -> Tape:
 
 
 def ensure_pairs_hold(source: TapeInput, request: Request) -> None:
-    """Raise ExtractionError if training pairs of this tape would join two episodes, or hide that one has ended.
+    """Raise ExtractionError if training pairs of this tape would join two episodes, or hide the end of one.
 
-    Pairs take the recording for one episode. The tape of an environment holds many, and each of them ends by itself.
+    Pairs treat the recording as one episode. The tape of an environment holds many, each with its own end.
     """
     with open_source(source) as tape:
         adapter = tape.meta.get("adapter")
@@ -290,23 +290,23 @@ def ensure_pairs_hold(source: TapeInput, request: Request) -> None:
         inside = [tick for tick in resets if first < tick <= last]
         if inside:
             starts = [*resets, source.last_tick + 1]
-            ways = [f"{begin}..{end - 1}" for begin, end in itertools.pairwise(starts) if end - begin > 1]
-            way = f"give --ticks of one episode, such as {ways[0]}" if ways else "use --table states"
+            ranges = [f"{begin}..{end - 1}" for begin, end in itertools.pairwise(starts) if end - begin > 1]
+            fix = f"give --ticks of one episode, such as {ranges[0]}" if ranges else "use --table states"
             raise ExtractionError(
-                f"{source.name}: training pairs from tick {first:,} to {last:,} would run across the reset at tick "
-                f"{inside[0]:,}, as if it were a step: {way}"
+                f"{source.name}: training pairs from tick {first:,} to {last:,} would treat the reset at tick "
+                f"{inside[0]:,} as a step: {fix}"
             )
 
 
 def make_parts(sources: Sequence[TapeInput], request: Request, part_ticks: int | None = None) -> list[DatasetPart]:
-    """All parts, in the order of the sources and of the ranges; of at least PART_TICKS, or part_ticks, where they can be.
+    """Make all parts, in the order of the sources and of the ranges.
 
-    Raises ExtractionError for a range without ticks.
+    A part has at least PART_TICKS, or part_ticks, if the range allows it. Raises ExtractionError for a range without ticks.
     """
     parts: list[DatasetPart] = []
     for number, source in enumerate(sources):
         with open_source(source) as tape:
-            starts = [place.tick for place in tape.keyframes]
+            starts = [keyframe.tick for keyframe in tape.keyframes]
             ticks_min = _part_ticks(tape, request.stride) if part_ticks is None else max(part_ticks, request.stride)
         for first, last in _ranges(source, request):
             for ticks, then, until in _cut(source, first, last, request.stride, starts, ticks_min):
@@ -316,10 +316,10 @@ def make_parts(sources: Sequence[TapeInput], request: Request, part_ticks: int |
 
 
 def _part_ticks(tape: Tape, stride: int) -> int:
-    """How many ticks a part has at least: PART_TICKS, or as many as have samples of PART_BYTES, if these are fewer."""
-    for place in tape.keyframes:
+    """Return the least number of ticks of a part: PART_TICKS, or fewer if their samples exceed PART_BYTES."""
+    for keyframe in tape.keyframes:
         try:
-            size_bytes = max(1, tape.snapshot(place).layout.size_bytes)
+            size_bytes = max(1, tape.snapshot(keyframe).layout.size_bytes)
         except (CorruptError, TornError):
             continue
         return max(stride, min(PART_TICKS, PART_BYTES // size_bytes * stride))
@@ -327,27 +327,27 @@ def _part_ticks(tape: Tape, stride: int) -> int:
 
 
 def _ranges(source: TapeInput, request: Request) -> list[tuple[int, int]]:
-    """The ranges of ticks of a source that are asked for, as far as it has them."""
-    found = []
-    for wanted in request.ranges or ((None, None),):
-        first, last = (None if tick is None else tick + source.last_tick + 1 if tick < 0 else tick for tick in wanted)
+    """Return the requested ranges of ticks of a source, cut to the ticks that it has."""
+    ranges = []
+    for bounds in request.ranges or ((None, None),):
+        first, last = (None if tick is None else tick + source.last_tick + 1 if tick < 0 else tick for tick in bounds)
         first = source.first_tick if first is None else max(first, source.first_tick)
         last = source.last_tick if last is None else min(last, source.last_tick)
         if first <= last:
-            found.append((first, last))
-    if not found:
+            ranges.append((first, last))
+    if not ranges:
         has = f"has ticks {source.first_tick:,} to {source.last_tick:,}"
-        raise ExtractionError(f"{source.name} {has}, and none in the ranges that were asked for")
-    for (_, before), (after, _) in zip(sorted(found), sorted(found)[1:], strict=False):
+        raise ExtractionError(f"{source.name} {has}, and none of them in the requested ranges")
+    for (_, before), (after, _) in itertools.pairwise(sorted(ranges)):
         if after <= before:
-            raise ExtractionError(f"{source.name}: tick {after:,} is in two of the ranges that were asked for")
-    return found
+            raise ExtractionError(f"{source.name}: tick {after:,} is in two of the requested ranges")
+    return ranges
 
 
 def _cut(
     source: TapeInput, first: int, last: int, stride: int, starts: Sequence[int], ticks_min: int
 ) -> Iterator[tuple[range, int | None, int]]:
-    """Sampled ticks, the end of the last pair, and the last tick, of each part of a range."""
+    """Yield the sampled ticks, the end of the last pair and the last tick of each part of a range."""
     cuts = [first]
     for tick in starts:
         if tick - cuts[-1] >= ticks_min and tick <= last:

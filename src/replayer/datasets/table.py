@@ -1,6 +1,6 @@
-"""A table of a data set as others read it: through Arrow's C stream, as record batches, or as NumPy arrays.
+"""A table of a data set, read through Arrow's C stream, as record batches, or as NumPy arrays.
 
-Invariant: batches are made one after the other when they are asked for, so that no more than a few are in memory.
+Invariant: batches are made one after the other on request, so no more than a few are in memory.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ import pyarrow.compute as pc
 from replayer.datasets.request import ExtractionError
 from replayer.datasets.rows.columns import Array, Lists, Shape
 
-Batches = Callable[[Sequence[str] | None], Iterator[pa.RecordBatch]]  # Of these columns; of all for None.
+Batches = Callable[[Sequence[str] | None], Iterator[pa.RecordBatch]]  # Of these columns; None is all.
 
 
 @attrs.frozen(eq=False)
 class Columns:
-    """What the columns of a table are.
+    """The columns of a table.
 
     Attributes:
         schema: Arrow's.
@@ -33,13 +33,13 @@ class Columns:
 
 
 class DatasetTable:
-    """A table that can be read any number of times, by whoever takes Arrow's C stream: polars, duckdb, pandas, pyarrow.
+    """A table that can be read any number of times, by all that read Arrow's C stream: polars, duckdb, pandas, pyarrow.
 
-    Tensors of booleans are uint8 in Arrow, which knows no others; numpy() gives them back as booleans.
+    Tensors of booleans are uint8 in Arrow, which has no tensors of booleans; numpy() returns them as booleans.
     """
 
     def __init__(self, name: str, describe: Callable[[], Columns], batches: Batches, rows: int | None = None) -> None:
-        """describe: called once, when it is first needed. rows: None if nobody knows yet."""
+        """describe: called once, when it is first needed. rows: None if the number is not known yet."""
         self.name, self.rows = name, rows
         self._describe, self._batches = describe, batches
         self._known: Columns | None = None
@@ -56,12 +56,12 @@ class DatasetTable:
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns as Arrow has them."""
+        """The columns as an Arrow schema."""
         return self._columns.schema
 
     @property
     def shapes(self) -> dict[str, Shape | None]:
-        """By column: dtype and shape of its values; None for a column of records."""
+        """The dtype and shape of the values by column; None for a column of records."""
         return dict(self._columns.shapes)
 
     def __arrow_c_schema__(self) -> Any:
@@ -74,7 +74,7 @@ class DatasetTable:
         return self._batches(None)
 
     def select(self, *names: str) -> DatasetTable:
-        """The table with these columns only; the others are not read from files. Raises ExtractionError."""
+        """Return the table with these columns only; the others are not read from files. Raises ExtractionError."""
         self._ensure_known(names)
 
         def describe() -> Columns:
@@ -87,11 +87,11 @@ class DatasetTable:
         return DatasetTable(self.name, describe, batches, self.rows)
 
     def reader(self) -> pa.RecordBatchReader:
-        """All batches once, for what takes a pyarrow.RecordBatchReader."""
+        """Return a pyarrow.RecordBatchReader that reads all batches once."""
         return pa.RecordBatchReader.from_batches(self.schema, self._batches(None))
 
-    def to_arrow(self) -> pa.DatasetTable:
-        """All of it in memory."""
+    def to_arrow(self) -> pa.Table:
+        """Read the complete table into memory."""
         return self.reader().read_all()
 
     @overload
@@ -100,10 +100,10 @@ class DatasetTable:
     def numpy(self, name: str) -> Array | Lists: ...
 
     def numpy(self, name: str | None = None) -> Any:
-        """A column as an array of (rows, *shape), or all columns by name, in memory.
+        """Read a column as an array of (rows, *shape), or all columns by name, into memory.
 
-        Lists come as Lists(values, lengths); text as an array of text, with None where it is missing; numbers, some of
-        which are missing, as a masked array. Raises ExtractionError for a name that there is not.
+        Lists are returned as Lists(values, lengths). Text is an array with None for missing values. Numbers with missing
+        values are a masked array. Raises ExtractionError for an unknown name.
         """
         if name is not None:
             return self._read([name])[name]
@@ -129,7 +129,7 @@ class DatasetTable:
 
 
 def values_of(batch: pa.RecordBatch, name: str, shape: Shape | None) -> Array | Lists:
-    """A column of a batch as NumPy has it, see Table.numpy()."""
+    """Convert a column of a batch for NumPy, see DatasetTable.numpy()."""
     column = batch.column(name)
     if pa.types.is_dictionary(column.type):
         texts = np.array(column.dictionary.to_pylist(), dtype=str)
@@ -151,7 +151,7 @@ def values_of(batch: pa.RecordBatch, name: str, shape: Shape | None) -> Array | 
 
 
 def _flat(column: pa.Array, shape: Shape) -> Array:
-    """Numbers, however deep lists of fixed lengths hold them, with their shape."""
+    """Unpack numbers from nested lists of fixed lengths, and give them their shape."""
     rows = len(column)
     while pa.types.is_fixed_size_list(column.type):
         column = column.flatten()

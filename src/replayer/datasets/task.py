@@ -1,4 +1,4 @@
-"""The task of an extraction: all that its workers have in common."""
+"""The task of an extraction: everything that its workers share."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from replayer.playback.make_simulation import Factory
 
 @attrs.frozen
 class Task:
-    """What all workers have in common.
+    """Everything that the workers of an extraction share.
 
     Attributes:
-        sources: the tapes. request: what is wanted. tables: which tables.
+        sources: the tapes. request: with its defaults filled in. tables: to make.
         agents: of each source. encodings: of actions in pairs.
         factory: of the user's simulation; None for registered worlds.
-        format: of the files, see arrow_files.py. folder: where they go.
+        format: of the files, see arrow_files.py. folder: of the files.
     """
 
     sources: Sequence[TapeInput]
@@ -34,7 +34,7 @@ class Task:
     folder: Path
 
     def labels(self) -> Vocabulary:
-        """All texts of the columns that hold texts."""
+        """Return all texts of the columns that hold texts."""
         reasons = dict.fromkeys(["", *(source.reason for source in self.sources)])
         agents = dict.fromkeys(agent for own in self.agents for agent in own)
         runs = dict.fromkeys(source.run for source in self.sources)

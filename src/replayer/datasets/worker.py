@@ -1,4 +1,4 @@
-"""What one worker does: walk through a part of a tape and write its rows into files of their own.
+"""The work of one worker: walk through a part of a tape and write its rows into its own files.
 
 Invariant: the files depend on the part and the request alone.
 """
@@ -31,7 +31,9 @@ from replayer.tape.tape import Tape
 from replayer.value_text import to_json
 from sim.kernel.registry import Readable
 
-BUFFER_BYTES = 32 << 20  # Rows are written when so much is collected: a row group; memory does not grow with a part.
+BUFFER_BYTES = (
+    32 << 20
+)  # Rows are written as a row group when this much is collected, so memory does not grow with a part.
 _ACTION_BYTES = 1 << 10  # An input as a dictionary.
 
 
@@ -40,7 +42,7 @@ class FileRecord:
     """A file of a part.
 
     Attributes:
-        path: below the data set's folder. rows, bytes: of it. sha256: of its content.
+        path: relative to the data set's folder. rows, bytes: the size. sha256: of the contents.
     """
 
     path: str
@@ -51,11 +53,11 @@ class FileRecord:
 
 @attrs.frozen
 class PartRecord:
-    """What came of a part.
+    """The result of a part.
 
     Attributes:
-        number: of the part. files: by table. columns: by table, what each column holds.
-        missing: samples that could not be had. problems: of events that could not be had, in words.
+        number: of the part. files: by table. columns: by table, the dtype and shape of each column.
+        missing: the missing samples. problems: a sentence for each range of missing events.
     """
 
     number: int
@@ -67,22 +69,22 @@ class PartRecord:
 
 @attrs.define
 class Losses:
-    """What could not be had of a part.
+    """The losses of a part.
 
     Attributes:
-        missing: samples. problems: of events, in words.
+        missing: the missing samples. problems: a sentence for each range of missing events.
     """
 
     missing: list[Missing] = attrs.field(factory=list)
     problems: list[str] = attrs.field(factory=list)
 
 
-def do_part(task: Task, part: DatasetPart, tell: Callable[[int], None]) -> PartRecord:
-    """Extract one part. Raises ExtractionError, OSError, and what making the simulation raises."""
+def do_part(task: Task, part: DatasetPart, on_progress: Callable[[int], None]) -> PartRecord:
+    """Extract one part. Raises ExtractionError, OSError, and as making the simulation does."""
     source = task.sources[part.source]
     with open_source(source) as tape, _Output(task, part, source) as output:
         losses = Losses()
-        for table, rows in rows_of_part(task, part, tape, tell, losses):
+        for table, rows in rows_of_part(task, part, tape, on_progress, losses):
             output.add(table, rows)
         return PartRecord(part.number, output.finish(), output.columns, losses.missing, losses.problems)
 
@@ -91,20 +93,20 @@ def rows_of_part(
     task: Task,
     part: DatasetPart,
     tape: Tape,
-    tell: Callable[[int], None],
+    on_progress: Callable[[int], None],
     losses: Losses,
     *,
     buffer_bytes: int | None = None,
     buffer_samples: int | None = None,
 ) -> Iterator[tuple[str, Block | list[Row]]]:
-    """What a part holds, table by table as it comes: a block, or rows of one of RECORDS. losses is filled on the way.
+    """Yield the rows of a part with the name of their table: blocks, or lists of rows for RECORDS. Fills losses.
 
-    buffer_bytes: a block is made when so much is collected, BUFFER_BYTES unless told; buffer_samples: and when so many
-    samples are. Raises ExtractionError.
+    buffer_bytes: a block is made when this much is collected; None is BUFFER_BYTES. buffer_samples: a block is also made
+    after this many samples. Raises ExtractionError.
     """
     limit = BUFFER_BYTES if buffer_bytes is None else buffer_bytes
     if {"states", "pairs", "actions"} & set(task.tables):
-        yield from _walk(task, part, tape, tell, losses, limit, buffer_samples)
+        yield from _walk(task, part, tape, on_progress, losses, limit, buffer_samples)
     if "events" in task.tables:
         yield from _events(task, part, tape, losses)
 
@@ -113,7 +115,7 @@ def _walk(
     task: Task,
     part: DatasetPart,
     tape: Tape,
-    tell: Callable[[int], None],
+    on_progress: Callable[[int], None],
     losses: Losses,
     buffer_bytes: int,
     buffer_samples: int | None,
@@ -138,8 +140,8 @@ def _walk(
         if actions is not None:
             actions.on_step(inputs, state)
 
-    whole = actions is not None or (pairs is not None and pairs.needs_steps)
-    walker = Walker(cursor, on_step if whole else None)
+    needs_steps = actions is not None or (pairs is not None and pairs.needs_steps)
+    walker = Walker(cursor, on_step if needs_steps else None)
     losses.missing = walker.missing
     ends = [*part.ticks, *([part.then] if part.then is not None and (pairs or actions) else [])]
     if actions is not None and ends[-1] < part.last:
@@ -153,13 +155,13 @@ def _walk(
         for table in tables:
             if is_enough or table.bytes > buffer_bytes:
                 yield from table.take()
-        tell(tick - part.ticks[0])
+        on_progress(tick - part.ticks[0])
     for table in tables:
         yield from table.take()
 
 
 class _Actions:
-    """The table of actions: each input of each agent in a row of its own."""
+    """Makes the table of actions: a row for each input of each agent."""
 
     def __init__(self, task: Task, source: TapeInput, agents: tuple[str, ...], cursor: Cursor) -> None:
         setting = source.setting(task.factory)
@@ -168,29 +170,29 @@ class _Actions:
         self.rows: list[Row] = []
 
     def on_step(self, inputs: Any, state: Readable) -> None:
-        """The inputs of the step that the cursor makes next."""
+        """Collect the inputs of the cursor's next step."""
         assert self._cursor.tick is not None
         for agent, own in self._own.items():
             sent = own(inputs, state)
             items = sent if isinstance(sent, list | tuple) else [] if sent is None else [sent]
-            for place, item in enumerate(items):
-                row = {RUN: self._run, "tick": self._cursor.tick + 1, AGENT: agent, "place": place}
-                self.rows.append(_beside(row, item))
+            for index, item in enumerate(items):
+                row = {RUN: self._run, "tick": self._cursor.tick + 1, AGENT: agent, "place": index}
+                self.rows.append(_merged(row, item))
 
     @property
     def bytes(self) -> int:
-        """Of what is collected, roughly."""
+        """The size of the collected rows, roughly."""
         return len(self.rows) * _ACTION_BYTES
 
     def take(self) -> Iterator[tuple[str, list[Row]]]:
-        """What was collected, by table."""
+        """Yield the collected rows and forget them."""
         if self.rows:
             yield "actions", self.rows
             self.rows = []
 
 
-def _beside(keys: dict[str, Any], item: Any) -> dict[str, Any]:
-    """A row of our keys and an input or event; where it has a key of the same name, that one is called own.NAME."""
+def _merged(keys: dict[str, Any], item: Any) -> dict[str, Any]:
+    """Merge our keys with an input or event; its keys that clash with ours are renamed to own.NAME."""
     plain = to_json(item)
     if not isinstance(plain, dict):
         return keys | {"value": plain}
@@ -198,18 +200,18 @@ def _beside(keys: dict[str, Any], item: Any) -> dict[str, Any]:
 
 
 def _events(task: Task, part: DatasetPart, tape: Tape, losses: Losses) -> Iterator[tuple[str, list[Row]]]:
-    """The events of a part's ticks."""
+    """Yield the events of a part's ticks."""
     run, next_tick = task.sources[part.source].run, part.first
     try:
         for tick, event in rebuild_events(tape, task.factory, part.first, part.last):
             next_tick = tick
-            yield "events", [_beside({RUN: run, "tick": tick}, event)]
+            yield "events", [_merged({RUN: run, "tick": tick}, event)]
     except RecordingError as error:
         losses.problems.append(f"events from tick {next_tick:,} to {part.last:,}: {error}")
 
 
 class _Output:
-    """The files of a part. Nothing is left of them if it fails."""
+    """The files of a part, removed if the part fails."""
 
     def __init__(self, task: Task, part: DatasetPart, source: TapeInput) -> None:
         self._folder, self._format = task.folder, task.format
@@ -226,19 +228,19 @@ class _Output:
         if kind is not None:
             opened = [*self._open.values()]
             for path, _file in opened:
-                path.unlink(missing_ok=True)  # First: on a full disk a file cannot be finished.
+                path.unlink(missing_ok=True)  # Before closing: on a full disk a file cannot be finished.
             for _path, file in opened:
-                with contextlib.suppress(OSError):  # That the file is not whole is why it is gone.
+                with contextlib.suppress(OSError):  # The incomplete file is removed already.
                     file.close()
 
     def add(self, table: str, rows: Block | list[Row]) -> None:
         """Add rows to a table."""
         if isinstance(rows, list):
-            self._tell(table, rows)
+            self._write_records(table, rows)
         else:
-            self._write(table, rows)
+            self._write_block(table, rows)
 
-    def _write(self, table: str, block: Block) -> None:
+    def _write_block(self, table: str, block: Block) -> None:
         """Add rows to a table of columns."""
         from replayer.datasets.stores.arrow_files import FILES  # noqa: PLC0415 - pyarrow is an extra, and only workers need it
 
@@ -250,8 +252,8 @@ class _Output:
         self._open[table][1].write(block)
         self._rows[table] += len(block["tick"])  # type: ignore[arg-type]
 
-    def _tell(self, table: str, rows: list[Row]) -> None:
-        """Add rows to a table of records, which wait in a file of their own until all columns are known."""
+    def _write_records(self, table: str, rows: list[Row]) -> None:
+        """Add rows to a table of records: lines of JSON until all columns are known."""
         if table not in self._open:
             path = self._path(table, "ndjson")
             self._open[table] = (path, path.open("w", encoding="utf-8", newline=""))
@@ -260,8 +262,8 @@ class _Output:
         self._rows[table] += len(rows)
 
     def finish(self) -> dict[str, FileRecord]:
-        """Close the files, and force them to the disk; what they are."""
-        found = {}
+        """Close the files, force them to the disk, and return their records by table."""
+        records = {}
         for table, (part, file) in self._open.items():
             file.close()
             path = part.with_name(part.name.removesuffix(f".{os.getpid()}{PART_SUFFIX}"))
@@ -269,12 +271,12 @@ class _Output:
             with path.open("rb") as written:
                 digest = hashlib.file_digest(written, "sha256").hexdigest()
             size = path.stat().st_size
-            found[table] = FileRecord(str(path.relative_to(self._folder)), self._rows[table], size, digest)
+            records[table] = FileRecord(str(path.relative_to(self._folder)), self._rows[table], size, digest)
         self._open = {}
-        return found
+        return records
 
     def _path(self, table: str, suffix: str) -> Path:
-        """Where the rows go until the file is whole; whoever else has been at this part wrote somewhere else."""
+        """Make the path of an incomplete file; the process id keeps it apart from those of killed workers."""
         path = self._folder / table / f"{self._split}part-{self._number:05d}.{suffix}.{os.getpid()}{PART_SUFFIX}"
         path.parent.mkdir(parents=True, exist_ok=True)
         return path

@@ -1,4 +1,4 @@
-"""What may have made a replay part from its recording, tested as far as one process on one machine can."""
+"""Test possible causes of a desync, within the limits of one process on one machine."""
 
 from __future__ import annotations
 
@@ -17,67 +17,76 @@ if TYPE_CHECKING:
 
 
 HASH_SEED = "PYTHONHASHSEED"
-HIDDEN_STATE = "state outside of the state, which keyframes do not hold"
+HIDDEN_STATE = "hidden state, which keyframes do not hold"
 
 
 def with_causes(finding: Finding, tape: Tape, earlier: Mapping[str, Any]) -> Finding:
-    """Test a finding for causes; earlier: what earlier_hash gave before anything was simulated here."""
-    tested = [_repeated(finding), *_order_of_sets(tape), _earlier(finding, earlier), *_versions(tape)]
-    hidden = next((one.found for one in tested if one.cause == HIDDEN_STATE and one.suspicious), None)
+    """Test a finding for causes. earlier: the result of earlier_hash, called before anything was simulated here."""
+    tested = [_nondeterminism(finding), *_order_of_sets(tape), _hidden_state(finding, earlier), *_versions(tape)]
+    hidden = next((test.found for test in tested if test.cause == HIDDEN_STATE and test.suspicious), None)
     return attrs.evolve(finding, tested=tested, note=finding.note or hidden)
 
 
-def _repeated(finding: Finding) -> TestedCause:
-    cause = "a step that gives now this, now that (random draws, time, memory)"
+def _nondeterminism(finding: Finding) -> TestedCause:
+    cause = "a non-deterministic step (random draws, time, memory)"
     if finding.note == NOT_DETERMINISTIC:
-        return TestedCause(cause, "run again on a fresh simulation, the ticks had other hashes", suspicious=True)
+        return TestedCause(cause, "run again on a fresh simulation, the ticks had different hashes", suspicious=True)
     return TestedCause(cause, "run again on a fresh simulation, the tick had the same wrong hash", suspicious=False)
 
 
 def _order_of_sets(tape: Tape) -> list[TestedCause]:
-    """Copies of one process have one order, so that running again shows nothing; nothing if the seed is known."""
+    """Report the order of sets as not tested, unless the hash seeds are known.
+
+    Copies of one process have one order: running again shows nothing.
+    """
     recorded, present = tape.meta.get("environment"), describe_environment()
-    seeds = [side.get(HASH_SEED, "random") for side in (recorded if isinstance(recorded, dict) else {}, present)]
+    environments = recorded if isinstance(recorded, dict) else {}, present
+    seeds = [environment.get(HASH_SEED, "random") for environment in environments]
     if "random" not in seeds or seeds[0] != seeds[1]:
-        return []  # Another seed is another environment, see _versions.
-    found = f"not tested: {HASH_SEED} was not set, and a process has one order; replay certify --factor hash-seed tries others"
-    return [TestedCause("the order of sets, which is another one in each process", found, suspicious=None)]
+        return []  # A different seed is reported as a different environment, see _versions.
+    found = (
+        f"not tested: {HASH_SEED} was not set, and a process has one order; "
+        "replay certify --factor hash-seed tries others"
+    )
+    return [TestedCause("the iteration order of sets, which differs between processes", found, suspicious=None)]
 
 
-def _earlier(finding: Finding, earlier: Mapping[str, Any]) -> TestedCause:
-    """Whether the bad tick is right when it is reached from an earlier keyframe."""
+def _hidden_state(finding: Finding, earlier: Mapping[str, Any]) -> TestedCause:
+    """Test for hidden state: the divergent tick has the recorded hash if re-simulated from an earlier keyframe."""
     cause = HIDDEN_STATE
     if finding.note == NOT_DETERMINISTIC:
-        return TestedCause(cause, "not tested: runs differ by themselves", suspicious=None)
+        return TestedCause(cause, "not tested: the step is not deterministic", suspicious=None)
     if "why" in earlier:
         return TestedCause(cause, f"not tested: {earlier['why']}", suspicious=None)
     start = earlier["start"]
     if earlier["hash"] != finding.expected_hash:
-        return TestedCause(cause, f"from the keyframe at tick {start} the tick is wrong, too", suspicious=False)
+        found = f"re-simulated from the keyframe at tick {start}, the tick has a wrong hash, too"
+        return TestedCause(cause, found, suspicious=False)
     return TestedCause(
         cause,
-        f"from the keyframe at tick {start} this tick is re-simulated right, from that at {finding.keyframe_tick} it is "
-        "not: something outside of the state takes part in the step, and keyframes do not hold it",
+        f"re-simulated from the keyframe at tick {start}, the tick has the recorded hash; from the keyframe at tick "
+        f"{finding.keyframe_tick} it has not: hidden state takes part in the step, and keyframes do not hold it",
         suspicious=True,
     )
 
 
 def _versions(tape: Tape) -> list[TestedCause]:
-    """What is another than when the tape was recorded: the world's version and the environment."""
+    """Differences between recording and replay: the world's version and the environment."""
     tested = []
     note = version_note(tape)
     if note is not None:
-        tested.append(TestedCause("another version of the world", note, suspicious=True))
-    cause, recorded, present = "another environment", tape.meta.get("environment"), describe_environment()
+        tested.append(TestedCause("a different version of the world", note, suspicious=True))
+    cause, recorded, present = "a different environment", tape.meta.get("environment"), describe_environment()
     if not isinstance(recorded, dict):
-        return [*tested, TestedCause(cause, "not tested: the tape does not say where it was recorded", suspicious=None)]
-    others = [
+        found = "not tested: the tape does not state its environment"
+        return [*tested, TestedCause(cause, found, suspicious=None)]
+    differences = [
         f"{name} {recorded.get(name, 'not set')} recorded, {present.get(name, 'not set')} now"
         for name in dict.fromkeys([*recorded, *present])
         if recorded.get(name) != present.get(name)
     ]
-    if others:
-        return [*tested, TestedCause(cause, "; ".join(others), suspicious=True)]
+    if differences:
+        return [*tested, TestedCause(cause, "; ".join(differences), suspicious=True)]
     return [
         *tested,
         TestedCause(cause, "versions, processor type and variables are those of the recording", suspicious=False),

@@ -1,6 +1,6 @@
-"""Find the first tick at which a replay parts from its recording, and what differs there.
+"""Find the first tick at which a replay diverges from its recording, and the differences there.
 
-A finding is data; writing it down is dump.py's business.
+A finding is data; dump.py writes it to files.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import attrs
 
 from recorder.errors import CorruptError, MissingTickError, SimulationFailedError, TornError
 from recorder.format.blocks.frame import Frame
-from replayer.desync.isolated_rerun import hashes_apart
+from replayer.desync.isolated_rerun import isolated_hashes
 from replayer.desync.location import DesyncLocation, find_place, watched_advance
 from replayer.desync.state_diff import FieldDifference, compare_states
 from sim.kernel.state import Snapshot
@@ -20,7 +20,7 @@ from sim.kernel.state import Snapshot
 if TYPE_CHECKING:
     from replayer.playback.cursor import Cursor
 
-FRAMES_AROUND = 10  # Inputs of so many ticks before and after the bad one are kept.
+FRAMES_AROUND = 10  # A finding keeps the inputs of this many ticks before and after the divergent one.
 
 
 @attrs.frozen
@@ -28,9 +28,9 @@ class TestedCause:
     """One possible cause.
 
     Attributes:
-        cause: in a few words.
-        found: what the test showed.
-        suspicious: whether that speaks for the cause; None where it could not be tested.
+        cause: a short description.
+        found: the result of the test.
+        suspicious: True if the result supports the cause; None if it could not be tested.
     """
 
     cause: str
@@ -40,20 +40,20 @@ class TestedCause:
 
 @attrs.frozen(eq=False)
 class Finding:
-    """The first bad tick and what is known of it.
+    """The first divergent tick, with the differences and the tested causes.
 
     Attributes:
-        tick: the first whose hash differs.
-        expected_hash, actual_hash: recorded and replayed, at that tick.
-        keyframe_tick: from where it was re-simulated.
+        tick: the first tick whose hash differs.
+        expected_hash, actual_hash: recorded and replayed hash of that tick.
+        keyframe_tick: tick of the keyframe that the re-simulation started from.
         frames: recorded frames around the tick.
-        before: the state at tick - 1, on which both agree; None if the run begins at tick.
-        replayed: the state at the tick as replayed.
-        compared_tick: of the next recorded keyframe, where recorded values are known; None if there is none.
-        compared_recorded, compared_replayed: the states there; None if there is no keyframe or replay failed before.
-        differences: by field, in the arena's order, at compared_tick.
-        note: what else must be said, in a sentence.
-        place: where in the tick states part, as far as the tape's frame says it.
+        before: the state at tick - 1, on which recording and replay agree; None if the run begins at tick.
+        replayed: the replayed state at the tick.
+        compared_tick: tick of the next recorded keyframe, where recorded values are known; None if there is none.
+        compared_recorded, compared_replayed: the states there; None without a keyframe, or if the replay failed before.
+        differences: differences at compared_tick, by field, in the arena's order.
+        note: an additional remark, in a sentence.
+        place: the location of the divergence inside the tick, if the tape's frame has enough hashes.
         tested: causes that were tested.
     """
 
@@ -78,60 +78,60 @@ class Finding:
 
 
 NOT_DETERMINISTIC = (
-    "the step is not deterministic: the same interval gave other hashes when it was run again "
-    "(something outside of the state takes part in it)"
+    "the step is not deterministic: the same interval gave different hashes when it was run again "
+    "(hidden state takes part in it)"
 )
 
 
 def find_desync(
     cursor: Cursor, bad_tick: int, actual_hash: int, make_cursor: Callable[[], Cursor] | None = None
 ) -> Finding:
-    """Re-simulate the interval before bad_tick, whose hash was seen to be actual_hash, and look at the first wrong tick.
+    """Re-simulate the interval before bad_tick, where the hash actual_hash was seen, and analyse the first wrong tick.
 
-    The cursor stands at no tick afterwards. make_cursor: another one with a fresh simulation, to run the interval once
-    more, in a copy of this process as it is now; if it is given, the cursor's is fresh, too, and bad_tick was the first
-    wrong one when it was seen.
+    Afterwards the cursor is not at any tick. make_cursor: returns a cursor with a fresh simulation, to run the interval
+    a second time in a forked copy of this process. If it is not None, the simulation of cursor must be fresh, too, and
+    bad_tick must be the first wrong tick of its run.
 
     Raises MissingTickError if no keyframe before bad_tick can be read, SimulationFailedError if the simulation raises.
     """
     tape = cursor.tape
-    # From a keyframe before the bad tick, even if there is one at it: its frame may contradict it.
+    # From a keyframe before the bad tick, even if that tick has one: its frame may contradict it.
     start_tick = cursor.place_before(max(bad_tick - 1, tape.first_tick))
-    again = hashes_apart(make_cursor, start_tick, bad_tick) if make_cursor is not None else None
-    tick, apart = start_tick, None
+    second_hashes = isolated_hashes(make_cursor, start_tick, bad_tick) if make_cursor is not None else None
+    tick, mismatch = start_tick, None
     replayed, before = cursor.state.snapshot(), None
     hashes: list[int] = []
     steps = []
-    while apart is None and tick < bad_tick:
+    while mismatch is None and tick < bad_tick:
         before = replayed
-        if tick + 1 == bad_tick:  # Watched now: with state outside of the state it may do something else the next time.
+        if tick + 1 == bad_tick:  # Watched in this run: with hidden state, a second run may behave differently.
             steps = watched_advance(cursor, before)
         else:
             cursor.advance()
         tick += 1
         replayed = cursor.state.snapshot()
         hashes.append(replayed.hash())
-        apart = cursor.difference()
-    note, matched = None, apart is None
+        mismatch = cursor.difference()
+    note, matched = None, mismatch is None
     if matched and make_cursor is not None:
         note = NOT_DETERMINISTIC
     elif matched:
         note = (
             "the hash was wrong once and right when the interval was run again: "
-            "something outside of the state takes part in the step, or the state was changed from outside"
+            "hidden state takes part in the step, or code outside of the step changed the state"
         )
     compared = _compare_at_next_keyframe(cursor, tick, hashes)
     if note is None and (
         (make_cursor is not None and tick != bad_tick)
         or _hash_at(cursor, bad_tick - start_tick, hashes) not in (None, actual_hash)
-        or (again is not None and again[: len(hashes)] != hashes)
+        or (second_hashes is not None and second_hashes[: len(hashes)] != hashes)
     ):
         note = NOT_DETERMINISTIC
     place = find_place(cursor, tape.frame(tick), before, replayed, steps) if not matched else DesyncLocation()
     cursor.leave()
     return Finding(
         tick=tick,
-        expected_hash=replayed.hash() if apart is None else apart[0],
+        expected_hash=replayed.hash() if mismatch is None else mismatch[0],
         actual_hash=actual_hash if matched else replayed.hash(),
         keyframe_tick=start_tick,
         frames=_frames_around(cursor, tick),
@@ -147,7 +147,7 @@ def find_desync(
 
 
 def _hash_at(cursor: Cursor, count: int, hashes: list[int]) -> int | None:
-    """The hash after so many ticks of a run, which goes on if it is not there yet; None if it cannot."""
+    """The hash after count ticks of a run, which is continued if necessary; None if it cannot be continued."""
     try:
         while len(hashes) < count and cursor.tick is not None:
             cursor.advance()
@@ -160,13 +160,13 @@ def _hash_at(cursor: Cursor, count: int, hashes: list[int]) -> int | None:
 def _compare_at_next_keyframe(
     cursor: Cursor, tick: int, hashes: list[int]
 ) -> tuple[int | None, Snapshot | None, Snapshot | None, str | None]:
-    """Run on from the bad tick to the next keyframe: its tick, both states there, and what went wrong on the way.
+    """Continue from the bad tick to the next keyframe; returns its tick, both states there, and a note on a failure.
 
-    hashes: those on the way are added.
+    hashes: the hash of each tick on the way is appended.
     """
     keyframe = cursor.tape.keyframe_after(tick)
     if keyframe is None:
-        return None, None, None, "the tape has no later keyframe, so that recorded values are not known"
+        return None, None, None, "the tape has no later keyframe: recorded values are unknown"
     try:
         recorded = cursor.tape.snapshot(keyframe)
         while cursor.tick != keyframe.tick:
@@ -174,8 +174,8 @@ def _compare_at_next_keyframe(
             hashes.append(cursor.state.hash())
     except (CorruptError, TornError, MissingTickError) as error:
         return None, None, None, f"the next keyframe cannot be reached: {error}"
-    except SimulationFailedError as error:  # A diverged simulation may fail in any way; that is a finding too.
-        return keyframe.tick, recorded, None, f"going on from the bad tick, at {error}"
+    except SimulationFailedError as error:  # A diverged simulation may fail in any way; that is a finding, too.
+        return keyframe.tick, recorded, None, f"the replay failed after the divergent tick, at {error}"
     return keyframe.tick, recorded, cursor.state.snapshot(), None
 
 
@@ -185,5 +185,5 @@ def _frames_around(cursor: Cursor, tick: int) -> list[Frame]:
         try:
             frames.append(cursor.tape.frame(near))
         except (MissingTickError, CorruptError, TornError):
-            continue  # Before the first tick, after the last one, or damaged: the dump shows which ticks it has.
+            continue  # Before the first tick, after the last one, or damaged: the dump lists the ticks that it has.
     return frames

@@ -1,7 +1,7 @@
-"""Run a part of a tape in a copy of this process, as verify runs its intervals: nothing is carried along between runs.
+"""Re-run an interval of a tape in a forked copy of this process, as verify does: runs do not influence each other.
 
-What a module keeps in globals is in the copy as it was here before any step, so that it neither hides nor makes a
-difference. Generators of random numbers that belong to the process are seeded anew, as they would be in another process.
+The globals of modules have the values from before any step. They can neither hide nor cause a difference. The random
+generators of the process (random, numpy.random) are reseeded, as in a new process.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ if TYPE_CHECKING:
 MakeCursor = Callable[[], "Cursor"]
 
 
-def hashes_apart(make_cursor: MakeCursor, start_tick: int, bad_tick: int) -> list[int] | None:
-    """The hashes of the ticks behind start_tick, up to the keyframe at or behind bad_tick, or as far as it gets.
+def isolated_hashes(make_cursor: MakeCursor, start_tick: int, bad_tick: int) -> list[int] | None:
+    """The hashes of the ticks after start_tick, up to the first keyframe at or after bad_tick, or up to a failure.
 
     None if the process died.
     """
     try:
-        found: list[int] = in_a_copy(partial(_hashes, make_cursor, start_tick, bad_tick))["hashes"]
+        hashes: list[int] = in_a_copy(partial(_hashes, make_cursor, start_tick, bad_tick))["hashes"]
     except RuntimeError:
         return None
-    return found
+    return hashes
 
 
 def earlier_hash(make_cursor: MakeCursor, bad_tick: int) -> dict[str, Any]:
-    """What bad_tick's hash is if it is reached from one keyframe earlier than usually: "start" and "hash", or "why" not."""
+    """The hash of bad_tick if re-simulated from one keyframe earlier than usual: keys "start" and "hash", or "why"."""
     try:
         return in_a_copy(partial(_earlier, make_cursor, bad_tick))
     except RuntimeError as error:
@@ -53,7 +53,7 @@ def _hashes(make_cursor: MakeCursor, start_tick: int, bad_tick: int) -> dict[str
             cursor.advance()
             hashes.append(cursor.state.hash())
     except (CorruptError, TornError, MissingTickError, SimulationFailedError):
-        pass  # It got this far, and whoever compares sees that.
+        pass  # The caller compares the hashes up to here.
     return {"hashes": hashes}
 
 
@@ -63,16 +63,16 @@ def _earlier(make_cursor: MakeCursor, bad_tick: int) -> dict[str, Any]:
     try:
         usual = cursor.place_before(max(bad_tick - 1, tape.first_tick))
         if usual == tape.first_tick:
-            return {"why": "the tick is reached from the first keyframe; try replay check"}
+            return {"why": "the tick is re-simulated from the first keyframe; try replay check"}
         start = cursor.place_before(usual - 1)
         while cursor.tick != bad_tick:
             cursor.advance()
-    except RecordingError as error:  # The simulation fails on another way, too; that is no hint.
+    except RecordingError as error:  # The re-simulation failed: that says nothing about hidden state.
         return {"why": f"from an earlier keyframe, {error}"}
     return {"start": start, "hash": cursor.state.hash()}
 
 
 def _fresh(make_cursor: MakeCursor) -> Cursor:
     random.seed()
-    np.random.seed()  # noqa: NPY002 - this one is meant: what a step draws from it is not in the state
+    np.random.seed()  # noqa: NPY002 - the global generator: it is not part of the state
     return make_cursor()

@@ -1,7 +1,7 @@
-"""Where in a step a replay parts from its recording: which fields are wrong at the bad tick, and which phase did it.
+"""Locate a divergence inside a step: the fields that differ at the divergent tick, and the phase that caused it.
 
-Fields and phases come from the 16-bit hashes in the tape's own frame; nothing of the recorded state is needed. Where a
-frame has no hashes of phases, those are named that write what is wrong, as far as the replay shows it.
+Fields and phases come from the 16-bit hashes in the tape's frame; no recorded state is needed. If a frame has no hashes
+of phases, the phases that write a differing field in the replay are listed instead.
 """
 
 from __future__ import annotations
@@ -25,13 +25,14 @@ if TYPE_CHECKING:
 
 @attrs.frozen
 class DesyncLocation:
-    """Where in the bad tick states part.
+    """The location of a divergence inside a tick.
 
     Attributes:
-        fields: whose hash differs at the bad tick, in the arena's order; None if the tape does not say.
-        room: columns and blobs whose hash differs only because there is room for another number of rows; not in fields.
-        phase: behind which the state's hash differs first; None if the tape does not say, or no hash of a phase differs.
-        writers: phases that wrote one of these fields in the replayed step, in their order; of use where phase is None.
+        fields: fields whose hash differs, in the arena's order; None if the tape has no hashes of fields.
+        room: columns and blobs whose hash differs only because of a different capacity for rows; not in fields.
+        phase: the first phase after which the state's hash differs; None if the tape has no hashes of phases, or none
+            differs.
+        writers: phases that wrote one of these fields in the replayed step, in their order; useful if phase is None.
     """
 
     fields: list[str] | None = None
@@ -43,9 +44,10 @@ class DesyncLocation:
 def find_place(
     cursor: Cursor, frame: Frame, before: Snapshot | None, replayed: Snapshot, steps: list[PhaseStep]
 ) -> DesyncLocation:
-    """Look at the bad tick, the one of frame; before: the state it begins with. The cursor is moved.
+    """Locate the divergence in the tick of frame. Moves the cursor.
 
-    steps: what the phases of the tick did when it was seen to be bad; if there are none, the tick is run once more.
+    before: the state before the tick. steps: the phases of the tick in the run that diverged; if empty, the tick is run
+    again.
     """
     if not steps and before is not None:
         steps = _watch(cursor, frame.tick, before, replayed)
@@ -59,7 +61,7 @@ def find_place(
 
 
 def _only_room(tape: Tape, frame: Frame, replayed: Snapshot, name: str) -> bool:
-    """Whether a field would have the recorded hash if it had the room that a keyframe near has."""
+    """Return True if the field would have the recorded hash with the capacity that a neighbouring keyframe has."""
     slot, number = replayed.layout.slots[name], list(replayed.layout.slots).index(name)
     if slot.owner is None:
         return False
@@ -79,7 +81,7 @@ def _only_room(tape: Tape, frame: Frame, replayed: Snapshot, name: str) -> bool:
 
 
 def place_of(frame: Frame, replayed: Snapshot, steps: list[PhaseStep]) -> DesyncLocation:
-    """Where a replayed state parts from what the frame of its tick says. steps: what the phases of the tick did."""
+    """Compare a replayed state with the hashes in the frame of its tick. steps: the phases of the replayed tick."""
     names = list(replayed.layout.slots)
     replayed_hashes = replayed.field_hashes()
     fields = None
@@ -90,17 +92,21 @@ def place_of(frame: Frame, replayed: Snapshot, steps: list[PhaseStep]) -> Desync
     recorded = split_short(frame.phase_hashes)
     phase = None
     if len(recorded) == len(steps):
-        phase = next((step.phase for step, said in zip(steps, recorded, strict=True) if step.state_hash != said), None)
+        pairs = zip(steps, recorded, strict=True)
+        phase = next((step.phase for step, recorded_hash in pairs if step.state_hash != recorded_hash), None)
     return DesyncLocation(fields, phase, _writers(steps, fields))
 
 
 def place_between(fields: list[str], first: list[PhaseStep], second: list[PhaseStep]) -> DesyncLocation:
-    """Where two runs of one tick part. fields: in which they differ at its end; first, second: what their phases did."""
-    for one, other in zip(first, second, strict=False):
-        if one.phase != other.phase:
-            break  # Two versions of the code, with other phases: what is behind cannot be compared.
-        if one.state_hash != other.state_hash:
-            return DesyncLocation(fields, one.phase, _writers(first, fields))
+    """Locate the divergence of two runs of one tick.
+
+    fields: the fields that differ at the end of the tick. first, second: the phases of the two runs.
+    """
+    for step_a, step_b in zip(first, second, strict=False):
+        if step_a.phase != step_b.phase:
+            break  # Two versions of the code with different phases: later phases cannot be compared.
+        if step_a.state_hash != step_b.state_hash:
+            return DesyncLocation(fields, step_a.phase, _writers(first, fields))
     return DesyncLocation(fields, None, _writers(first, fields))
 
 
@@ -109,23 +115,23 @@ def _writers(steps: list[PhaseStep], fields: list[str] | None) -> list[str]:
 
 
 def phase_text(place: DesyncLocation) -> str | None:
-    """The phase of the tick in words; None if nothing is known of it."""
+    """A line about the phase of the divergence; None if nothing is known about it."""
     if place.phase is not None:
         return f"phase: {place.phase}"
     if len(place.writers) == 1:
-        return f"phase: {place.writers[0]}, the only one that writes what differs"
+        return f"phase: {place.writers[0]}, the only one that writes a differing field"
     if place.writers:
-        return f"phase: one of {', '.join(place.writers)}; a tape recorded with blame phases says which"
+        return f"phase: one of {', '.join(place.writers)}; a tape recorded with --blame phases shows which one"
     return None
 
 
 @attrs.frozen
 class PhaseStep:
-    """What one phase of the replayed tick did.
+    """The effect of one phase of the replayed tick.
 
     Attributes:
-        phase: its name.
-        state_hash: 16 bits of the state's hash behind it, big-endian.
+        phase: name of the phase.
+        state_hash: 16 bits of the state's hash after it, big-endian.
         written: names of the fields that it changed; all, if it changed the layout.
     """
 
@@ -135,7 +141,7 @@ class PhaseStep:
 
 
 def watched_advance(cursor: Cursor, before: Snapshot) -> list[PhaseStep]:
-    """Advance the cursor from before by one tick; what each phase did, nothing if the simulation has none.
+    """Advance the cursor from before by one tick; return the effect of each phase, [] if the simulation has none.
 
     Raises as Cursor.advance does.
     """
@@ -159,7 +165,7 @@ def watched_advance(cursor: Cursor, before: Snapshot) -> list[PhaseStep]:
 
 
 def _watch(cursor: Cursor, tick: int, before: Snapshot, replayed: Snapshot) -> list[PhaseStep]:
-    """The phases of the tick, run once more; none if the simulation has none, or now does something else."""
+    """Run the tick again and return its phases; [] if the simulation has none, or the result differs from replayed."""
     try:
         cursor.put(tick - 1, before)
         steps = watched_advance(cursor, before)

@@ -1,11 +1,11 @@
 """Count random draws after the fact: the distance between two states of a generator is the number of words it drew.
 
-Nothing has to be instrumented. A PCG64 is a linear congruential generator, whose distance is found bit by bit in 128
-steps (O'Neill, "PCG", 2014, section 4.3.1); a Philox and our RandomStream count by themselves. MT19937 and SFC64 keep
-nothing that could be subtracted: they are called unsupported, not guessed.
+No instrumentation is needed. A PCG64 is a linear congruential generator: its distance is found bit by bit in 128 steps
+(O'Neill, "PCG", 2014, section 4.3.1). A Philox and our RandomStream have a counter. The states of MT19937 and SFC64
+have no such distance: they are reported as unsupported.
 
-Words are 64 bits of PCG64 and Philox, 32 bits of a RandomStream. A Generator that is asked for 32 bits takes half a word
-and keeps the other half (``has_uint32``), so that half words are told, too.
+A word has 64 bits in PCG64 and Philox, 32 bits in a RandomStream. For a draw of 32 bits, a Generator takes half a word
+and keeps the other half (``has_uint32``). Half words are therefore counted, too.
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ _BITS = 128
 _MASK = (1 << _BITS) - 1
 # NumPy's pcg64.h: the default multiplier of PCG64 and the cheap one of PCG64DXSM.
 _MULTIPLIERS = {"PCG64": 0x2360ED051FC65DA44385DF649FCCF645, "PCG64DXSM": 0xDA942042E4DD58B5}
-_PHILOX_WORDS = 4  # Of a block, for each value of the counter.
+_PHILOX_WORDS = 4  # In the block for each value of the counter.
 _PHILOX_MASK = (1 << 256) - 1
 RANDOM_STREAM = "RandomStream"
-_JSON_BYTES_MAX = 1 << 20  # A generator's state is far shorter; a whole save of a simulation may be JSON, too.
+_JSON_BYTES_MAX = 1 << 20  # A generator's state is far shorter; the complete save of a simulation may be JSON, too.
 _LEVELS_MAX = 16
 
 
 @attrs.frozen
 class Draws:
-    """What a stream drew from one state to another.
+    """The random draws of a stream between two states.
 
     Attributes:
-        stream: its name: a field, or a field and the way to the generator inside of it.
-        generator: its kind, as NumPy calls it, or RANDOM_STREAM.
-        words: drawn; negative if the second state is the earlier one. None if that cannot be said.
-        half_words: the same in halves of a word, counting the half that is kept for the next draw; None likewise, and
-            for a RandomStream, which has none.
-        note: why nothing can be said: "unsupported", or another seed; None if it can.
+        stream: name of the stream: a field, or a field and the path to the generator inside it.
+        generator: kind of the generator, by NumPy's name, or RANDOM_STREAM.
+        words: number of words drawn; negative if the second state is the earlier one; None if unknown.
+        half_words: number of half words drawn, with the half that is kept for the next draw; None if unknown, and for a
+            RandomStream, which has no half words.
+        note: reason why the number is unknown: "unsupported", or a different seed; None if it is known.
     """
 
     stream: str
@@ -54,17 +54,17 @@ class Draws:
 
     @property
     def moved(self) -> bool:
-        """Whether the two states differ as far as that is known."""
+        """True if the two states are known to differ, or cannot be compared."""
         return self.note is not None or bool(self.words) or bool(self.half_words)
 
 
 @attrs.frozen
 class StreamDifference:
-    """How a stream differs between a recorded and a replayed state of one tick.
+    """The difference of a stream between a recorded and a replayed state of one tick.
 
     Attributes:
-        more: what the replay drew more than the recording; its words are negative if it drew less.
-        recorded, replayed: drawn since a state before, on which both agree; None if there is none.
+        more: draws of the replay minus draws of the recording; negative words if the replay drew less.
+        recorded, replayed: draws since an earlier state, on which both agree; None if there is none.
     """
 
     more: Draws
@@ -79,25 +79,25 @@ class StreamDifference:
         words, unit = more.words or 0, "word"
         if not words:
             words, unit = more.half_words or 0, "half word"
-        side = "more" if words > 0 else "fewer"
+        direction = "more" if words > 0 else "fewer"
         counts = ""
         if self.recorded is not None and self.replayed is not None and self.recorded.note is None:
             counts = f" ({self.recorded.words:,} recorded, {self.replayed.words:,} replayed)"
-        return f"stream {name} drew {abs(words):,} {unit}{'' if abs(words) == 1 else 's'} {side} {where}{counts}"
+        return f"stream {name} drew {abs(words):,} {unit}{'' if abs(words) == 1 else 's'} {direction} {where}{counts}"
 
 
 def draws_between(stream: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> Draws:
-    """What a NumPy generator drew between two of its ``bit_generator.state``."""
+    """Count the draws of a NumPy generator between two values of its ``bit_generator.state``."""
     kind = str(after.get("bit_generator"))
     if before.get("bit_generator") != kind:
-        return Draws(stream, kind, None, note=f"another generator: {before.get('bit_generator')} before")
+        return Draws(stream, kind, None, note=f"a different generator: {before.get('bit_generator')} before")
     try:
         words = _words(kind, before["state"], after["state"], before, after)
         kept = int(after["has_uint32"]) - int(before["has_uint32"]) if words is not None else 0
     except (KeyError, TypeError, ValueError, IndexError, OverflowError):
-        return Draws(stream, kind, None, note="its state is not as NumPy writes it")
+        return Draws(stream, kind, None, note="its state does not have NumPy's format")
     if words is None:
-        note = "another seed" if kind in (*_MULTIPLIERS, "Philox") else f"unsupported: {kind} does not count"
+        note = "a different seed" if kind in (*_MULTIPLIERS, "Philox") else f"unsupported: {kind} has no counter"
         return Draws(stream, kind, None, note=note)
     return Draws(stream, kind, words, 2 * words - kept)
 
@@ -120,7 +120,7 @@ def _words(
 
 
 def _lcg_distance(state: int, target: int, multiplier: int, increment: int) -> int:
-    """How many steps lead from state to target: the lowest bit that differs says whether to jump by that power of two."""
+    """Number of steps from state to target: the lowest differing bit decides about a jump by that power of two."""
     if not increment & 1:
         raise ValueError("an even increment: the generator would not run through all states")
     distance, bit = 0, 1
@@ -146,21 +146,21 @@ def _number(words: Iterable[Any]) -> int:
 
 
 def streams_of(snapshot: Snapshot) -> dict[str, dict[str, Any]]:
-    """The generators whose states can be recognised in a state, by name, as ``bit_generator.state`` gives them.
+    """The generators recognised in a state: their ``bit_generator.state`` by name.
 
-    A field of four uint64 words whose last is 0 is taken for a RandomStream. A blob that is JSON text is searched for
-    dicts with the key bit_generator, at any depth, as ``json.dumps(rng.bit_generator.state)`` writes them.
+    A field of four uint64 words whose last is 0 counts as a RandomStream. In a blob with JSON text, dicts with the key
+    bit_generator are searched at any depth; ``json.dumps(rng.bit_generator.state)`` writes such a dict.
     """
-    found: dict[str, dict[str, Any]] = {}
+    generators: dict[str, dict[str, Any]] = {}
     for entry in snapshot.layout.schema.entries:
         if isinstance(entry, Field) and entry.shape == (4,) and entry.dtype == np.uint64:
             seed, stream, drawn, zero = (int(word) for word in snapshot[entry.name])
             if zero == 0 and stream <= ENTITY_MAX:
                 state = {"seed": seed, "stream": stream, "drawn": drawn}
-                found[entry.name] = {"bit_generator": RANDOM_STREAM, "state": state}
+                generators[entry.name] = {"bit_generator": RANDOM_STREAM, "state": state}
         elif isinstance(entry, Blob):
-            found |= _generators_in(entry.name, _from_json(snapshot.blob(entry.name)), _LEVELS_MAX)
-    return found
+            generators |= _generators_in(entry.name, _from_json(snapshot.blob(entry.name)), _LEVELS_MAX)
+    return generators
 
 
 def _from_json(content: bytes) -> Any:
@@ -169,7 +169,7 @@ def _from_json(content: bytes) -> Any:
     try:
         return json.loads(content)
     except (ValueError, RecursionError):
-        return None  # Not every blob that begins so is JSON.
+        return None  # A blob may begin with a bracket and not be JSON.
 
 
 def _generators_in(name: str, value: Any, levels: int) -> dict[str, dict[str, Any]]:
@@ -178,14 +178,14 @@ def _generators_in(name: str, value: Any, levels: int) -> dict[str, dict[str, An
     if not levels or not isinstance(value, dict | list):
         return {}
     inner = value.items() if isinstance(value, dict) else enumerate(value)
-    found: dict[str, dict[str, Any]] = {}
+    generators: dict[str, dict[str, Any]] = {}
     for key, item in inner:
-        found |= _generators_in(f"{name}.{key}", item, levels - 1)
-    return found
+        generators |= _generators_in(f"{name}.{key}", item, levels - 1)
+    return generators
 
 
 def count_draws(before: Snapshot, after: Snapshot) -> dict[str, Draws]:
-    """What each stream that both states hold drew from one to the other, by name."""
+    """The draws of each stream that both states hold, by name."""
     first, second = streams_of(before), streams_of(after)
     return {name: _between(name, first[name], state) for name, state in second.items() if name in first}
 
@@ -195,12 +195,12 @@ def _between(name: str, before: dict[str, Any], after: dict[str, Any]) -> Draws:
         return draws_between(name, before, after)
     first, second = before["state"], after["state"]
     if (first["seed"], first["stream"]) != (second["seed"], second["stream"]):
-        return Draws(name, RANDOM_STREAM, None, note="another seed")
+        return Draws(name, RANDOM_STREAM, None, note="a different seed")
     return Draws(name, RANDOM_STREAM, second["drawn"] - first["drawn"])
 
 
 def compare_streams(recorded: Snapshot, replayed: Snapshot, before: Snapshot | None = None) -> list[StreamDifference]:
-    """The streams that do not stand where they stood in the recording. before: an earlier state on which both agree."""
+    """The streams whose position differs from the recording. before: an earlier state on which both agree."""
     since = (count_draws(before, recorded), count_draws(before, replayed)) if before is not None else ({}, {})
     return [
         StreamDifference(more, since[0].get(name), since[1].get(name))
@@ -210,7 +210,7 @@ def compare_streams(recorded: Snapshot, replayed: Snapshot, before: Snapshot | N
 
 
 def finding_lines(finding: Finding) -> list[str]:
-    """What the streams say of a desync, one sentence each; nothing if they agree or recorded values are not known."""
+    """One sentence about each stream that differs at a desync; empty if none does or recorded values are unknown."""
     recorded, replayed = finding.compared_recorded, finding.compared_replayed
     if recorded is None or replayed is None:
         return []

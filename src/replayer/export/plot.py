@@ -1,4 +1,4 @@
-"""Draw what a recording holds: curves of its telemetry, maps of a tick; with matplotlib, as PNG, SVG or PDF."""
+"""Plot a recording with matplotlib as PNG, SVG or PDF: curves of its telemetry, maps of a tick."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from replayer.diagnose.compare.spread import DifferenceSpread
 
 Columns = Mapping[str, npt.NDArray[Any]]
 
-CURVES = {  # What can be drawn: a title, and the panels: what the y axis says and the prefixes of the columns.
+CURVES = {  # Plots by name: a title, and the panels: label of the y axis and prefixes of the columns.
     "populations": ("Populations", (("plants", ("plants.",)), ("heads", ("heads.",)))),
     "energies": ("Energy", (("plants", ("plants_energy.",)), ("swarms", ("swarms_energy.",)))),
-    "deaths": ("Deaths by cause", (("plants a tick", ("deaths.",)), ("heads a tick", ("heads_lost.",)))),
-    "defences": ("Defences", (("active", ("active.",)), ("energy a tick", ("defence_cost.",)))),
+    "deaths": ("Deaths by cause", (("plants per tick", ("deaths.",)), ("heads per tick", ("heads_lost.",)))),
+    "defences": ("Defences", (("active", ("active.",)), ("energy per tick", ("defence_cost.",)))),
 }
 SUMS = ("deaths.", "heads_lost.", "births.", "heads_born.", "defence_cost.")  # Counted since tick 0.
-POINTS_MAX = 2000  # More than a picture has columns of dots.
+POINTS_MAX = 2000  # More than a picture has columns of pixels.
 RATE_BINS = 200  # Rates are means over this many parts of the run.
 
 
 def draw_curves(columns: Columns, what: Sequence[str], title: str) -> Figure:
-    """Curves over ticks. columns: as Tape.telemetry gives them. what: names from CURVES.
+    """Curves over ticks. columns: as Tape.telemetry returns them. what: names from CURVES.
 
-    Raises LookupError if there is nothing of that kind in the columns.
+    Raises LookupError if no column belongs to these curves.
     """
     panels = [
         (heading, label, prefixes) for name in what for heading, parts in [CURVES[name]] for label, prefixes in parts
@@ -67,7 +67,7 @@ def _draw_panel(axes: Axes, columns: Columns, prefixes: Sequence[str]) -> None:
         if name.startswith(SUMS):
             x, y = _rates(ticks, values)
             if not y.any():
-                continue  # A cause that nobody died of would only fill the legend.
+                continue  # A cause without deaths would only fill the legend.
         else:
             stride = max(1, len(ticks) // POINTS_MAX)
             x, y = ticks[::stride], values[::stride]
@@ -75,28 +75,28 @@ def _draw_panel(axes: Axes, columns: Columns, prefixes: Sequence[str]) -> None:
     axes.set_ylim(bottom=0)
     axes.grid(alpha=0.3)
     if axes.lines:
-        axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), fontsize="x-small")  # Beside the curves, not on them.
+        axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), fontsize="x-small")  # Next to the curves, not on them.
 
 
 def _rates(ticks: npt.NDArray[Any], sums: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-    """Means a tick between evenly spread rows of a running sum."""
-    chosen = np.unique(np.linspace(0, len(ticks) - 1, min(len(ticks), RATE_BINS + 1)).astype(np.int64))
-    x, total = ticks[chosen], sums[chosen]
+    """Mean rates per tick between evenly spaced rows of a running sum."""
+    rows = np.unique(np.linspace(0, len(ticks) - 1, min(len(ticks), RATE_BINS + 1)).astype(np.int64))
+    x, total = ticks[rows], sums[rows]
     if len(x) < 2:
         return x, np.zeros(len(x))
     return (x[1:] + x[:-1]) / 2, np.diff(total) / np.diff(x)
 
 
 def draw_layers(layers: Mapping[str, npt.NDArray[Any]], title: str) -> Figure:
-    """Maps, one a layer, each (height, width) with its own colour bar. Raises LookupError if there are none."""
+    """Maps, one per layer, each (height, width) with its own colour bar. Raises LookupError if there are none."""
     if not layers:
-        raise LookupError("the state has no layers that could be drawn as maps")
-    across = min(3, len(layers))
-    down = -(-len(layers) // across)
-    figure = Figure(figsize=(4.0 * across, 3.2 * down + 0.5), layout="constrained")
+        raise LookupError("the state has no layers to draw as maps")
+    column_count = min(3, len(layers))
+    row_count = -(-len(layers) // column_count)
+    figure = Figure(figsize=(4.0 * column_count, 3.2 * row_count + 0.5), layout="constrained")
     figure.suptitle(title)
     for place, (name, layer) in enumerate(layers.items()):
-        axes = figure.add_subplot(down, across, place + 1)
+        axes = figure.add_subplot(row_count, column_count, place + 1)
         lowest = float(np.min(layer))
         limit = float(np.abs(layer).max()) or 1.0
         signed = {"cmap": "RdBu_r", "vmin": -limit, "vmax": limit}
@@ -108,7 +108,7 @@ def draw_layers(layers: Mapping[str, npt.NDArray[Any]], title: str) -> Figure:
 
 
 def draw_difference(spread: DifferenceSpread, title: str) -> Figure:
-    """How many rows of each field differ at each tick, fields in the order in which they begin to."""
+    """Number of rows of each field that differ at each tick; fields in the order of their first difference."""
     fields, ticks = spread.counts.shape
     figure = Figure(figsize=(9.0, 1.6 + 0.28 * fields), layout="constrained")
     figure.suptitle(f"{title}: {spread.trend} from tick {spread.first_tick:,}")
@@ -130,10 +130,10 @@ def draw_difference(spread: DifferenceSpread, title: str) -> Figure:
 
 
 def save(figure: Figure, path: str | os.PathLike[str]) -> None:
-    """Write the picture whole; the suffix of path says as what. An existing file is replaced.
+    """Write the picture atomically, in the format of the path's suffix. An existing file is replaced.
 
-    Raises ValueError for a suffix that is none of a picture, OSError.
+    Raises ValueError for a suffix that is not a picture format, OSError.
     """
-    picture = io.BytesIO()  # Where a disk is full, matplotlib itself would raise something else than OSError.
+    picture = io.BytesIO()  # On a full disk, matplotlib itself would not raise an OSError.
     figure.savefig(picture, dpi=120, format=Path(path).suffix.removeprefix("."))
     write_file(path, picture.getvalue(), existing="replace")

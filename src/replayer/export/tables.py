@@ -1,4 +1,4 @@
-"""Write a table of columns as CSV, NDJSON or Parquet, whole or not at all."""
+"""Write a table of columns as CSV, NDJSON or Parquet, atomically."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ Columns = Mapping[str, npt.NDArray[Any]]
 
 
 def write_table(columns: Columns, path: str | os.PathLike[str]) -> None:
-    """Write columns of equal length; the suffix of path says how, see FORMATS. An existing file is replaced.
+    """Write columns of equal length in the format of the path's suffix, see FORMATS. An existing file is replaced.
 
-    CSV leaves a missing value (NaN) empty, NDJSON leaves its key out, Parquet keeps NaN. Decimals are written so that
-    they come back as the same double.
-    Raises ValueError for another suffix, ModuleNotFoundError for Parquet without pyarrow, OSError.
+    CSV leaves a missing value (NaN) empty, NDJSON leaves its key out, Parquet keeps NaN. Reading a float gives exactly
+    the double that was written.
+    Raises ValueError for an unknown suffix, ModuleNotFoundError for Parquet without pyarrow, OSError.
     """
     target = Path(path)
     write = FORMATS[suffix_of(target)]
@@ -32,9 +32,9 @@ def write_table(columns: Columns, path: str | os.PathLike[str]) -> None:
 
 
 def suffix_of(target: Path) -> str:
-    """The suffix that says how to write. Raises ValueError for one that says nothing."""
+    """The suffix, a key of FORMATS. Raises ValueError for any other suffix."""
     if target.suffix not in FORMATS:
-        raise ValueError(f"{target.name}: a name that ends in {', '.join(FORMATS)} was expected")
+        raise ValueError(f"expected a file name that ends in {', '.join(FORMATS)}, got {target.name!r}")
     return target.suffix
 
 
@@ -56,12 +56,12 @@ def _write_csv(columns: Columns, path: Path) -> None:
 def _write_ndjson(columns: Columns, path: Path) -> None:
     with open_text(path) as file:
         for row in _rows(columns):
-            known = {name: value for name, value in zip(columns, row, strict=True) if not _is_missing(value)}
-            file.write(json.dumps(known, ensure_ascii=False, allow_nan=True) + "\n")
+            present = {name: value for name, value in zip(columns, row, strict=True) if not _is_missing(value)}
+            file.write(json.dumps(present, ensure_ascii=False, allow_nan=True) + "\n")
 
 
 def open_text(path: Path) -> IO[str]:
-    """A file for text as it is given, in UTF-8."""
+    """Open a file to write UTF-8 text without conversion of line ends."""
     return path.open("w", encoding="utf-8", newline="")
 
 

@@ -1,4 +1,4 @@
-"""What a tail does while nothing comes: wait, and say so if nothing is going to come by itself."""
+"""Wait while a followed tape does not grow, and print a note if no process is recording it."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from pathlib import Path
 
 from recorder.storage.open_tape import is_locked
 
-LOOK_S = 5.0  # From one look for the writer to the next; each of them locks the tape for a moment.
+WRITER_CHECK_S = 5.0  # Interval between two checks for a writer; each of them locks the tape for a moment.
 
 
 class Waiting:
-    """Sleeps, and notes on stderr, once, that nobody is recording the tape."""
+    """Sleeps; prints a note to stderr, once, if no process is recording the tape."""
 
     def __init__(
         self,
@@ -24,16 +24,16 @@ class Waiting:
         self._path = path
         self._sleep = sleep
         self._clock = clock
-        self._look_at = clock()
-        self._said = False
+        self._next_check_s = clock()
+        self._noted = False
 
     def __call__(self, seconds: float) -> None:
-        """Wait so long. Raises FileNotFoundError if the tape is gone."""
-        if not self._said and self._clock() >= self._look_at:
-            self._look_at = self._clock() + LOOK_S
+        """Wait this long. Raises FileNotFoundError if the tape is gone."""
+        if not self._noted and self._clock() >= self._next_check_s:
+            self._next_check_s = self._clock() + WRITER_CHECK_S
             if not is_locked(self._path):
-                self._said = True
+                self._noted = True
                 print(
-                    f"note: nobody is recording {self._path}; waiting (Ctrl-C ends that)", file=sys.stderr, flush=True
+                    f"note: no process is recording {self._path}; waiting (Ctrl-C to stop)", file=sys.stderr, flush=True
                 )
         self._sleep(seconds)

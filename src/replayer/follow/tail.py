@@ -1,10 +1,10 @@
-"""Follow a tape while it is written: whole blocks, in order, without locks and without a false alarm.
+"""Follow a tape while it is written: complete blocks, in order, without locks and without false reports of damage.
 
 Invariants:
-    1. What has been given out is a beginning of what the tape holds; each tick comes once, in order.
-    2. A block counts when it is whole and its checksums are right. A half-written one is waited for: the writer may
-       still be at it, or it died there and whoever resumes the tape will cut it off.
-    3. Bytes that are no block are called damage only when a sound block follows them.
+    1. The items yielded so far are a prefix of the tape's content; each tick comes once, in order.
+    2. A block counts when it is complete and its checksums are right. The tail waits for an incomplete one: the writer
+       may still be writing it, or died there, and the next resume removes it.
+    3. Bytes that are not a block are reported as damage only when an intact block follows them.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ from recorder.storage.open_tape import no_tape, reader
 from sim.kernel.plain_data import decode_plain
 
 _KINDS = {int(kind) for kind in BlockKind}
-POLL_S = 0.05  # Twenty looks a second: quick for people, nothing for the machine.
+POLL_S = 0.05  # 20 polls per second: fast enough for people, negligible load.
 
 
 @attrs.frozen
 class KeyframeSeen:
-    """A keyframe has been written.
+    """A keyframe was written.
 
     Attributes:
-        tick: of its state.
-        is_full: or a delta.
+        tick: the tick of its state.
+        is_full: False for a delta.
     """
 
     tick: int
@@ -50,11 +50,11 @@ class KeyframeSeen:
 
 @attrs.frozen
 class Missed:
-    """Ticks that the tail will not see.
+    """A range of ticks that the tail cannot yield.
 
     Attributes:
-        first_tick, last_tick: which.
-        why: the recording dropped them, they are damaged, or a ring has moved on.
+        first_tick, last_tick: the range.
+        why: the recording dropped them, they are damaged, or a ring has removed them.
     """
 
     first_tick: int
@@ -67,7 +67,7 @@ class Ended:
     """The recording was closed.
 
     Attributes:
-        outcome: why and how.
+        outcome: the recorded reason, with details.
     """
 
     outcome: Any
@@ -77,12 +77,12 @@ Seen = Frame | KeyframeSeen | Missed | Damage | Ended
 
 
 class Tail:
-    """A reader that keeps its place in a growing tape; a context manager."""
+    """A reader that keeps its position in a growing tape; a context manager."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        """Raises FileNotFoundError if there is no such file."""
+        """Start at the beginning of a tape. Raises FileNotFoundError if there is no such file."""
         self.path = Path(path).absolute()
-        self._name = os.fspath(path)  # As it was given, for messages.
+        self._name = os.fspath(path)  # As the caller wrote it, for messages.
         self.path.stat()
         self._number = -1
         self._descriptor = -1
@@ -96,25 +96,28 @@ class Tail:
         self._ended = False
 
     def follow(self, *, poll_s: float = POLL_S, wait: Callable[[float], None] = time.sleep) -> Iterator[Seen]:
-        """What is on the tape and what comes, until the recording is closed; wait is called when there is nothing new."""
+        """Yield the content of the tape and everything added to it, until the recording is closed.
+
+        wait: called with poll_s when there is nothing new.
+        """
         while True:
-            some = self.poll()
-            yield from some
+            new_items = self.poll()
+            yield from new_items
             if self._ended:
                 return
-            if not some:
+            if not new_items:
                 wait(poll_s)
 
     def poll(self) -> list[Seen]:
-        """What has come since the last call.
+        """Return everything new since the last call.
 
-        Raises UnsupportedVersionError for a newer format or a kind of block that a reader must know and this one does
-        not, UnreadableError if no block is in what should be a tape.
+        Raises UnsupportedVersionError for a newer format or an unknown required kind of block, UnreadableError if the
+        file has no block of a tape.
         """
         return list(self.news())
 
     def news(self) -> Iterator[Seen]:
-        """What poll returns, one by one, so that a long tape need not fit into memory. Raises as poll does."""
+        """Yield the items of poll one by one: a long tape need not fit into memory. Raises as poll does."""
         more = True
         while more:
             seen: list[Seen] = []
@@ -122,7 +125,7 @@ class Tail:
             yield from seen
 
     def _step(self, seen: list[Seen]) -> bool:
-        """Take one thing from the tape; False when there is nothing more for now."""
+        """Read one item from the tape; False if there is nothing more at the moment."""
         if self._header is None and not self._open_next(seen):
             return False
         assert self._header is not None
@@ -132,17 +135,17 @@ class Tail:
             first = header = read_header(self._read, place, self._header.marker)
             while True:
                 if header.end_offset > size_bytes:
-                    return self._finished_segment(size_bytes, seen)  # Not whole yet.
+                    return self._finished_segment(size_bytes, seen)  # Not complete yet.
                 payload = read_payload(self._read, header)
                 if not header.flags & Flags.CONTINUES:
                     break
-                # A keyframe counts with its last piece: without it, whoever resumes the tape takes the others away.
+                # A keyframe counts with its last piece: without it, a resume removes the others.
                 place = header.end_offset
                 header = read_header(self._read, place, self._header.marker)
             place = self._offset
             self._take(first, payload, seen)
         except (CorruptError, TornError) as error:
-            return self._pass_over(error, place, size_bytes, seen)
+            return self._skip(error, place, size_bytes, seen)
         self._offset = header.end_offset
         return True
 
@@ -154,7 +157,7 @@ class Tail:
         try:
             descriptor = os.open(segment_path(self.path, number), os.O_RDONLY | os.O_CLOEXEC)
         except FileNotFoundError:
-            return False  # A ring has just dropped it: the next look finds a later one.
+            return False  # A ring has just dropped it: the next poll finds a later one.
         try:
             header = self._read_file_header(reader(descriptor), os.fstat(descriptor).st_size, number, seen)
         except BaseException:
@@ -169,16 +172,16 @@ class Tail:
         return True
 
     def _following(self) -> int | None:
-        """The number of the segment that comes after the current one, if there is one.
+        """The number of the segment to read after the current one; None if there is none.
 
-        It may be the same: a writer whose syncs fail one after the other begins a segment anew, under its old name.
+        The number may be the current one: a writer whose syncs fail repeatedly starts a segment again under its name.
         """
         if self._is_replaced():
             return self._number
         return min((number for number in segment_numbers(self.path) if number > self._number), default=None)
 
     def _is_replaced(self) -> bool:
-        """Whether another file has the name of the one that is open."""
+        """Return True if the name of the open file now belongs to a different file."""
         if self._descriptor < 0:
             return False
         try:
@@ -188,7 +191,7 @@ class Tail:
         return not os.path.samestat(named, os.fstat(self._descriptor))
 
     def _read_file_header(self, read: Read, size_bytes: int, number: int, seen: list[Seen]) -> FileHeader | None:
-        """The header of a segment; None if it is not written yet. A damaged one is made up for by the blocks."""
+        """The header of a segment; None if it is not written yet. A damaged one is reconstructed from the blocks."""
         try:
             return decode_file_header(read(0, FILE_HEADER_BYTES))
         except (CorruptError, TornError) as error:
@@ -203,15 +206,15 @@ class Tail:
             raise UnreadableError(self._name, no_tape(empty=False)) from None
 
     def _finished_segment(self, size_bytes: int, seen: list[Seen]) -> bool:
-        """Go on to the next segment if there is one; this one gets no more blocks then."""
+        """Open the next segment if there is one; the current one then gets no more blocks."""
         if self._following() is None:
             return False
         if os.fstat(self._descriptor).st_size != size_bytes:
-            return True  # It was finished after the last look at it: there is more to take.
+            return True  # It grew before it was finished: there is more to read.
         return self._open_next(seen)
 
-    def _pass_over(self, error: CorruptError | TornError, place: int, size_bytes: int, seen: list[Seen]) -> bool:
-        """What is at place is no whole block: a trailer, the end, or damage."""
+    def _skip(self, error: CorruptError | TornError, place: int, size_bytes: int, seen: list[Seen]) -> bool:
+        """Skip what is not a complete block at place: a trailer, the end, or damage."""
         assert self._header is not None
         if place == self._offset and self._is_trailer():
             self._offset += TRAILER_BYTES
@@ -228,7 +231,7 @@ class Tail:
         return True
 
     def _is_trailer(self) -> bool:
-        """Whether a trailer of this segment is at the current place."""
+        """Return True if a trailer of this segment is at the current offset."""
         assert self._header is not None
         try:
             marker, _ = decode_trailer(self._read(self._offset, TRAILER_BYTES), self._offset)
@@ -237,18 +240,18 @@ class Tail:
         return marker == self._header.marker
 
     def _take(self, header: BlockHeader, payload: bytes, seen: list[Seen]) -> None:
-        """What one whole block, or the first of several, says. Raises CorruptError."""
+        """Handle one complete block, or a keyframe of several pieces by its first block. Raises CorruptError."""
         match header.kind:
             case BlockKind.META:
                 self._begin_session(payload)
             case BlockKind.FRAMES:
                 for frame in decode_frames(header, payload):
-                    self._expect(frame.tick, seen, "their block is damaged, or a ring has moved on")
+                    self._expect(frame.tick, seen, "their block is damaged, or a ring has dropped it")
                     if frame.tick == self._next_tick:
                         seen.append(frame)
                         self._next_tick = frame.tick + 1
             case BlockKind.FULL | BlockKind.DELTA if not header.flags & Flags.CONTINUATION:
-                self._expect(header.first_tick + 1, seen, "their block is damaged, or a ring has moved on")
+                self._expect(header.first_tick + 1, seen, "their block is damaged, or a ring has dropped it")
                 keyframe = KeyframeSeen(header.first_tick, header.kind == BlockKind.FULL)
                 if keyframe.tick + 1 == self._next_tick and keyframe != self._last_keyframe:  # Else it is repeated.
                     seen.append(keyframe)
@@ -264,17 +267,17 @@ class Tail:
                 raise UnsupportedVersionError(f"blocks of kind {kind}", f"kinds {sorted(_KINDS)}")
 
     def _begin_session(self, payload: bytes) -> None:
-        """A tape that was resumed goes on from its last tick: what was dropped after that one comes again."""
+        """Continue at the tick where the recording was resumed: ticks dropped after it are recorded again."""
         try:
             plain = decode_plain(payload)
         except ValueError:
-            return  # What META should say is for those to report who read the whole tape.
+            return  # Readers of the complete tape report a damaged META.
         match plain:
             case {"resumed_at_tick": int(tick)} if self._next_tick is not None:
                 self._next_tick = min(self._next_tick, tick + 1)
 
     def _expect(self, tick: int, seen: list[Seen], why: str) -> None:
-        """Note the ticks between the last one and tick as missed; the first tick ever seen is where it starts."""
+        """Report the ticks between the last one and tick as missed; the first call sets the start."""
         if self._next_tick is None:
             self._next_tick = tick
         elif tick > self._next_tick:
@@ -297,5 +300,5 @@ class Tail:
 
 
 def _what(error: CorruptError | TornError) -> str:
-    """What is wrong, without the place, which a Damage names itself."""
+    """The text of an error without its offset, which a Damage has as a field."""
     return error.what if isinstance(error, CorruptError) else "the file ends inside a block"

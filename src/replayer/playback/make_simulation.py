@@ -1,4 +1,4 @@
-"""Get the simulation that a tape was recorded from: a registered world, or what the user gives."""
+"""Make the simulation that a tape was recorded from: a registered world, or the user's simulation."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ Factory = Callable[[], Any]
 
 
 class UnfitSimulationError(RecordingError):
-    """The simulation at hand is not one that this tape was recorded from."""
+    """The simulation is not one that this tape was recorded from."""
 
 
 def make_simulation(tape: Tape, factory: Factory | None) -> Simulation:
-    """A simulation for this tape, in whatever state; it is restored from a keyframe afterwards.
+    """Make a simulation for this tape, in any state; the caller loads a keyframe into it.
 
     factory: called without arguments; None looks the tape's world up in the registry.
 
     Raises UnknownWorldError if the tape names no world or one that is not installed, ConfigError if the world refuses
-    the tape's configuration, UnfitSimulationError if factory makes no simulation or one with different fields.
+    the tape's configuration, UnfitSimulationError if the result of factory is not a simulation or has different fields.
     """
     if factory is not None:
         try:
             if not callable(factory):
-                raise TypeError(f"world={factory!r}: give the class, or a function that makes a simulation")
+                raise TypeError(f"world: expected a class or function that makes a simulation, got {factory!r}")
             simulation = wrap_scenario(as_recorded(_made(factory), tape.meta), tape.meta.get("scenario"))
         except TypeError as error:
             raise UnfitSimulationError(str(error)) from error
@@ -75,18 +75,18 @@ def _made(factory: Factory) -> Any:
 
 
 def _first_layout(tape: Tape) -> Layout | None:
-    """The layout of the first keyframe that can be read; without listing all, of which a long run has many."""
+    """The layout of the first readable keyframe; a long run has many, and they are not listed."""
     keyframe = tape.keyframe_after(0)
     while keyframe is not None:
         try:
             return tape.snapshot(keyframe).layout
         except (CorruptError, TornError):
-            keyframe = tape.keyframe_after(keyframe.tick + 1)  # A damaged one is for those to report who need it.
+            keyframe = tape.keyframe_after(keyframe.tick + 1)  # Callers that need the damaged one report it.
     return None
 
 
 def version_note(tape: Tape) -> str | None:
-    """One sentence if the tape's world is installed in another version than it was recorded with, else None."""
+    """One sentence if the installed version of the tape's world is not the recorded version, else None."""
     match tape.meta.get("world"):
         case {"name": str(name), "version": int(version)}:
             try:

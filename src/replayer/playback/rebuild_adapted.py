@@ -1,7 +1,7 @@
-"""The simulation of a tape that an adapter has made: built anew where that is known how, or from what the user gives.
+"""Rebuild the simulation of a tape that an adapter made, from facts on the tape or from the user's object.
 
-What a tape says is a name: of an adapter that is installed, and of what the adapter's package has registered. Nothing
-else of it is imported or called; and what was saved by pickle is loaded only by an adapter that the user has made with
+A tape contributes only names: of an installed adapter, and of an entry that the adapter's package has registered.
+Nothing else from it is imported or called. Pickled data is loaded only by an adapter that the user made with
 trust=True.
 """
 
@@ -19,31 +19,32 @@ from sim.kernel.schema import Layout
 
 
 def make_adapted(meta: Mapping[str, Any], layout: Layout | None) -> Any:
-    """The simulation of a tape that an adapter made; one that only holds states if it cannot be made here.
+    """Make the simulation of a tape that an adapter made; a stand-in that only holds states if that is impossible.
 
-    layout: of the tape's first keyframe that can be read. Raises UnknownWorldError if there is none to stand in with.
+    layout: layout of the tape's first readable keyframe. Raises UnknownWorldError if a stand-in is needed and layout is
+    None.
     """
     try:
-        adapter, told = _adapter(meta)
-        subject = adapter.rebuild(told.get("subject") or {})
+        adapter, description = _adapter(meta)
+        subject = adapter.rebuild(description.get("subject") or {})
         if subject is not None:
-            return adapter.adapt(subject, **_options(meta, told))
+            return adapter.adapt(subject, **_options(meta, description))
         recorded = meta.get("simulation")
         why = (
-            f"how the tape's {recorded} was made cannot be told from the tape: say what makes one, world=… in Python or "
+            f"the tape does not state how to make its {recorded}: give a factory, world=… in Python or "
             f"{sim_option(recorded)} on the command line"
         )
     except NoAdapterError as error:
         why = str(error)
     except (NotCapturedError, ValueError, TypeError) as error:
-        why = f"the simulation of the tape cannot be made again: {error}"
+        why = f"the simulation of the tape cannot be rebuilt: {error}"
     if layout is None:
         raise UnknownWorldError(why)
     return StatesOnly(layout, why)
 
 
 def why_missing(meta: Mapping[str, Any]) -> str | None:
-    """One sentence if the adapter that made a tape is not there, else None."""
+    """One sentence if the adapter that made a tape is not installed, else None."""
     try:
         if meta.get("adapter"):
             _adapter(meta)
@@ -53,35 +54,35 @@ def why_missing(meta: Mapping[str, Any]) -> str | None:
 
 
 def as_recorded(made: Any, meta: Mapping[str, Any]) -> Any:
-    """What a user's factory has made, as the tape's adapter sees it, unless it is a simulation already.
+    """Wrap the result of a user's factory in the tape's adapter, unless it is a simulation already.
 
-    Raises TypeError if the adapter does not take it.
+    Raises TypeError if the adapter refuses it.
     """
     if not meta.get("adapter") or hook(made, HasAdapter) is not None:
         return made
     try:
-        adapter, told = _adapter(meta)
-        return adapter.adapt(made, **_options(meta, told))
+        adapter, description = _adapter(meta)
+        return adapter.adapt(made, **_options(meta, description))
     except (NoAdapterError, ValueError) as error:
         raise TypeError(str(error)) from None
 
 
 def _adapter(meta: Mapping[str, Any]) -> tuple[Adapter, Mapping[str, Any]]:
-    told = meta.get("adapter")
-    if isinstance(told, dict) and isinstance(told.get("name"), str):
-        return adapter_named(told["name"]), told
-    raise NoAdapterError("the tape does not say which adapter made it")
+    description = meta.get("adapter")
+    if isinstance(description, dict) and isinstance(description.get("name"), str):
+        return adapter_named(description["name"]), description
+    raise NoAdapterError("the tape does not name the adapter that made it")
 
 
-def _options(meta: Mapping[str, Any], told: Mapping[str, Any]) -> dict[str, Any]:
-    """How the adapter was told to record it. Raises ValueError for what it cannot have been told."""
+def _options(meta: Mapping[str, Any], description: Mapping[str, Any]) -> dict[str, Any]:
+    """The recorded options of the adapter. Raises ValueError for options that it does not have."""
     from sim.adapters.plain_object.adapter import NAME, fields_from_plain  # noqa: PLC0415 - only for a tape of an adapter
 
-    options: dict[str, Any] = {"level": meta.get("level"), "ignore": _texts(told.get("ignored"))}
-    if told.get("name") == NAME:
-        options["what"] = fields_from_plain(told.get("fields"))
+    options: dict[str, Any] = {"level": meta.get("level"), "ignore": _texts(description.get("ignored"))}
+    if description.get("name") == NAME:
+        options["what"] = fields_from_plain(description.get("fields"))
     return options
 
 
-def _texts(found: Any) -> tuple[str, ...]:
-    return tuple(one for one in found if isinstance(one, str)) if isinstance(found, list) else ()
+def _texts(items: Any) -> tuple[str, ...]:
+    return tuple(item for item in items if isinstance(item, str)) if isinstance(items, list) else ()

@@ -1,7 +1,7 @@
-"""Make the events of ticks again that are not on the tape, by re-simulating these ticks.
+"""Rebuild the events that are not on a tape, by re-simulating their ticks.
 
-Exact: events are what a step tells of itself, a rebuilt tick counts only if its state has the recorded hash, and what
-comes out goes through the same encoding as on the tape.
+Rebuilt events are exact: a tick counts only if its state has the recorded hash, and its events pass through the same
+encoding as those on the tape.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from replayer.playback.make_simulation import Factory, UnfitSimulationError, mak
 from replayer.tape.stored_events import stored_events, ticks_with_events_due
 from replayer.tape.tape import Tape
 from sim.kernel.plain_data import PlainEncoder
-from sim.kernel.simulation import Simulation, ask_for_events, events_of, inner_of
+from sim.kernel.simulation import Simulation, events_of, inner_of, request_events
 
 
 def rebuild_events(
@@ -29,35 +29,35 @@ def rebuild_events(
     *,
     stored: bool = True,
 ) -> Iterator[tuple[int, Event]]:
-    """All events of the ticks first to last (by default of the whole tape), with their ticks, in order.
+    """Yield all events of the ticks first to last (by default of the complete tape) with their ticks, in order.
 
-    What is on the tape is read, the rest is made again from the nearest keyframes; memory does not grow with the tape.
-    world: makes the simulation, for a tape that names no registered world. stored: False makes all of it again, to
-    compare, or because the simulation has learnt to tell more since.
+    Events on the tape are read, the others are rebuilt from the nearest keyframes; memory does not grow with the tape.
+    world: makes the simulation, for a tape that names no registered world. stored: False rebuilds all events, to
+    compare them, or because the simulation emits more of them than when it was recorded.
 
-    Raises, when it gets there, MissingTickError for a tick whose frame is lost, or whose start cannot be had again;
+    Raises, when it reaches the tick, MissingTickError for a tick whose frame is lost or whose start cannot be rebuilt;
     DesyncError if re-simulating does not give the recorded states, SimulationFailedError if the simulation raises,
-    CorruptError for damaged frames; UnfitSimulationError, UnknownWorldError or ConfigError without a simulation that
-    can do it.
+    CorruptError for damaged frames; UnfitSimulationError, UnknownWorldError or ConfigError if there is no suitable
+    simulation.
     """
     due_first, due_last = ticks_with_events_due(tape.recording)
     next_tick = due_first if first is None else max(first, due_first)
     last_tick = due_last if last is None else min(last, due_last)
-    again = _Again(tape, world)
+    rebuilder = _EventRebuilder(tape, world)
     on_tape = stored_events(tape.recording, first or 0, TICK_MAX if last is None else last)
-    for told in on_tape if stored else ():
-        yield from again.events(next_tick, min(told.first_tick - 1, last_tick))
-        yield from _each(told.found)
-        next_tick = max(next_tick, told.last_tick + 1)
-    yield from again.events(next_tick, last_tick)
+    for block in on_tape if stored else ():
+        yield from rebuilder.events(next_tick, min(block.first_tick - 1, last_tick))
+        yield from _flatten(block.found)
+        next_tick = max(next_tick, block.last_tick + 1)
+    yield from rebuilder.events(next_tick, last_tick)
 
 
-def _each(found: Any) -> Iterator[tuple[int, Event]]:
-    return ((tick, event) for tick, events in found for event in events)
+def _flatten(events_by_tick: Any) -> Iterator[tuple[int, Event]]:
+    return ((tick, event) for tick, events in events_by_tick for event in events)
 
 
-class _Again:
-    """Makes events again; the simulation is only made when there is something to do."""
+class _EventRebuilder:
+    """Rebuilds events; the simulation is made when the first range of ticks is requested."""
 
     def __init__(self, tape: Tape, world: Factory | None) -> None:
         self._tape = tape
@@ -66,36 +66,36 @@ class _Again:
         self._encoder = PlainEncoder()
 
     def events(self, first_tick: int, last_tick: int) -> Iterator[tuple[int, Event]]:
-        """Those of these ticks; none for an empty range."""
+        """The events of these ticks; none for an empty range."""
         if first_tick > last_tick:
             return
         if first_tick == 0:
-            yield from self._told(self._at_start(), 0)
+            yield from self._events_of(self._at_start(), 0)
             first_tick = 1
         if first_tick > last_tick:
             return
         cursor = self._placed(first_tick - 1)
         for tick in range(first_tick, last_tick + 1):
             self._advance(cursor)
-            yield from self._told(cursor.simulation, tick)
+            yield from self._events_of(cursor.simulation, tick)
 
-    def _made(self) -> Simulation:
+    def _make(self) -> Simulation:
         simulation = make_simulation(self._tape, self._world)
-        if ask_for_events(simulation) is None:
-            raise UnfitSimulationError(f"{type(inner_of(simulation)).__name__} has no events() to make them again with")
+        if request_events(simulation) is None:
+            raise UnfitSimulationError(f"{type(inner_of(simulation)).__name__} has no events() to rebuild events with")
         return simulation
 
     def _at_start(self) -> Simulation:
-        """A simulation that was just made: the events of tick 0 are those of its making."""
-        simulation = self._made()
+        """A fresh simulation: creating it emits the events of tick 0."""
+        simulation = self._make()
         if simulation.state.hash() != self._tape.state_hash(0):
-            raise MissingTickError(0, "its events cannot be made again: a fresh simulation starts in another state")
+            raise MissingTickError(0, "its events cannot be rebuilt: a fresh simulation starts in a different state")
         return simulation
 
     def _placed(self, tick: int) -> Cursor:
-        """A cursor at tick: where it stands already, if no keyframe is nearer."""
+        """The cursor, moved to tick from its current tick or from a keyframe that is nearer."""
         if self._cursor is None:
-            self._cursor = Cursor(self._tape, self._made())
+            self._cursor = Cursor(self._tape, self._make())
         cursor, nearest = self._cursor, next(self._tape.keyframes_at_or_before(tick), None)
         if cursor.tick is None or cursor.tick > tick or (nearest is not None and nearest.tick > cursor.tick):
             cursor.place_before(tick)
@@ -106,15 +106,15 @@ class _Again:
     def _advance(self, cursor: Cursor) -> None:
         cursor.advance()
         assert cursor.tick is not None
-        if (found := cursor.difference()) is not None:
-            raise DesyncError(cursor.tick, *found)
+        if (hashes := cursor.difference()) is not None:
+            raise DesyncError(cursor.tick, *hashes)
 
-    def _told(self, simulation: Simulation, tick: int) -> Iterator[tuple[int, Event]]:
-        """What the simulation tells of the tick at which it stands, as it comes from a tape."""
-        tell = events_of(simulation)
-        assert tell is not None
+    def _events_of(self, simulation: Simulation, tick: int) -> Iterator[tuple[int, Event]]:
+        """The events that the simulation emits at its current tick, encoded and decoded as on a tape."""
+        emit = events_of(simulation)
+        assert emit is not None
         try:
-            encoded = encode_tick(self._encoder, tick, tell())
+            encoded = encode_tick(self._encoder, tick, emit())
         except Exception as error:
             raise SimulationFailedError(tick, raised_text("events()", error)) from error
-        return _each(decode_events(encode_events(tick, 1, [encoded]), tick, 0).found)
+        return _flatten(decode_events(encode_events(tick, 1, [encoded]), tick, 0).found)

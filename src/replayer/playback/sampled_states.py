@@ -1,6 +1,6 @@
-"""Stand at one sampled tick of a tape after the other, each proved by its recorded hash; what cannot be reached is noted.
+"""Visit sampled ticks of a tape one after the other, each verified by its recorded hash; list those not reached.
 
-Invariant: nothing is given of a state whose hash is not the recorded one.
+Invariant: a state whose hash is not the recorded one is never yielded.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ OnStep = Callable[[Any, Readable], None]  # The inputs of a step, and the state 
 
 @attrs.frozen
 class Missing:
-    """Samples that could not be had.
+    """A range of samples that were not reached.
 
     Attributes:
-        first_tick, last_tick: of the samples.
-        why: in words.
-        is_desync: whether re-simulating gave another state than the run had, or failed.
+        first_tick, last_tick: ticks of the first and the last of these samples.
+        why: the reason, for people.
+        is_desync: True if re-simulating gave a state that differs from the recorded one, or failed.
     """
 
     first_tick: int
@@ -34,31 +34,34 @@ class Missing:
 
 
 class Walker:
-    """Goes along a tape from sample to sample."""
+    """Moves a cursor along a tape from sample to sample."""
 
     def __init__(self, cursor: Cursor, on_step: OnStep | None = None) -> None:
-        """on_step: called before each step that leads from one sample to the next; then no keyframe is a short cut."""
+        """Use a cursor.
+
+        on_step: called before each step that leads from one sample to the next; keyframes are then no short cuts.
+        """
         self._cursor = cursor
         self._on_step = on_step
         self.missing: list[Missing] = []
 
     def samples(self, ticks: Iterable[int]) -> Iterator[tuple[int, bool]]:
-        """Each tick that was reached, ascending, and whether all steps from the one before it were made."""
-        before, dark_until = None, None
+        """Yield each tick reached, ascending; the flag is True if all steps from the previous sample were run."""
+        before, unreachable_until = None, None
         for tick in ticks:
-            if dark_until is not None and tick < dark_until:
+            if unreachable_until is not None and tick < unreachable_until:
                 self._miss(tick, self.missing[-1].why, is_desync=self.missing[-1].is_desync)
                 continue
-            dark_until = None
+            unreachable_until = None
             try:
-                self._go(tick, whole=before is not None and self._on_step is not None)
+                self._go(tick, every_step=before is not None and self._on_step is not None)
                 if self._cursor.difference() is not None:
-                    raise _OtherStateError(f"desync: the state at tick {tick:,} is another one than the run had")
+                    raise _DifferentStateError(f"desync: the state at tick {tick:,} differs from the recorded one")
             except (CorruptError, TornError, MissingTickError) as error:
                 self._miss(tick, str(error), is_desync=False)
             except SimulationFailedError as error:
                 self._miss(tick, str(error), is_desync=True)
-            except _OtherStateError as error:
+            except _DifferentStateError as error:
                 self._miss(tick, str(error), is_desync=True)
             else:
                 yield tick, before is not None
@@ -66,21 +69,21 @@ class Walker:
                 continue
             self._cursor.leave()
             before = None
-            # All ticks up to the next keyframe would be sought from the same place, and lead to the same end.
+            # A seek to any tick before the next keyframe would start at the same state and fail in the same way.
             following = self._cursor.tape.keyframe_after(tick + 1)
-            dark_until = following.tick if following is not None else tick + (1 << 62)
+            unreachable_until = following.tick if following is not None else tick + (1 << 62)
 
-    def _go(self, tick: int, *, whole: bool) -> None:
-        """Stand at tick."""
+    def _go(self, tick: int, *, every_step: bool) -> None:
+        """Move the cursor to tick. every_step: run all steps from the current tick, and call on_step before each."""
         cursor = self._cursor
-        here = cursor.tick
-        if not whole and here != tick - 1:  # Of one step a keyframe spares nothing.
+        current = cursor.tick
+        if not every_step and current != tick - 1:  # A single step is as fast as loading a keyframe.
             nearest = next(cursor.tape.keyframes_at_or_before(tick), None)
-            if here is None or here > tick or (nearest is not None and nearest.tick > here):
+            if current is None or current > tick or (nearest is not None and nearest.tick > current):
                 cursor.place_before(tick)
-        while (here := cursor.tick) is not None and here < tick:
-            if whole and self._on_step is not None:
-                self._on_step(cursor.tape.frame(here + 1).inputs, cursor.state)
+        while (current := cursor.tick) is not None and current < tick:
+            if every_step and self._on_step is not None:
+                self._on_step(cursor.tape.frame(current + 1).inputs, cursor.state)
             cursor.advance()
 
     def _miss(self, tick: int, why: str, *, is_desync: bool) -> None:
@@ -91,5 +94,5 @@ class Walker:
             self.missing.append(Missing(tick, tick, why, is_desync))
 
 
-class _OtherStateError(Exception):
+class _DifferentStateError(Exception):
     """A sampled state does not have the recorded hash."""

@@ -1,4 +1,4 @@
-"""The keyframes and ticks that a repaired tape should have, as far as the damaged one shows them."""
+"""The keyframes and ticks that a repaired tape should have, derived from the damaged one."""
 
 from __future__ import annotations
 
@@ -20,33 +20,33 @@ class PlannedKeyframe:
     """A keyframe that the new tape should have."""
 
     tick: int
-    place: KeyframeLocation | None  # None: only the ticks around it say that it was there.
+    place: KeyframeLocation | None  # None: it lies in a damaged stretch, and is inferred from the ticks around it.
 
 
 def planned_keyframes(tape: Tape) -> list[PlannedKeyframe]:
-    """List the keyframes on the tape and those that a damaged stretch will have held, by tick."""
-    found: dict[int, PlannedKeyframe] = {}
+    """List the keyframes on the tape and those that a damaged stretch must have held, by tick."""
+    planned: dict[int, PlannedKeyframe] = {}
     for segment in tape.segments:
         for part in segment.parts:
             loaded = part.load()
             for row in loaded.keyframe_rows:
                 place = KeyframeLocation.of(loaded, int(row), segment.number)
-                if place.tick not in found or place.is_full:
-                    found[place.tick] = PlannedKeyframe(place.tick, place)
+                if place.tick not in planned or place.is_full:
+                    planned[place.tick] = PlannedKeyframe(place.tick, place)
     for tick in _ticks_in_damage(tape):
-        found.setdefault(tick, PlannedKeyframe(tick, None))
-    return [found[tick] for tick in sorted(found)]
+        planned.setdefault(tick, PlannedKeyframe(tick, None))
+    return [planned[tick] for tick in sorted(planned)]
 
 
 def first_frame_tick(tape: Tape) -> int | None:
-    """The first tick of which there is a frame; None if there is none."""
+    """The first tick with a frame; None if there is no frame."""
     ticks = [int(p.load().frame_ticks[0]) for s in tape.segments for p in s.parts if len(p.load().frame_ticks)]
     ticks += [frame.tick for frame in tape.recording.journal[:1]]
     return min(ticks, default=None)
 
 
 def last_frame_tick(tape: Tape) -> int:
-    """The last tick of which there is a frame, or of which a seal says that there was one."""
+    """The last tick that has a frame, or that had one according to a seal."""
     entries = [e for s in tape.segments for p in s.parts for e in p.load().entries() if e.tick_count]
     ticks = [entry.final_tick for entry in entries] + [frame.tick for frame in tape.recording.journal[-1:]]
     ticks += [s.contents.seal.last_tick for s in tape.segments if s.contents.seal is not None]
@@ -62,7 +62,7 @@ def readable_state(tape: Tape, place: KeyframeLocation) -> Snapshot | None:
 
 
 def _ticks_in_damage(tape: Tape) -> list[int]:
-    """Ticks where the cadence of the recording puts a keyframe and the file is damaged."""
+    """Ticks in damaged stretches that are multiples of the keyframe interval."""
     settings = tape.meta.get("settings") or tape.meta
     interval = settings.get("keyframe_interval_ticks")
     if not isinstance(interval, int) or interval < 1:
@@ -80,7 +80,7 @@ def _ticks_in_damage(tape: Tape) -> list[int]:
 
 
 class _Neighbours:
-    """The ticks before and after each place of a segment, found without going through its blocks for each damage."""
+    """Ticks before and after any offset of a segment; its blocks are read once for all damages."""
 
     def __init__(self, segment: Segment) -> None:
         entries = [entry for part in segment.parts for entry in part.load().entries() if entry.tick_count]
@@ -89,7 +89,7 @@ class _Neighbours:
         self._first_after = [*itertools.accumulate((entry.first_tick for entry in reversed(entries)), min)][::-1]
 
     def of(self, damage: Damage) -> tuple[int, int] | None:
-        """The last tick of the frames before a damage and the first of those behind it; None if it has not both."""
+        """The last tick of the frames before a damage and the first tick after it; None if one of them is missing."""
         before = bisect.bisect_left(self._offsets, damage.offset) - 1
         after = bisect.bisect_left(self._offsets, damage.end_offset)
         if before < 0 or after == len(self._offsets):

@@ -1,4 +1,4 @@
-"""Rebuild lost keyframes by simulating; a rebuilt state counts only if its hash is the recorded one."""
+"""Rebuild lost keyframes by re-simulating; a rebuilt state counts only if its hash is the recorded one."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from sim.kernel.registry import ConfigError, UnknownWorldError
 from sim.kernel.simulation import Simulation
 from sim.kernel.state import Snapshot
 
-# What a step raises when it meets a state or inputs that are not those of its own world.
+# Raised by a step for a state or inputs that do not belong to its world.
 STEP_ERRORS = (ArithmeticError, LookupError, ValueError, TypeError, AttributeError)
-_OTHER_HASH = "re-simulating gives another hash than the recorded one"
+_DIFFERENT_HASH = "re-simulating gives a hash that differs from the recorded one"
 
 
 class Rebuilder:
-    """Makes states of a tape that its keyframes do not give.
+    """Rebuilds states of a tape whose keyframes are lost.
 
     Attributes:
-        why_none: why there is no simulation, so that nothing is rebuilt; empty if there is one.
+        why_none: reason why there is no simulation, and nothing is rebuilt; empty if there is one.
     """
 
     def __init__(self, tape: Tape, world: Factory | None) -> None:
@@ -31,33 +31,33 @@ class Rebuilder:
         self._last_rebuilt: tuple[int, Snapshot] | None = None
 
     def start(self, first_frame: int, last: int) -> Snapshot | None:
-        """The state before the first frame, if a fresh simulation in that state steps to the recorded hashes up to last.
+        """The start state of a fresh simulation, if its steps from first_frame to last give the recorded hashes.
 
-        last: the first keyframe's tick that can be read: from there on the tape proves itself.
+        last: the tick of the first readable keyframe.
         """
         if self._make is None:
             return None
         simulation = self._make()
         start = simulation.state.snapshot()
-        proved = 0
+        verified_count = 0
         try:
             for tick in range(first_frame, last + 1):
                 frame = self._tape.frame(tick)
                 simulation.step(frame.inputs)
                 if simulation.state.hash() != frame.state_hash:
                     return None
-                proved += 1
+                verified_count += 1
         except RecordingError:
-            pass  # As far as there are frames; one that agrees is proof.
+            pass  # The frames end here; a single matching hash is enough.
         except STEP_ERRORS:
-            return None  # The step does not take this state: it is another one.
-        if not proved:
+            return None  # The step fails: the run did not begin in this state.
+        if not verified_count:
             return None
         self._last_rebuilt = (first_frame - 1, start)
         return start
 
     def keyframe(self, tick: int) -> tuple[Snapshot | None, str]:
-        """The state at tick, re-simulated and proved by the hash in its frame; or why not."""
+        """The state at tick, re-simulated and verified by the hash in its frame; or None and the reason."""
         if self._simulation is None:
             return None, self.why_none
         cursor = Cursor(self._tape, self._simulation)
@@ -71,9 +71,9 @@ class Rebuilder:
                 while cursor.tick != tick:
                     cursor.advance()
                 if cursor.difference() is not None:
-                    return None, _OTHER_HASH
+                    return None, _DIFFERENT_HASH
         except MismatchError:
-            return None, _OTHER_HASH
+            return None, _DIFFERENT_HASH
         except SimulationFailedError as error:
             return None, f"re-simulating raised {type(error.__cause__).__name__}: {error.__cause__}"
         except RecordingError as error:

@@ -1,8 +1,8 @@
-"""Make an intact tape of a damaged one: copy what is intact, rebuild what can be proved, write down what is lost.
+"""Make an intact tape of a damaged one: copy intact blocks, rebuild keyframes, list losses.
 
-The original is only read. A keyframe that is damaged is made again by re-simulating from the one before it, a lost
-first keyframe from a fresh simulation, and counts only if its hash is the recorded one. Inputs cannot be made again:
-ticks whose frames are lost get a DROP block.
+The original is only read. A damaged keyframe is rebuilt by re-simulating from the one before it, a lost first keyframe
+from a fresh simulation. A rebuilt keyframe counts only if its hash is the recorded one. Inputs cannot be rebuilt: ticks
+whose frames are lost get a DROP block.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ def repair_tape(
 ) -> RepairReport:
     """Write a repaired copy of the tape at path to target.
 
-    world: makes the simulation, for a tape that names no registered world; without any simulation, keyframes are copied
-    but none is rebuilt.
+    world: makes the simulation, for a tape that names no registered world; without a simulation, keyframes are copied
+    and none is rebuilt.
 
-    Raises as Tape does on opening; FileExistsError if there is a target; NothingToRepairError if no tick can be had.
+    Raises as Tape does on opening; FileExistsError if target exists; NothingToRepairError if no state can be recovered.
     """
     with Tape(path) as tape:
         tape.distrust_index()
@@ -85,7 +85,7 @@ def _repair(tape: Tape, rebuilder: Rebuilder, target: Path, progress: Progress |
 
 
 def _find_start(tape: Tape, rebuilder: Rebuilder, keyframes: Sequence[PlannedKeyframe]) -> tuple[int, Snapshot | None]:
-    """The first tick of the new tape; its state, if that has to be rebuilt from a fresh simulation."""
+    """The first tick of the new tape; and its state if that is rebuilt from a fresh simulation, else None."""
     readable = next((k for k in keyframes if k.place is not None and readable_state(tape, k.place) is not None), None)
     first_frame = first_frame_tick(tape)
     if first_frame is not None and (readable is None or first_frame <= readable.tick):
@@ -101,14 +101,14 @@ def _find_start(tape: Tape, rebuilder: Rebuilder, keyframes: Sequence[PlannedKey
 
 
 def _damaged_optional(tape: Tape) -> list[tuple[str, str]]:
-    """Name and reason of the damaged blocks whose kinds a reader need not know."""
+    """Kind and reason of the damaged blocks of optional kinds."""
     return [(d.kind, d.what) for d in tape.damages if d.kind is not None and d.kind not in _KNOWN_KINDS]
 
 
 def _add_lost_front(
     losses: RepairLosses, tape: Tape, rebuilder: Rebuilder, keyframes: Sequence[PlannedKeyframe], first: int
 ) -> None:
-    """Add the ticks before the new tape's first one: there are frames of them, but no state that leads to them."""
+    """Add the ticks before the new tape's first one to losses: they have frames, but no state to start from."""
     earlier = [keyframe.tick for keyframe in keyframes if keyframe.tick < first]
     first_frame = first_frame_tick(tape)
     seals = [segment.contents.seal for segment in tape.segments]
@@ -125,7 +125,7 @@ def _add_lost_front(
 
 
 def _outcome_of(tape: Tape) -> Any:
-    """The recording's own outcome if it is there, and is one that can be written."""
+    """The recording's own outcome if it has one that can be encoded, else "repaired"."""
     if tape.outcome is not None:
         with contextlib.suppress(ValueError):
             encode_small(tape.outcome, "outcome")

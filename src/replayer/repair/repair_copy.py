@@ -1,4 +1,4 @@
-"""Copy a damaged tape block by block: what is intact as it is, keyframes that are not from a rebuilder, losses as DROP."""
+"""Copy a damaged tape block by block: intact blocks unchanged, rebuilt keyframes, losses as DROP blocks."""
 
 from __future__ import annotations
 
@@ -21,27 +21,27 @@ class RepairCopy:
     """The new tape of a repair, while it is written.
 
     Attributes:
-        copied_keyframes: how many keyframes were copied as they were.
-        rebuilt_ticks: of keyframes that were rebuilt.
+        copied_keyframes: number of keyframes that were copied unchanged.
+        rebuilt_ticks: ticks of keyframes that were rebuilt.
     """
 
     def __init__(self, tape: Tape, copy: TapeCopy, rebuilder: Rebuilder, losses: RepairLosses) -> None:
-        """losses: what cannot be copied or rebuilt is added."""
+        """Copy from tape to copy. losses: everything that cannot be copied or rebuilt is added to it."""
         self._tape, self._copy, self._rebuilder, self._losses = tape, copy, rebuilder, losses
         self._optional = deque(optional_blocks(tape.segments))
         self._full_copied = False
-        self._full_seq = -1  # Number, in the original, of the full keyframe that was copied last.
+        self._full_seq = -1  # Sequence number, in the original, of the last full keyframe that was copied.
         self.copied_keyframes = 0
         self.rebuilt_ticks: list[int] = []
 
     def rebuilt_start(self, tick: int, start: Snapshot) -> None:
-        """Begin with a state that a fresh simulation gave."""
+        """Begin with the state of a fresh simulation."""
         self._copy.full(tick, start, rebuilt=True)
         self.rebuilt_ticks.append(tick)
         self._full_copied = True
 
     def frames(self, first: int, last: int) -> int:
-        """Copy the frames of these ticks; where there are none, write that down. The tick to go on with."""
+        """Copy the frames of these ticks, with DROP blocks for missing ones; return the next tick to copy."""
         frames: list[Frame] = []
         gathered_bytes = 0
         lost: tuple[int, int, str] | None = None
@@ -57,9 +57,8 @@ class RepairCopy:
                 lost = None
             frames += run.frames
             gathered_bytes += sum(len(frame.encoded_inputs) for frame in run.frames)
-            if (
-                gathered_bytes > PIECE_RAW_BYTES or len(frames) > BLOCK_TICKS_MAX
-            ):  # All may be more than fits into memory.
+            # Written in pieces: all frames may not fit into memory.
+            if gathered_bytes > PIECE_RAW_BYTES or len(frames) > BLOCK_TICKS_MAX:
                 self._copy.frames(frames)
                 frames, gathered_bytes = [], 0
         self._copy.frames(frames)
@@ -68,7 +67,7 @@ class RepairCopy:
         return max(first, last + 1)
 
     def optional_blocks(self, position: tuple[int, int] | None) -> None:
-        """Copy the blocks of kinds that need not be known that stand before a position; None: all that are left."""
+        """Copy the blocks of optional kinds before a position; None copies all that are left."""
         while self._optional and (position is None or self._optional[0].position < position):
             block = self._optional.popleft()
             try:
@@ -78,7 +77,7 @@ class RepairCopy:
                 self._losses.optional.append((kind or f"kind {block.entry.kind}", str(error)))
 
     def keyframe(self, keyframe: PlannedKeyframe) -> None:
-        """Copy a keyframe as it is if its state is proved, else rebuild it as a full one."""
+        """Copy a keyframe unchanged if its state can be read and verified, else rebuild it as a full one."""
         place = keyframe.place
         snapshot = readable_state(self._tape, place) if place is not None else None
         if place is not None and snapshot is not None:
@@ -88,7 +87,7 @@ class RepairCopy:
             elif self._full_copied and self._full_seq == place.entry.seq - place.entry.baseline:
                 self._copy.delta(place.tick, self._tape.recording.payload(place))
             else:
-                self._copy.full(place.tick, snapshot)  # What it builds upon was not copied: it stands for itself.
+                self._copy.full(place.tick, snapshot)  # The base of this delta was not copied.
                 self._full_seq = -1
             self._full_copied = True
             self.copied_keyframes += 1

@@ -10,7 +10,7 @@ from recorder.errors import MissingTickError
 
 
 class NothingToRepairError(MissingTickError):
-    """There is no state on the tape, and none can be made; ``damaged`` tells whether there was one."""
+    """The tape has no readable state, and none can be rebuilt; ``damaged`` is True if damage is the reason."""
 
     def __str__(self) -> str:
         return self.why
@@ -18,16 +18,16 @@ class NothingToRepairError(MissingTickError):
 
 @attrs.frozen
 class RepairReport:
-    """What came of a repair.
+    """The result of a repair.
 
     Attributes:
-        path: of the new tape.
-        first_tick, last_tick: of the new tape.
-        copied_keyframes: as they were.
-        rebuilt_ticks: of keyframes that were re-simulated, and proved by the recorded hash.
-        lost_keyframe_ticks: of keyframes that were damaged and could not be rebuilt, with the reason.
+        path: path of the new tape.
+        first_tick, last_tick: range of the new tape.
+        copied_keyframes: number of keyframes copied unchanged.
+        rebuilt_ticks: ticks of keyframes that were re-simulated, and verified by the recorded hash.
+        lost_keyframe_ticks: ticks of keyframes that were damaged and could not be rebuilt, with the reason.
         lost_ticks: ranges, first and last, whose frames are lost, with the reason.
-        lost_optional: blocks of kinds that need not be known and are damaged: name of the kind and reason.
+        lost_optional: damaged blocks of optional kinds: name of the kind and reason.
     """
 
     path: Path
@@ -40,14 +40,14 @@ class RepairReport:
     lost_optional: list[tuple[str, str]]
 
     @property
-    def whole(self) -> bool:
-        """Nothing that was recorded is lost."""
+    def complete(self) -> bool:
+        """True if nothing that was recorded is lost."""
         return not (self.lost_ticks or self.lost_keyframe_ticks or self.lost_optional)
 
 
 @attrs.define
 class RepairLosses:
-    """What a repair has lost so far; the fields of RepairReport that begin with lost_.
+    """Losses of a repair so far; the fields of RepairReport that begin with lost_.
 
     Attributes:
         keyframes: ticks of keyframes, with the reason.

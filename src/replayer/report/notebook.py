@@ -1,7 +1,7 @@
-"""What notebooks show of tapes, seeks, verifications and data sets; nothing is simulated for it.
+"""HTML summaries of tapes, seeks, verifications and data sets for notebooks; nothing is simulated.
 
-Of a tape the index is read, and its first keyframe for the fields, unless that one is large. Texts of a tape are
-escaped by recorder.notebook.html, which makes the HTML.
+The index of a tape is read, and its first keyframe for the list of fields, unless that one is large.
+recorder.notebook.html makes the HTML and escapes texts of the tape.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from replayer.timeline.verify import VerificationReport
 from replayer.value_text import tick_range, to_json
 from sim.kernel.schema import Layout
 
-KEYFRAME_BYTES_MAX = 16 << 20  # On the disk. Reading a larger one takes longer than a notebook should.
+KEYFRAME_BYTES_MAX = 16 << 20  # On the disk. Reading a larger one would delay the notebook.
 LOSSES_SHOWN = 5
 
 _COLOURS = {"intact": GREEN, "incomplete": AMBER, "corrupt": RED}
@@ -28,12 +28,12 @@ _COLOURS = {"intact": GREEN, "incomplete": AMBER, "corrupt": RED}
 
 @renders(Tape)
 def tape_html(tape: Tape, *, here: int | None = None, layout: Layout | None = None) -> str:
-    """What a tape is and how it is. here: a tick at which somebody stands. layout: of its states, if that is known."""
+    """Summary of a tape. here: a tick to mark on the strip. layout: layout of its states, if it is known."""
     try:
         status = tape.status
         parts = [facts_table(_facts(tape)), *_strip(tape, here), *_losses(tape)]
         layout = layout or _layout(tape)
-    except (RecordingError, OSError) as error:  # It was closed, or taken away: the notebook goes on.
+    except (RecordingError, OSError) as error:  # It was closed or removed; the notebook must not fail.
         return card(str(tape.path), Badge("cannot be read", RED), facts_table([("why", error)]))
     if layout is not None:
         parts.append(fields_part(layout))
@@ -42,20 +42,20 @@ def tape_html(tape: Tape, *, here: int | None = None, layout: Layout | None = No
         parts.append(
             folded("configuration", facts_table((key, _short(value)) for key, value in world["config"].items()))
         )
-    said = "intact by its index" if status == "intact" else status  # Blocks are read by replay info and by verify.
-    return card(str(tape.path), Badge(said, _COLOURS[status]), *parts)
+    label = "intact by its index" if status == "intact" else status  # replay info and replay verify read all blocks.
+    return card(str(tape.path), Badge(label, _COLOURS[status]), *parts)
 
 
 @renders(Timeline)
 def timeline_html(timeline: Timeline) -> str:
-    """A tape, and where the timeline stands."""
+    """Summary of a tape, with the timeline's tick marked."""
     layout = timeline.state.layout if timeline.tick is not None else None
     return tape_html(timeline.tape, here=timeline.tick, layout=layout)
 
 
 @renders(SeekReport)
 def seek_html(report: SeekReport) -> str:
-    """How a seek went."""
+    """Summary of a seek."""
     rows = [
         ("state hash", f"{report.state_hash:016x}, as recorded"),
         ("from tick", f"{report.keyframe_tick:,}, {counted(report.simulated_ticks, 'tick')} re-simulated"),
@@ -66,16 +66,16 @@ def seek_html(report: SeekReport) -> str:
 
 @renders(VerificationReport)
 def report_html(report: VerificationReport) -> str:
-    """What a verification found."""
+    """Summary of a verification."""
     rows: list[tuple[str, object]] = [
         ("verified", f"{report.verified_ticks:,} of {counted(report.tick_count, 'tick')}"),
     ]
     if report.dropped_ticks:
-        rows.append(("not kept", counted(report.dropped_ticks, "tick")))
+        rows.append(("dropped", counted(report.dropped_ticks, "tick")))
     for finding in report.findings:
         fields = ", ".join(finding.place.fields or [difference.field for difference in finding.differences])
         phase = f"; phase {finding.place.phase}" if finding.place.phase else ""
-        rows.append(("first bad tick", f"{finding.tick:,}{f': {fields}' if fields else ''}{phase}"))
+        rows.append(("first divergent tick", f"{finding.tick:,}{f': {fields}' if fields else ''}{phase}"))
     rows += [("damaged", problem) for problem in report.problems[:LOSSES_SHOWN]]
     rows += [
         ("not reached", f"{tick_range(lost.first_tick, lost.last_tick)}: {lost.why}")
@@ -84,13 +84,13 @@ def report_html(report: VerificationReport) -> str:
     if report.dump_path is not None:
         rows.append(("dump", report.dump_path))
     badge = (
-        Badge("the same", GREEN) if report.ok else Badge("desync" if report.first_bad is not None else "damaged", RED)
+        Badge("verified", GREEN) if report.ok else Badge("desync" if report.first_bad is not None else "damaged", RED)
     )
     return card("verification", badge, facts_table(rows))
 
 
 def dataset_html(path: object, manifest: Mapping[str, Any]) -> str:
-    """What an extraction has made."""
+    """Summary of an extracted data set."""
     tables = manifest.get("tables") or {}
     rows = [
         (name, f"{table['rows']:,}", ", ".join(table["columns"]) if isinstance(table.get("columns"), Mapping) else "")
@@ -107,12 +107,12 @@ def _facts(tape: Tape) -> list[tuple[str, object]]:
     rows: list[tuple[str, object]] = []
     if isinstance(world, dict):
         config = world.get("config")
-        told = config if isinstance(config, dict) else {}
-        named = "".join(f", {key} {_short(told[key])}" for key in ("name", "seed") if key in told)
+        settings = config if isinstance(config, dict) else {}
+        named = "".join(f", {key} {_short(settings[key])}" for key in ("name", "seed") if key in settings)
         rows.append(("world", f"{world.get('name')} version {world.get('version')}{named}"))
     else:
         rows.append(("simulation", meta.get("simulation", "unknown")))
-    rows.append(("ticks", f"{tape.first_tick:,} to {tape.last_tick:,}" if tape.keyframes else "none can be had"))
+    rows.append(("ticks", f"{tape.first_tick:,} to {tape.last_tick:,}" if tape.keyframes else "none available"))
     fulls = sum(place.is_full for place in tape.keyframes)
     rows.append(("keyframes", f"{fulls:,} full, {len(tape.keyframes) - fulls:,} delta"))
     rows.append(("size", bytes_text(tape.size_bytes)))
@@ -139,22 +139,22 @@ def _losses(tape: Tape) -> list[str]:
         f"{'torn' if damage.torn else 'damaged'}: bytes {damage.offset:,} to {damage.end_offset:,}: {damage.what}"
         for damage in tape.damages
     ]
-    lines += [f"not kept: {tick_range(drop.first_tick, drop.last_tick)}: {drop.why}" for drop in tape.drops]
+    lines += [f"dropped: {tick_range(drop.first_tick, drop.last_tick)}: {drop.why}" for drop in tape.drops]
     if tape.keyframes:
         lines += [f"no frames of {tick_range(first, last)}" for first, last in tape.missing_ticks()]
     if len(lines) > LOSSES_SHOWN:
-        lines[LOSSES_SHOWN:] = [f"and {len(lines) - LOSSES_SHOWN:,} more, which replay info tells"]
+        lines[LOSSES_SHOWN:] = [f"and {len(lines) - LOSSES_SHOWN:,} more, listed by replay info"]
     return [facts_table(("", line) for line in lines)] if lines else []
 
 
 def _layout(tape: Tape) -> Layout | None:
-    """Of the first keyframe, if that is soon read."""
+    """The layout of the first keyframe, unless that one is large."""
     for place in tape.keyframes[:1]:
         if place.end_offset - place.entry.offset <= KEYFRAME_BYTES_MAX:
             try:
                 return tape.snapshot(place).layout
             except RecordingError:
-                return None  # It is damaged: then there are no fields to show, and replay info says why.
+                return None  # It is damaged: there are no fields to show, and replay info gives the reason.
     return None
 
 

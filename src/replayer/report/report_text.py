@@ -1,4 +1,4 @@
-"""What ``replay verify``, ``replay repair`` and ``replay tail`` print, for people and for programs."""
+"""Output of ``replay seek``, ``verify``, ``repair`` and ``tail``, as text and as JSON."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from replayer.value_text import plain_text, tick_range, to_json
 
 
 def seek_facts(report: SeekReport, summary: dict[str, str], fields: dict[str, Any]) -> dict[str, Any]:
-    """What ``replay seek --json`` prints."""
+    """The JSON object of ``replay seek --json``."""
     return {
         "tick": report.tick,
         "state_hash": f"{report.state_hash:016x}",
@@ -39,17 +39,17 @@ def seek_facts(report: SeekReport, summary: dict[str, str], fields: dict[str, An
     }
 
 
-def _way(report: SeekReport) -> str:
+def _route(report: SeekReport) -> str:
     if report.applied_ticks:
         return f"the changes of {counted(report.applied_ticks, 'tick')} applied"
     return f"{counted(report.simulated_ticks, 'tick')} re-simulated"
 
 
 def print_seek(path: Path, report: SeekReport, summary: dict[str, str]) -> None:
-    """Print how a seek went and what the state is like."""
+    """Print the result of a seek and a summary of the state."""
     print(
         f"tick {report.tick:,} of {path}: keyframe at tick {report.keyframe_tick:,}, "
-        f"{_way(report)}, {report.milliseconds:.1f} ms"
+        f"{_route(report)}, {report.milliseconds:.1f} ms"
     )
     print(f"  state hash: {report.state_hash:016x}, as recorded")
     for name, text in summary.items():
@@ -57,7 +57,7 @@ def print_seek(path: Path, report: SeekReport, summary: dict[str, str]) -> None:
 
 
 def report_facts(report: VerificationReport) -> dict[str, Any]:
-    """What ``replay verify --json`` prints."""
+    """The JSON object of ``replay verify --json``."""
     return {
         "ok": report.ok,
         "status": report.status,
@@ -80,23 +80,24 @@ def report_facts(report: VerificationReport) -> dict[str, Any]:
 
 
 def print_report(path: Path, report: VerificationReport, sim: str | None = None) -> None:
-    """Print what ``replay verify`` says, on one screen. sim: what was given as --sim, which the next command needs."""
+    """Print the result of ``replay verify`` on one screen. sim: the value of --sim, for the next command."""
     if report.ok:
         if not report.tick_count:
             print(f"{path}: {report.status}, no tick to verify: the recording stopped before its first keyframe")
         elif report.dropped_ticks:
-            _print_proved_part(path, report)
+            _print_verified_part(path, report)
         else:
             sealed = "" if report.status == "intact" else "; the tape is not sealed"
-            same = "the one tick is" if report.tick_count == 1 else f"all {report.tick_count:,} ticks are"
-            print(f"{path}: {same} the same{sealed}")
+            ticks = "the one tick matches" if report.tick_count == 1 else f"all {report.tick_count:,} ticks match"
+            print(f"{path}: {ticks} the recording{sealed}")
         return
     if report.first_bad is not None:
-        print(f"{path}: DESYNC at tick {report.first_bad:,}; all ticks before it are the same")
+        print(f"{path}: DESYNC at tick {report.first_bad:,}; all ticks before it match the recording")
         for finding in report.findings:
             _print_finding(finding)
     else:
-        print(f"{path}: {report.status}; {report.verified_ticks:,} of {report.tick_count:,} ticks are proved the same")
+        verified = f"{report.verified_ticks:,} of {report.tick_count:,} ticks match the recording"
+        print(f"{path}: {report.status}; {verified}")
     for problem in report.problems:
         print(f"  {plain_text(str(problem))}")
     for unreached in report.unreached:
@@ -108,12 +109,12 @@ def print_report(path: Path, report: VerificationReport, sim: str | None = None)
         print(f"next: replay explain {shlex.quote(str(path))} --tick {report.first_bad}{hint}")
 
 
-def _print_proved_part(path: Path, report: VerificationReport) -> None:
-    """For a tape that says itself that some ticks are missing."""
+def _print_verified_part(path: Path, report: VerificationReport) -> None:
+    """Print the result for a tape with dropped ticks."""
     unreached = report.tick_count - report.verified_ticks - report.dropped_ticks
     print(
-        f"{path}: {report.verified_ticks:,} of {report.tick_count:,} ticks are the same; {report.dropped_ticks:,} were "
-        f"not kept, {unreached:,} lie between those and the next keyframe and cannot be reached"
+        f"{path}: {report.verified_ticks:,} of {report.tick_count:,} ticks match the recording; "
+        f"{report.dropped_ticks:,} were dropped, {unreached:,} between those and the next keyframe cannot be reached"
     )
 
 
@@ -124,7 +125,7 @@ def _print_finding(finding: Finding) -> None:
     if finding.differences:
         print(f"  at the next recorded keyframe, tick {finding.compared_tick:,}, these fields differ:")
     elif finding.compared_replayed is not None:
-        print(f"  at the next recorded keyframe, tick {finding.compared_tick:,}, nothing differs any more")
+        print(f"  at the next recorded keyframe, tick {finding.compared_tick:,}, no field differs any more")
     for difference in finding.differences:
         for line in difference_lines(difference)[:3]:
             print(f"    {line}")
@@ -133,7 +134,7 @@ def _print_finding(finding: Finding) -> None:
     inputs = next((frame.inputs for frame in finding.frames if frame.tick == finding.tick), None)
     print(f"  inputs of the tick: {json.dumps(to_json(inputs))}")
     for line in finding_lines(finding):
-        print(f"  draws: {line}")
+        print(f"  random draws: {line}")
     if finding.tested:
         print("  tested:")
     for tested in finding.tested:
@@ -142,7 +143,7 @@ def _print_finding(finding: Finding) -> None:
 
 
 def repair_facts(report: RepairReport) -> dict[str, Any]:
-    """What ``replay repair --json`` prints."""
+    """The JSON object of ``replay repair --json``."""
     return {
         "tape": str(report.path),
         "first_tick": report.first_tick,
@@ -156,10 +157,12 @@ def repair_facts(report: RepairReport) -> dict[str, Any]:
 
 
 def print_repair(source: Path, report: RepairReport, sim: str | None = None) -> None:
-    """Print what ``replay repair`` did. sim: what was given as --sim, which the next command needs as well."""
+    """Print the result of ``replay repair``. sim: the value of --sim, for the next command."""
     hint = f" --sim {shlex.quote(sim)}" if sim is not None else ""
     print(f"{source} → {report.path}: ticks {report.first_tick:,} to {report.last_tick:,}")
-    print(f"  keyframes: {report.copied_keyframes:,} copied, {len(report.rebuilt_ticks):,} rebuilt and proved by hash")
+    print(
+        f"  keyframes: {report.copied_keyframes:,} copied, {len(report.rebuilt_ticks):,} rebuilt and verified by hash"
+    )
     for tick in report.rebuilt_ticks:
         print(f"  rebuilt: the keyframe of tick {tick:,}")
     for tick, why in report.lost_keyframe_ticks:
@@ -167,8 +170,8 @@ def print_repair(source: Path, report: RepairReport, sim: str | None = None) -> 
     for first, last, why in report.lost_ticks:
         print(f"  lost: {tick_range(first, last)}: {plain_text(why)}")
     for kind, why in report.lost_optional:
-        print(f"  lost: a block that may be skipped ({kind}): {plain_text(why)}")
-    if report.whole:
+        print(f"  lost: an optional block ({kind}): {plain_text(why)}")
+    if report.complete:
         print("  nothing is lost")
     print(f"next: replay verify {shlex.quote(str(report.path))}{hint}")
 
@@ -176,21 +179,24 @@ def print_repair(source: Path, report: RepairReport, sim: str | None = None) -> 
 def tail_lines(
     tail: Tail, last: int, *, follow: bool, as_json: bool, wait: Callable[[float], None] = time.sleep
 ) -> Iterator[str]:
-    """The lines that ``replay tail`` prints: the last ticks that are there, then what comes. wait: when nothing does."""
-    there: deque[Seen] = deque()  # The last ticks, and what stands between them.
+    """The lines that ``replay tail`` prints: the last ticks on the tape, then new ones.
+
+    wait: called when there is nothing new.
+    """
+    latest: deque[Seen] = deque()  # The last ticks, and other items between them.
     kept, hidden, ended = 0, 0, None
     for seen in tail.news():
         if isinstance(seen, Ended):
             ended = seen
         elif not isinstance(seen, KeyframeSeen) or as_json:
-            there.append(seen)
+            latest.append(seen)
             kept += isinstance(seen, Frame)
-        while kept > last or (there and not last):
-            if isinstance(there.popleft(), Frame):
+        while kept > last or (latest and not last):
+            if isinstance(latest.popleft(), Frame):
                 kept, hidden = kept - 1, hidden + 1
     if hidden and not as_json:
         yield f"… {counted(hidden, 'tick')} before these"
-    yield from (_tail_line(seen, as_json=as_json) for seen in there)
+    yield from (_tail_line(seen, as_json=as_json) for seen in latest)
     if ended is not None:
         yield _tail_line(ended, as_json=as_json)
     elif follow:

@@ -1,4 +1,4 @@
-"""What ``replay info`` prints, for people and for programs."""
+"""Output of ``replay info``, as text and as JSON."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from replayer.value_text import plain_text, tick_range, to_json
 
 
 def tape_facts(tape: Tape, *, check: bool = True) -> dict[str, Any]:
-    """What ``replay info --json`` prints. check: read every block whole, instead of believing the index."""
+    """The JSON object of ``replay info --json``. check: read every block instead of trusting the index."""
     if check:
         tape.distrust_index()
     meta = tape.meta
@@ -89,21 +89,21 @@ def _adapter_name(meta: dict[str, Any]) -> str | None:
 
 
 def _can_be_resumed(tape: Tape) -> bool:
-    """Whether a recorder could go on with it; not with a later file of a tape, opened alone."""
+    """Return True if a recorder can resume the tape; False for a later file of a tape that was opened alone."""
     header = tape.segments[0].contents.header
     return (header is None or header.segment == 0) and isinstance(tape.meta.get("settings"), dict)
 
 
 def _check_contents(tape: Tape, facts: dict[str, Any]) -> None:
-    """Add what reading every block shows to facts."""
+    """Read every block and add the results to facts."""
     problems = tape.check_blocks()
     if tape.has_events:
         facts["events"] = sum(1 for _ in tape.events())
         facts["missing_event_ticks"] = [list(missing) for missing in tape.missing_event_ticks()]
     if tape.logs_changes:
         facts["ticks_without_changes"] = [list(missing) for missing in ChangeLog(tape.recording).missing_ticks()]
-    known = {str(damage.as_error()) for damage in tape.damages}
-    facts["damaged_blocks"] = [str(problem) for problem in problems if str(problem) not in known]
+    listed = {str(damage.as_error()) for damage in tape.damages}
+    facts["damaged_blocks"] = [str(problem) for problem in problems if str(problem) not in listed]
     if problems:
         facts["status"] = "corrupt"
         facts["missing_ticks"] = [list(unread) for unread in _ticks_that_fail(tape)]
@@ -115,17 +115,17 @@ def _ticks_that_fail(tape: Tape) -> list[tuple[int, int]]:
     try:
         runs = tape.recording.runs(first, last)
         return merged([(run.first_tick, run.last_tick) for run in runs if run.error is not None])
-    except UnsupportedVersionError:  # This program must not read any of them.
+    except UnsupportedVersionError:  # This version must not read any of them.
         return [(first, last)] if first <= last else []
 
 
 def print_tape(facts: dict[str, Any]) -> None:
-    """Print what ``replay info`` says; facts: of tape_facts."""
-    lines = [*_what_it_is(facts), *_losses(facts), *_next_step(facts)]
+    """Print ``replay info``. facts: as tape_facts returns them."""
+    lines = [*_description(facts), *_losses(facts), *_next_step(facts)]
     print("\n".join(plain_text(line) for line in lines))
 
 
-def _what_it_is(facts: dict[str, Any]) -> Iterator[str]:
+def _description(facts: dict[str, Any]) -> Iterator[str]:
     sealed = (
         "sealed"
         if facts["sealed"]
@@ -142,7 +142,7 @@ def _what_it_is(facts: dict[str, Any]) -> Iterator[str]:
         option = sim_option(facts["simulation"])
         yield f"  simulation: {facts['simulation']} (no registered world; replay it with {option})"
     if facts["first_tick"] is None:
-        yield "  ticks: none that can be reached yet"
+        yield "  ticks: none available yet"
     else:
         count = facts["last_tick"] - facts["first_tick"] + 1
         each = facts["bytes"] / max(1, count - 1)
@@ -159,9 +159,9 @@ def _what_it_is(facts: dict[str, Any]) -> Iterator[str]:
         )
     )
     if facts["mode"] == "changes":
-        yield "  mode: changes (what each tick changed is on the tape: a seek runs no step)"
+        yield "  mode: changes (the changes of each tick are on the tape: a seek runs no step)"
     if facts["hashes"] == "changes":
-        yield "  hashes: of what each tick changed, chained; of the whole state at keyframes"
+        yield "  hashes: a chained hash of the changes for each tick, a hash of the complete state for each keyframe"
     if facts["adapter"] is not None:
         yield f"  adapter: {facts['adapter']}, level {facts['level']}"
     if facts["episodes"]:
@@ -177,17 +177,17 @@ def _what_it_is(facts: dict[str, Any]) -> Iterator[str]:
 
 
 def outcome_text(outcome: Any) -> str:
-    """Why a recording ended, in words; outcome: as to_json gives it."""
+    """The reason for a recording's end, as text. outcome: as to_json returns it."""
     match outcome:
         case {"scores": dict(scores), **rest} if rest:
-            told = ", ".join(f"{name} {score}" for name, score in scores.items())
-            return f"{outcome_text(rest)}; scores: {told}"
+            listed = ", ".join(f"{name} {score}" for name, score in scores.items())
+            return f"{outcome_text(rest)}; scores: {listed}"
         case {"reason": "ticks", "ticks": int(ticks), **rest} if not rest:
-            return f"after {counted(ticks, 'tick')}, as asked"
+            return f"after {counted(ticks, 'tick')}, as requested"
         case {"reason": "exception", "exception": str(exception), **rest} if not rest:
             return f"by {exception}"
         case {"reason": "written out", **rest} if not rest:
-            return "it was written out of a recording that went on"
+            return "written out of a recording that continued"
         case {"reason": str(reason), "text": str(text), "ticks": int(ticks), **rest} if not rest:
             return f"at tick {ticks:,} by {reason}: {text}"
         case {"reason": str(reason), "episode": dict(episode), **rest} if not rest:
@@ -198,19 +198,19 @@ def outcome_text(outcome: Any) -> str:
 
 
 def _losses(facts: dict[str, Any]) -> Iterator[str]:
-    """What is missing, and why."""
+    """Lines about missing ticks, missing files and damage, with the reasons."""
     dropped = {(drop["first_tick"], drop["last_tick"]): drop["why"] for drop in facts["dropped_ticks"]}
     for (first, last), why in dropped.items():
-        yield f"  not kept: {tick_range(first, last)}: {why}"
+        yield f"  dropped: {tick_range(first, last)}: {why}"
     starts = sorted(dropped)
     for first, last in facts["missing_ticks"]:
         before = bisect.bisect_right(starts, (first, last)) - 1
         if before < 0 or not starts[before][0] <= first <= last <= starts[before][1]:
             yield f"  missing: {tick_range(first, last)}"
     for first, last in facts.get("ticks_without_changes", []):
-        yield f"  without changes: {tick_range(first, last)}; they are reached by re-simulating"
+        yield f"  without changes: {tick_range(first, last)}; a seek to them re-simulates"
     for first, last in facts.get("missing_event_ticks", []):
-        yield f"  without events: {tick_range(first, last)}; replayer.playback.rebuild_events.rebuild_events makes them again"
+        yield f"  without events: {tick_range(first, last)}; replayer.rebuild_events rebuilds them"
     for number in facts["missing_segments"]:
         yield f"  missing: the file of segment {number}"
     for damage in facts["damages"]:
@@ -222,10 +222,10 @@ def _losses(facts: dict[str, Any]) -> Iterator[str]:
 
 
 def _next_step(facts: dict[str, Any]) -> Iterator[str]:
-    """The command that helps, ready to be pasted into a shell or a script."""
+    """The next command, ready to paste into a shell or a script."""
     path = shlex.quote(facts["tape"])
     if facts["status"] == "corrupt" or (facts["sealed"] and facts["damages"]):
         yield f"next: replay repair {path}"
     elif not facts["sealed"] and not facts["being_written"] and facts["can_be_resumed"]:
         how = f"record resume {path}" if facts["world"] else f"recorder.resume({facts['tape']!r}, simulation)"
-        yield f"next: {how}  # goes on where it stopped"
+        yield f"next: {how}  # continues where it stopped"

@@ -1,4 +1,4 @@
-"""What is missing on a tape, in lines for people, so that nobody takes what is left for the whole."""
+"""Losses of a tape as printed lines: missing segments, damage, ticks without frames or events."""
 
 from __future__ import annotations
 
@@ -9,41 +9,41 @@ from recorder.text import counted
 from replayer.status import STATUS_CODES
 from replayer.tape.tape import Tape
 
-PLACES_SHOWN = 3
+PROBLEMS_SHOWN = 3
 
 
 def tape_code(tape: Tape) -> int:
-    """What the state of a tape alone gives; every block is read."""
+    """The exit code for the state of a tape alone; reads every block."""
     return CORRUPT if tape.missing_segments or tape.check_blocks() else STATUS_CODES[tape.status]
 
 
-def losses(tape: Tape, *, events_wanted: bool = True) -> tuple[list[str], int]:
-    """What the tape has lost, and the exit code that this gives; every block is read.
+def losses(tape: Tape, *, with_events: bool = True) -> tuple[list[str], int]:
+    """Lines about everything the tape has lost, and the exit code; reads every block.
 
-    events_wanted: whether events that are not on the tape are made again, which is told then.
+    with_events: add a line about the events that are not on the tape and were rebuilt.
     """
     problems = list(dict.fromkeys(str(error) for error in tape.check_blocks()))  # First: it distrusts the index.
     code = CORRUPT if tape.missing_segments or problems else STATUS_CODES[tape.status]
     if code == SAME:
         return [], code
-    found = [f"segment {number} is missing" for number in tape.missing_segments]
-    found += [f"damaged: {problem}" for problem in problems[:PLACES_SHOWN]]
-    if len(problems) > PLACES_SHOWN:
-        found.append(f"damaged: {counted(len(problems) - PLACES_SHOWN, 'more place')}, which replay verify tells")
-    found += _ranges("no frames are left of", tape.missing_ticks())
-    if events_wanted:
-        found += _ranges("no events are on the tape, so that they were made again, of", tape.missing_event_ticks())
+    lines = [f"segment {number} is missing" for number in tape.missing_segments]
+    lines += [f"damaged: {problem}" for problem in problems[:PROBLEMS_SHOWN]]
+    if len(problems) > PROBLEMS_SHOWN:
+        lines.append(f"damaged: {counted(len(problems) - PROBLEMS_SHOWN, 'more place')}, listed by replay verify")
+    lines += _ranges("no frames for", tape.missing_ticks())
+    if with_events:
+        lines += _ranges("events were not on the tape and were rebuilt for", tape.missing_event_ticks())
     if not tape.sealed:
         planned = planned_tick(tape)
-        found.append(
-            f"it was not closed: its last tick is {tape.last_tick:,}"
+        lines.append(
+            f"the recording was not closed: its last tick is {tape.last_tick:,}"
             + (f" of {planned:,}" if planned > tape.last_tick else "")
         )
-    return found, code
+    return lines, code
 
 
 def planned_tick(tape: Tape) -> int:
-    """The tick that the recording was to reach; where it is if it does not say."""
+    """The last tick that the recording was meant to reach; its actual last tick if the tape has no plan."""
     match tape.meta.get("notes"):
         case {"ticks": int(ticks)}:
             return max(ticks, tape.last_tick)
@@ -53,6 +53,6 @@ def planned_tick(tape: Tape) -> int:
 def _ranges(what: str, ranges: Sequence[tuple[int, int]]) -> list[str]:
     if not ranges:
         return []
-    shown = [f"{a:,}" if a == b else f"{a:,} to {b:,}" for a, b in ranges[:PLACES_SHOWN]]
-    more = f" and {len(ranges) - PLACES_SHOWN} more ranges" if len(ranges) > PLACES_SHOWN else ""
+    shown = [f"{a:,}" if a == b else f"{a:,} to {b:,}" for a, b in ranges[:PROBLEMS_SHOWN]]
+    more = f" and {len(ranges) - PROBLEMS_SHOWN} more ranges" if len(ranges) > PROBLEMS_SHOWN else ""
     return [f"{what} ticks {', '.join(shown)}{more}"]

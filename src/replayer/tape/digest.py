@@ -1,4 +1,4 @@
-"""The digest of a tape's files, by which a certificate and a data set know the tape they belong to."""
+"""The digest of a tape's files: certificates and data sets identify their tape by it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _CHUNK_BYTES = 1 << 20
 
 
 def tape_digest(path: str | os.PathLike[str]) -> str:
-    """SHA-256 over the names' order and the contents of all files of a tape, its journal included; hexadecimal.
+    """Hexadecimal SHA-256 over the numbers, sizes and contents of all files of a tape, its journal included.
 
     Raises OSError if they cannot be read.
     """

@@ -1,4 +1,4 @@
-"""Fields of the states on a tape: which exist, which are shown without being named; and the registered world they belong to."""
+"""Fields of the states on a tape: those that exist and those shown by default. Also the tape's registered world."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from recorder.exit_codes import UsageError
 from replayer.tape.tape import Tape
 from sim.kernel.registry import UnknownWorldError, World, find_world
 from sim.kernel.schema import Blob, Layout, Slot
-from sim.kernel.simulation import BESIDE
+from sim.kernel.simulation import SCENARIO_PREFIX
 from sim.kernel.state import Snapshot
 
 
 def world_of(tape: Tape) -> World | None:
-    """The registered world that the tape was recorded from, if it is installed."""
+    """The registered world that the tape was recorded from; None if there is none or it is not installed."""
     match tape.meta.get("world"):
         case {"name": str(name)}:
             try:
@@ -22,7 +22,7 @@ def world_of(tape: Tape) -> World | None:
 
 
 def ensure_fields(snapshot: Snapshot, names: list[str]) -> None:
-    """Raise UsageError for a field that there is not, with those that may be meant."""
+    """Raise UsageError for an unknown field; the message lists the fields to choose from."""
     for name in names:
         if name in list(snapshot):
             continue
@@ -33,10 +33,12 @@ def ensure_fields(snapshot: Snapshot, names: list[str]) -> None:
 
 
 def shown_slots(layout: Layout) -> list[Slot]:
-    """All fields but blobs, a scenario's own and those without values: what is used if no field is named."""
+    """The fields used if none is named: all but blobs, those of a scenario and those without values."""
     blobs = {entry.name for entry in layout.schema.entries if isinstance(entry, Blob)}
     return [
         slot
         for name, slot in layout.slots.items()
-        if not name.startswith(("#", BESIDE)) and name not in blobs and slot.size_bytes // max(slot.dtype.itemsize, 1)
+        if not name.startswith(("#", SCENARIO_PREFIX))
+        and name not in blobs
+        and slot.size_bytes // max(slot.dtype.itemsize, 1)
     ]

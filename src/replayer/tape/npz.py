@@ -1,4 +1,4 @@
-"""A state as a file that NumPy reads."""
+"""Write a state as an .npz file for NumPy."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from sim.kernel.state import Snapshot
 
 
 def write_state(path: Path, state: Snapshot) -> None:
-    """Write the fields of a state as a compressed .npz file, one array a field, live rows only.
+    """Write the fields of a state as a compressed .npz file: one array per field, rows in use only.
 
-    Not by numpy.savez, which takes fields for arguments of its own if they are called file or allow_pickle.
+    numpy.savez is not used: it takes fields that are called file or allow_pickle for its own arguments.
     """
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for name in state:
@@ -23,6 +23,6 @@ def write_state(path: Path, state: Snapshot) -> None:
 
 
 def write_state_whole(path: Path, snapshot: Snapshot) -> None:
-    """Write a state as .npz, whole or not at all; an existing file is replaced. Raises OSError."""
+    """Write a state as .npz atomically; an existing file is replaced. Raises OSError."""
     with atomic_file(path, existing="replace") as part:
         write_state(part, snapshot)

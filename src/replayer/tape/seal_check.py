@@ -1,4 +1,4 @@
-"""Compare what the seals of a tape's files say with the blocks that are there, and with each other."""
+"""Compare the seals of a tape's files with the blocks in the files, and with each other."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from recorder.format.segments.segment_contents import hop
 from recorder.format.segments.segment_reader import Segment
 
 
-def check_seals(segments: Sequence[Segment], but_not: Container[int] = ()) -> list[RecordingError]:
-    """What is wrong with the digests and counts in END of each file, and with the digests that name the file before.
+def check_seals(segments: Sequence[Segment], skip: Container[int] = ()) -> list[RecordingError]:
+    """Check digests and counts in END of each file, and the digest of the previous file; returns the problems.
 
-    but_not: numbers of files that are not looked at.
+    skip: numbers of files that are not checked.
     """
-    links = (damage for damage in broken_links(segments) if damage.segment not in but_not)
+    links = (damage for damage in broken_links(segments) if damage.segment not in skip)
     problems: list[RecordingError] = [damage.as_error() for damage in links]
     for segment in segments:
-        if segment.number in but_not:
+        if segment.number in skip:
             continue
         if segment.clip is None and segment.contents.seal is not None and segment.contents.header is not None:
             problems += _check_segment(segment, segment.contents.seal)

@@ -1,4 +1,4 @@
-"""The events that are on a tape, and the ticks whose events are not: block by block, in the order of the ticks."""
+"""Read the events on a tape block by block, in tick order, and list the ticks whose events are missing."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ Ranges = list[tuple[int, int]]
 
 
 def event_blocks(recording: Recording) -> list[OptionalBlock]:
-    """The EVENTS blocks of a tape by their first ticks, of equal ones in file order; their content is not read."""
+    """The EVENTS blocks of a tape, sorted by first tick, then by file order; their content is not read."""
     return blocks_of(recording, BlockKind.EVENTS)
 
 
 def stored_events(recording: Recording, first_tick: int = 0, last_tick: int = TICK_MAX) -> Iterator[EventsOfTicks]:
-    """What the tape tells of these ticks, ascending, one block after the other; never twice of one tick.
+    """Yield the events of these ticks, one block after the other, ascending; no tick comes twice.
 
-    Blocks that cannot be read are passed over. A block counts up to where the next one begins.
+    Blocks that cannot be read are skipped. A block counts up to the tick where the next one begins.
     """
     next_tick = first_tick
     while True:
@@ -34,12 +34,12 @@ def stored_events(recording: Recording, first_tick: int = 0, last_tick: int = TI
             block, end = blocks[number], min([*starts[number + 1 : number + 2], last_tick + 1])
             try:
                 payload = block.payload(EVENTS_PAYLOAD_BYTES_MAX)
-                told = decode_events(payload, block.entry.first_tick, block.entry.offset)
+                decoded = decode_events(payload, block.entry.first_tick, block.entry.offset)
             except (CorruptError, TornError):
                 if not recording.hopped and recording.distrust_index():
-                    break  # The index has led here: begin again with the blocks as their headers show them.
+                    break  # The index gave this location: begin again with the blocks that headers show.
                 continue
-            clipped = told.clipped(next_tick, end - 1)
+            clipped = decoded.clipped(next_tick, end - 1)
             if clipped.first_tick <= clipped.last_tick:
                 yield clipped
                 next_tick = clipped.last_tick + 1
@@ -48,9 +48,9 @@ def stored_events(recording: Recording, first_tick: int = 0, last_tick: int = TI
 
 
 def ticks_with_events_due(recording: Recording) -> tuple[int, int]:
-    """The first and the last tick of which the tape should tell; an empty range if there is none.
+    """The first and the last tick that should have events; an empty range if there is none.
 
-    These are the ticks that it leads to by steps, and tick 0, which has the events of the start.
+    These are the ticks reached by a step, and tick 0, which has the events of the start.
     """
     try:
         first = recording.first_tick
@@ -60,11 +60,11 @@ def ticks_with_events_due(recording: Recording) -> tuple[int, int]:
 
 
 def missing_event_ticks(recording: Recording) -> Ranges:
-    """The ranges of ticks, first and final, whose events are not on the tape."""
+    """Ranges of ticks, first and last, whose events are not on the tape."""
     next_tick, last_tick = ticks_with_events_due(recording)
     missing: Ranges = []
-    for told in stored_events(recording, next_tick, last_tick):
-        if told.first_tick > next_tick:
-            missing.append((next_tick, told.first_tick - 1))
-        next_tick = told.last_tick + 1
+    for block in stored_events(recording, next_tick, last_tick):
+        if block.first_tick > next_tick:
+            missing.append((next_tick, block.first_tick - 1))
+        next_tick = block.last_tick + 1
     return [*missing, (next_tick, last_tick)] if next_tick <= last_tick else missing

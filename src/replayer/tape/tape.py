@@ -1,6 +1,6 @@
-"""Open a tape and read frames and keyframes from it, without any simulation.
+"""Open a tape and read frames, keyframes and events from it, without a simulation.
 
-Reads with pread and never maps the files, because a tape may still be growing or be cut short under a reader.
+Reads with pread and never maps the files: a tape may grow or be truncated while it is read.
 """
 
 from __future__ import annotations
@@ -37,20 +37,20 @@ STOPPED_EARLY = "the recording stopped before its first keyframe was written"
 class Tape(RenderedAsHtml):
     """One tape, open for reading; a context manager.
 
-    It is what was on the disk when it was opened; ``refresh`` looks again.
+    It shows the files as they were when it was opened; ``refresh`` reads them again.
     """
 
     def __init__(self, path: str | os.PathLike[str], mode: Mode = "salvage") -> None:
-        """Open the tape and find its blocks, and the frames in the journal beside it.
+        """Open the tape and find its blocks, and the frames in its journal.
 
-        mode: what to do about damage that headers show. "salvage" reads everything that is sound, "prefix" only what
+        mode: the response to damage that headers show. "salvage" reads everything that is intact, "prefix" only what
         comes before the first damage, "strict" refuses the tape.
 
-        Raises FileNotFoundError or another OSError if there is no such file, UnreadableError if nothing in it is a
-        block of a tape, UnsupportedVersionError if a newer program wrote it, CorruptError in mode "strict".
+        Raises FileNotFoundError or another OSError if the file cannot be opened, UnreadableError if it has no block of
+        a tape, UnsupportedVersionError if a newer program wrote it, CorruptError for damage in mode "strict".
         """
         if mode not in ("salvage", "prefix", "strict"):
-            raise ValueError(f'mode={mode!r}: "salvage", "prefix" or "strict" was expected')
+            raise ValueError(f'mode: expected "salvage", "prefix" or "strict", got {mode!r}')
         self.path = Path(path)
         self._mode = mode
         self._files = OpenTape(path)
@@ -61,7 +61,7 @@ class Tape(RenderedAsHtml):
             raise
 
     def refresh(self) -> None:
-        """Look at the files again: a tape that is being written has grown. Raises as opening it does."""
+        """Read the files again: a tape that is being written has grown. Raises as opening it does."""
         self._open_and_assemble()
 
     def _open_and_assemble(self) -> None:
@@ -87,7 +87,7 @@ class Tape(RenderedAsHtml):
         copier, self.recording = self.recording.copier, type(self.recording)(kept)
         self.recording.copier = copier
 
-    # --- what there is
+    # --- facts
 
     @property
     def segments(self) -> list[Segment]:
@@ -96,86 +96,86 @@ class Tape(RenderedAsHtml):
 
     @property
     def meta(self) -> dict[str, Any]:
-        """How the recording was made (see SPEC.md, META); empty if all copies of it are damaged."""
+        """Facts about the recording's origin (see SPEC.md, META); empty if all copies are damaged."""
         return self.assembled.meta
 
     @property
     def run_id(self) -> str:
-        """Hexadecimal; empty if it is lost."""
+        """The run's identifier, hexadecimal; empty if it is lost."""
         return self.assembled.run_id.hex()
 
     @property
     def sealed(self) -> bool:
-        """Whether the recording was closed properly."""
+        """True if the recording was closed properly."""
         return self.assembled.final
 
     @property
     def outcome(self) -> Any:
-        """Why and how the recording ended; None if it was not closed."""
+        """The reason for the recording's end, with details; None if it was not closed."""
         seal = self.segments[-1].contents.seal if self.segments else None
         return seal.outcome if seal is not None and self.sealed else None
 
     @property
     def size_bytes(self) -> int:
-        """Of all segments together, when they were looked at."""
+        """The size of all segments together, when they were last read."""
         return sum(segment.contents.size_bytes for segment in self.segments)
 
     @property
     def damages(self) -> list[Damage]:
-        """Stretches of the files without sound blocks, as far as headers, or the index that is believed, show."""
-        self._look_again_if_misled()
+        """Stretches of the files without intact blocks, as shown by headers, or by an index that is trusted."""
+        self._rescan_if_misled()
         return self.assembled.damages
 
     @property
     def missing_segments(self) -> list[int]:
-        """Numbers of segments that should be there."""
+        """Numbers of segments that should exist and do not."""
         return self.assembled.missing_segments
 
     @property
     def drops(self) -> list[Drop]:
-        """Ticks that the recording could not keep, as it says itself."""
+        """Ticks that the recording could not keep, as its DROP blocks state."""
         return self.recording.drops
 
     @property
     def journal_ticks(self) -> int:
-        """How many of the last ticks are in the journal only."""
+        """The number of last ticks that are in the journal only."""
         return self.recording.journal_ticks
 
     @property
     def status(self) -> str:
-        """Either "intact" (sealed, whole), "incomplete" (all that is there is good) or "corrupt"."""
-        self._look_again_if_misled()
+        """Either "intact" (sealed and complete), "incomplete" (no damage, but not complete) or "corrupt"."""
+        self._rescan_if_misled()
         return self.assembled.status
 
-    def _look_again_if_misled(self) -> None:
-        """Once reading has shown that an index hides something, say what it hides."""
+    def _rescan_if_misled(self) -> None:
+        """Scan the files once reading has shown that an index hides blocks."""
         if self.recording.hopped:
             self.distrust_index()
 
     def is_being_written(self) -> bool:
-        """Whether a process is recording into this tape just now."""
+        """Return True if a process is recording into this tape at the moment."""
         try:
             return is_locked(self.path)
         except FileNotFoundError:
-            return False  # Its first file is missing, and that is what a writer locks.
+            return False  # A writer locks the first file, which is missing.
 
     @property
     def keyframes(self) -> list[KeyframeLocation]:
-        """All keyframes that have what they build upon, in the order of their ticks."""
+        """All keyframes in tick order, without deltas whose base is missing."""
         return self.recording.keyframes
 
     @property
     def first_tick(self) -> int:
-        """The first tick whose state can be had. Raises MissingTickError if there is none."""
+        """The first tick whose state is available. Raises MissingTickError if there is none."""
         return self.recording.first_tick
 
     @property
     def last_tick(self) -> int:
-        """The last tick of which there is a frame or a keyframe. Raises MissingTickError if there is no keyframe."""
+        """The last tick with a frame or a keyframe. Raises MissingTickError if there is no keyframe."""
         return self.recording.last_tick
 
     def missing_ticks(self) -> list[tuple[int, int]]:
-        """Ranges of ticks, first and final, between first_tick and last_tick that have no frame."""
+        """Ranges of ticks, first and last, between first_tick and last_tick that have no frame."""
         return self.recording.missing_ticks()
 
     # --- reading
@@ -183,13 +183,13 @@ class Tape(RenderedAsHtml):
     def frame(self, tick: int) -> Frame:
         """The frame of one tick.
 
-        Raises MissingTickError, CorruptError if its block is damaged, UnsupportedVersionError if the tape holds kinds
-        of blocks that a reader must know and this one does not.
+        Raises MissingTickError, CorruptError if its block is damaged, UnsupportedVersionError if the tape has blocks of
+        a required kind that this version does not know.
         """
         return self.recording.frame(tick)
 
     def keyframes_at_or_before(self, tick: int) -> Iterator[KeyframeLocation]:
-        """Keyframes from which tick may be reached, the nearest first."""
+        """Keyframes from which tick can be reached, the nearest first."""
         return self.recording.keyframes_at_or_before(tick)
 
     def keyframe_after(self, tick: int) -> KeyframeLocation | None:
@@ -197,11 +197,11 @@ class Tape(RenderedAsHtml):
         return self.recording.keyframe_after(tick)
 
     def keyframe_at(self, tick: int) -> KeyframeLocation | None:
-        """The keyframe of this very tick."""
+        """The keyframe of exactly this tick."""
         return self.recording.keyframe_at(tick)
 
     def snapshot(self, place: KeyframeLocation) -> Snapshot:
-        """The state at a keyframe, proved by its hash. Raises CorruptError, TornError or as frame does."""
+        """The state at a keyframe, verified by its hash. Raises CorruptError, TornError or as frame does."""
         return self.recording.snapshot(place)
 
     def state_hash(self, tick: int) -> int:
@@ -209,57 +209,57 @@ class Tape(RenderedAsHtml):
         return self.recording.state_hash(tick)
 
     def telemetry(self) -> dict[str, npt.NDArray[Any]]:
-        """The figures that the simulation gave of its ticks: columns of equal length by name.
+        """The simulation's figures of its ticks: columns of equal length by name.
 
-        "tick" comes first, int64, ascending; the others are int64 or float64. Ticks without figures, as those that came
-        from a journal, are left out; damaged blocks are passed over, as check_blocks tells.
+        "tick" comes first, int64, ascending; the others are int64 or float64. Ticks without figures, such as those from
+        a journal, are left out. Damaged blocks are skipped; check_blocks reports them.
         """
-        found = []
+        tables = []
         for block in self.recording.believing_index(lambda: optional_blocks(self.segments)):
             if block.entry.kind == BlockKind.TELEMETRY:
                 try:
-                    found.append(decode_telemetry(block.payload(), block.entry.offset))
+                    tables.append(decode_telemetry(block.payload(), block.entry.offset))
                 except (CorruptError, TornError):
                     continue
-        return join_telemetry(found)
+        return join_telemetry(tables)
 
     @property
     def logs_changes(self) -> bool:
-        """Whether it was recorded with what each tick changed: mode "changes"."""
+        """True if the changes of each tick were recorded: mode "changes"."""
         return self.meta.get("mode") == "changes"
 
     @property
     def has_events(self) -> bool:
-        """Whether the recorded simulation told what happened in its ticks."""
+        """True if the recorded simulation emitted events."""
         return self.meta.get("event_stream") is True or bool(event_blocks(self.recording))
 
     @property
     def could_tell_events(self) -> bool:
-        """Whether it told, or would have, had it been asked: the events that are not on the tape can be made again."""
+        """True if the simulation can emit events, recorded or not: those that are not on the tape can be rebuilt."""
         return self.meta.get("event_stream") is False or self.has_events
 
     def events(self, first: int | None = None, last: int | None = None) -> Iterator[tuple[int, Event]]:
-        """The events on the tape, each with its tick, in the order of the ticks and as they were told in each.
+        """The events on the tape, each with its tick, in tick order; events of one tick in the order of emission.
 
-        first, last: only those of these ticks, both included. One block after the other is read, so that memory does
-        not grow with the tape. Damaged blocks are passed over; of which ticks nothing is known says missing_event_ticks,
-        and replayer.playback.rebuild_events.rebuild_events makes them again.
+        first, last: the range of ticks, both included. Blocks are read one at a time: memory does not grow with the
+        tape. Damaged blocks are skipped. missing_event_ticks lists the ticks without events on the tape;
+        replayer.playback.rebuild_events.rebuild_events rebuilds them.
         """
-        for told in stored_events(self.recording, first or 0, TICK_MAX if last is None else last):
-            for tick, events in told.found:
+        for block in stored_events(self.recording, first or 0, TICK_MAX if last is None else last):
+            for tick, events in block.found:
                 yield from ((tick, event) for event in events)
 
     def missing_event_ticks(self) -> list[tuple[int, int]]:
-        """Ranges of ticks, first and final, whose events are not on the tape; of all others it is known what happened.
+        """Ranges of ticks, first and last, whose events are not on the tape; the events of all others are complete.
 
         Empty for a simulation without events. Reads all blocks of events.
         """
         return missing_event_ticks(self.recording) if self.could_tell_events else []
 
     def check_blocks(self) -> list[RecordingError]:
-        """Read every block whole, believing no index, and compare the seals; what is wrong. Raises nothing for damage.
+        """Read every block completely, without trusting an index, and compare the seals; returns the problems.
 
-        A torn end is not wrong.
+        Damage raises nothing. A torn end is not a problem.
         """
         self.distrust_index()
         problems: list[RecordingError] = [damage.as_error() for damage in self.damages if not damage.torn]
@@ -280,9 +280,9 @@ class Tape(RenderedAsHtml):
         return problems
 
     def distrust_index(self) -> bool:
-        """Find the blocks by their headers from now on; True if that gave other blocks than the index did.
+        """Find the blocks by their headers from now on; True if these are not the blocks that the index lists.
 
-        What an index hides shows then, in damages and status, too.
+        Damage that an index hid then appears in damages and status.
         """
         before = self.recording
         if not before.hopped and not any(segment.contents.by_index for segment in before.segments):
@@ -307,7 +307,7 @@ class Tape(RenderedAsHtml):
 
 
 def _entries_of(recording: Recording) -> list[Entry] | None:
-    """All blocks that are listed; None if the index cannot be read."""
+    """All listed blocks; None if the index cannot be read."""
     try:
         return [entry for segment in recording.segments for part in segment.parts for entry in part.load().entries()]
     except (CorruptError, TornError):

@@ -1,4 +1,4 @@
-"""The random draws of each tick of a recording, counted stream by stream."""
+"""Count the random draws of each tick of a recording, stream by stream."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from replayer.timeline.timeline import Timeline
 
 
 def ledger(run: Timeline, first_tick: int, last_tick: int) -> Iterator[tuple[int, dict[str, Draws]]]:
-    """For each tick from first_tick to last_tick, what each stream drew in the step that led to it.
+    """Yield each tick from first_tick to last_tick with the draws of each stream in the step that led to it.
 
     Raises as Timeline.seek does.
     """
     before = run.at(first_tick - 1)
     for tick in range(first_tick, last_tick + 1):
-        now = run.at(tick)
-        yield tick, count_draws(before, now)
-        before = now
+        after = run.at(tick)
+        yield tick, count_draws(before, after)
+        before = after

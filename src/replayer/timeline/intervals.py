@@ -1,8 +1,9 @@
-"""Re-simulate the intervals of a tape, each in a process of its own, and compare every hash.
+"""Re-simulate the intervals of a tape, each in a separate process, and compare every hash.
 
-Intervals are independent, because every keyframe is a starting point. Each is simulated in a process of its own, see
-recorder.processes.fork_pool, with a fresh simulation: what a step keeps outside of the state (an attribute, a module's global, a random
-generator) is not carried from one interval into the next, where it would hide that it is missing from the keyframe.
+Intervals are independent, because every keyframe is a starting point. Each one runs in a separate process (see
+recorder.processes.fork_pool) with a fresh simulation. Hidden state (an attribute, a module's global, a random
+generator) is therefore not carried from one interval into the next, where it would mask that the keyframe does not hold
+it.
 """
 
 from __future__ import annotations
@@ -27,11 +28,11 @@ IntervalWork = Callable[[Cursor, "Interval", Report], Result]
 
 @attrs.frozen
 class Interval:
-    """What one keyframe leads to.
+    """The ticks from one keyframe to the next.
 
     Attributes:
-        place: of the keyframe.
-        final_tick: the last tick that is compared: the next keyframe's, or the last of the tape.
+        place: location of the keyframe.
+        final_tick: the last tick to compare: the next keyframe's, or the last of the tape.
     """
 
     place: KeyframeLocation
@@ -40,15 +41,15 @@ class Interval:
 
 @attrs.frozen
 class IntervalResult:
-    """What came of an interval.
+    """The result of re-simulating one interval.
 
     Attributes:
-        interval: which.
+        interval: the interval.
         proved: the first and the last of the ticks whose state has the recorded hash; None if there are none.
-        bad_tick: the first with another one; None if there is none.
-        actual_hash: the hash that it had.
-        problem: why some ticks could not be verified; None if all were, or if the recording says itself why.
-        keyframe_problem: why the keyframe gives no state; None if it does.
+        bad_tick: the first tick with a different hash; None if there is none.
+        actual_hash: the hash of the state at bad_tick.
+        problem: reason why some ticks could not be verified; None if all were, or if the recording states the reason.
+        keyframe_problem: reason why the keyframe cannot be loaded; None if it can.
     """
 
     interval: Interval
@@ -66,11 +67,11 @@ def list_intervals(tape: Tape) -> list[Interval]:
     return [Interval(place, final) for place, final in zip(places, finals, strict=True)]
 
 
-def verify_interval(cursor: Cursor, interval: Interval, tell: Callable[[int], None]) -> IntervalResult:
-    """Re-simulate one interval, comparing each tick's hash; tell is called with the number of ticks compared.
+def verify_interval(cursor: Cursor, interval: Interval, on_progress: Callable[[int], None]) -> IntervalResult:
+    """Re-simulate one interval and compare the hash of each tick.
 
-    If the interval's keyframe gives no state, the one before it is where the simulation starts.
-    Raises SimulationFailedError if the simulation raises.
+    on_progress: called with the number of ticks compared. If the interval's keyframe cannot be loaded, the simulation
+    starts at the one before it. Raises SimulationFailedError if the simulation raises.
     """
     tape, first_tick = cursor.tape, interval.place.tick
     proved, problem, keyframe_problem = None, None, None
@@ -90,10 +91,10 @@ def verify_interval(cursor: Cursor, interval: Interval, tell: Callable[[int], No
             proved = (first_tick, first_tick)
         for tick in range(first_tick + 1, interval.final_tick + 1):
             cursor.advance()
-            if (found := cursor.difference()) is not None:
-                return IntervalResult(interval, proved, tick, found[1], None, keyframe_problem)
+            if (hashes := cursor.difference()) is not None:
+                return IntervalResult(interval, proved, tick, hashes[1], None, keyframe_problem)
             proved = (tick if proved is None else proved[0], tick)
-            tell(tick - first_tick)
+            on_progress(tick - first_tick)
     except (CorruptError, TornError, MissingTickError) as error:
         if not isinstance(error, MissingTickError) or not _is_dropped(tape, error.tick):
             problem = error
@@ -101,7 +102,7 @@ def verify_interval(cursor: Cursor, interval: Interval, tell: Callable[[int], No
 
 
 def _recorded_hash(tape: Tape, tick: int) -> int | None:
-    """What the frame of a tick says; None if it is lost, which costs nothing behind a keyframe."""
+    """The hash in the frame of a tick; None if the frame is lost. The keyframe of that tick makes up for it."""
     try:
         recorded = tape.frame(tick).state_hash
         return recorded if recorded is not None else tape.state_hash(tick)
@@ -110,7 +111,7 @@ def _recorded_hash(tape: Tape, tick: int) -> int | None:
 
 
 def _is_dropped(tape: Tape, tick: int) -> bool:
-    """Whether the recording itself says that it has no frame of this tick."""
+    """Return True if a DROP block of the recording covers this tick."""
     return any(drop.first_tick <= tick <= drop.last_tick for drop in tape.drops)
 
 
@@ -119,11 +120,11 @@ def run_intervals(
     world: Factory | None,
     intervals: list[Interval],
     jobs: int,
-    tell: Callable[[int], None],
+    on_progress: Callable[[int], None],
     pool: Pool | None = None,
 ) -> Iterator[IntervalResult]:
-    """The results of the intervals, in their order; as run_each."""
-    return run_each(tape, world, intervals, jobs, tell, verify_interval, pool)
+    """Verify the intervals and yield the results in their order; parameters as in run_each."""
+    return run_each(tape, world, intervals, jobs, on_progress, verify_interval, pool)
 
 
 def run_each(
@@ -131,18 +132,18 @@ def run_each(
     world: Factory | None,
     intervals: list[Interval],
     jobs: int,
-    tell: Callable[[int], None],
+    on_progress: Callable[[int], None],
     work: IntervalWork[Result],
     pool: Pool | None = None,
 ) -> Iterator[Result]:
-    """What work gives for each interval, in their order, each in a process of its own; at most jobs at a time.
+    """Call work for each interval in a separate process, at most jobs at a time; yield its results in order.
 
-    work: called with a cursor whose simulation is fresh; what it gives is pickled.
-    tell: called with the number of ticks that are compared in intervals whose results were not given yet.
-    pool: instead of forked processes. If its workers do several intervals each, what a step keeps in globals is carried
-    from one to the next.
+    work: called with a cursor whose simulation is fresh; its result is pickled.
+    on_progress: called with the number of ticks compared in intervals whose results were not yielded yet.
+    pool: runs the work instead of forked processes. If a worker runs several intervals, state that a step keeps in
+    globals is carried from one to the next.
 
-    Raises what the simulation raises, as SimulationFailedError; WorkerDiedError.
+    Raises SimulationFailedError if the simulation raises; WorkerDiedError.
     """
     return results_in_order(
         pool if pool is not None else ForkPool(jobs),
@@ -150,13 +151,13 @@ def run_each(
         intervals,
         name=lambda interval: f"simulated ticks {interval.place.tick} to {interval.final_tick}",
         size=lambda interval: interval.final_tick - interval.place.tick,
-        on_progress=tell,
+        on_progress=on_progress,
     )
 
 
 @attrs.frozen
 class _WithCursor(Generic[Result]):
-    """Work on intervals of a tape that is open; where it is pickled, the tape is opened again by its path."""
+    """Work on intervals of an open tape; unpickling opens the tape again by its path."""
 
     tape: Tape
     world: Factory | None
@@ -171,5 +172,5 @@ class _WithCursor(Generic[Result]):
 
 def _with_cursor(path: Path, world: Factory | None, work: IntervalWork[Result]) -> _WithCursor[Result]:
     tape = Tape(path)
-    tape.check_blocks()  # As where it came from: no index is believed.
+    tape.check_blocks()  # As in the process that pickled it: no index is trusted.
     return _WithCursor(tape, world, work)

@@ -1,6 +1,6 @@
-"""What a recorded scenario came to, from its tape; run again in the canonical way; compared with another one.
+"""Results of recorded scenarios: read from the tape, replayed in canonical order, compared with another run.
 
-The events on the tape are the whole source: what is put together from them is what the live run gave.
+A result is folded from the events on the tape alone, and equals the result of the live run.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from replayer.tape.tape import Tape
 from sim.kernel.hooks import ReportsProgress, hook
 from sim.kernel.messages import Event
 from sim.kernel.plain_data import decode_plain
-from sim.kernel.simulation import BESIDE
+from sim.kernel.simulation import SCENARIO_PREFIX
 from sim.scenario.config.identity import scenario_hash
 from sim.scenario.config.scenario import ScenarioConfig, read_scenario_config
 from sim.scenario.middleware.monitors import reported
@@ -28,17 +28,17 @@ from sim.scenario.results.compare import RunComparison, compare_runs
 from sim.scenario.results.result import ScenarioResult, fold_events
 from sim.scenario.scenario_simulation import ScenarioSimulation
 
-Told = tuple[int, Event]
+TickEvent = tuple[int, Event]
 
 
 @attrs.frozen
 class CanonicalReplay:
-    """A recorded run, made once more from its beginning by one thread.
+    """A recorded run, replayed from its beginning by one thread.
 
     Attributes:
-        result: of the new run.
-        comparison: of the recorded events with the new ones.
-        same_hash: whether both end in the same state.
+        result: result of the replay.
+        comparison: comparison of the recorded events with those of the replay.
+        same_hash: True if both end in the same state.
     """
 
     result: ScenarioResult
@@ -50,24 +50,24 @@ def scenario_of(tape: Tape) -> ScenarioConfig:
     """The scenario that a tape was recorded with. Raises UnfitSimulationError if there was none."""
     plain = tape.meta.get("scenario")
     if not isinstance(plain, Mapping):
-        raise UnfitSimulationError(f"{tape.path} was recorded without a scenario around its simulation")
+        raise UnfitSimulationError(f"{tape.path} was recorded without a scenario")
     return read_scenario_config(plain)
 
 
 def scenario_result(tape: Tape, world: Factory | None = None) -> ScenarioResult:
-    """The result of a recorded run. Events that are not on the tape are made again, for which world is needed.
+    """The result of a recorded run. Events that are not on the tape are rebuilt, which requires world.
 
-    world: makes the simulation, for a tape that names no registered world; without one, a tape whose events are whole
-    is read by itself, and progress is None. Checkpoints are not on the tape. Raises UnfitSimulationError for a tape
-    without a scenario, and as rebuild_events does.
+    world: makes the simulation, for a tape that names no registered world. Without one, a tape with all its events can
+    still be read, and progress is None. Checkpoints are not on the tape. Raises UnfitSimulationError for a tape without
+    a scenario, and as rebuild_events does.
     """
     config = scenario_of(tape)
-    is_whole = not tape.missing_event_ticks()
-    events = tape.events() if is_whole else rebuild_events(tape, world)
+    has_all_events = not tape.missing_event_ticks()
+    events = tape.events() if has_all_events else rebuild_events(tape, world)
     return _fold(tape, config, events, _progress(tape, world))
 
 
-def _fold(tape: Tape, config: ScenarioConfig, events: Iterator[Told], progress: Any) -> ScenarioResult:
+def _fold(tape: Tape, config: ScenarioConfig, events: Iterator[TickEvent], progress: Any) -> ScenarioResult:
     return fold_events(
         events,
         name=config.name,
@@ -84,10 +84,10 @@ def _fold(tape: Tape, config: ScenarioConfig, events: Iterator[Told], progress: 
 
 
 def _violated_before(tape: Tape, config: ScenarioConfig) -> tuple[str, ...]:
-    """What the state at the first tick knows of, where the tape does not begin with the run."""
+    """Properties violated before the first tick, read from its state, for a tape that begins after tick 0."""
     if tape.first_tick == 0:
         return ()
-    packed = tape.snapshot(tape.keyframes[0])[f"{BESIDE}properties"].tobytes()
+    packed = tape.snapshot(tape.keyframes[0])[f"{SCENARIO_PREFIX}properties"].tobytes()
     return reported(config.properties, decode_plain(packed))
 
 
@@ -99,7 +99,7 @@ def _error_of(tape: Tape) -> str | None:
 
 
 def _progress(tape: Tape, world: Factory | None) -> Any:
-    """Of the last state, if the simulation can be had, and has any."""
+    """Progress in the last state; None without a simulation, or if it reports none."""
     registered = isinstance(tape.meta.get("world"), Mapping)
     if world is None and not registered:
         return None
@@ -112,29 +112,30 @@ def _progress(tape: Tape, world: Factory | None) -> Any:
 
 
 def run_canonical_replay(tape: Tape, world: Factory | None = None) -> CanonicalReplay:
-    """Run a recorded scenario again from tick 0, in canonical order, with the inputs that were recorded.
+    """Replay a recorded scenario from tick 0 in canonical order, with the recorded inputs.
 
-    The order in which threads came in is not given: that is what this is the test of. No checkpoints are written.
-    Raises MissingTickError if the tape does not begin at tick 0 or a frame is lost, and as make_simulation does.
+    The recorded order of threads is not passed to the simulation: the replay tests that it makes no difference. No
+    checkpoints are written. Raises MissingTickError if the tape does not begin at tick 0 or a frame is lost, and as
+    make_simulation does.
     """
     config = scenario_of(tape)
     if tape.first_tick > 0:
         raise MissingTickError(0, "a canonical replay begins there, and the tape does not")
     simulation = make_simulation(tape, world)
     assert isinstance(simulation, ScenarioSimulation)
-    again = _events_again(tape, simulation, config)
-    told: list[Told] = []
+    replayed = _replay(tape, simulation, config)
+    kept: list[TickEvent] = []
     comparison = compare_runs(
-        rebuild_events(tape, world), _kept(again, told), exact=config.execution.regime != "threaded_envelope_bounded"
+        rebuild_events(tape, world), _keep(replayed, kept), exact=config.execution.regime != "threaded_envelope_bounded"
     )
     final_hash = f"{simulation.state.hash():016x}"
     reports = hook(simulation.inner, ReportsProgress)
-    result = _fold(tape, config, iter(told), reports.progress() if reports is not None else None)
+    result = _fold(tape, config, iter(kept), reports.progress() if reports is not None else None)
     canonical = attrs.evolve(result, regime="canonical_exact", final_hash=final_hash)
     return CanonicalReplay(canonical, comparison, final_hash == result.final_hash)
 
 
-def _events_again(tape: Tape, simulation: ScenarioSimulation, config: ScenarioConfig) -> Iterator[Told]:
+def _replay(tape: Tape, simulation: ScenarioSimulation, config: ScenarioConfig) -> Iterator[TickEvent]:
     yield from ((0, event) for event in simulation.events())
     raced = config.execution.backend == "threaded"
     for tick in range(1, tape.last_tick + 1):
@@ -145,32 +146,34 @@ def _events_again(tape: Tape, simulation: ScenarioSimulation, config: ScenarioCo
         yield from ((tick, event) for event in simulation.events())
 
 
-def _kept(events: Iterator[Told], told: list[Told]) -> Iterator[Told]:
-    for one in events:
-        told.append(one)
-        yield one
+def _keep(events: Iterator[TickEvent], kept: list[TickEvent]) -> Iterator[TickEvent]:
+    for event in events:
+        kept.append(event)
+        yield event
 
 
 def compare_tapes(
-    one: Tape, other: Tape, worlds: tuple[Factory | None, Factory | None] = (None, None)
+    tape_a: Tape, tape_b: Tape, worlds: tuple[Factory | None, Factory | None] = (None, None)
 ) -> RunComparison:
-    """Compare the events of two recorded runs, one after the other, of the ticks that common_ticks gives.
+    """Compare the events of two recorded runs in the ticks that common_ticks returns.
 
     Raises as rebuild_events does.
     """
-    regimes = {_regime(tape) for tape in (one, other)}
-    first, last = common_ticks(one, other)
-    left, right = (rebuild_events(tape, world, first, last) for tape, world in zip((one, other), worlds, strict=True))
-    return compare_runs(left, right, exact="threaded_envelope_bounded" not in regimes)
+    tapes = tape_a, tape_b
+    regimes = {_regime(tape) for tape in tapes}
+    first, last = common_ticks(*tapes)
+    events_a, events_b = (rebuild_events(tape, world, first, last) for tape, world in zip(tapes, worlds, strict=True))
+    return compare_runs(events_a, events_b, exact="threaded_envelope_bounded" not in regimes)
 
 
-def common_ticks(one: Tape, other: Tape) -> tuple[int, int | None]:
-    """Of which ticks two runs can be compared: from where both tapes tell of the run, up to where one was cut off.
+def common_ticks(tape_a: Tape, tape_b: Tape) -> tuple[int, int | None]:
+    """The first and the last tick in which two runs can be compared: both tapes cover these ticks.
 
-    None is no such limit: of two tapes that were closed, one run may have gone on for longer, which is a difference.
+    The last tick is the end of a tape that was not closed. It is None if both were closed: a run that is longer than
+    the other is a difference.
     """
-    first = max(ticks_with_events_due(tape.recording)[0] for tape in (one, other))
-    ends = [tape.last_tick for tape in (one, other) if not tape.sealed]
+    first = max(ticks_with_events_due(tape.recording)[0] for tape in (tape_a, tape_b))
+    ends = [tape.last_tick for tape in (tape_a, tape_b) if not tape.sealed]
     return first, min(ends) if ends else None
 
 

@@ -1,7 +1,7 @@
-"""Go to any tick of a recording: the replayer's front door.
+"""Go to any tick of a recording: the main class of the replayer.
 
-A timeline has a cursor that ``seek``, ``step`` and ``step_back`` move, and a second, hidden one for reading by index,
-so that looking at another tick does not move the first.
+A timeline has a cursor that ``seek``, ``step`` and ``step_back`` move, and a second, internal one for reading by index.
+Reading another tick does not move the first cursor.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ if TYPE_CHECKING:
 
 @attrs.frozen
 class SeekReport(RenderedAsHtml):
-    """How a seek went.
+    """The result of a seek.
 
     Attributes:
-        tick: where the timeline is now.
-        state_hash: of the state there, equal to the recorded one; shown in hexadecimal.
-        keyframe_tick: the state it started from: a keyframe, or one still in memory.
+        tick: the timeline's tick after the seek.
+        state_hash: hash of the state there, equal to the recorded one; shown in hexadecimal.
+        keyframe_tick: tick of the state that the seek started from: a keyframe, or a state in memory.
         simulated_ticks: steps run from there.
-        applied_ticks: ticks whose changes were taken from the tape instead.
-        milliseconds: it took, in all.
+        applied_ticks: ticks whose recorded changes were applied instead of a step.
+        milliseconds: total duration.
     """
 
     tick: int
@@ -53,9 +53,9 @@ class SeekReport(RenderedAsHtml):
 
 
 class Timeline(RenderedAsHtml):
-    """A recording that can be entered at any tick; a context manager.
+    """A recording with access to the state of every tick; a context manager.
 
-    ``run[tick]`` is the Snapshot at a tick, ``run[a:b:c]`` a lazy sequence of them, negative ticks count from the
+    ``run[tick]`` is the Snapshot at a tick, ``run[a:b:c]`` a lazy sequence of snapshots; negative ticks count from the
     end. ``len(run)`` is the number of ticks, the first one included.
     """
 
@@ -70,7 +70,7 @@ class Timeline(RenderedAsHtml):
         """Open a tape; the simulation is made when it is first needed.
 
         world: makes the simulation, called without arguments; not needed for a registered world.
-        dump_folder: where dumps of desyncs go; None writes none. mode: what to do about damage, see Tape.
+        dump_folder: folder for dumps of desyncs; None writes none. mode: the response to damage, see Tape.
         Raises as Tape does.
         """
         self.tape = Tape(path, mode)
@@ -81,23 +81,23 @@ class Timeline(RenderedAsHtml):
         self._episodes: list[Episode] | None = None
         self.last_seek: SeekReport | None = None
 
-    # --- where we are
+    # --- the current tick
 
     @property
     def tick(self) -> int | None:
-        """The tick that ``state`` is of; None before the first seek."""
+        """The tick of ``state``; None before the first seek."""
         return self._cursor.tick if self._cursor is not None else None
 
     @property
     def state(self) -> State:
         """The state at ``tick``. Raises ValueError before the first seek."""
         if self._cursor is None or self._cursor.tick is None:
-            raise ValueError("the timeline stands at no tick: seek first")
+            raise ValueError("the timeline is not at any tick: seek first")
         return self._cursor.state
 
     @property
     def first_tick(self) -> int:
-        """The first tick that can be had."""
+        """The first tick whose state is available."""
         return self.tape.first_tick
 
     @property
@@ -109,15 +109,15 @@ class Timeline(RenderedAsHtml):
     def simulation(self) -> Any:
         """The simulation itself, in the state of ``tick``; stepping it does not move the timeline.
 
-        Of an environment it has ``.env``. Raises ValueError before the first seek.
+        If it wraps an environment, that is ``.env``. Raises ValueError before the first seek.
         """
         if self._cursor is None or self._cursor.tick is None:
-            raise ValueError("the timeline stands at no tick: seek first")
+            raise ValueError("the timeline is not at any tick: seek first")
         return inner_of(self._cursor.simulation)
 
     @property
     def episodes(self) -> list[Episode]:
-        """The episodes on the tape, found by their resets; empty for what has none."""
+        """The episodes on the tape, found by their resets; empty if there are none."""
         if self._episodes is None:
             self._episodes = find_episodes(self.tape)
         return self._episodes
@@ -129,7 +129,7 @@ class Timeline(RenderedAsHtml):
         try:
             ticks = f"ticks {self.first_tick} to {self.last_tick}"
         except (RecordingError, OSError):
-            ticks = "no tick can be had"
+            ticks = "no tick is available"
         where = f", at tick {self.tick}" if self.tick is not None else ""
         return f"<Timeline of {os.fspath(self.tape.path)}: {ticks}{where}>"
 
@@ -145,23 +145,23 @@ class Timeline(RenderedAsHtml):
     ) -> SeekReport:
         """Go to a tick; negative ones count from the end, -1 is the last.
 
-        episode, step: instead of a tick, which episode, and how many of its actions are done; both from 0, negative ones
-        from the end; step 0 is the reset.
-        progress: told now and then how many ticks are simulated, and how many there are to be.
+        episode, step: instead of a tick, the index of an episode and the number of actions after its reset; both from
+        0, negative ones count from the end; step 0 is the reset.
+        progress: called at intervals with the number of ticks simulated and the total.
 
         Raises:
             TypeError: neither a tick nor an episode is given, or both.
-            MissingTickError: the tick, the episode or the step is not on the tape, or damage keeps us from reaching it.
-            DesyncError: re-simulating gave another state than the run had; names the first such tick after the
-                keyframe that the seek started from (verify finds the first of the whole tape).
+            MissingTickError: the tick, the episode or the step is not on the tape, or damage makes it unreachable.
+            DesyncError: re-simulating gave a state that differs from the recorded one; names the first such tick after
+                the keyframe that the seek started from (verify finds the first of the complete tape).
             UnknownWorldError and others: as make_simulation raises.
-            SimulationFailedError: the simulation raised; that is the cause.
+            SimulationFailedError: the simulation raised; its exception is the cause.
         """
         start_s = time.perf_counter()
-        wanted = self._absolute(self._chosen(tick, episode, step))
+        target = self._absolute(self._target(tick, episode, step))
         if self._cursor is None:
             self._cursor = self._make_cursor()
-        arrival = self._go(self._cursor, wanted, progress)
+        arrival = self._go(self._cursor, target, progress)
         milliseconds = (time.perf_counter() - start_s) * 1e3
         self.last_seek = SeekReport(
             arrival.tick,
@@ -175,27 +175,27 @@ class Timeline(RenderedAsHtml):
 
     def step(self) -> SeekReport:
         """Go one tick forward. Raises as seek does."""
-        return self.seek(self._standing() + 1)
+        return self.seek(self._current_tick() + 1)
 
     def step_back(self) -> SeekReport:
         """Go one tick back. Raises as seek does."""
-        if self._standing() == self.first_tick:
+        if self._current_tick() == self.first_tick:
             raise MissingTickError(self.first_tick - 1, f"the tape begins at tick {self.first_tick}")
-        return self.seek(self._standing() - 1)
+        return self.seek(self._current_tick() - 1)
 
-    def _standing(self) -> int:
+    def _current_tick(self) -> int:
         if self.tick is None:
-            raise ValueError("the timeline stands at no tick: seek first")
+            raise ValueError("the timeline is not at any tick: seek first")
         return self.tick
 
     # --- reading without moving
 
     def at(self, tick: int) -> Snapshot:
-        """The state at a tick, a copy of its own; the timeline stays where it is. Raises as seek does."""
-        wanted = self._absolute(tick)
+        """A copy of the state at a tick; the timeline does not move. Raises as seek does."""
+        target = self._absolute(tick)
         if self._reader is None:
             self._reader = self._make_cursor()
-        self._go(self._reader, wanted)
+        self._go(self._reader, target)
         return self._reader.state.snapshot()
 
     @overload
@@ -204,7 +204,7 @@ class Timeline(RenderedAsHtml):
     def __getitem__(self, ticks: slice) -> Snapshots: ...
     def __getitem__(self, ticks: int | slice) -> Snapshot | Snapshots:
         if isinstance(ticks, slice):
-            return Snapshots(self, _not_below(self.first_tick, range(self.last_tick + 1)[ticks]))
+            return Snapshots(self, _from_tick(self.first_tick, range(self.last_tick + 1)[ticks]))
         return self.at(ticks)
 
     def __iter__(self) -> Iterator[Snapshot]:
@@ -213,7 +213,7 @@ class Timeline(RenderedAsHtml):
     # --- checking
 
     def verify(self, jobs: int = 1, progress: Progress | None = None) -> VerificationReport:
-        """Re-simulate every interval and compare every hash; see verify.verify_tape for the rest."""
+        """Re-simulate every interval and compare every hash; parameters and result as in verify.verify_tape."""
         from replayer.timeline.verify import verify_tape  # noqa: PLC0415 - it opens timelines itself
 
         return verify_tape(self.tape.path, self._world, jobs=jobs, progress=progress, dump_folder=self._dump_folder)
@@ -223,8 +223,8 @@ class Timeline(RenderedAsHtml):
     def _make_cursor(self) -> Cursor:
         return Cursor(self.tape, make_simulation(self.tape, self._world))
 
-    def _chosen(self, tick: int | None, episode: int | None, step: int | None) -> int:
-        """The tick that is meant."""
+    def _target(self, tick: int | None, episode: int | None, step: int | None) -> int:
+        """The tick that the arguments of seek select."""
         if episode is None:
             if tick is None or step is not None:
                 raise TypeError("seek takes a tick, or an episode and a step")
@@ -233,17 +233,17 @@ class Timeline(RenderedAsHtml):
             raise TypeError("seek takes a tick, or an episode and a step, not both")
         episodes, number = self.episodes, operator.index(episode)
         if not -len(episodes) <= number < len(episodes):
-            there = f"episodes 0 to {len(episodes) - 1}" if episodes else "no episodes"
-            raise MissingTickError(self.first_tick, f"there is no episode {number}: the tape has {there}")
+            available = f"episodes 0 to {len(episodes) - 1}" if episodes else "no episodes"
+            raise MissingTickError(self.first_tick, f"there is no episode {number}: the tape has {available}")
         return episodes[number].tick_of(operator.index(step or 0))
 
     def _absolute(self, tick: int) -> int:
-        tick = operator.index(tick)  # A float or a text raises TypeError here, and says so.
+        tick = operator.index(tick)  # Raises TypeError for a float or a text.
         first, last = self.first_tick, self.last_tick
-        wanted = tick + last + 1 if tick < 0 else tick
-        if not first <= wanted <= last:
+        absolute = tick + last + 1 if tick < 0 else tick
+        if not first <= absolute <= last:
             raise MissingTickError(tick, f"the tape has ticks {first} to {last}")
-        return wanted
+        return absolute
 
     def _go(self, cursor: Cursor, tick: int, progress: Progress | None = None) -> Arrival:
         try:
@@ -252,7 +252,7 @@ class Timeline(RenderedAsHtml):
             raise self._desync(cursor, mismatch) from None
 
     def _desync(self, cursor: Cursor, mismatch: MismatchError) -> DesyncError:
-        """Find the first bad tick at or before the one where the hash was wrong, and keep a dump of it."""
+        """Find the first divergent tick up to the tick of the mismatch, and write a dump of it."""
         finding = find_desync(cursor, mismatch.tick, mismatch.actual_hash)
         path, finding = keep_dump(self._dump_folder, self.tape, finding)
         return DesyncError(finding.tick, finding.expected_hash, finding.actual_hash, path, finding)
@@ -270,8 +270,8 @@ class Timeline(RenderedAsHtml):
         self.close()
 
 
-def _not_below(first: int, ticks: range) -> range:
-    """The part of a range of ticks that begins at first, without going through it."""
+def _from_tick(first: int, ticks: range) -> range:
+    """The ticks of a range that are not below first, calculated without iterating."""
     if ticks.step < 0:
         return range(ticks.start, max(ticks.stop, first - 1), ticks.step)
     skipped = max(0, -(-(first - ticks.start) // ticks.step))
@@ -279,7 +279,7 @@ def _not_below(first: int, ticks: range) -> range:
 
 
 class Snapshots(Sequence[Snapshot]):
-    """The states at some ticks, made one by one when they are asked for."""
+    """A lazy sequence of the states at some ticks; each is made when it is accessed."""
 
     def __init__(self, timeline: Timeline, ticks: range) -> None:
         self._timeline = timeline

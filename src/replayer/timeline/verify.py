@@ -1,4 +1,4 @@
-"""Prove a recording: read every block, check the seal, re-simulate every interval and compare every hash."""
+"""Verify a recording: read every block, check the seal, re-simulate every interval and compare every hash."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ from replayer.value_text import tick_range
 Progress = Callable[[int, int], None]  # Ticks verified so far, ticks in all.
 
 _KEYFRAMES_NAMED = 10
-APART_BYTES_MAX = 256 << 20  # Of a state: four of them are handed from one process to the other, in one message.
+ISOLATED_BYTES_MAX = 256 << 20  # Of a state: four of them are sent from one process to the other, in one message.
 
 
 @attrs.frozen
 class Unreached:
-    """Ticks that could not be proved, because what leads to them is lost.
+    """A range of ticks that could not be verified, because frames or keyframes before them are lost.
 
     Attributes:
-        first_tick, last_tick: which.
-        why: what is lost.
+        first_tick, last_tick: the range.
+        why: the loss, for people.
     """
 
     first_tick: int
@@ -46,18 +46,18 @@ class Unreached:
 
 @attrs.frozen(eq=False)
 class VerificationReport(RenderedAsHtml):
-    """What a verification found.
+    """The result of a verification.
 
     Attributes:
-        status: of the tape: "intact", "incomplete" or "corrupt".
-        verified_ticks: ticks whose replayed state has the recorded hash.
-        tick_count: ticks on the tape.
-        dropped_ticks: those that the recording could not keep, as it says itself.
-        first_bad: the first tick with another hash; None if there is none.
-        findings: what is known of it; empty if there is none.
+        status: status of the tape: "intact", "incomplete" or "corrupt".
+        verified_ticks: number of ticks whose replayed state has the recorded hash.
+        tick_count: number of ticks on the tape.
+        dropped_ticks: number of ticks that the recording could not keep, as its DROP blocks state.
+        first_bad: the first divergent tick: the first whose hash differs; None if there is none.
+        findings: details of that tick; empty if there is none.
         problems: damage, and keyframes that do not give the recorded state.
         dump_path: the folder of the dump; None if there is none.
-        unreached: ticks that could not be proved, because of damage or a torn block; dropped ones are not among them.
+        unreached: ticks that could not be verified, because of damage or a torn block; without dropped ticks.
     """
 
     status: str
@@ -72,7 +72,7 @@ class VerificationReport(RenderedAsHtml):
 
     @property
     def ok(self) -> bool:
-        """Every tick that was kept was re-simulated to its recorded hash, and no block is damaged."""
+        """True if every tick on the tape was re-simulated to its recorded hash, and no block is damaged."""
         return self.first_bad is None and not self.problems and not self.unreached
 
 
@@ -85,16 +85,16 @@ def verify_tape(
     dump_folder: Path | None = None,
     pool: Pool | None = None,
 ) -> VerificationReport:
-    """Verify a whole tape; stops simulating after the first bad tick.
+    """Verify a complete tape; stops simulating after the first divergent tick.
 
-    jobs: processes. dump_folder: where to write a dump of the first bad tick; None writes none. pool: what simulates the
-    intervals, instead of processes forked here; see recorder.processes.pool.
+    jobs: number of processes. dump_folder: folder for a dump of the first divergent tick; None writes none.
+    pool: simulates the intervals instead of forked processes; see recorder.processes.pool.
 
     Raises as Timeline does on opening; ValueError if jobs is below 1; SimulationFailedError if the simulation raises;
     WorkerDiedError.
     """
     if jobs < 1:
-        raise ValueError(f"{jobs} jobs")
+        raise ValueError(f"jobs: expected at least 1, got {jobs}")
     with Tape(path) as tape:
         problems: list[RecordingError] = [
             CorruptError(0, f"segment {number} is missing") for number in tape.missing_segments
@@ -104,7 +104,7 @@ def verify_tape(
             return VerificationReport(
                 "corrupt" if problems else tape.status, 0, 0, 0, None, [], _unique(problems), None
             )
-        make_simulation(tape, world)  # Once here, so that what is wrong with it is raised here and not in a worker.
+        make_simulation(tape, world)  # Once here: an error is then raised here and not in a worker.
         tally = _Tally(tape, progress)
         findings, dump_path, first_bad = [], None, None
         for result in run_intervals(tape, world, list_intervals(tape), jobs, tally.show, pool):
@@ -131,7 +131,7 @@ def verify_tape(
 
 
 class _Tally:
-    """What the intervals come to, added in the order of their ticks."""
+    """Sum of the results of intervals, added in the order of their ticks."""
 
     def __init__(self, tape: Tape, progress: Progress | None) -> None:
         self._tape = tape
@@ -155,17 +155,17 @@ class _Tally:
         self.show(0)
 
     def show(self, ahead: int) -> None:
-        """Tell how far the work is; ahead: ticks that are compared, and not counted yet."""
+        """Report progress. ahead: ticks that were compared and are not counted yet."""
         self._shown = min(self.tick_count, max(self._shown, self.proved_ticks + ahead))
         if self._progress is not None:
             self._progress(self._shown, self.tick_count)
 
     def unreached(self) -> list[Unreached]:
-        """The ticks of the intervals that were not proved, and why; not those that the recording could not keep."""
+        """Ranges of ticks that were not verified, with the reasons; without ticks that the recording dropped."""
         gaps = list(self._gaps)
         if self._results and self._results[-1].bad_tick is None and self._next_tick <= self._tape.last_tick:
             gaps.append((self._next_tick, self._tape.last_tick))
-        found = []
+        unreached = []
         for first, last in gaps:
             reasons = [
                 result.problem
@@ -175,16 +175,16 @@ class _Tally:
                 and result.interval.final_tick >= first
             ]
             if reasons:
-                found.append(Unreached(first, last, str(reasons[0])))
-        return found
+                unreached.append(Unreached(first, last, str(reasons[0])))
+        return unreached
 
-    def problems(self, known: list[RecordingError]) -> list[RecordingError]:
-        """Damage that the intervals met. known: what reading all blocks has shown."""
-        texts = {str(problem) for problem in known}
-        found = [result.problem for result in self._results if result.problem is not None]
-        # Where a block was torn, or is damaged, ticks behind it cannot be reached; without either they should be.
-        explained = bool(known) or any(damage.torn for damage in self._tape.damages)
-        problems = [problem for problem in found if not (explained and isinstance(problem, MissingTickError))]
+    def problems(self, damaged_blocks: list[RecordingError]) -> list[RecordingError]:
+        """Problems of the intervals. damaged_blocks: the problems found by reading all blocks, not repeated here."""
+        texts = {str(problem) for problem in damaged_blocks}
+        met = [result.problem for result in self._results if result.problem is not None]
+        # A damaged or torn block explains that later ticks cannot be reached; otherwise that is reported as a problem.
+        explained = bool(damaged_blocks) or any(damage.torn for damage in self._tape.damages)
+        problems = [problem for problem in met if not (explained and isinstance(problem, MissingTickError))]
         unfit = [
             (result.interval.place.tick, result.keyframe_problem)
             for result in self._results
@@ -196,7 +196,7 @@ class _Tally:
 
 
 def _log_problems(tape: Tape) -> list[RecordingError]:
-    """Changes on the tape that do not give the recorded states."""
+    """Problems of ticks whose recorded changes do not give the recorded states."""
     if not tape.logs_changes:
         return []
     hint = 'did the simulation write without a mark? record with changes="audit" to find out'
@@ -207,7 +207,7 @@ def _log_problems(tape: Tape) -> list[RecordingError]:
 
 
 def _keyframes_problem(ticks: list[int], first: RecordingError) -> RecordingError:
-    """One problem for all keyframes whose blocks are sound, but which do not give the state of their tick."""
+    """One problem for all keyframes whose blocks are intact and do not give the state of their tick."""
     if len(ticks) == 1 or not isinstance(first, CorruptError):
         return first
     shown = ", ".join(f"{tick:,}" for tick in ticks[:_KEYFRAMES_NAMED])
@@ -217,9 +217,10 @@ def _keyframes_problem(ticks: list[int], first: RecordingError) -> RecordingErro
 
 
 def _find_desync(tape: Tape, world: Factory | None, interval: Interval, bad_tick: int, actual_hash: int) -> Finding:
-    """Look into the first bad tick, with fresh simulations, in a copy of this process, which stays as it is.
+    """Analyse the first divergent tick with fresh simulations, in a forked copy of this process.
 
-    Of a large state the copy would cost too much: what this process keeps in globals is then not as before.
+    The fork leaves the globals of this process unchanged. For a large state it would cost too much: the analysis then
+    runs in this process.
     """
 
     def make_cursor() -> Cursor:
@@ -229,17 +230,17 @@ def _find_desync(tape: Tape, world: Factory | None, interval: Interval, bad_tick
         earlier = earlier_hash(make_cursor, bad_tick)
         return with_causes(find_desync(cursor, bad_tick, actual_hash, make_cursor), tape, earlier)
 
-    if make_cursor().state.layout.size_bytes > APART_BYTES_MAX:
+    if make_cursor().state.layout.size_bytes > ISOLATED_BYTES_MAX:
         return find(make_cursor())
     [finding] = run_each(tape, world, [interval], 1, lambda _: None, find)
     return finding
 
 
 def check_seal(tape: Tape) -> list[RecordingError]:
-    """Compare digests and counts in END with the blocks that are there; what is wrong, if anything."""
+    """Compare digests and counts in END with the blocks in the files; returns the problems."""
     return check_seals(tape.segments)
 
 
 def _unique(problems: list[RecordingError]) -> list[RecordingError]:
-    """Each problem once: a damaged block is met by reading and again by simulating."""
+    """Remove duplicates: both reading and simulating report a damaged block."""
     return list({str(problem): problem for problem in problems}.values())

@@ -1,4 +1,4 @@
-"""Adapters: what makes a foreign simulation look like one of ours, with its whole state in an arena."""
+"""Adapters: they give a foreign simulation the interface of ours, with its complete state in an arena."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +23,7 @@ __all__ = [
     "fields",
 ]
 
-_LATER = {  # Imported when they are first asked for: whoever reads a tape needs them only if an adapter has made it.
+_LAZY = {  # Imported at first use: a reader of a tape needs them only if an adapter made the tape.
     "Adapter": "sim.adapters.interface.adapter_registry",
     "CapturedWarning": "sim.adapters.capture.captured_state",
     "Fields": "sim.adapters.plain_object.adapter",
@@ -38,11 +38,11 @@ _LATER = {  # Imported when they are first asked for: whoever reads a tape needs
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _LATER:
+    if name not in _LAZY:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module  # noqa: PLC0415 - only for what comes later
+    from importlib import import_module  # noqa: PLC0415 - only for lazy names
 
-    return getattr(import_module(_LATER[name]), name)
+    return getattr(import_module(_LAZY[name]), name)
 
 
 def __dir__() -> list[str]:

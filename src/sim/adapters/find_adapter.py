@@ -1,4 +1,4 @@
-"""From a foreign object to a simulation: its adapter is found and told what the user has chosen."""
+"""Adapt a foreign object: find its adapter and pass on the options of the user."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ def adapt(
     trust: bool = False,
     ignore: Iterable[str] = (),
 ) -> Any:
-    """The simulation that an adapter makes of a foreign object: what ``recorder.record`` records.
+    """Make a simulation of a foreign object with its adapter, as ``recorder.record`` does.
 
     To open a tape whose objects are saved by pickle: ``replayer.open(path, world=lambda: adapt(make(), trust=True))``.
-    what: which attributes are the state, for an object that no adapter is for. level: "exact", "canonical" or
-    "inputs_only"; by default the best that the adapter can give. trust: save by pickle what cannot be saved otherwise.
-    ignore: names of attributes that are known not to matter to any step.
+    what: the attributes that are the state, for an object without an adapter. level: "exact", "canonical" or
+    "inputs_only"; by default the best that the adapter supports. trust: save by pickle what cannot be saved otherwise.
+    ignore: names of attributes that no step reads.
 
-    Raises NoAdapterError if no adapter is for it, NotCapturedError if it holds what cannot be saved, ValueError or
-    TypeError for choices that cannot be.
+    Raises NoAdapterError if there is no adapter for it, NotCapturedError if it holds something that cannot be saved,
+    ValueError or TypeError for invalid options.
     """
     if isinstance(ignore, str):
-        raise TypeError(f"ignore={ignore!r}: a list of names was expected, such as [{ignore!r}]")
+        raise TypeError(f"ignore: expected a list of names, such as [{ignore!r}], got {ignore!r}")
     return adapter_of(subject, what).adapt(
         subject,
         level=level,
@@ -43,13 +43,13 @@ def adapt(
 
 def adapter_of(subject: Any, what: Fields | None = None) -> Adapter:
     """The adapter for a foreign object. Raises NoAdapterError if there is none, TypeError for a class."""
-    found = adapter_for(subject) if what is None else PLAIN_OBJECT
+    adapter = adapter_for(subject) if what is None else PLAIN_OBJECT
     if isinstance(subject, type):
-        raise TypeError(f"{subject.__name__} is a class: an instance was expected, such as {subject.__name__}()")
-    if found is None:
+        raise TypeError(f"expected an instance, such as {subject.__name__}(), got the class {subject.__name__}")
+    if adapter is None:
         raise NoAdapterError(
             f"there is no adapter for {type(subject).__module__}.{type(subject).__qualname__} "
-            f"(there are some for {', '.join(adapter_names()) or 'nothing'}): name its state, "
+            f"(installed: {', '.join(adapter_names()) or 'none'}): name its state, "
             'fields("grid", rng="rng"), or give it .save(), .load(saved) and .step(inputs)'
         )
-    return found
+    return adapter

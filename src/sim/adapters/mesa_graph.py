@@ -1,7 +1,7 @@
-"""The functions that recorded states of Mesa models name: this module's name and theirs are part of those tapes.
+"""Functions that recorded states of Mesa models refer to: the name of this module and theirs are part of those tapes.
 
-A state of a Mesa model holds pickled objects, and a pickle names functions by module. The bytes are hashed, so that a
-new name would also make every older recording differ.
+A state of a Mesa model holds pickled objects, and a pickle refers to functions by module and name. The bytes are
+hashed: a new name would also change the hash of every older recording.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""The ground floor: the state, its hash, its changes, random numbers and the step. Pure: no files, clocks, threads."""
+"""The lowest layer: the state, its hash, its changes, random numbers and the step. Pure: no files, clocks, threads."""

@@ -1,4 +1,4 @@
-"""How exactly a simulation can be saved and loaded, as it declares it itself."""
+"""The level of exactness with which a simulation can be saved and loaded, as the simulation declares it."""
 
 from __future__ import annotations
 
@@ -9,31 +9,31 @@ from sim.kernel.hooks import HasLevel, hook
 
 
 class Level(enum.StrEnum):
-    """What can be relied upon when a state is loaded."""
+    """The guarantee that a load of a state gives."""
 
-    EXACT = "exact"  # Going on after a load equals never having saved.
+    EXACT = "exact"  # Continuing after a load equals never having saved.
     CANONICAL = (
-        "canonical"  # A load changes what follows, always in the same way: the live run loads at keyframes, too.
+        "canonical"  # A load changes what follows, always in the same way: the live run also loads at keyframes.
     )
     INPUTS_ONLY = "inputs_only"  # There is no usable save: a load repeats the inputs since the last reset.
 
 
 def level_of(simulation: Any) -> Level:
-    """What a simulation, or what it is around, declares as its ``level``; EXACT if it says nothing.
+    """The ``level`` that a simulation, or the simulation inside it, declares; EXACT if neither declares one.
 
-    Raises ValueError for what is no level.
+    Raises ValueError for an unknown level.
     """
-    for one in (simulation, getattr(simulation, "inner", None)):
-        found = hook(one, HasLevel)
-        if found is not None and found.level:
-            return level_from(found.level)
+    for candidate in (simulation, getattr(simulation, "inner", None)):
+        has_level = hook(candidate, HasLevel)
+        if has_level is not None and has_level.level:
+            return level_from(has_level.level)
     return Level.EXACT
 
 
 def level_from(declared: Any) -> Level:
-    """The level of this name; EXACT for None. Raises ValueError for what is no level."""
+    """The level of this name; EXACT for None. Raises ValueError for an unknown name."""
     try:
         return Level(declared) if declared is not None else Level.EXACT
     except ValueError:
         levels = ", ".join(level.value for level in Level)
-        raise ValueError(f"level={declared!r}: one of {levels} was expected") from None
+        raise ValueError(f"level: expected one of {levels}, got {declared!r}") from None

@@ -1,8 +1,8 @@
 """Identify a state, or one field of it, by 64 bits.
 
-The state hash is xxh3-64 over the whole arena, seeded with xxh3-64 of the layout's key (schema.layout_key), so that
-the same bytes under other names, dtypes, shapes or capacities hash differently. It finds accidents, not attacks:
-xxh3 is not a cryptographic hash.
+The state hash is xxh3-64 over the complete arena, seeded with xxh3-64 of the layout's key (schema.layout_key). Equal
+bytes with different names, dtypes, shapes or capacities therefore hash differently. The hash detects accidents, not
+attacks: xxh3 is not a cryptographic hash.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import xxhash
 from sim.kernel.schema import Layout, Slot
 
 FIELD_HASH_BYTES = 2
-HASH_NAME = "xxh3-64"  # Written to the tape; another function gets another name.
+HASH_NAME = "xxh3-64"  # Written to the tape; a different function gets a different name.
 
 
 def hash_arena(layout: Layout, arena: npt.NDArray[np.uint8]) -> int:
@@ -37,28 +37,30 @@ def field_memory(layout: Layout, arena: npt.NDArray[np.uint8]) -> list[memoryvie
 def hash_fields(fields: Sequence[memoryview]) -> bytes:
     """The lowest 16 bits of the hash of each field: first all high bytes, then all low ones.
 
-    So that both come out of one string of digests by two slices; for a dozen fields half of the time is the call.
+    In this order two slices of the joined digests give both. For a dozen fields the call itself takes half of the time.
     """
     digests = b"".join(map(xxhash.xxh3_64_digest, fields))  # Big-endian, 8 bytes each.
     return digests[6::8] + digests[7::8]
 
 
 def short_hash(state_hash: int) -> bytes:
-    """The lowest 16 bits of a state hash, big-endian: what frames say of the state behind each phase."""
+    """The lowest 16 bits of a state hash, big-endian: the hash that a frame holds of the state after each phase."""
     return (state_hash & 0xFFFF).to_bytes(FIELD_HASH_BYTES, "big")
 
 
 def split_short(hashes: bytes) -> list[bytes]:
-    """The results of short_hash that stand back to back."""
+    """The short hashes in a concatenation of results of short_hash."""
     return [hashes[at : at + FIELD_HASH_BYTES] for at in range(0, len(hashes), FIELD_HASH_BYTES)]
 
 
-def differing_fields(names: Sequence[str], one: bytes, other: bytes) -> list[str]:
+def differing_fields(names: Sequence[str], left: bytes, right: bytes) -> list[str]:
     """The names of the fields whose 16 bits differ between two results of hash_fields.
 
-    Raises ValueError if one of them is not of so many fields.
+    Raises ValueError if one of them is not of that many fields.
     """
     count = len(names)
-    if {len(one), len(other)} != {FIELD_HASH_BYTES * count}:
-        raise ValueError(f"{len(one)} and {len(other)} bytes of hashes for {count} fields")
-    return [name for i, name in enumerate(names) if one[i] != other[i] or one[count + i] != other[count + i]]
+    if {len(left), len(right)} != {FIELD_HASH_BYTES * count}:
+        raise ValueError(
+            f"expected {FIELD_HASH_BYTES * count} bytes of hashes for {count} fields, got {len(left)} and {len(right)}"
+        )
+    return [name for i, name in enumerate(names) if left[i] != right[i] or left[count + i] != right[count + i]]

@@ -1,13 +1,13 @@
-"""The optional members of a simulation, one Protocol each, and the one way to ask for them: ``hook``.
+"""The optional members of a simulation, one Protocol each, and the one way to look them up: ``hook``.
 
-A simulation needs a state and a step (see Simulation); each member here adds something that the recorder, the replayer
-or a scenario makes use of. Nothing needs to be inherited. The tables of docs/record.md are made of the docstrings here.
+A simulation needs a state and a step (see Simulation). Each member here adds a feature that the recorder, the replayer
+or a scenario uses. Nothing needs to be inherited. The tables of docs/record.md are generated from the docstrings here.
 
-Ask once, at the start, and keep the answer: a tick pays for no question.
+Look a member up once, at the start, and keep the result: a lookup costs time in each tick.
 
 Invariants:
     1. Each Protocol has exactly one member, and is listed in RECORDING_HOOKS or SCENARIO_HOOKS.
-    2. A member that is None is the same as one that is missing, and so is a method that cannot be called.
+    2. A member that is None counts as missing, and so does a method that cannot be called.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _H = TypeVar("_H")
 
 def _to_names(writes: Iterable[str] | None) -> frozenset[str] | None:
     if isinstance(writes, str):
-        raise TypeError(f"writes={writes!r}: a set of names was expected")
+        raise TypeError(f"writes: expected a set of names, such as {{{writes!r}}}, got {writes!r}")
     return None if writes is None else frozenset(writes)
 
 
@@ -35,7 +35,7 @@ class Phase:
         name: short, lower case, for findings ("phase lifecycle").
         run: called with the inputs of the tick.
         writes: the fields that it may write, by full name; a table's name stands for its columns and its row count.
-            None says nothing. ``replay contracts`` proves it; while recording nobody looks at it.
+            None declares nothing. ``replay contracts`` checks the declaration; recording does not.
     """
 
     name: str
@@ -43,11 +43,11 @@ class Phase:
     writes: frozenset[str] | None = attrs.field(default=None, converter=_to_names)
 
 
-# --- what the recorder and the replayer ask for
+# --- used by the recorder and the replayer
 
 
 class HasPhases(Protocol):
-    """The named parts of a step, a sequence of `sim.Phase`; `step` does nothing but run them, with `sim.run_phases`."""
+    """The named parts of a step, a sequence of `sim.Phase`; `step` only runs them, with `sim.run_phases`."""
 
     phases: Sequence[Phase]
 
@@ -71,53 +71,53 @@ class HasOrigin(Protocol):
 
 
 class HasLevel(Protocol):
-    """How exactly a load restores the simulation: `"exact"` (as without it), `"canonical"` or `"inputs_only"`."""
+    """The exactness of a load: `"exact"` (the default), `"canonical"` or `"inputs_only"`."""
 
     level: str
 
 
 class AfterRestore(Protocol):
-    """Called after the state was replaced from outside: make again what the next step derives from it."""
+    """Called after the state was replaced from outside: rebuild what the next step derives from it."""
 
     def after_restore(self) -> None:
-        """Take over the state."""
+        """Adopt the state."""
 
 
 class HasTelemetry(Protocol):
-    """The figures of the present tick by name, whole numbers or decimals; the same names at each tick."""
+    """The figures of the present tick by name, integers or decimals; the same names at each tick."""
 
     def telemetry(self) -> Mapping[str, int | float]:
         """The figures."""
 
 
 class EmitsEvents(Protocol):
-    """What happened in the step just made: dicts of plain data, `"kind"` among the keys. No later step reads them."""
+    """The events of the last step: dicts of plain data with a key `"kind"`. No later step reads them."""
 
     def events(self) -> Sequence[dict[str, Any]]:
         """The events, in order."""
 
 
 class EventsOnRequest(Protocol):
-    """False at first: events cost time, and are collected only after it was set to True, before the step."""
+    """False at first. Events cost time: they are collected only after this was set to True, before the step."""
 
     events_wanted: bool
 
 
 class CanEnd(Protocol):
-    """Why the run is over as of the present tick, as a short name and a sentence; None while it is not."""
+    """The reason why the run is over at the present tick, as a short name and a sentence; None while it is not."""
 
     def ended(self) -> tuple[str, str] | None:
         """The reason."""
 
 
 class HasScenario(Protocol):
-    """The scenario around the simulation, as plain data. A scenario sets it; no simulation of yours needs it."""
+    """The scenario around the simulation, as plain data. A scenario sets it; your simulation does not need it."""
 
     scenario: Mapping[str, Any]
 
 
 class HasAdapter(Protocol):
-    """What an adapter writes into META: its name, what it captured and what it did not. Adapters have it."""
+    """The adapter's entry in META: its name, what it captured and what it did not. Adapters have it."""
 
     adapter: dict[str, Any]
 
@@ -126,10 +126,10 @@ class CanRehearse(Protocol):
     """Steps a copy before anything is recorded, to find early what cannot be captured. Adapters have it."""
 
     def rehearse(self) -> None:
-        """Raise what would come up later."""
+        """Raise the errors that the recording would raise later."""
 
 
-# --- what a scenario asks of the world that it is around
+# --- used by a scenario, of the world inside it
 
 
 class HasProperties(Protocol):
@@ -139,7 +139,7 @@ class HasProperties(Protocol):
 
 
 class HasRoles(Protocol):
-    """The names of those who send inputs or messages, in a fixed order."""
+    """The names of the roles, which send inputs or messages, in a fixed order."""
 
     roles: Sequence[str]
 
@@ -159,13 +159,13 @@ class HasSamples(Protocol):
 
 
 class HasLabels(Protocol):
-    """The labels of all messages; a scenario that names others is refused."""
+    """The labels of all messages; a scenario that names an unknown label is refused."""
 
     labels: Collection[str]
 
 
 class HasSessions(Protocol):
-    """The number of sessions, numbered from 0; a scenario that names others is refused."""
+    """The number of sessions, numbered from 0; a scenario that names an unknown session is refused."""
 
     sessions: int
 
@@ -185,7 +185,7 @@ class CountsBuffered(Protocol):
 
 
 class HasDepths(Protocol):
-    """The number of protocol steps that are left, by session."""
+    """The number of remaining protocol steps, by session."""
 
     def depths(self) -> dict[int, int]:
         """The counts."""
@@ -198,7 +198,7 @@ class HasConcurrency(Protocol):
 
 
 class ChoosesPolicy(Protocol):
-    """Makes the world's scheduler follow a policy, by name; raises ConfigError for one that it cannot follow."""
+    """Makes the world's scheduler follow a policy, by name; raises ConfigError for an unsupported policy."""
 
     def choose_policy(self, policy: str, /) -> None:
         """Follow the policy."""
@@ -252,10 +252,10 @@ _METHODS = frozenset(kind for kind, name in _MEMBERS.items() if name in vars(kin
 
 
 def hook(simulation: object, kind: Callable[..., _H]) -> _H | None:
-    """The simulation itself as something that has the member, or None if it has not (invariant 2).
+    """The simulation, typed as having the member, or None if it does not have it (invariant 2).
 
-    kind: one of the Protocols above. Only the object itself is asked, not what it is around: of a simulation with save
-    and load, ask ``inner_of(simulation)``, which is the user's own object.
+    kind: one of the Protocols above. Only the object itself is checked, not an object inside it: for a simulation with
+    save and load, pass ``inner_of(simulation)``, which is the user's own object.
     """
     member = getattr(simulation, _MEMBERS[kind], None)
     if member is None or (kind in _METHODS and not callable(member)):
@@ -270,14 +270,14 @@ def member_name(kind: Callable[..., Any]) -> str:
 
 def marks_its_writes(simulation: object) -> bool:
     """Return True if all writes of the simulation to its state are marked."""
-    found = hook(simulation, MarksWrites)
-    return found is not None and bool(found.marks_writes)
+    has_marks = hook(simulation, MarksWrites)
+    return has_marks is not None and bool(has_marks.marks_writes)
 
 
 def ensure_hooks(simulation: object, kinds: Iterable[Callable[..., Any]] = RECORDING_HOOKS) -> None:
-    """Refuse optional methods that cannot be called as they will be, before anything depends on them.
+    """Refuse optional methods whose parameters do not fit, before anything depends on them.
 
-    An attribute ``events`` that is no method is the simulation's own. Other values are checked where they are used.
+    An attribute ``events`` that is not a method is the simulation's own. Other values are checked where they are used.
     Raises TypeError, naming the member.
     """
     for kind in kinds:
@@ -297,7 +297,7 @@ def ensure_hooks(simulation: object, kinds: Iterable[Callable[..., Any]] = RECOR
         try:
             signature = inspect.signature(member)
         except (TypeError, ValueError):
-            continue  # Some methods of extension modules do not tell their parameters.
+            continue  # Some methods of extension modules do not expose their parameters.
         try:
             signature.bind(*parameters)
         except TypeError as error:

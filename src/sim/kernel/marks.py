@@ -1,4 +1,4 @@
-"""Marks of the rows that were written, and fields as the words in which their bytes are compared."""
+"""Marks of the rows that were written, and fields as words, the units in which bytes are compared."""
 
 from __future__ import annotations
 
@@ -13,37 +13,37 @@ from sim.kernel.schema import Layout, Slot
 Rows = npt.NDArray[np.int64]
 Bytes = npt.NDArray[np.uint8]
 
-# What else could be copied, in passing, while one flag of a mask is looked at, and while one row is read out of the midst
-# of a field: measured on fields of 0.4 to 33 MB, 1.5 ns a flag, 15 to 20 ns a row, 7 to 13 bytes a ns.
+# The number of bytes that could be copied while one flag of a mask is checked, and while one row in a field is read:
+# measured on fields of 0.4 to 33 MB, 1.5 ns a flag, 15 to 20 ns a row, 7 to 13 bytes a ns.
 FLAG_COSTS_BYTES, ROW_COSTS_BYTES = 12, 150
 
 
-class MarkTaker(Protocol):
-    """Whom a state tells of each mark."""
+class MarkListener(Protocol):
+    """A consumer that a state notifies of each mark."""
 
     def mark(self, name: str, rows: Any) -> None:
-        """Rows of a field were written: flat numbers; None is all."""
+        """Note that rows of a field were written: flat numbers; None means all rows."""
 
     def mark_everything(self) -> None:
-        """All rows of all fields were."""
+        """Note that all rows of all fields were written."""
 
-    def start_over(self, layout: Layout) -> None:
-        """The state has another layout."""
+    def replace_layout(self, layout: Layout) -> None:
+        """Note that the state has a different layout."""
 
 
 class ChangeMarks:
-    """The change masks of one consumer: one flag a row and field."""
+    """The change masks of one consumer: one flag for each row of each field."""
 
     def __init__(self, layout: Layout) -> None:
         self._slots: Mapping[str, Slot] = {}
         self._masks: dict[str, npt.NDArray[np.bool_]] = {}
-        self.start_over(layout)
+        self.replace_layout(layout)
 
-    def start_over(self, layout: Layout) -> None:
+    def replace_layout(self, layout: Layout) -> None:
         """Fit the masks to a new layout, with every row marked (invariant 3)."""
         self._slots = layout.slots
         self._masks = {name: np.ones(slot.row_count, np.bool_) for name, slot in layout.slots.items()}
-        self._touched = set(self._masks)  # The fields that have been marked at all.
+        self._touched = set(self._masks)  # The fields that have any mark.
 
     def mark(self, name: str, rows: Any) -> None:
         """Mark rows of a field: flat numbers, a slice or a mask; None marks all."""
@@ -63,27 +63,27 @@ class ChangeMarks:
             mask.fill(True)
 
     def clear(self) -> None:
-        """Forget all marks."""
+        """Clear all marks."""
         for name in self._touched:
             self._masks[name].fill(False)
         self._touched.clear()
 
     def fields(self) -> dict[str, Rows | None]:
-        """The marked rows of each field that has any; None where that is more work than copying the field."""
-        found: dict[str, Rows | None] = {}
+        """The marked rows of each field that has any; None where listing them costs more than copying the field."""
+        marked: dict[str, Rows | None] = {}
         for name, slot in self._slots.items():
             if name not in self._touched or not slot.size_bytes:
                 continue
             search_bytes = slot.row_count * FLAG_COSTS_BYTES
             if slot.size_bytes <= search_bytes:
-                found[name] = None
+                marked[name] = None
                 continue
             count = int(np.count_nonzero(self._masks[name]))
             if slot.size_bytes <= search_bytes + count * ROW_COSTS_BYTES:
-                found[name] = None
+                marked[name] = None
             elif count:
-                found[name] = np.flatnonzero(self._masks[name]).astype(np.int64, copy=False)
-        return found
+                marked[name] = np.flatnonzero(self._masks[name]).astype(np.int64, copy=False)
+        return marked
 
     def rows(self) -> dict[str, Rows]:
         """The marked rows of each field that has any."""
@@ -93,12 +93,12 @@ class ChangeMarks:
 
 
 def word_bytes_of(slot: Slot) -> int:
-    """The size of the words as which a field is compared."""
+    """The size of the words in which a field is compared."""
     return next(size for size in (8, 4, 2, 1) if slot.row_bytes % size == 0 and size <= slot.dtype.itemsize)
 
 
 def comparable(arena: Bytes, slot: Slot) -> npt.NDArray[np.unsignedinteger[Any]]:
-    """A field as unsigned integers, one a row where a row is that small, so that bytes are compared and not values.
+    """A field as unsigned integers, so that bytes are compared and not values; one integer for a row of up to 8 bytes.
 
     Shape (row_count,) or (row_count, words of a row).
     """

@@ -1,6 +1,6 @@
-"""A tree of hashes over a state: leaves are the 64 KiB blocks of its fields, each node above is a hash of two below.
+"""A Merkle tree over a state: leaves are hashes of the 64 KiB blocks of fields, other nodes are hashes of two nodes.
 
-Two sides that each have a state find all blocks that differ by asking for the children of nodes that differ: one
+Two peers that each have a state find all blocks that differ by exchanging the children of nodes that differ: one
 exchange a level, of 8 bytes a node, and log2(blocks) levels.
 """
 
@@ -25,8 +25,8 @@ class MerkleTree:
     """The hashes of one state.
 
     Attributes:
-        leaves: of each block the field's name and the number of the block in it.
-        levels: the hashes, 8 bytes each; the leaves' first, the root's last.
+        leaves: for each block the name of its field and the number of the block in that field.
+        levels: the hashes, 8 bytes each; the leaves first, the root last.
     """
 
     leaves: list[tuple[str, int]]
@@ -44,11 +44,11 @@ class MerkleTree:
         return cls(leaves, _levels_over(hashes))
 
     def ask(self, level: int, numbers: Sequence[int]) -> list[bytes]:
-        """Answer an exchange."""
+        """The hashes of the nodes of these numbers in a level: the answer to one exchange."""
         return [self.levels[level][number] for number in numbers]
 
     def to_plain(self) -> dict[str, Any]:
-        """As plain data for JSON."""
+        """The tree as plain data for JSON."""
         return {
             "leaves": [[name, number] for name, number in self.leaves],
             "levels": [[one.hex() for one in level] for level in self.levels],
@@ -56,14 +56,14 @@ class MerkleTree:
 
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> Self:
-        """What to_plain made. Raises ValueError for anything else, also for a tree whose nodes do not fit its leaves."""
+        """The tree that to_plain made. Raises ValueError for anything else, or if the nodes do not match the leaves."""
         try:
             leaves = [(str(name), int(number)) for name, number in plain["leaves"]]
             levels = [[bytes.fromhex(one) for one in level] for level in plain["levels"]]
         except (KeyError, TypeError, ValueError) as error:
-            raise ValueError(f"no tree of hashes: {error}") from None
+            raise ValueError(f"not a Merkle tree: {error}") from None
         if not levels or len(levels[0]) != len(leaves) or _levels_over(levels[0]) != levels:
-            raise ValueError("no tree of hashes: its nodes are not those of its leaves")
+            raise ValueError("not a Merkle tree: its nodes do not match its leaves")
         return cls(leaves, levels)
 
 
@@ -76,18 +76,22 @@ def _levels_over(leaves: list[bytes]) -> list[list[bytes]]:
 
 
 def find_differing_leaves(tree: MerkleTree, ask: Ask) -> tuple[list[int], int]:
-    """The numbers of the leaves that differ from another tree of the same shape, and how many exchanges it took.
+    """The numbers of the leaves that differ from a remote tree of the same shape, and the number of exchanges.
 
-    ask: the other side's MerkleTree.ask.
+    ask: MerkleTree.ask of the remote tree.
     """
     level, exchanges = len(tree.levels) - 1, 0
     suspects = [0]
     while True:
         exchanges += 1
-        theirs = ask(level, suspects)
-        differing = [n for n, other in zip(suspects, theirs, strict=True) if tree.levels[level][n] != other]
+        remote_hashes = ask(level, suspects)
+        differing = [
+            number
+            for number, remote_hash in zip(suspects, remote_hashes, strict=True)
+            if tree.levels[level][number] != remote_hash
+        ]
         if not differing or level == 0:
             return differing, exchanges
         level -= 1
         width = len(tree.levels[level])
-        suspects = [child for n in differing for child in (2 * n, 2 * n + 1) if child < width]
+        suspects = [child for number in differing for child in (2 * number, 2 * number + 1) if child < width]

@@ -1,14 +1,14 @@
-"""Plain data as MessagePack and back: the inputs of a tick, metadata, heads of payloads.
+"""Encode plain data as MessagePack and decode it: the inputs of a tick, metadata, headers of payloads.
 
-Plain data is None, bool, int (64 bits), float, str, bytes, list, dict, and NumPy arrays and numbers, which travel as
-extension types with their dtype and shape and come back bit for bit. Tuples come back as lists.
+Plain data is None, bool, int (64 bits), float, str, bytes, list, dict, and NumPy arrays and numbers. Arrays and numbers
+are extension types with their dtype and shape, and are restored bit for bit. Tuples are restored as lists.
 
-Decoding never runs code; MessagePack's lengths are checked against the bytes at hand, and only numeric dtypes are
-made.
+Decoding never runs code. The lengths in MessagePack are checked against the available bytes, and only numeric dtypes
+are created.
 
 Extension types:
     1  array   MessagePack [dtype, shape] and then the raw bytes, C order, little-endian
-    2  number  the same with shape []; comes back as a NumPy number
+    2  number  the same with shape []; restored as a NumPy number
 """
 
 from __future__ import annotations
@@ -26,19 +26,20 @@ NUMBER_EXTENSION = 2
 _KINDS = "biufc"
 _DTYPE_TEXT = re.compile(r"[<|][biufc]\d{1,2}")  # NumPy itself would parse far more, with SyntaxErrors.
 _AXES_MAX = 32
-# Extension -1 in every form that msgpack takes; whether such bytes are one, or part of a number, shows the value.
+# Extension -1 in every form that msgpack takes. Such bytes may also be part of a number: only the value decides.
 _TIMESTAMP_BYTES = re.compile(
     rb"[\xd6\xd7]\xff|\xc7[\x04\x08\x0c]\xff|\xc8\0[\x04\x08\x0c]\xff|\xc9\0\0\0[\x04\x08\x0c]\xff"
 )
-_BEFORE_TIMESTAMP = frozenset(b"\xd6\xd7\x04\x08\x0c")  # What stands before the type in each of them.
-_LOOKS_MAX = 6  # As many take as long as looking for each pair.
+_BEFORE_TIMESTAMP = frozenset(b"\xd6\xd7\x04\x08\x0c")  # The byte before the type in each of these forms.
+_CHECKS_MAX = 6  # This many checks take as long as a search for each pair.
 
 
 def encode_plain(value: Any) -> bytes:
-    """value as MessagePack; equal values give equal bytes as long as their dicts have equal order.
+    """Encode value as MessagePack; equal values give equal bytes if their dicts have equal order.
 
-    Raises TypeError for what is not plain data: sets, dates, enums, dataclasses and other objects would come back as
-    something else. Raises ValueError or OverflowError for an integer beyond 64 bits and for text that is no Unicode.
+    Raises TypeError for a value that is not plain data: sets, dates, enums, dataclasses and other objects would be
+    restored as something else. Raises ValueError or OverflowError for an integer beyond 64 bits and for text that is
+    not valid Unicode.
     """
     encoded: bytes = msgpack.packb(value, default=_encode_special, strict_types=True)
     _refuse_timestamp(value, encoded)
@@ -46,17 +47,17 @@ def encode_plain(value: Any) -> bytes:
 
 
 class PlainEncoder:
-    """Encodes many values; one for each thread."""
+    """An encoder for many values; each thread needs its own."""
 
     def __init__(self) -> None:
         self._special = False
-        # Types are taken strictly, so that a subclass (an enum, a named tuple) is never written as its base class.
+        # Types are strict, so that a subclass (an enum, a named tuple) is never written as its base class.
         self._packer = msgpack.Packer(default=self._encode_special, strict_types=True)
 
     def encode(self, value: Any) -> tuple[bytes, bool]:
-        """What encode_plain gives, and whether value held nothing but what is sure to come back.
+        """The result of encode_plain, and True if every part of value is restored with the same type.
 
-        False where there were tuples, arrays or NumPy numbers: one of them may be the key of a dict.
+        False if there were tuples, arrays or NumPy numbers: one of them may be the key of a dict.
         """
         self._special = False
         encoded: bytes = self._packer.pack(value)
@@ -79,22 +80,22 @@ def _encode_special(value: Any) -> Any:
         return msgpack.ExtType(NUMBER_EXTENSION, _encode_array(np.asarray(value)))
     if type(value) is int:
         raise OverflowError(f"{value} does not fit into 64 bits")
-    raise _no_plain_data(value)
+    raise _not_plain_data(value)
 
 
-def _no_plain_data(value: Any) -> TypeError:
+def _not_plain_data(value: Any) -> TypeError:
     return TypeError(
-        f"{type(value).__name__} is no plain data: None, bool, int, float, str, bytes, list, dict, "
-        "NumPy arrays and NumPy numbers are"
+        f"{type(value).__name__} is not plain data: expected None, bool, int, float, str, bytes, list, dict, "
+        "or NumPy arrays and NumPy numbers"
     )
 
 
 def _may_be_timestamp(encoded: bytes, place: int) -> bool:
-    """Whether one of the bytes 0xFF, of which the first is at place, may be the type of a timestamp.
+    """Return True if a byte 0xFF may be the type of a timestamp. place: of the first such byte.
 
-    Numbers have such bytes often enough, but few: those are looked at one by one, which takes less than a search.
+    Numbers often have such bytes, but few of them. Checking these one by one takes less time than a search.
     """
-    for _ in range(_LOOKS_MAX):
+    for _ in range(_CHECKS_MAX):
         if encoded[place - 1] in _BEFORE_TIMESTAMP:
             return True
         place = encoded.find(0xFF, place + 1)
@@ -104,26 +105,26 @@ def _may_be_timestamp(encoded: bytes, place: int) -> bool:
 
 
 def _refuse_timestamp(value: Any, encoded: bytes) -> None:
-    """Raise TypeError if a msgpack Timestamp is in value, which msgpack writes and reads without asking us.
+    """Raise TypeError if a msgpack Timestamp is in value: msgpack writes and reads these without calling our hooks.
 
-    encoded: the same as bytes; a look at them spares the way through nearly all values.
+    encoded: value as bytes. Checking these first avoids a walk through nearly all values.
     """
     if 0xFF not in encoded or not _TIMESTAMP_BYTES.search(encoded):
         return
     rest = [value]
     while rest:
-        one = rest.pop()
-        if type(one) is msgpack.Timestamp:
-            raise _no_plain_data(one)
-        if isinstance(one, dict):
-            rest += [*one.keys(), *one.values()]
-        elif isinstance(one, list | tuple):
-            rest += one
+        item = rest.pop()
+        if type(item) is msgpack.Timestamp:
+            raise _not_plain_data(item)
+        if isinstance(item, dict):
+            rest += [*item.keys(), *item.values()]
+        elif isinstance(item, list | tuple):
+            rest += item
 
 
 def _encode_array(array: np.ndarray[Any, Any]) -> bytes:
     if array.dtype.kind not in _KINDS:
-        raise TypeError(f"an array of dtype {array.dtype} is no plain data: booleans and numbers are")
+        raise TypeError(f"an array of dtype {array.dtype} is not plain data: expected booleans or numbers")
     little = array.astype(array.dtype.newbyteorder("<"), copy=False)
     head: bytes = msgpack.packb([little.dtype.str, list(little.shape)])
     return head + little.tobytes()
@@ -142,22 +143,22 @@ def make_unpacker(data: bytes) -> msgpack.Unpacker:
 
 
 def decode_plain(data: bytes) -> Any:
-    """The value that encode_plain wrote as data. Raises ValueError for any other bytes."""
+    """Decode the value that encode_plain wrote as data. Raises ValueError for any other bytes."""
     try:
         value = msgpack.unpackb(data, ext_hook=_decode_extension, strict_map_key=False, raw=False)
         _refuse_timestamp(value, data)
     except DECODE_ERRORS as error:
-        raise ValueError(f"no MessagePack: {error}") from None
+        raise ValueError(f"not MessagePack: {error}") from None
     return value
 
 
-# What msgpack raises for bytes that are not MessagePack, are cut off, nest too deeply or hold unhashable keys.
+# The exceptions of msgpack for bytes that are not MessagePack, are cut off, nest too deeply or hold unhashable keys.
 DECODE_ERRORS = (ValueError, TypeError, msgpack.exceptions.UnpackException, RecursionError, UnicodeDecodeError)
 
 
 def _decode_extension(code: int, data: bytes) -> Any:
     if code not in (ARRAY_EXTENSION, NUMBER_EXTENSION):
-        raise ValueError(f"extension type {code} is not known")
+        raise ValueError(f"extension type: expected {ARRAY_EXTENSION} or {NUMBER_EXTENSION}, got {code}")
     unpacker = msgpack.Unpacker(max_buffer_size=len(data), strict_map_key=True)
     unpacker.feed(data)
     match unpacker.unpack():

@@ -1,7 +1,7 @@
-"""Find a world by its name, through entry points, so that a tape can say which world it is of.
+"""Find a world by its name, through entry points, so that a tape can name its world.
 
-A tape holds a name, a version and a configuration; only what is installed under the entry point group ``sim.worlds``
-can answer to the name. Nothing a tape says is imported or run.
+A tape holds a name, a version and a configuration. The name is looked up only among the entry points of the group
+``sim.worlds`` that are installed. Nothing that a tape names is imported or run otherwise.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Observe = Callable[[Readable], Seen]
 ReadActions = Callable[
     [Any, Readable], Any
 ]  # From a tick's inputs as recorded, and the state before it, to plain data.
-EncodeActions = Callable[[Any, Readable], Seen]  # The same, as arrays.
+EncodeActions = Callable[[Any, Readable], Seen]  # From the same arguments to arrays.
 Reward = Callable[[Readable, Readable], float]  # From a state and a later one.
 
 
@@ -43,7 +43,7 @@ class ConfigError(ValueError):
     """A scenario or configuration is wrong.
 
     Attributes:
-        key: the place, for example ``flora[0].growth_percent``; empty if it is the whole.
+        key: the key path, for example ``flora[0].growth_percent``; empty for the configuration as a whole.
         problem: what was expected and what was found.
     """
 
@@ -58,11 +58,11 @@ class ConfigError(ValueError):
 
 @attrs.frozen
 class Origin:
-    """How a simulation was made, so that it can be made again.
+    """The factory and arguments of a simulation, so that it can be built again.
 
     Attributes:
         world: the registered name.
-        version: of the world's step; it changes whenever the same inputs give other states.
+        version: of the world's step; it changes whenever the same inputs give different states.
         config: plain data (what a TOML file can hold).
     """
 
@@ -71,7 +71,7 @@ class Origin:
     config: Config
 
     def described(self) -> dict[str, Any]:
-        """The same as plain data, as META holds it."""
+        """The origin as plain data, as META holds it."""
         return {"name": self.world, "version": self.version, "config": dict(self.config)}
 
 
@@ -80,33 +80,35 @@ class World:
     """A registered world: a named, versioned factory.
 
     Attributes:
-        name: under which it is registered.
+        name: the name under which it is registered.
         version: see Origin.
         make: from a configuration to a simulation at tick 0; raises ConfigError.
-        inputs: from a configuration to what its scenario sends at each tick; raises ConfigError.
+        inputs: from a configuration to the source of the inputs of each tick; raises ConfigError.
         summarize: from a configuration and a snapshot to a few figures worth showing, by name.
-        picture: from a snapshot to the layer that shows best as a map, (height, width); None if there is none.
-        layers: from a configuration and a snapshot to all layers worth showing as maps, by name; None if there are none.
-        points: from a configuration and a snapshot to where things are on these maps, by kind, (count, 2) float64: x to
-            the right and y down, where cell (x, y) of a map spans x to x + 1 and y to y + 1; None if nothing has a place.
-        play: from a configuration, a player's name and a policy's to what that player sends; raises ConfigError. None
-            if the world has no players.
-        tick_limit_reason: what the end of a run is called that has done the ticks it was to do.
+        picture: from a snapshot to the layer that is best shown as a map, (height, width); None if there is none.
+        layers: from a configuration and a snapshot to all layers worth showing as maps, by name; None if there are
+            none.
+        points: from a configuration and a snapshot to the positions of things on these maps, by kind, (count, 2)
+            float64: x to the right and y down, where cell (x, y) of a map spans x to x + 1 and y to y + 1; None if
+            nothing has a position.
+        play: from a configuration and the names of a player and a policy to the source of that player's inputs; raises
+            ConfigError. None if the world has no players.
+        tick_limit_reason: the name of the end of a run that has reached its number of ticks.
         properties: functions that a scenario's properties may name, see sim.scenario.middleware.monitors.
         scenarios: the folder of the scenarios that ship with the world, as an importlib.resources path; or None.
 
-    What follows is for training data; all of it may be missing. An agent is somebody who acts, by name; "" is nobody in
-    particular. Functions made from a configuration and an agent raise ConfigError if there is no such agent, or if they
-    are about agents and it is "". They read the states they are given, keep nothing between calls and return arrays of
-    their own, so that a live run and a recording give the same bytes.
-        observations: what can be seen of a state, by name. The names and dtypes of the arrays never change for one
-            configuration and agent, and their shapes neither, except that a one-dimensional array may be of any length
-            (as long as there are swarms, say).
-        agents: from a configuration to who acts in its run.
-        actions: from a configuration and an agent to what this agent sent: out of the inputs of a tick as they were
-            recorded, and the state before that tick, the part of the agent, as plain data (of the same kind as the
-            inputs: a list for a world whose inputs are lists).
-        action_arrays: the same as arrays of fixed shape and dtype, of one tick, by name.
+    The remaining members are for training data; each of them is optional. An agent acts in the world and has a name; ""
+    stands for no agent in particular. Functions made from a configuration and an agent raise ConfigError if there is no
+    such agent, or if they need an agent and it is "". They read the states that they receive, keep nothing between
+    calls and return new arrays, so that a live run and a recording give the same bytes.
+        observations: functions that observe a state, by name. The names and dtypes of the arrays never change for one
+            configuration and agent. Their shapes do not change either, except that a one-dimensional array may be of
+            any length (the number of swarms, for example).
+        agents: from a configuration to the names of the agents in its run.
+        actions: from a configuration and an agent to a function that selects the actions of this agent from the
+            recorded inputs of a tick and the state before it, as plain data (of the same kind as the inputs: a list for
+            a world whose inputs are lists).
+        action_arrays: the actions of one tick as arrays of fixed shape and dtype, by name.
         rewards: from a state at a tick and one later to a number, by name.
         outcome: from a configuration and the last state of a run to a score for each agent; the highest wins, equal
             ones draw.
@@ -139,7 +141,7 @@ def world_names() -> list[str]:
 
 @functools.cache
 def _points() -> tuple[EntryPoint, ...]:
-    """What is installed; read once, since that takes some 30 ms and does not change while a program runs."""
+    """The installed entry points; read once, since that takes some 30 ms and they do not change during a program."""
     from importlib.metadata import entry_points  # noqa: PLC0415 - it brings half of the standard library along
 
     return tuple(entry_points(group=ENTRY_POINT_GROUP))
@@ -148,12 +150,12 @@ def _points() -> tuple[EntryPoint, ...]:
 def find_world(name: str) -> World:
     """The installed world of this name.
 
-    Raises UnknownWorldError, with the names that are installed; TypeError if the entry point leads to no World.
+    Raises UnknownWorldError, with the names that are installed; TypeError if the entry point is not a World.
     """
     for point in _points():
         if point.name == name:
             world = point.load()
             if not isinstance(world, World):
-                raise TypeError(f"the entry point {name} leads to {type(world).__name__}, not to a World")
+                raise TypeError(f"entry point {name}: expected a World, got {type(world).__name__}")
             return world
     raise UnknownWorldError(f"no world named {name!r} is installed; installed: {', '.join(world_names()) or 'none'}")

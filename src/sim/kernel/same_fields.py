@@ -1,22 +1,23 @@
-"""Decide if a simulation has the fields of a tape: the one answer that resume, replay and every comparison share.
+"""Compare the fields of a simulation with those of a tape: the one check that resume, replay and comparisons share.
 
-A restore puts the tape's own layout into the simulation's State. A step that was written for other fields then reads
-arrays that it does not know: the result is an IndexError or a desync, and neither names the cause. So everything that
-a step can see must be the same, and is compared by name before the restore:
+A restore puts the tape's own layout into the simulation's State. A step that was written for different fields then
+reads unknown arrays: the result is an IndexError or a desync, and neither names the cause. Therefore everything that a
+step can see must be equal, and is compared by name before the restore:
 
-    dtype            other bytes, other arithmetic.
-    shape            a simulation made for 6 rows would run on the tape's 5. That it happens to take sizes from its
-                     arrays cannot be known, so it is refused: it can be made with the recorded sizes.
-    shape of a row   State.mark counts rows. With other row axes the marks name other elements, and a resumed tape would
-                     miss changes.
+    dtype            different bytes, different arithmetic.
+    shape            a simulation made for 6 rows would run on the tape's 5. It may take its sizes from its arrays, but
+                     this is unknown here. It is refused, because it can be made with the recorded sizes.
+    shape of a row   State.mark counts rows. With different row axes the marks name different elements, and a resumed
+                     tape would miss changes.
     owner            a column moves and grows with its table, a blob has a length, a field has neither.
 
-What the layout alone decides is not compared, since the restore takes it from the tape: the order of the fields, which
-of them are hot, and the room that tables and blobs have. Tables and blobs may be of any length.
+Properties of the layout alone are not compared, since the restore takes them from the tape: the order of the fields,
+the hot fields, and the capacities of tables and blobs. Tables and blobs may be of any length.
 
-A simulation that keeps its state elsewhere (save and load, or an adapter) lays its arena out again after each step.
-Its fields may come and go and change their shapes, and its load refuses what does not fit. For save and load one thing
-can be said before that: if each side has a field that the other lacks, another program made the tape.
+A simulation that keeps its state elsewhere (save and load, or an adapter) builds its arena again after each step. Its
+fields may come and go and change their shapes, and its load refuses a state that does not fit. For save and load one
+check is possible before that: if the tape and the simulation each have a field that the other lacks, a different
+program made the tape.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ ADVICE = "make the simulation as it was made for the recording: the same version
 
 
 def ensure_same_fields(recorded: Layout, simulation: Simulation) -> None:
-    """Refuse a simulation that cannot be in the states of a tape, before it is restored.
+    """Refuse a simulation that cannot hold the states of a tape, before it is restored.
 
     recorded: the layout of the keyframe that it would be restored from.
 
@@ -41,7 +42,7 @@ def ensure_same_fields(recorded: Layout, simulation: Simulation) -> None:
         return
     if isinstance(owner, ArenaOfSaved):
         differences = _name_differences(recorded, present)
-        if not all(any(name in one.slots for name in differences) for one in (recorded, present)):
+        if not all(any(name in layout.slots for name in differences) for layout in (recorded, present)):
             return
     else:
         differences = field_differences(recorded, present)
@@ -52,23 +53,23 @@ def ensure_same_fields(recorded: Layout, simulation: Simulation) -> None:
 
 
 def field_differences(recorded: Layout, present: Layout) -> dict[str, str]:
-    """Describe each field that a step would see otherwise, by name: "expected …, got …"; empty if there is none."""
-    found = _name_differences(recorded, present)
+    """Describe each field that a step would see differently, by name: "expected …, got …"; empty if there is none."""
+    differences = _name_differences(recorded, present)
     for name in _names(recorded) & _names(present):
         expected, got = _described(recorded.slots[name]), _described(present.slots[name])
         different = [part for part in expected if expected[part] != got[part]]
         if "kind" in different:
             different = ["kind"]  # The shapes of a field and of a blob do not compare.
         if different:
-            found[name] = (
+            differences[name] = (
                 f"expected {', '.join(expected[part] for part in different)}, "
                 f"got {', '.join(got[part] for part in different)}"
             )
-    return dict(sorted(found.items()))
+    return dict(sorted(differences.items()))
 
 
 def _inside_scenario(simulation: object) -> object:
-    """The simulation that a scenario was put around, which decides how the state is kept."""
+    """The simulation inside a scenario: it decides how the state is kept."""
     while hook(simulation, HasScenario) is not None and hasattr(simulation, "inner"):
         simulation = simulation.inner
     return simulation
@@ -86,7 +87,7 @@ def _name_differences(recorded: Layout, present: Layout) -> dict[str, str]:
 
 
 def _described(slot: Slot) -> dict[str, str]:
-    """Everything about a field that a step can see, in words."""
+    """The properties of a field that a step can see, in words."""
     if slot.owner is None:
         rows = slot.shape[len(slot.rows_shape) :]
         return {"kind": "a field", "dtype": str(slot.dtype), "shape": f"shape {slot.shape}", "rows": f"rows of {rows}"}

@@ -1,7 +1,7 @@
-"""Describe the fields of a state: their names, dtypes and shapes, and where each lies in the arena.
+"""The description of a state: the names, dtypes and shapes of its fields, and their positions in the arena.
 
-A description only: no array is made here (see state.py). Descriptions come from worlds, which we trust, and from
-tapes, which we do not, so that everything is checked where it is built.
+No array is made here (see state.py). Descriptions come from worlds, which are trusted, and from tapes, which are not.
+Therefore everything is checked at construction.
 
 Invariants:
     1. Field offsets are multiples of ALIGNMENT_BYTES, ascend in layout order and never overlap.
@@ -19,8 +19,8 @@ import attrs
 import numpy as np
 import xxhash
 
-ALIGNMENT_BYTES = 64  # One cache line; also what the widest vector units want.
-FIELDS_MAX = 4096  # A tape's field list longer than this is damage, not data.
+ALIGNMENT_BYTES = 64  # One cache line; also the alignment of the widest vector units.
+FIELDS_MAX = 4096  # A longer field list in a tape is damage, not data.
 AXES_MAX = 8
 NAME_CHARS_MAX = 200
 ARENA_BYTES_MAX = 1 << 40  # Far above any machine's memory; keeps offsets inside int64 after any sum.
@@ -35,16 +35,19 @@ _KINDS = "biufc"  # bool, signed, unsigned, float, complex: the dtypes whose byt
 def _check_name(name: Any) -> str:
     if not isinstance(name, str) or len(name) > NAME_CHARS_MAX or not _NAME.fullmatch(name):
         raise ValueError(
-            f"{name!r} is no field name: letters, digits, '_', '.' and '-' are allowed, a letter or '_' comes first"
+            f"{name!r} is not a field name: expected up to {NAME_CHARS_MAX} letters, digits, '_', '.' and '-', "
+            "of which the first is a letter or '_'"
         )
     return name
 
 
 def _to_dtype(dtype: Any) -> np.dtype[Any]:
-    """Return dtype in little-endian order, so that a tape's bytes mean the same on every machine."""
+    """Return dtype in little-endian order, so that the bytes of a tape mean the same on every machine."""
     made = np.dtype(dtype)
     if made.kind not in _KINDS or made.itemsize > (16 if made.kind == "c" else 8):  # long double has unset bytes.
-        raise TypeError(f"dtype {made} cannot be a field: booleans, integers, floats and complex numbers can")
+        raise TypeError(
+            f"dtype {made} is not supported: expected booleans, integers or floats of up to 64 bits, or complex numbers"
+        )
     little: np.dtype[Any] = made.newbyteorder("<")
     return np.dtype(little.str)  # NumPy's own object, if that is its order: with it ufunc.at is 40 times as fast.
 
@@ -52,12 +55,12 @@ def _to_dtype(dtype: Any) -> np.dtype[Any]:
 def _to_shape(shape: int | Iterable[Any]) -> tuple[int, ...]:
     sizes = (shape,) if isinstance(shape, int) else tuple(shape)
     if len(sizes) > AXES_MAX or not all(_is_whole(size) and 0 <= size <= ARENA_BYTES_MAX for size in sizes):
-        raise ValueError(f"{sizes!r} is no shape: up to {AXES_MAX} integers of at least 0")
+        raise ValueError(f"shape: expected up to {AXES_MAX} integers of at least 0, got {sizes!r}")
     return sizes
 
 
 def _is_whole(value: Any) -> bool:
-    """Whether value is an int and not a bool, which Python counts as one."""
+    """Return True for an int, but not for a bool, which is an int to Python."""
     return isinstance(value, int) and not isinstance(value, bool)
 
 
@@ -66,16 +69,16 @@ class Field:
     """One array of the state.
 
     Attributes:
-        name: for example ``energy``; inside a table the table's name is put before it (``plants.energy``).
+        name: for example ``energy``; inside a table it is prefixed with the table's name (``plants.energy``).
         dtype: a boolean, integer, float or complex NumPy dtype; kept little-endian.
-        shape: the array's whole shape or, inside a table, the shape of one row; () is a single number.
-        row_axes: how many trailing axes make up one row, the unit that change masks and findings speak of.
+        shape: the complete shape of the array or, inside a table, the shape of one row; () is a single number.
+        row_axes: the number of trailing axes that make up one row, the unit of change masks and findings.
             The default of 0 makes each element a row. Inside a table a row is always a table row.
-        hot: changes at nearly every tick; hot fields lie first in the arena, side by side.
+        hot: changes at nearly every tick; hot fields are adjacent at the start of the arena.
 
     Raises:
-        ValueError: a name or shape that cannot be.
-        TypeError: a dtype that is not a plain number or boolean.
+        ValueError: for an invalid name or shape.
+        TypeError: for a dtype that is not a plain number or boolean.
     """
 
     name: str = attrs.field(converter=_check_name)
@@ -86,22 +89,25 @@ class Field:
 
     def __attrs_post_init__(self) -> None:
         if not 0 <= self.row_axes <= len(self.shape):
-            raise ValueError(f"field {self.name}: row_axes {self.row_axes} of a shape with {len(self.shape)} axes")
+            raise ValueError(
+                f"field {self.name}: row_axes: expected an integer from 0 to {len(self.shape)}, the number of axes, "
+                f"got {self.row_axes}"
+            )
 
 
 @attrs.frozen(init=False)
 class Table:
     """Rows that come and go: columns that share one row count, which is part of the state.
 
-    A table starts empty and grows past its capacity by itself; growing makes a new layout (see State.add_rows).
+    A table starts empty and grows past its capacity automatically; growth makes a new layout (see State.add_rows).
 
     Attributes:
-        name: the table's name, put before each column's name with a dot.
+        name: the prefix of each column's name, before a dot.
         columns: one Field each; its shape is the shape of one row.
-        capacity: rows to make room for at first, at least 1.
+        capacity: the initial number of rows that fit, at least 1.
 
     Raises:
-        ValueError: no columns, two of one name, or a capacity below 1.
+        ValueError: for no columns, two columns of one name, or a capacity below 1.
     """
 
     name: str
@@ -120,7 +126,7 @@ class Blob:
 
     Attributes:
         name: the field's name.
-        capacity: bytes to make room for at first; it doubles when a longer blob is set.
+        capacity: the initial number of bytes that fit; it doubles when a longer blob is set.
     """
 
     name: str = attrs.field(converter=_check_name)
@@ -132,7 +138,7 @@ class Blob:
 
 def _check_capacity(name: str, capacity: int) -> int:
     if not _is_whole(capacity) or not 1 <= capacity <= ARENA_BYTES_MAX:
-        raise ValueError(f"{name}: capacity {capacity!r}: a whole number from 1 to {ARENA_BYTES_MAX} was expected")
+        raise ValueError(f"{name}: capacity: expected an integer from 1 to {ARENA_BYTES_MAX}, got {capacity!r}")
     return capacity
 
 
@@ -141,11 +147,11 @@ Entry = Field | Table | Blob
 
 @attrs.frozen(init=False)
 class Schema:
-    """An ordered set of fields, tables and blobs: everything that a state holds.
+    """An ordered set of fields, tables and blobs: the complete content of a state.
 
     Raises:
-        ValueError: two entries of one name, no entries, or more than FIELDS_MAX fields.
-        TypeError: an entry that is no Field, Table or Blob.
+        ValueError: for two entries of one name, no entries, or more than FIELDS_MAX fields.
+        TypeError: for an entry that is not a Field, Table or Blob.
     """
 
     entries: tuple[Entry, ...]
@@ -154,14 +160,14 @@ class Schema:
         names: set[str] = set()
         for entry in entries:
             if not isinstance(entry, Field | Table | Blob):
-                raise TypeError(f"{entry!r} is no Field, Table or Blob")
-            mine = [f"{entry.name}.{column.name}" for column in entry.columns] if isinstance(entry, Table) else []
-            for name in [entry.name, *mine]:
+                raise TypeError(f"expected a Field, Table or Blob, got {entry!r}")
+            columns = [f"{entry.name}.{column.name}" for column in entry.columns] if isinstance(entry, Table) else []
+            for name in [entry.name, *columns]:
                 if name in names:
-                    raise ValueError(f"two fields are called {name}")
+                    raise ValueError(f"expected unique field names, got {name} twice")
                 names.add(name)
         if not 0 < len(names) <= FIELDS_MAX:
-            raise ValueError(f"a schema has 1 to {FIELDS_MAX} fields, not {len(names)}")
+            raise ValueError(f"expected 1 to {FIELDS_MAX} fields in a schema, got {len(names)}")
         self.__attrs_init__(tuple(entries))
 
     @property
@@ -171,23 +177,23 @@ class Schema:
         return tables + tuple(entry for entry in self.entries if isinstance(entry, Blob))
 
     def initial_capacities(self) -> dict[str, int]:
-        """Rows of each table and bytes of each blob that a new state has room for."""
+        """The number of rows of each table and of bytes of each blob that fit into a new state."""
         return {entry.name: entry.capacity for entry in self.extensible}
 
 
 @attrs.frozen
 class Slot:
-    """Where one field lies in the arena.
+    """The location of one field in the arena.
 
     Attributes:
         name: the full name, for example ``plants.energy``.
         dtype: little-endian.
-        shape: the whole array's; the first axis of a column or blob is its capacity.
+        shape: of the complete array; the first axis of a column or blob is its capacity.
         rows_shape: the leading axes of shape that count rows; a row's number is its flat index in them.
-        row_count: how many rows the change masks see.
+        row_count: the number of rows that the change masks cover.
         row_bytes: the size of one row in bytes.
         offset: of the first byte in the arena.
-        owner: the table or blob whose count says how many rows are in use; None for a field of fixed size.
+        owner: the table or blob whose count is the number of rows in use; None for a field of fixed size.
     """
 
     name: str
@@ -207,15 +213,15 @@ class Slot:
 
 @attrs.frozen(eq=False)
 class Layout:
-    """A schema with its capacities, laid out: every byte of the arena has its place.
+    """A schema with its capacities: the location of every field in the arena.
 
-    Two layouts are the same exactly when their ``hash_seed`` is.
+    Two layouts are equal if and only if their ``hash_seed`` is equal.
 
     Attributes:
         schema: what is laid out.
         capacities: rows of each table and bytes of each blob.
-        slots: by full name, COUNTS_FIELD first where there is one, then hot fields, then the rest.
-        size_bytes: of the whole arena, a multiple of ALIGNMENT_BYTES.
+        slots: by full name, COUNTS_FIELD first if there is one, then hot fields, then the rest.
+        size_bytes: of the complete arena, a multiple of ALIGNMENT_BYTES.
         hash_seed: xxh3-64 of the layout in plain form, so that equal bytes under different names hash differently.
     """
 
@@ -227,11 +233,11 @@ class Layout:
 
     @property
     def count_index(self) -> dict[str, int]:
-        """Position of each table's or blob's count in COUNTS_FIELD."""
+        """The index of the count of each table or blob in COUNTS_FIELD."""
         return {entry.name: index for index, entry in enumerate(self.schema.extensible)}
 
     def grown(self, name: str, needed: int) -> Layout:
-        """The layout with room for needed rows (or bytes) in name: its capacity doubles until they fit."""
+        """The layout in which the capacity of name is doubled until the needed rows (or bytes) fit."""
         capacity = self.capacities[name]
         while capacity < needed:
             capacity *= 2
@@ -239,14 +245,15 @@ class Layout:
 
 
 def make_layout(schema: Schema, capacities: Mapping[str, int] | None = None) -> Layout:
-    """Lay a schema out in one arena.
+    """Make the layout of a schema in one arena.
 
-    Raises ValueError if a capacity is missing, unknown or below 1, or if the arena would pass ARENA_BYTES_MAX.
+    Raises ValueError if a capacity is missing, unknown or below 1, or if the arena would exceed ARENA_BYTES_MAX.
     """
     chosen = dict(schema.initial_capacities() if capacities is None else capacities)
     extensible = schema.extensible
     if set(chosen) != {entry.name for entry in extensible}:
-        raise ValueError(f"capacities for {sorted(map(str, chosen))}, but the tables and blobs are others")
+        expected = sorted(entry.name for entry in extensible)
+        raise ValueError(f"expected capacities for {expected}, got capacities for {sorted(map(str, chosen))}")
     for name, capacity in chosen.items():
         _check_capacity(name, capacity)
     hot: list[tuple[str, np.dtype[Any], tuple[int, ...], int, str | None]] = []
@@ -268,20 +275,21 @@ def make_layout(schema: Schema, capacities: Mapping[str, int] | None = None) -> 
         row_count = math.prod(shape[:leading_axes])
         row_bytes = math.prod(shape[leading_axes:]) * dtype.itemsize
         if not row_bytes and row_count > BYTELESS_ROWS_MAX:
-            raise ValueError(f"field {name} has {row_count} rows without a byte")
+            raise ValueError(f"field {name}: expected at most {BYTELESS_ROWS_MAX} rows of 0 bytes, got {row_count}")
         slots[name] = Slot(name, dtype, shape, shape[:leading_axes], row_count, row_bytes, offset, owner)
         offset += -(-row_count * row_bytes // ALIGNMENT_BYTES) * ALIGNMENT_BYTES
         if offset > ARENA_BYTES_MAX:
-            raise ValueError(f"the state would take more than {ARENA_BYTES_MAX} bytes at field {name}")
+            raise ValueError(f"expected a state of at most {ARENA_BYTES_MAX} bytes; field {name} exceeds that")
     seed = xxhash.xxh3_64_intdigest(layout_key(schema, chosen))
     return Layout(schema, chosen, slots, offset, seed)
 
 
 def layout_key(schema: Schema, capacities: Mapping[str, int]) -> bytes:
-    """The text whose xxh3-64 seeds the state hash: one line an entry or column, ASCII, ends of line included.
+    """The text whose xxh3-64 seeds the state hash: one line for each entry or column, ASCII, line ends included.
 
     Line forms: ``field NAME DTYPE SHAPE ROW_AXES HOT``, ``table NAME CAPACITY`` followed by its ``column`` lines,
-    ``blob NAME CAPACITY``. DTYPE is NumPy's, for example ``<i8``; SHAPE is sizes with ``x`` between, ``-`` if none.
+        ``blob NAME CAPACITY``. DTYPE is NumPy's, for example ``<i8``; SHAPE is the sizes joined by ``x``, or ``-`` for
+        none.
     """
     lines: list[str] = []
     for entry in schema.entries:
@@ -301,7 +309,7 @@ def _field_line(word: str, field: Field) -> str:
 
 
 def schema_to_plain(schema: Schema) -> list[list[Any]]:
-    """The schema as lists, strings and integers, as it is written to a tape."""
+    """The schema as lists, strings and integers: its form in a tape."""
     plain: list[list[Any]] = []
     for entry in schema.entries:
         if isinstance(entry, Field):
@@ -320,11 +328,11 @@ def _field_to_plain(field: Field) -> list[Any]:
 def schema_from_plain(plain: Any) -> Schema:
     """The schema that schema_to_plain wrote.
 
-    Raises ValueError or TypeError if plain is anything else; the text may come from a damaged or hostile tape.
+    Raises ValueError or TypeError if plain is anything else; it may come from a damaged or hostile tape.
     """
     entries: list[Entry] = []
     if not isinstance(plain, list) or len(plain) > FIELDS_MAX:
-        raise ValueError("a schema is a list of entries")
+        raise ValueError(f"expected a schema as a list of at most {FIELDS_MAX} entries, got {type(plain).__name__}")
     for item in plain:
         match item:
             case ["field", *parts]:
@@ -334,7 +342,7 @@ def schema_from_plain(plain: Any) -> Schema:
             case ["blob", str(name), int(capacity)]:
                 entries.append(Blob(name, capacity))
             case _:
-                raise ValueError(f"{str(item)[:80]} is no entry of a schema")
+                raise ValueError(f"expected an entry of a schema, got {str(item)[:80]}")
     return Schema(*entries)
 
 
@@ -342,4 +350,4 @@ def _field_from_plain(parts: Any) -> Field:
     match parts:
         case [str(name), str(dtype), list(shape), int(row_axes), int(hot)] if _DTYPE_TEXT.fullmatch(dtype):
             return Field(name, dtype, tuple(shape), row_axes=row_axes, hot=bool(hot))
-    raise ValueError(f"{str(parts)[:80]} is no field of a schema")
+    raise ValueError(f"expected a field of a schema, got {str(parts)[:80]}")

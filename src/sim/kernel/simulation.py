@@ -1,4 +1,4 @@
-"""Say what a simulation is: a state and one step; or save, load and a step, which get a state of their own here.
+"""The two forms of a simulation: a state and a step, or save, load and a step, around which this module puts a state.
 
 Everything that advances a simulation (recording, seeking, verifying) goes through ``as_simulation`` and the one
 ``step``; there is no second implementation for replay.
@@ -17,7 +17,7 @@ from sim.kernel.hooks import AfterRestore, CanEnd, EmitsEvents, EventsOnRequest,
 from sim.kernel.schema import Blob, Field, Schema
 from sim.kernel.state import Snapshot, State
 
-BESIDE = "scenario."  # Fields whose names begin so are a scenario's, which lie in the state beside a simulation's own.
+SCENARIO_PREFIX = "scenario."  # Fields with this prefix belong to a scenario; they share the state with the simulation.
 SAVED_BYTES_FIELD = "saved"  # The one field of a simulation whose save() returns plain bytes.
 
 Saved = bytes | Mapping[str, "np.ndarray[Any, Any] | np.generic | bytes"]
@@ -28,7 +28,7 @@ class Simulation(Protocol):
     """A simulation whose whole state lies in ``state``.
 
     ``step`` takes the state from tick t - 1 to tick t; it reads and writes ``state`` and nothing else that lasts.
-    It may have further members, which add to what can be done with it: see hooks.py.
+    Optional members add features: see hooks.py.
     """
 
     state: State
@@ -39,37 +39,37 @@ class Simulation(Protocol):
 
 @runtime_checkable
 class SavedSimulation(Protocol):
-    """A simulation that keeps its state elsewhere and can save and load it whole.
+    """A simulation that keeps its state elsewhere and can save and load the complete state.
 
     ``load(save())`` must restore everything that the next step reads, on a fresh instance and on a used one.
     """
 
     def save(self) -> Saved:
-        """The whole state: bytes, or arrays and bytes by name."""
+        """The complete state: bytes, or arrays and bytes by name."""
 
     def load(self, saved: Saved) -> None:
-        """Become the state that save() returned."""
+        """Enter the state that save() returned."""
 
     def step(self, inputs: Any) -> None:
         """Advance by one tick."""
 
 
 def run_phases(phases: Sequence[Phase], inputs: Any) -> None:
-    """Run the phases of one step in their order: the whole body of ``step`` in a world with phases."""
+    """Run the phases of one step in order: the complete body of ``step`` in a world with phases."""
     for phase in phases:
         phase.run(inputs)
 
 
 @contextmanager
 def watched_phases(simulation: Any, after: Callable[[str], None]) -> Iterator[None]:
-    """While it lasts, each phase of the simulation's step that has run is told, by its name.
+    """Call ``after`` with the name of each phase that has run, for as long as the context lasts.
 
     Raises TypeError if the simulation has no phases, or they cannot be replaced.
     """
-    found = hook(simulation, HasPhases)
-    phases: Any = found.phases if found is not None else None  # Any: it is the user's, and checked here.
+    has_phases = hook(simulation, HasPhases)
+    phases: Any = has_phases.phases if has_phases is not None else None  # Any: the user's own, checked here.
     if not phases or not all(isinstance(phase, Phase) for phase in phases):
-        raise TypeError(f"{type(simulation).__name__} has no phases")
+        raise TypeError(f"{type(simulation).__name__} has no phases: expected .phases, a sequence of sim.Phase")
 
     def watched(phase: Phase) -> Phase:
         def run(inputs: Any) -> None:
@@ -89,13 +89,13 @@ def watched_phases(simulation: Any, after: Callable[[str], None]) -> Iterator[No
 
 
 class ArenaOfSaved:
-    """Makes a save/load simulation look like one with an arena, by copying what it saves after each step."""
+    """A save/load simulation with an arena: the saved state is copied into it after each step."""
 
     marks_writes = False
     state: State
 
     def __init__(self, inner: SavedSimulation) -> None:
-        """Raises TypeError or ValueError if save() returns something else than the protocol says."""
+        """Raises TypeError or ValueError if save() does not return what the protocol specifies."""
         self.inner = inner
         saved = inner.save()
         self._returns_bytes = isinstance(saved, bytes)
@@ -104,9 +104,9 @@ class ArenaOfSaved:
 
     @property
     def origin(self) -> Any:
-        """Where inner says that it comes from, if it does."""
-        found = hook(self.inner, HasOrigin)
-        return found.origin if found is not None else None
+        """The origin of the inner simulation, if it has one."""
+        has_origin = hook(self.inner, HasOrigin)
+        return has_origin.origin if has_origin is not None else None
 
     def step(self, inputs: Any) -> Any:
         """Step the inner simulation, copy its saved state into the arena, and return what its step returned."""
@@ -118,11 +118,11 @@ class ArenaOfSaved:
         """Load the arena's content into the inner simulation."""
         state = self.state
         blobs = {entry.name for entry in state.layout.schema.entries if isinstance(entry, Blob)}
-        self._kind = ()  # The layout may be another one now; the next step compares anew.
+        self._kind = ()  # The layout may have changed; the next step compares it again.
         saved: dict[str, Any] = {
             name: state.blob(name) if name in blobs else state[name].copy()
             for name in state
-            if not name.startswith(BESIDE)
+            if not name.startswith(SCENARIO_PREFIX)
         }
         self.inner.load(saved[SAVED_BYTES_FIELD] if self._returns_bytes else saved)
 
@@ -143,14 +143,16 @@ class ArenaOfSaved:
         if not hasattr(self, "state"):
             self.state = State(schema)
             return
-        foreign = [entry for entry in self.state.layout.schema.entries if entry.name.startswith(BESIDE)]
-        kept = {entry.name: self.state[entry.name].copy() for entry in foreign}
-        self.state.replace_schema(Schema(*schema.entries, *foreign))
-        for entry in foreign:
+        scenario_entries = [
+            entry for entry in self.state.layout.schema.entries if entry.name.startswith(SCENARIO_PREFIX)
+        ]
+        scenario_values = {entry.name: self.state[entry.name].copy() for entry in scenario_entries}
+        self.state.replace_schema(Schema(*schema.entries, *scenario_entries))
+        for entry in scenario_entries:
             if isinstance(entry, Blob):
-                self.state.set_blob(entry.name, kept[entry.name].tobytes())
+                self.state.set_blob(entry.name, scenario_values[entry.name].tobytes())
             else:
-                self.state[entry.name][...] = kept[entry.name]
+                self.state[entry.name][...] = scenario_values[entry.name]
 
 
 def inner_of(simulation: Simulation) -> Any:
@@ -160,67 +162,68 @@ def inner_of(simulation: Simulation) -> Any:
 
 def events_of(simulation: Simulation) -> Callable[[], Any] | None:
     """The simulation's own events(); None if it has none."""
-    found = hook(inner_of(simulation), EmitsEvents)
-    return found.events if found is not None else None
+    emits_events = hook(inner_of(simulation), EmitsEvents)
+    return emits_events.events if emits_events is not None else None
 
 
 def end_of(simulation: Any) -> tuple[str, str] | None:
-    """Why the run is over as of the present tick: a short name and a sentence; None if it is not, or nobody can say."""
-    found = hook(simulation, CanEnd)
-    return found.ended() if found is not None else None
+    """The reason why the run is over: a short name and a sentence; None if it is not over, or this is unknown."""
+    can_end = hook(simulation, CanEnd)
+    return can_end.ended() if can_end is not None else None
 
 
-def tells_unasked(simulation: Simulation) -> bool:
-    """Whether the simulation tells its events without being told that they are wanted."""
+def emits_unrequested_events(simulation: Simulation) -> bool:
+    """Return True if the simulation emits events that were not requested."""
     on_request = hook(inner_of(simulation), EventsOnRequest)
     return events_of(simulation) is not None and (on_request is None or on_request.events_wanted is not False)
 
 
-def ask_for_events(simulation: Simulation) -> Callable[[], Any] | None:
-    """The simulation's own events(), which from the next step on is going to be asked; None if it has none."""
-    found, on_request = events_of(simulation), hook(inner_of(simulation), EventsOnRequest)
-    if found is not None and on_request is not None:
+def request_events(simulation: Simulation) -> Callable[[], Any] | None:
+    """Request events from the next step on, and return the simulation's own events(); None if it has none."""
+    events, on_request = events_of(simulation), hook(inner_of(simulation), EventsOnRequest)
+    if events is not None and on_request is not None:
         on_request.events_wanted = True
-    return found
+    return events
 
 
 def _as_mapping(saved: Any) -> Mapping[str, Any]:
     if isinstance(saved, bytes):
         return {SAVED_BYTES_FIELD: saved}
     if not isinstance(saved, Mapping) or not saved:
-        raise TypeError(f"save() returned {type(saved).__name__}: bytes, or a mapping of arrays and bytes was expected")
+        got = "an empty mapping" if isinstance(saved, Mapping) else type(saved).__name__
+        raise TypeError(f"save(): expected bytes, or a mapping of names to arrays and bytes, got {got}")
     return saved
 
 
 def _schema_of(saved: Mapping[str, Any]) -> Schema:
     entries: list[Field | Blob] = []
     for name, value in saved.items():
-        if name.startswith(BESIDE):
-            raise ValueError(f"save()[{name!r}]: names that begin with {BESIDE} are kept for scenarios")
+        if name.startswith(SCENARIO_PREFIX):
+            raise ValueError(f"save()[{name!r}]: names that begin with {SCENARIO_PREFIX} are reserved for scenarios")
         if isinstance(value, bytes):
             entries.append(Blob(name))
         elif isinstance(value, np.ndarray | np.generic):
             entries.append(Field(name, value.dtype, value.shape))
         else:
             raise TypeError(
-                f"save()[{name!r}] is {type(value).__name__}: a NumPy array, a NumPy number or bytes was expected"
+                f"save()[{name!r}]: expected a NumPy array, a NumPy number or bytes, got {type(value).__name__}"
             )
     return Schema(*entries)
 
 
 def as_simulation(candidate: object) -> Simulation:
-    """The candidate itself if it has a State, or an arena around it if it has save and load.
+    """The candidate if it has a State, or an arena around it if it has save and load.
 
-    Raises TypeError, naming what is missing, if it is neither.
+    Raises TypeError, naming the expected members, for any other object.
     """
     if _has_state(candidate):
         return candidate
     if isinstance(candidate, SavedSimulation):
         return ArenaOfSaved(candidate)
     if isinstance(candidate, type):
-        raise TypeError(f"{candidate.__name__} is a class: an instance was expected, such as {candidate.__name__}()")
+        raise TypeError(f"expected an instance, such as {candidate.__name__}(), got the class {candidate.__name__}")
     raise TypeError(
-        f"{type(candidate).__name__} is no simulation: it needs .state (a sim.State) and .step(inputs), "
+        f"{type(candidate).__name__} is not a simulation: expected .state (a sim.State) and .step(inputs), "
         "or .save(), .load(saved) and .step(inputs)"
     )
 
@@ -230,8 +233,8 @@ def _has_state(candidate: object) -> TypeGuard[Simulation]:
 
 
 def restore(simulation: Simulation, snapshot: Snapshot) -> None:
-    """Put the simulation into the state of snapshot, wherever it keeps that state."""
+    """Put the simulation into the state of snapshot, in either form."""
     simulation.state.restore(snapshot)
-    after = hook(simulation, AfterRestore)
-    if after is not None:
-        after.after_restore()
+    restorable = hook(simulation, AfterRestore)
+    if restorable is not None:
+        restorable.after_restore()

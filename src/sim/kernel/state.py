@@ -1,6 +1,6 @@
-"""Hold everything that the next step reads in one contiguous, aligned arena with a NumPy view for each field.
+"""The state: one contiguous, aligned arena that holds everything the next step reads, with a NumPy view for each field.
 
-So a snapshot is one memcpy, the state hash one call and a scan for changes one pass over memory.
+A snapshot is one memcpy, the state hash is one call, and a scan for changes is one pass over memory.
 
 Invariants:
     1. Bytes of the arena that no live row, blob or field owns are zero, so that equal states have equal arenas.
@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sim.kernel.hashing import field_memory, hash_arena, hash_field, hash_fields
-from sim.kernel.marks import ChangeMarks, MarkTaker, comparable
+from sim.kernel.marks import ChangeMarks, MarkListener, comparable
 from sim.kernel.schema import ALIGNMENT_BYTES, COUNTS_FIELD, Blob, Field, Layout, Schema, Slot, make_layout
 
 Array = npt.NDArray[Any]
@@ -27,12 +27,12 @@ Bytes = npt.NDArray[np.uint8]
 
 
 def make_arena(size_bytes: int) -> Bytes:
-    """Zeroed memory of size_bytes, starting at a multiple of ALIGNMENT_BYTES."""
+    """Allocate zeroed memory of size_bytes that starts at a multiple of ALIGNMENT_BYTES."""
     return _aligned(np.zeros(size_bytes + ALIGNMENT_BYTES, np.uint8), size_bytes)
 
 
 def unset_arena(size_bytes: int) -> Bytes:
-    """The same with anything in it, for who will write all of it."""
+    """Allocate an arena with arbitrary content, for a caller that writes all of it."""
     return _aligned(np.empty(size_bytes + ALIGNMENT_BYTES, np.uint8), size_bytes)
 
 
@@ -42,21 +42,21 @@ def _aligned(memory: Bytes, size_bytes: int) -> Bytes:
 
 
 def view_field(arena: Bytes, slot: Slot) -> Array:
-    """The field at slot as an array on the arena's own memory, at its full capacity."""
+    """The field at slot as a view of the arena's memory, at its full capacity."""
     return arena[slot.offset : slot.offset + slot.size_bytes].view(slot.dtype).reshape(slot.shape)
 
 
 def view_rows(arena: Bytes, slot: Slot) -> Bytes:
-    """The field at slot as (row_count, row_bytes) uint8, on the arena's own memory."""
+    """The field at slot as a (row_count, row_bytes) uint8 view of the arena's memory."""
     return arena[slot.offset : slot.offset + slot.size_bytes].reshape(slot.row_count, slot.row_bytes)
 
 
 @attrs.frozen(eq=False, repr=False)
 class Snapshot:
-    """A whole state at one tick, in memory, never changing.
+    """The complete state at one tick, in memory; it never changes.
 
     Attributes:
-        layout: what lies where.
+        layout: the locations of the fields.
         arena: (layout.size_bytes,) uint8, read-only.
     """
 
@@ -65,11 +65,11 @@ class Snapshot:
 
     def __attrs_post_init__(self) -> None:
         if self.arena.shape != (self.layout.size_bytes,):
-            raise ValueError(f"{self.arena.shape} bytes for a layout of {self.layout.size_bytes}")
+            raise ValueError(f"arena: expected shape ({self.layout.size_bytes},), got {self.arena.shape}")
         self.arena.flags.writeable = False
 
     def __getitem__(self, name: str) -> Array:
-        """The field called name, live rows only, read-only; KeyError names the fields there are."""
+        """The field called name, live rows only, read-only; KeyError lists the existing fields."""
         slot = _find_slot(self.layout, name)
         view = view_field(self.arena, slot)
         return view if slot.owner is None else view[: self.count(slot.owner)]
@@ -85,7 +85,7 @@ class Snapshot:
         return f"<Snapshot of {len(self)} fields, {self.layout.size_bytes} bytes, hash {self.hash():016x}>"
 
     def count(self, name: str) -> int:
-        """Rows of the table, or bytes of the blob, called name."""
+        """The number of rows of the table, or of bytes of the blob, called name."""
         return int(view_field(self.arena, self.layout.slots[COUNTS_FIELD])[self.layout.count_index[name]])
 
     def blob(self, name: str) -> bytes:
@@ -97,25 +97,25 @@ class Snapshot:
         return hash_arena(self.layout, self.arena)
 
     def field_hashes(self) -> bytes:
-        """16 bits of each field's hash, see hash_fields."""
+        """The lowest 16 bits of each field's hash, see hash_fields."""
         return hash_fields(field_memory(self.layout, self.arena))
 
 
 class State:
     """The state of a running simulation: an arena that a world reads and writes through views.
 
-    ``state["plants.energy"]`` is a view of the live rows; take it anew in each phase, since growing a table
-    replaces it. Writes through a view are plain NumPy; a world that records by marks calls ``mark`` for the rows
-    it wrote, or writes with ``set``, which marks what really changed.
+    ``state["plants.energy"]`` is a view of the live rows. Take a new view in each phase, since the growth of a table
+    replaces it. Writes through a view are plain NumPy. A world that records by marks calls ``mark`` for the rows that
+    it wrote, or writes with ``set``, which marks only the rows that changed.
     """
 
     def __init__(self, schema: Schema, capacities: Mapping[str, int] | None = None) -> None:
         """Make a state in which every number is 0 and every table empty.
 
-        capacities: rows of each table and bytes of each blob to make room for; the schema's own by default.
+        capacities: rows of each table and bytes of each blob that fit; the schema's own capacities by default.
         Raises ValueError as make_layout does.
         """
-        self._marks: list[MarkTaker] = []
+        self._marks: list[MarkListener] = []
         self._adopt(make_layout(schema, capacities))
 
     def _adopt(self, layout: Layout) -> None:
@@ -126,17 +126,17 @@ class State:
         self._count_index = layout.count_index
         self._counts: Array = self._views.get(COUNTS_FIELD, np.zeros(0, np.int64))
         self._owned = {name: self._count_index[slot.owner] for name, slot in layout.slots.items() if slot.owner}
-        self._live: dict[str, Array] = {}  # The last view given of each column or blob, and those before, while in use.
-        self._given: dict[str, list[weakref.ref[Array]]] = {name: [] for name in self._owned}
+        self._live: dict[str, Array] = {}  # The last view of each column or blob.
+        self._views_in_use: dict[str, list[weakref.ref[Array]]] = {name: [] for name in self._owned}
         for marks in self._marks:
-            marks.start_over(layout)
+            marks.replace_layout(layout)
 
     # --- reading
 
     def __getitem__(self, name: str) -> Array:
         """The field called name as a writable view: the live rows of a column or blob, else the whole array.
 
-        Raises KeyError, with the names there are, for any other name.
+        Raises KeyError, with the existing names, for an unknown name.
         """
         try:
             view = self._views[name]
@@ -149,7 +149,8 @@ class State:
         live, count = self._live.get(name), self._counts[index]
         if live is None or len(live) != count:
             live = self._live[name] = view[:count]
-            self._given[name] = [*(given for given in self._given[name] if given() is not None), weakref.ref(live)]
+            in_use = [reference for reference in self._views_in_use[name] if reference() is not None]
+            self._views_in_use[name] = [*in_use, weakref.ref(live)]
         return live
 
     def __iter__(self) -> Iterator[str]:
@@ -163,7 +164,7 @@ class State:
         return f"<State of {len(self)} fields, {self.layout.size_bytes} bytes>"
 
     def count(self, name: str) -> int:
-        """Rows in use of the table, or bytes in use of the blob, called name."""
+        """The number of rows in use of the table, or of bytes in use of the blob, called name."""
         return int(self._counts[self._count_index[name]])
 
     def blob(self, name: str) -> bytes:
@@ -171,15 +172,15 @@ class State:
         return self[name].tobytes()
 
     def hash(self) -> int:
-        """The state hash, xxh3-64 over the whole arena (see hashing.py)."""
+        """The state hash, xxh3-64 over the complete arena (see hashing.py)."""
         return hash_arena(self.layout, self.arena)
 
     def field_hashes(self) -> bytes:
-        """16 bits of each field's hash, in the arena's order, unused capacity included; see hash_fields."""
+        """The lowest 16 bits of each field's hash, in the arena's order, unused capacity included; see hash_fields."""
         return hash_fields(self._field_memory)
 
     def field_hash(self, name: str) -> int:
-        """xxh3-64 of one field's bytes, unused capacity included."""
+        """The xxh3-64 of one field's bytes, unused capacity included."""
         return hash_field(self.arena, _find_slot(self.layout, name))
 
     # --- writing
@@ -195,7 +196,7 @@ class State:
         field = self[name]
         row_count = slot.row_count if slot.owner is None else len(field)
         view = field.reshape(row_count, *slot.shape[len(slot.rows_shape) :])
-        values = np.asarray(values, dtype=slot.dtype)  # What cannot be converted fails here, before the first write.
+        values = np.asarray(values, dtype=slot.dtype)  # A failed conversion raises here, before the first write.
         if not self._marks:
             view[rows] = values
             return
@@ -205,14 +206,14 @@ class State:
         view[rows] = values
         differs = words[numbers] != before
         changed = numbers[differs if differs.ndim == 1 else differs.any(axis=1)]
-        for marks in self._marks:  # Not through self.mark, which would look the field up and number the rows again.
+        for marks in self._marks:  # Not with self.mark, which would look the field up and number the rows again.
             marks.mark(name, changed)
 
     def mark(self, name: str, rows: Any = None) -> None:
-        """Say that rows of a field were written: flat row numbers, a mask or a slice; all rows by default.
+        """Mark rows of a field as written: flat row numbers, a mask or a slice; all rows by default.
 
-        Negative numbers count from the last live row. Raises KeyError, with the names there are, for another name,
-        and IndexError for a row that is not there.
+        Negative numbers count from the last live row. Raises KeyError, with the existing names, for an unknown field,
+        and IndexError for a row that does not exist.
         """
         slot = _find_slot(self.layout, name)
         if self._marks and rows is not None:
@@ -221,13 +222,13 @@ class State:
             marks.mark(name, rows)
 
     def add_rows(self, table: str, row_count: int) -> slice:
-        """Append row_count rows of zeros and return their place; grows the table when it is full.
+        """Append row_count rows of zeros and return their slice; grows the table when it is full.
 
-        After growth every view taken before is read-only and stale: take views anew.
+        After growth every earlier view is read-only and stale: take new views.
         Raises ValueError if row_count is negative, KeyError for an unknown table.
         """
         if row_count < 0:
-            raise ValueError(f"{row_count} rows to add")
+            raise ValueError(f"row_count: expected at least 0 rows to add, got {row_count}")
         start = self.count(table)
         self._set_count(table, start + row_count)
         return slice(start, start + row_count)
@@ -239,7 +240,7 @@ class State:
         """
         now = self.count(table)
         if not 0 <= row_count <= now:
-            raise ValueError(f"table {table} has {now} rows, cannot keep {row_count}")
+            raise ValueError(f"table {table}: expected 0 to {now} rows to keep, got {row_count}")
         for name, slot in self.layout.slots.items():
             if slot.owner == table:
                 self._views[name][row_count:now] = 0
@@ -247,7 +248,7 @@ class State:
         self._set_count(table, row_count)
 
     def set_blob(self, name: str, value: bytes) -> None:
-        """Replace the bytes of the blob called name; its room doubles when value is longer."""
+        """Replace the bytes of the blob called name; its capacity doubles when value is longer."""
         now = self.count(name)
         self.mark(name, slice(0, now))  # While these bytes are in use.
         if len(value) < now:
@@ -257,15 +258,15 @@ class State:
         self.mark(name, slice(now, len(value)))
 
     def make_writeable(self, names: Collection[str] | None = None) -> None:
-        """Let only these fields be written through views of this state, old and new; None is all. For finding writers.
+        """Make only these fields writeable through views of this state, old and new; None means all. To find writers.
 
-        COUNTS_FIELD stands for the row counts. What was sliced from a view before keeps the permission that it had.
+        COUNTS_FIELD stands for the row counts. An earlier slice of a view keeps its permission.
         """
         self.arena.flags.writeable = names is None
         for name, view in self._views.items():
-            for given in (view, *(reference() for reference in self._given.get(name, ()))):
-                if given is not None:
-                    given.flags.writeable = names is None or name in names
+            for used in (view, *(reference() for reference in self._views_in_use.get(name, ()))):
+                if used is not None:
+                    used.flags.writeable = names is None or name in names
 
     def _set_count(self, name: str, count: int) -> None:
         if count > self.layout.capacities[name]:
@@ -274,46 +275,47 @@ class State:
         self.mark(COUNTS_FIELD)
 
     def _relayout(self, layout: Layout) -> None:
-        """Move to a layout of these fields, and more, with at least as much room, keeping all values."""
-        old_views, given, old_counts = self._views, self._given, {name: self.count(name) for name in self._count_index}
+        """Move to a layout with at least these fields and capacities, and keep all values."""
+        old_views, views_in_use = self._views, self._views_in_use
+        old_counts = {name: self.count(name) for name in self._count_index}
         self._adopt(layout)
         for name, count in old_counts.items():
             self._counts[self._count_index[name]] = count  # A new table's count lies before those of all blobs.
         for name, old in old_views.items():
             if name != COUNTS_FIELD:
                 self._views[name][tuple(slice(size) for size in old.shape)] = old
-            for stale in (old, *(view() for view in given.get(name, ()))):
+            for stale in (old, *(reference() for reference in views_in_use.get(name, ()))):
                 if stale is not None:
                     stale.flags.writeable = False  # Invariant 2: a write through it fails instead of vanishing.
 
     def extend(self, *entries: Field | Blob) -> None:
-        """Hold further fields and blobs from now on, behind the others; what there is keeps its values.
+        """Add fields and blobs after the present ones, which keep their values.
 
-        Every view taken before is read-only and stale, as after growth. Raises ValueError for a name that is taken.
+        Every earlier view is read-only and stale, as after growth. Raises ValueError for a name that is in use.
         """
         schema = Schema(*self.layout.schema.entries, *entries)
         self._relayout(make_layout(schema, {**schema.initial_capacities(), **self.layout.capacities}))
 
     def replace_schema(self, schema: Schema) -> None:
-        """Hold the fields of another schema from now on, all zero; room that blobs and tables had is kept.
+        """Replace the fields by those of a different schema, all zero; blobs and tables keep their capacities.
 
-        Nothing happens if the fields are the same.
+        Does nothing if the schema is equal.
         """
         if schema != self.layout.schema:
-            had = self.layout.capacities
-            wanted = schema.initial_capacities()
-            self._adopt(make_layout(schema, {name: had.get(name, size) for name, size in wanted.items()}))
+            present = self.layout.capacities
+            initial = schema.initial_capacities()
+            self._adopt(make_layout(schema, {name: present.get(name, size) for name, size in initial.items()}))
 
-    # --- whole states
+    # --- complete states
 
     def snapshot(self) -> Snapshot:
-        """A copy of the whole state: one memcpy."""
+        """A copy of the complete state: one memcpy."""
         copy = unset_arena(self.layout.size_bytes)
         np.copyto(copy, self.arena)
         return Snapshot(self.layout, copy)
 
     def restore(self, snapshot: Snapshot) -> None:
-        """Become the state that snapshot holds, its layout included; every row counts as changed."""
+        """Enter the state that snapshot holds, its layout included; every row counts as changed."""
         if snapshot.layout.hash_seed != self.layout.hash_seed:
             self._adopt(snapshot.layout)
         np.copyto(self.arena, snapshot.arena)
@@ -323,30 +325,30 @@ class State:
     # --- tracking changes
 
     def attach_marks(self) -> ChangeMarks:
-        """Give a consumer change masks of its own; from now on every mark reaches them too."""
+        """Make change masks for one consumer; from now on they receive every mark."""
         marks = ChangeMarks(self.layout)
         self.attach(marks)
         return marks
 
-    def attach(self, marks: MarkTaker) -> None:
-        """Let every mark reach another one, too."""
+    def attach(self, marks: MarkListener) -> None:
+        """Add a listener that receives every mark."""
         self._marks.append(marks)
 
-    def detach(self, marks: MarkTaker) -> None:
-        """Stop feeding what attach or attach_marks took."""
+    def detach(self, marks: MarkListener) -> None:
+        """Remove a listener that attach or attach_marks added."""
         self._marks.remove(marks)
 
 
 def _find_slot(layout: Layout, name: str) -> Slot:
     slot = layout.slots.get(name)
     if slot is None:
-        known = ", ".join(known for known in layout.slots if known != COUNTS_FIELD)
-        raise KeyError(f"no field {name!r}; the fields are {known}")
+        names = ", ".join(field for field in layout.slots if field != COUNTS_FIELD)
+        raise KeyError(f"no field {name!r}; the fields are {names}")
     return slot
 
 
 def _row_numbers(rows: Any, row_count: int) -> npt.NDArray[np.int64]:
-    """The flat row numbers, none of them negative, that an index along one axis of row_count rows selects."""
+    """The flat, non-negative row numbers that an index along one axis of row_count rows selects."""
     if isinstance(rows, slice):
         return np.arange(*rows.indices(row_count))
     if type(rows) is int:

@@ -1,4 +1,4 @@
-"""Scenarios: what a run starts from and what is sent to it, as TOML files."""
+"""Scenarios: the configuration of a run, and the interference with it, as TOML files."""
 
 from sim.scenario.scenario_file import load_scenario
 

@@ -1,6 +1,6 @@
-"""Which kinds of events are a scenario's own; what a world tells under one of these names is kept apart by another name.
+"""The kinds of events that a scenario emits, and the renaming of a world's events that use one of these kinds.
 
-On a tape, too, an event of one of these kinds is the scenario's, and one whose kind begins with ``world.`` the world's.
+On a tape, an event of one of these kinds is the scenario's. One whose kind begins with ``world.`` is the world's.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ ENVIRONMENT_KINDS = frozenset(
 OWN_KINDS = (
     BUDGET_KINDS | EFFECT_KINDS | ENVIRONMENT_KINDS | {"sample", "violation", "diagnostic", "reconfigured"}
 )  # Of every scenario.
-MESSAGE_KINDS = frozenset({"sent", "received"})  # The scenario's, too, where the world has no messages of its own.
+MESSAGE_KINDS = frozenset({"sent", "received"})  # The scenario's, around a world without messages of its own.
 
 _BUDGET_KEYS = frozenset({"by", "consumed", "remaining"})
-_KEYS: Mapping[str, frozenset[str]] = {  # What those must have that are looked into when a result is put together.
+_KEYS: Mapping[str, frozenset[str]] = {  # The keys that the result of a run reads, by kind of event.
     **dict.fromkeys(BUDGET_KINDS, _BUDGET_KEYS),
     "sample": frozenset({"step", "role", "values"}),
     "violation": frozenset({"property", "details"}),
@@ -50,17 +50,17 @@ _KEYS: Mapping[str, frozenset[str]] = {  # What those must have that are looked 
 }
 
 
-def told_by_world(events: Iterable[Any], reserved: Collection[str]) -> list[Any]:
-    """What a world tells, with those kinds renamed that are reserved. Raises TypeError for what is no event."""
-    told: list[Any] = []
+def rename_reserved(events: Iterable[Any], reserved: Collection[str]) -> list[Any]:
+    """A world's events, with reserved kinds prefixed by ``world.``. Raises TypeError for anything that is not an event."""
+    renamed: list[Any] = []
     for event in events:
         if not isinstance(event, Mapping) or not isinstance(event.get("kind"), str):
-            raise TypeError(f'events(): a table with a text under "kind" was expected, found {str(event)[:80]}')
+            raise TypeError(f'events(): expected a table with a text under "kind", got {str(event)[:80]}')
         kind = event["kind"]
-        told.append({**event, "kind": WORLD_PREFIX + kind} if kind in reserved else event)
-    return told
+        renamed.append({**event, "kind": WORLD_PREFIX + kind} if kind in reserved else event)
+    return renamed
 
 
-def is_whole(event: Event) -> bool:
-    """Whether an event has what those of its kind have; tapes from before may hold a world's own of the same kind."""
+def has_required_keys(event: Event) -> bool:
+    """Return True if an event has the keys of its kind; on older tapes, a world's event may have a reserved kind."""
     return _KEYS.get(event["kind"], frozenset()) <= event.keys()

@@ -1,4 +1,4 @@
-"""Read scenario files: from a path, or by name from those that ship with the installed worlds."""
+"""Read scenario files: from a path, or by the name of one that ships with an installed world."""
 
 from __future__ import annotations
 
@@ -14,32 +14,33 @@ import attrs
 from sim.kernel.registry import Config, ConfigError, World, find_world, world_names
 from sim.kernel.simulation import Simulation
 from sim.scenario.config.scenario import read_scenario_config
+from sim.scenario.config.structure import shown
 from sim.scenario.wrap import wrap_scenario
 
 SUFFIX = ".toml"
 
 
 def _no_world() -> ConfigError:
-    return ConfigError("world", "the name of a world was expected, such as " + ", ".join(world_names()))
+    return ConfigError("world", "expected the name of a world, one of " + ", ".join(world_names()))
 
 
 def _make_nothing(_: Config) -> Simulation:
     raise _no_world()
 
 
-# Stands for a simulation that the user names on the command line.
+# A placeholder for the simulation that the user names on the command line.
 FOREIGN = World("", 0, _make_nothing, lambda _: lambda _: [], lambda *_: {})
 
 
 @attrs.frozen
 class Scenario:
-    """A scenario as it was read.
+    """A scenario file after reading.
 
     Attributes:
         name: its ``name`` key, or the file's name without suffix.
-        world: the world that it is for; FOREIGN if it is for a simulation that is named elsewhere.
-        config: the world's part of the file as plain data, with the changes that were asked for.
-        provocation: what stands under ``scenario``: roles, network, adversaries, properties; None if nothing does.
+        world: its world; FOREIGN if the file names none and the caller names the simulation.
+        config: the world's configuration as plain data, with the requested changes.
+        provocation: the table ``scenario``: roles, network, adversaries, properties; None if the file has none.
     """
 
     name: str
@@ -48,32 +49,33 @@ class Scenario:
     provocation: dict[str, Any] | None = None
 
     def make(self) -> Simulation:
-        """The world at tick 0, with its scenario around it. Raises ConfigError."""
+        """Build the world at tick 0, with its scenario around it. Raises ConfigError."""
         return wrap_scenario(self.world.make(self.config), self.provocation, self.world.properties)
 
     @property
     def ticks(self) -> Any:
-        """How far it is to be run: as many rounds as make its samples, or as the world's part says; unchecked."""
+        """The ticks to run: one less than the samples in ``steps``, or ``ticks`` of the world's configuration; unchecked."""
         steps = (self.provocation or {}).get("steps")
         return steps - 1 if isinstance(steps, int) and not isinstance(steps, bool) else self.config.get("ticks", 1000)
 
 
 def shipped_scenarios() -> dict[str, Traversable]:
     """The scenarios that ship with the installed worlds, by name, sorted."""
-    found: dict[str, Traversable] = {}
+    shipped: dict[str, Traversable] = {}
     for name in world_names():
         folder = find_world(name).scenarios
         for file in folder.iterdir() if folder is not None else ():
             if file.name.endswith(SUFFIX):
-                found[file.name.removesuffix(SUFFIX)] = file
-    return dict(sorted(found.items()))
+                shipped[file.name.removesuffix(SUFFIX)] = file
+    return dict(sorted(shipped.items()))
 
 
 def load_scenario(name_or_path: str, *, seed: int | None = None) -> Scenario:
-    """Read a scenario; seed replaces the file's own. ``base`` names another scenario, upon which the file stands.
+    """Read a scenario. seed replaces the seed of the file. A file with ``base`` extends the scenario of that name.
 
-    Raises FileNotFoundError, with the names that ship, if there is no such file or name; ConfigError if it is no TOML
-    or names no world; UnknownWorldError if that world is not installed. The world checks the rest when it is made.
+    Raises FileNotFoundError, with the names that ship, for an unknown file or name; ConfigError if the file is not TOML
+    or names no world; UnknownWorldError if that world is not installed. The world checks its configuration when it is
+    made.
     """
     path = Path(name_or_path)
     shipped = shipped_scenarios()
@@ -83,7 +85,7 @@ def load_scenario(name_or_path: str, *, seed: int | None = None) -> Scenario:
         content, stem = shipped[name_or_path].read_bytes(), name_or_path
     else:
         raise FileNotFoundError(
-            f"there is no scenario file {name_or_path}, and none of that name ships; shipped: {', '.join(shipped)}"
+            f"{name_or_path} is neither a scenario file nor a shipped scenario; shipped: {', '.join(shipped)}"
         )
     config = _with_base(_parse(content, name_or_path), path.parent, shipped)
     name = config.get("name") or stem
@@ -91,7 +93,7 @@ def load_scenario(name_or_path: str, *, seed: int | None = None) -> Scenario:
     if seed is not None:
         config["seed"] = seed
     if provocation is not None:
-        provocation = _settled(provocation, name, config, seed)
+        provocation = _with_name_and_seed(provocation, name, config, seed)
     if "world" not in config and provocation is not None:
         return Scenario(name, FOREIGN, config, provocation)
     if not isinstance(config.get("world"), str):
@@ -102,12 +104,12 @@ def load_scenario(name_or_path: str, *, seed: int | None = None) -> Scenario:
 def _parse(content: bytes, name: str) -> dict[str, Any]:
     try:
         return tomllib.loads(content.decode("utf-8"))
-    except (ValueError, RecursionError) as error:  # Of numbers and lists beyond what Python takes, too.
-        raise ConfigError("", f"{name} is no TOML: {error}") from None
+    except (ValueError, RecursionError) as error:  # Also for numbers and nested lists beyond the limits of Python.
+        raise ConfigError("", f"{name} is not valid TOML: {error}") from None
 
 
 def _with_base(config: dict[str, Any], folder: Path, shipped: Mapping[str, Traversable]) -> dict[str, Any]:
-    """The configuration upon that of the scenario that its ``base`` names; a base has no base itself."""
+    """Merge the configuration into the scenario that its ``base`` names; a base has no base itself."""
     base = config.pop("base", None)
     if base is None:
         return config
@@ -116,36 +118,39 @@ def _with_base(config: dict[str, Any], folder: Path, shipped: Mapping[str, Trave
     elif isinstance(base, str) and (folder / base).is_file():
         content = (folder / base).read_bytes()
     else:
-        raise ConfigError("base", f"a file or one of {', '.join(shipped)} was expected, found {base!r}")
-    under = _parse(content, base)
-    if "base" in under:
-        raise ConfigError("base", f"{base} has a base itself")
-    under.pop("name", None)
-    return _merged(under, config)
+        raise ConfigError("base", f"expected a file or one of {', '.join(shipped)}, got {base!r}")
+    base_config = _parse(content, base)
+    if "base" in base_config:
+        raise ConfigError("base", f"expected a scenario without a base, but {base} has one")
+    base_config.pop("name", None)
+    return _merged(base_config, config)
 
 
 def _merged(under: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
-    """Tables are merged key by key; anything else that is in both is taken from the upper one."""
+    """Merge tables key by key; any other value of over replaces that of under."""
     both = {key: _merged(under[key], over[key]) for key in over if _are_tables(under.get(key), over[key])}
     return {**under, **over, **both}
 
 
-def _are_tables(one: Any, other: Any) -> bool:
-    return isinstance(one, dict) and isinstance(other, dict)
+def _are_tables(*values: Any) -> bool:
+    return all(isinstance(value, dict) for value in values)
 
 
-def _settled(provocation: Any, name: str, config: dict[str, Any], seed: int | None) -> dict[str, Any]:
-    """The scenario's part with name and seed in it, as it is put on a tape."""
+def _with_name_and_seed(provocation: Any, name: str, config: dict[str, Any], seed: int | None) -> dict[str, Any]:
+    """The table ``scenario`` with name and seed, as META stores it."""
     if not isinstance(provocation, dict):
-        raise ConfigError("scenario", "a table was expected")
+        raise ConfigError("scenario", f"expected a table, got {shown(provocation)}")
     if not isinstance(name, str):
-        raise ConfigError("name", f"text was expected, found {name!r}")
-    settled = {"name": re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip(".-") or "scenario", "seed": config.get("seed", 0)}
-    settled |= provocation | ({"seed": seed} if seed is not None else {})
+        raise ConfigError("name", f"expected text, got {shown(name)}")
+    completed = {
+        "name": re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip(".-") or "scenario",
+        "seed": config.get("seed", 0),
+    }
+    completed |= provocation | ({"seed": seed} if seed is not None else {})
     try:
-        read_scenario_config(settled)
+        read_scenario_config(completed)
     except ConfigError as error:
         if error.key == "seed" and "seed" not in provocation:
-            raise  # It is the file's, not the table's.
+            raise  # The seed is the file's, not the table's.
         raise ConfigError(f"scenario.{error.key}" if error.key else "scenario", error.problem) from None
-    return settled
+    return completed

@@ -1,8 +1,8 @@
-"""The threaded backend: in which order roles are advanced is decided by threads that race, and becomes an input.
+"""The threaded backend: racing threads decide the order in which roles advance, and this order becomes an input.
 
-What a step does follows from its inputs alone; so the order in which threads come in is given to the step as part of
-them, {"race": [role, ...]}, and a tape of a threaded run replays bit for bit. Which roles go on in a round is still the
-scheduler's business: with a concurrency of 1 there is nothing to race for.
+A step depends on its inputs alone. The order in which the threads finish is therefore one of them, {"race": [role,
+...]}, and the tape of a threaded run replays bit for bit. The scheduler still picks the roles that advance in a round:
+with a concurrency of 1 there is no race.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from sim.scenario.config.scenario import Execution
 
 
 class RacedInputs:
-    """Lets the roles of a world race in each round; a context manager, whose threads end with it."""
+    """A race between the roles of a world, once per round; a context manager that owns the threads."""
 
     def __init__(self, world: Any, roles: Sequence[str], execution: Execution) -> None:
         self._world, self._roles = world, roles
         self._threads = ThreadPoolExecutor(execution.worker_threads, thread_name_prefix="roles")
 
     def order(self) -> list[str]:
-        """The roles in the order in which their threads came in; each looks at the state and changes nothing."""
+        """The roles in the order in which their threads finish. Each thread reads the state and changes nothing."""
         racing = {self._threads.submit(self._world.sample, role): role for role in self._roles}
         return [racing[done] for done in as_completed(racing) if done.exception() is None]
 

@@ -1,4 +1,4 @@
-"""Put the scenario that a file or a tape holds around a simulation again; what that needs is loaded only then."""
+"""Wrap a simulation in the scenario of a file or a tape. The scenario modules are imported only if there is one."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ from sim.kernel.simulation import Simulation, as_simulation
 def wrap_scenario(
     simulation: Any, plain: Any, functions: Mapping[str, Callable[[Any], str | None]] | None = None
 ) -> Simulation:
-    """A simulation with the scenario around it that was read as plain, if there is one and it is not there already.
+    """A simulation with the scenario plain around it; unchanged if plain is None or it already has this scenario.
 
-    Raises ConfigError if it cannot be, TypeError as for ScenarioSimulation and if another one is around it already.
+    Raises ConfigError for a mistake in plain. Raises TypeError as ScenarioSimulation does, and if the simulation already
+    has a different scenario.
     """
     if plain is not None and not isinstance(plain, Mapping):
-        raise ConfigError("scenario", "a table was expected")
+        raise ConfigError("scenario", f"expected a table, got {str(plain)[:80]!r}")
     if hook(simulation, HasScenario) is not None:
         _ensure_same(simulation, plain)
         return as_simulation(simulation)
@@ -35,17 +36,19 @@ def wrap_scenario(
         raise ConfigError("scenario.properties", str(error)) from None
 
 
-def _ensure_same(staged: Any, plain: Mapping[str, Any] | None) -> None:
-    """Raise TypeError if the scenario around a simulation gives another run than the one that was recorded."""
+def _ensure_same(wrapped: Any, plain: Mapping[str, Any] | None) -> None:
+    """Raise TypeError if the scenario around a simulation does not have the hash of the recorded one."""
     from sim.scenario.config.identity import scenario_hash, scenario_hash_around  # noqa: PLC0415
 
     if plain is None:
-        raise TypeError(f"the simulation has the scenario {_name(staged.scenario)} around it, the recording has none")
-    ours, theirs = scenario_hash(staged), scenario_hash_around(staged, plain)
-    if ours != theirs:
         raise TypeError(
-            f"the simulation has another scenario around it than was recorded: {_name(staged.scenario)}, hash {ours}; "
-            f"recorded: {_name(plain)}, hash {theirs}"
+            f"expected a simulation without a scenario, as recorded, got one with the scenario {_name(wrapped.scenario)}"
+        )
+    actual, recorded = scenario_hash(wrapped), scenario_hash_around(wrapped, plain)
+    if actual != recorded:
+        raise TypeError(
+            f"expected the recorded scenario around the simulation: {_name(plain)}, hash {recorded}; "
+            f"got {_name(wrapped.scenario)}, hash {actual}"
         )
 
 

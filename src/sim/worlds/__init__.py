@@ -1,1 +1,1 @@
-"""Complete worlds that ship with the recorder; each knows nothing of being recorded."""
+"""Worlds that ship with the recorder; none of them depends on it."""

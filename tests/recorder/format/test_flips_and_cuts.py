@@ -21,11 +21,11 @@ pytestmark = pytest.mark.share(0.3)
 @pytest.mark.parametrize("turn", [0, *(pytest.param(turn, marks=pytest.mark.long) for turn in range(1, 8))])
 @pytest.mark.parametrize(("sync", "sealed"), [("never", True), ("block", False)])
 def test_every_flipped_bit_is_found(tmp_path: Path, sync: str, sealed: bool, turn: int) -> None:  # noqa: FBT001
-    """A single flipped bit is reported, or all that is read is the truth; nothing false is ever read.
+    """A single flipped bit is reported, or everything read is the truth; nothing false is ever read.
 
-    One bit of each byte is flipped, of each byte another one; all turns together flip every bit.
-    It is corrupt, unless it lies above all that is known to have been durable, as END and the trailer of a sealed tape do:
-    a power cut before they were synced may have left the same.
+    Each turn flips one bit of each byte; all turns together flip every bit.
+    The tape is corrupt, unless the bit lies after all bytes that are known to have been durable. END and the trailer of a
+    sealed tape do: a power cut before they were synced may have left the same.
     """
     path = tmp_path / "run.tape"
     data = make_tape(path, sealed=sealed, sync=sync)
@@ -41,7 +41,7 @@ def test_every_flipped_bit_is_found(tmp_path: Path, sync: str, sealed: bool, tur
         assert reading.found is not None
         assert reading.found.is_part_of(truth), place
         if reading.problems:
-            durable_bytes = blocks[-1].offset  # Of END, if it is sealed.
+            durable_bytes = blocks[-1].offset  # Of END, if the tape is sealed.
             is_corrupt = any(isinstance(problem, CorruptError) for problem in reading.problems)
             assert is_corrupt == (place < durable_bytes), place
             assert is_corrupt or reading.status == "incomplete", place
@@ -50,7 +50,7 @@ def test_every_flipped_bit_is_found(tmp_path: Path, sync: str, sealed: bool, tur
             unreported.add(place)
         os.pwrite(descriptor, data[place : place + 1], place)
     os.close(descriptor)
-    # Only the content of an INDEX, which is a cache, may be damaged without a word.
+    # Only the content of an INDEX, which is a cache, may be damaged without a report.
     indexes = [block for block in blocks if block.kind == INDEX]
     assert all(
         any(0 <= place - index.offset - HEADER_BYTES < index.stored + 7 for index in indexes) for place in unreported
@@ -97,7 +97,7 @@ def test_every_cut_gives_the_complete_blocks(tmp_path: Path, sync: str) -> None:
 @pytest.mark.parametrize("count", [1, 7, 8, 24, 72, 4096, 65536, 65537])
 @pytest.mark.parametrize("sealed", [True, False])
 def test_zeros_at_the_end_are_a_clean_end(tmp_path: Path, sealed: bool, count: int) -> None:  # noqa: FBT001
-    """Preallocated room behind the last block changes nothing; one other byte in it is torn."""
+    """Preallocated room after the last block changes nothing; one byte other than zero in it is torn."""
     path = tmp_path / "run.tape"
     data = make_tape(path, sealed=sealed)
     path.write_bytes(data + bytes(count))
@@ -109,8 +109,8 @@ def test_zeros_at_the_end_are_a_clean_end(tmp_path: Path, sealed: bool, count: i
 
 
 @pytest.mark.parametrize("data", [b"", b"\x89", bytes(64), bytes(4096), b"text\n" * 50, TAG * 100], ids=len)
-def test_what_is_no_tape_is_unreadable(tmp_path: Path, data: bytes) -> None:
-    """A file without a header and without a block is UnreadableError, which names it."""
+def test_other_files_are_unreadable(tmp_path: Path, data: bytes) -> None:
+    """A file without a header and without a block raises UnreadableError, which names it."""
     path = tmp_path / "run.tape"
     path.write_bytes(data)
     with pytest.raises(UnreadableError) as caught:

@@ -1,4 +1,4 @@
-"""Tapes of every version of the format, kept for good, stay readable: status, frames, states, seeks, second reader."""
+"""Tapes of every version of the format stay readable: status, frames, states, seeks, second reader."""
 
 from __future__ import annotations
 
@@ -40,21 +40,21 @@ class Golden:
         self.states: dict[str, str] = truth["states"]
         self.first_tick: int = truth.get("first_tick", 0)  # Tapes of 0.1 begin at 0
         self.last_tick = len(self.inputs)
-        first_lost, last_lost = truth.get("lost") or (1, 0)  # and lost nothing.
+        first_lost, last_lost = truth.get("lost") or (1, 0)  # and dropped nothing.
         self.lost = range(first_lost, last_lost + 1)
         self.framed = [tick for tick in range(self.first_tick + 1, self.last_tick + 1) if tick not in self.lost]
-        # Behind the lost frames there is a keyframe of the last of their ticks.
+        # After the dropped frames there is a keyframe of their last tick.
         self.reachable = [tick for tick in range(self.first_tick, self.last_tick + 1) if tick not in self.lost[:-1]]
 
 
 def digest(arena: bytes) -> str:
-    """As in truth.json."""
+    """The digest as in truth.json."""
     return hashlib.blake2b(arena, digest_size=16).hexdigest()
 
 
 @each_tape
 def test_frames_and_keyframes(version: str, name: str) -> None:
-    """Status, the inputs of every frame and the arena of every keyframe are what they were when the tape was made."""
+    """Status, the inputs of every frame and the arena of every keyframe are as when the tape was made."""
     golden = Golden(version, name)
     with replayer.Tape(golden.path) as tape:
         assert (tape.status, tape.first_tick, tape.last_tick) == (golden.status, golden.first_tick, golden.last_tick)
@@ -71,7 +71,7 @@ def test_frames_and_keyframes(version: str, name: str) -> None:
 
 @each_tape
 def test_seeks(version: str, name: str) -> None:
-    """Every tick that can be reached is reached, in an order that jumps about; the others are refused."""
+    """Every reachable tick is reached, in a random order; the others are refused."""
     golden = Golden(version, name)
     with replayer.Tape(golden.path) as tape:
         world = WORLDS[tape.meta["simulation"]]
@@ -86,7 +86,7 @@ def test_seeks(version: str, name: str) -> None:
 
 @each_tape
 def test_the_second_reader_agrees(version: str, name: str, tmp_path: Path) -> None:
-    """It finds the same frames and states; of a torn tape, in the longest beginning that is a tape."""
+    """It finds the same frames and states; for a torn tape, in the longest beginning that is a tape."""
     golden = Golden(version, name)
     if name == "flipped":
         with pytest.raises(AssertionError):
@@ -106,7 +106,7 @@ def test_the_second_reader_agrees(version: str, name: str, tmp_path: Path) -> No
 
 
 def read_whole_part(path: Path, folder: Path) -> CheckedTape:
-    """A tape as the second reader, which takes no torn one, finds it."""
+    """The content of a tape by the second reader, which refuses torn tapes."""
     data, part = path.read_bytes(), folder / path.name
     for end in range(len(data), 0, -1):
         try:
@@ -117,7 +117,7 @@ def read_whole_part(path: Path, folder: Path) -> CheckedTape:
 
 
 def test_there_are_golden_tapes_of_this_version(tmp_path: Path) -> None:
-    """The version that is written now has golden tapes; what makes them never touches a folder that is there."""
+    """The current version has golden tapes; the tool that makes them never changes an existing folder."""
     folder = GOLDEN / f"{MAJOR}.{MINOR}"
     before = {path: path.read_bytes() for path in folder.iterdir()}
     maker = [sys.executable, str(ROOT / "tools" / "make_golden_tapes.py")]

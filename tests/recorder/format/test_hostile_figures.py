@@ -1,6 +1,6 @@
-"""Figures that lie, with every checksum mended: an error of ours, little memory, work in proportion to the file (P13).
+"""Wrong figures with corrected checksums: RecordingError, little memory, work in proportion to the file (P13).
 
-And what a later version of the format may write (P14).
+Also tapes of later versions of the format (P14).
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ pytestmark = pytest.mark.share(0.3)
 
 FEW = (-1, 1 << 31, (1 << 32) - 1, (1 << 63) - 1, (1 << 64) - 1)
 HUGE = (-1, 1 << 16, 1 << 31, (1 << 32) - 1, 1 << 32, 1 << 53, (1 << 63) - 1, 1 << 63, (1 << 64) - 1)
-MEMORY_BYTES_MAX = 64 << 20  # Twice what the longest block takes; all of these tapes have a few kilobytes.
+MEMORY_BYTES_MAX = 64 << 20  # Twice the size of the longest block; all of these tapes have a few kilobytes.
 RUN_ID = bytes(16)
 
 
@@ -62,7 +62,7 @@ def tape(tmp_path_factory: pytest.TempPathFactory) -> bytes:
 
 @pytest.fixture(autouse=True)
 def few_ticks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A tape that claims millions of ticks is asked for some of them."""
+    """Request some ticks of a tape that claims millions of them."""
     monkeypatch.setattr("oracle.exhaust.TICKS_MAX", 30)
 
 
@@ -79,7 +79,7 @@ def blocks_of(data: bytes) -> list[tuple[BlockHeader, bytes]]:
 
 
 def with_payload(data: bytes, which: int, change: Callable[[bytes], bytes], **fields: Any) -> bytes:
-    """The tape with another payload in the last block of a kind, and all that depends on it mended."""
+    """The tape with a new payload in the last block of a kind, and everything that depends on it corrected."""
     blocks = blocks_of(data)
     place = max(n for n, (header, _) in enumerate(blocks) if header.kind == which)
     parts, offset, end = [data[:FILE_HEADER_BYTES]], FILE_HEADER_BYTES, 0
@@ -101,7 +101,7 @@ def with_payload(data: bytes, which: int, change: Callable[[bytes], bytes], **fi
 
 
 def at_each_figure(plain: Any, figures: tuple[int, ...]) -> list[Any]:
-    """Copies of plain data with each integer in it replaced by each huge figure, and each list by a long one."""
+    """Copies of plain data with each integer replaced by each huge figure, and each list by a long one."""
     if isinstance(plain, bool):
         return []
     if isinstance(plain, int):
@@ -117,7 +117,7 @@ def at_each_figure(plain: Any, figures: tuple[int, ...]) -> list[Any]:
 
 
 def in_head(raw: bytes, plain: Any) -> bytes:
-    """A payload with another head before its columns or sections."""
+    """A payload with a new head before its columns or sections."""
     (size,) = struct.unpack_from("<I", raw)
     head = encode_plain(plain)
     return struct.pack("<I", len(head)) + head + raw[4 + size :]
@@ -130,7 +130,7 @@ def head_of(raw: bytes) -> Any:
 
 
 def encodable(plain: Any) -> bool:
-    """Whether it has MessagePack's integers only."""
+    """Return True if MessagePack can encode all its integers."""
     try:
         encode_plain(plain)
     except (OverflowError, ValueError):
@@ -142,11 +142,11 @@ def encodable(plain: Any) -> bool:
 @pytest.mark.parametrize("kind", [END, INDEX, FULL, DELTA])
 @pytest.mark.parametrize("figures", [FEW, pytest.param(HUGE, marks=pytest.mark.long)], ids=["few", "all"])
 def test_huge_figures_in_payloads(tape: bytes, kind: int, figures: tuple[int, ...]) -> None:
-    """Each figure and each list in END, INDEX and the heads of keyframes: RecordingError or data, bounded memory."""
+    """Each figure and each list in END, INDEX and heads of keyframes: RecordingError or data, bounded memory."""
     raw = [raw for header, raw in blocks_of(tape) if header.kind == kind][-1]
     heads = at_each_figure(decode_plain(raw) if kind == END else head_of(raw), figures)
     payloads = [encode_plain(head) if kind == END else in_head(raw, head) for head in heads if encodable(head)]
-    if kind != END:  # And a head that says that it is longer than everything.
+    if kind != END:  # And a head that states a size longer than everything.
         payloads += [struct.pack("<I", size) + raw[4:] for size in (0, 1, len(raw), 1 << 31, (1 << 32) - 1)]
     assert len(payloads) > 2 * len(figures)
     tracemalloc.start()
@@ -184,7 +184,7 @@ ALL_KINDS = (BlockKind.META, BlockKind.FRAMES, BlockKind.FULL, BlockKind.DELTA, 
     ids=["some", "all"],
 )
 def test_huge_figures_in_block_headers(tape: bytes, field: str, kinds: tuple[BlockKind, ...]) -> None:
-    """In a block of each of these kinds, each field at the values that are most likely to break something."""
+    """In a block of each of these kinds, each field at the values most likely to break something."""
     limit = (1 << HEADER_FIELDS[field]) - 1
     values = {0, 1, limit, limit >> 1, (limit >> 1) + 1, 16384, 16385, BLOCK_RAW_BYTES_MAX, BLOCK_RAW_BYTES_MAX + 1}
     tracemalloc.start()
@@ -217,7 +217,7 @@ assert problems
 
 @pytest.mark.parametrize("kind", [FRAMES, FULL])
 def test_a_bomb_is_not_unpacked(tape: bytes, tmp_path: Path, kind: int) -> None:
-    """A payload that would unpack to gigabytes is refused by its announced length, in a process that has no room."""
+    """A payload that would decompress to gigabytes is refused by its stated length, in a process with no room."""
     stored = b"\x1f\x00\x01\x00" + b"\xff" * 30_000 + b"\x00" + b"\x50abcde"  # One literal, repeated 7.6 million times.
     path = tmp_path / "bomb.tape"
     for raw_bytes in (BLOCK_RAW_BYTES_MAX, 100, len(stored)):
@@ -228,7 +228,7 @@ def test_a_bomb_is_not_unpacked(tape: bytes, tmp_path: Path, kind: int) -> None:
 
 
 def cost_of_scanning(data: bytes) -> int:
-    """How many bytes are read to find all blocks."""
+    """The number of bytes that are read to find all blocks."""
     read_bytes = 0
 
     def read(offset: int, size: int) -> bytes:
@@ -244,7 +244,7 @@ def cost_of_scanning(data: bytes) -> int:
 @pytest.mark.sample(3)
 @pytest.mark.parametrize("name", ["tags", "headers", "every other block damaged", "far ends", "zeros"])
 def test_work_grows_with_the_file_and_not_with_its_square(tape: bytes, name: str) -> None:
-    """Ten times the file is about ten times the bytes read, whatever is in it."""
+    """Ten times the file costs about ten times the bytes read, for any content."""
     (first, _), *_ = blocks_of(tape)
 
     def make(count: int) -> bytes:
@@ -275,7 +275,7 @@ def test_work_grows_with_the_file_and_not_with_its_square(tape: bytes, name: str
 
 
 def with_file_header(data: bytes, offset: int, layout: str, value: int) -> bytes:
-    """The tape with another value in its file header, the checksum mended."""
+    """The tape with a changed value in its file header, and the checksum corrected."""
     head = bytearray(data[:60])
     struct.pack_into(layout, head, offset, value)
     return bytes(head) + struct.pack("<I", google_crc32c.value(bytes(head))) + data[64:]
@@ -291,7 +291,7 @@ def test_a_later_minor_version_and_compatible_flags_are_read(tape: bytes, tmp_pa
 
 
 def test_another_major_version_and_incompatible_flags_are_refused(tape: bytes, tmp_path: Path) -> None:
-    """The error names what the tape needs; that it may be damaged, too, does not matter."""
+    """The error states what the tape needs, even if the tape may be damaged, too."""
     path = tmp_path / "run.tape"
     for offset, layout, value in ((8, "<H", 1), (8, "<H", 0xFFFF), (16, "<I", 2), (16, "<I", 1 << 31)):
         for cut in (len(tape), 1000, FILE_HEADER_BYTES):
@@ -302,7 +302,7 @@ def test_another_major_version_and_incompatible_flags_are_refused(tape: bytes, t
 
 @pytest.mark.parametrize("sealed", [True, False])
 def test_kinds_of_a_later_version(tape: bytes, tmp_path: Path, sealed: bool) -> None:  # noqa: FBT001
-    """One that may be skipped is; one that may not refuses frames and states, and is listed all the same."""
+    """Optional kinds are skipped; other unknown kinds are listed, and frames and states are refused."""
     path = tmp_path / "run.tape"
     blocks = blocks_of(tape)
     frames = next(header for header, _ in blocks if header.kind == FRAMES)
@@ -325,7 +325,7 @@ def test_kinds_of_a_later_version(tape: bytes, tmp_path: Path, sealed: bool) -> 
 
 
 def test_random_bytes_are_no_tape() -> None:
-    """Nor is anything raised but NoTapeError for them."""
+    """Only NoTapeError is raised for them."""
     import random
 
     chance = random.Random(1)

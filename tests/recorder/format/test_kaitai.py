@@ -1,4 +1,4 @@
-"""tape.ksy, compiled by Kaitai Struct's own compiler, finds in every golden tape what the second reader finds."""
+"""tape.ksy, compiled by Kaitai Struct's compiler, finds in every golden tape what the second reader finds."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ TAPES = sorted(GOLDEN.glob("*/*.tape*"))
 JOURNALS = [path for path in TAPES if path.suffix == ".journal"]
 SEGMENTS = [path for path in TAPES if path not in JOURNALS]
 NODE, PACKAGES = Path(sys.executable).with_name("node"), Path(sys.prefix) / "kaitai" / "node_modules"
-NAMES = {"seq": "seq_number", "stored": "stored_bytes", "raw": "raw_bytes", "crc": "payload_crc"}  # Those of tape.ksy.
+NAMES = {"seq": "seq_number", "stored": "stored_bytes", "raw": "raw_bytes", "crc": "payload_crc"}  # As in tape.ksy.
 LISTS = ["offsets", "first_ticks", "tick_counts", "seq_numbers", "baselines", "kinds", "flags"]
 
 
@@ -49,7 +49,7 @@ def kaitai(tmp_path_factory: pytest.TempPathFactory) -> ModuleType:
 
 
 def parse(kaitai: ModuleType, data: bytes, type_name: str = "") -> Any:
-    """Bytes as the whole file, or as one of the types in tape.ksy."""
+    """Parse bytes as a complete file, or as one of the types in tape.ksy."""
     made = getattr(kaitai.Tape, type_name) if type_name else kaitai.Tape
     return made(kaitai.KaitaiStream(kaitai.BytesIO(data)))
 
@@ -60,7 +60,7 @@ def named(path: Path) -> str:
 
 
 def longest_reader(data: bytes) -> Reader:
-    """The second reader of the longest beginning that it takes: all of it but for what is torn or wrong."""
+    """The second reader of the longest beginning that it accepts, without torn or damaged bytes."""
     for end in range(len(data), 0, -1):
         try:
             return Reader(data[:end])
@@ -87,12 +87,12 @@ def value_of(plain: Any) -> Any:
 
 
 def same(parsed: Any, truth: Any) -> bool:
-    """Whether values are equal, NaN and arrays among them."""
+    """Compare values, including NaN and arrays."""
     return repr(parsed) == repr(truth)
 
 
 def check_payload(kaitai: ModuleType, parsed: Any, truth: Any, payload: bytes) -> None:
-    """A block's payload is split into what it consists of; `payload` is that of all its pieces, decompressed."""
+    """A block's payload is split into its parts; `payload` is that of all its pieces, decompressed."""
     kind = parsed.kind.name
     type_name = {"meta": "Plain", "end": "Plain", "drop": "Plain", "full": "Keyframe", "delta": "Keyframe"}
     content = parsed.payload
@@ -125,7 +125,7 @@ def check_payload(kaitai: ModuleType, parsed: Any, truth: Any, payload: bytes) -
 
 
 def check_segment(kaitai: ModuleType, data: bytes) -> Any:
-    """A file parsed by tape.ksy is what the second reader finds; gives the parsed file."""
+    """A file parsed by tape.ksy equals the result of the second reader; return the parsed file."""
     reader, segment = longest_reader(data), parse(kaitai, data).segment
     header = segment.header
     assert (header.major, header.minor, header.header_size) == (0, reader.minor, 64)
@@ -150,7 +150,7 @@ def check_segment(kaitai: ModuleType, data: bytes) -> Any:
 
 @pytest.mark.parametrize("path", SEGMENTS, ids=named)
 def test_golden_tapes(kaitai: ModuleType, path: Path) -> None:
-    """Every field of file header, block headers, frames, heads, INDEX and trailers, of sound and of torn files."""
+    """Every field of file header, block headers, frames, heads, INDEX and trailers, in intact and in torn files."""
     data = path.read_bytes()
     segment = check_segment(kaitai, data)
 
@@ -161,7 +161,7 @@ def test_golden_tapes(kaitai: ModuleType, path: Path) -> None:
 
 @pytest.mark.parametrize("path", JOURNALS, ids=named)
 def test_golden_journals(kaitai: ModuleType, path: Path) -> None:
-    """Header, areas and records; those whose checksums are right are the frames that the second reader finds."""
+    """Header, areas and records; records with right checksums are the frames that the second reader finds."""
     data = path.read_bytes()
     journal = parse(kaitai, data).journal
     found = {}
@@ -181,7 +181,7 @@ def test_golden_journals(kaitai: ModuleType, path: Path) -> None:
 
 
 class Large:
-    """A state whose full keyframes are cut into pieces, some stored as they are and some compressed; takes any inputs."""
+    """A state whose full keyframes are cut into pieces, some compressed and some not; takes any inputs."""
 
     def __init__(self) -> None:
         self.state = State(Schema(Field("x", "u1", (10,)), Blob("noise", capacity=3 << 20)))
@@ -192,7 +192,7 @@ class Large:
 
 
 def test_pieces_and_inputs_of_every_kind(kaitai: ModuleType, tmp_path: Path) -> None:
-    """Keyframes of several blocks, all of MessagePack, zeros behind the last block."""
+    """Keyframes of several blocks, all types of MessagePack, zeros after the last block."""
     inputs = [None, True, False, 0, 127, 128, 1 << 8, 1 << 16, 1 << 32, 2**64 - 1, -1, -32, -33, -129, -(1 << 15) - 1,
               -(1 << 31) - 1, 1.5, "", "ä" * 20, "x" * 300, "y" * 70_000, b"", b"\0" * 300, b"z" * 70_000, [], [1, [2]],
               list(range(20)), list(range(70_000)), {}, {"a": {1: None}}, {str(n): n for n in range(20)},
@@ -213,7 +213,7 @@ def test_pieces_and_inputs_of_every_kind(kaitai: ModuleType, tmp_path: Path) -> 
 
 
 class Telling(Large):
-    """Tells, seldom much."""
+    """A simulation with events, seldom many."""
 
     def events(self) -> list[dict[str, Any]]:
         n = int(self.state["x"][3])
@@ -221,7 +221,7 @@ class Telling(Large):
 
 
 def test_events(kaitai: ModuleType, tmp_path: Path) -> None:
-    """Blocks as they are and compressed."""
+    """Blocks with and without compression."""
     path = tmp_path / "run.tape"
     with Recorder(path, Telling(), keyframe_interval_ticks=5) as tape:
         for _ in range(17):
@@ -233,7 +233,7 @@ def test_events(kaitai: ModuleType, tmp_path: Path) -> None:
 
 
 def test_changes(kaitai: ModuleType, tmp_path: Path) -> None:
-    """Blocks as they are and compressed."""
+    """Blocks with and without compression."""
     path = tmp_path / "run.tape"
     with Recorder(path, Telling(), keyframe_interval_ticks=1, mode="changes") as tape:
         for _ in range(17):
@@ -245,7 +245,7 @@ def test_changes(kaitai: ModuleType, tmp_path: Path) -> None:
 
 
 def test_other_files(kaitai: ModuleType) -> None:
-    """A file that is neither has neither a segment nor a journal."""
+    """A file of a different kind has neither a segment nor a journal."""
     found = parse(kaitai, b"PK\3\4" + bytes(100))
 
     assert not hasattr(found, "segment")
@@ -253,7 +253,7 @@ def test_other_files(kaitai: ModuleType) -> None:
 
 
 def test_links(kaitai: ModuleType, tmp_path: Path) -> None:
-    """Frames with links in place of state hashes, in a tape whose header says so."""
+    """Frames with links in place of state hashes, in a tape whose header states that."""
     path = tmp_path / "linked.tape"
     with Recorder(path, Herd(), mode="changes", hashes="changes", blame="none") as tape:
         for _ in range(30):

@@ -1,4 +1,4 @@
-"""Tapes changed by somebody who mends every checksum: reading ends in data or in a RecordingError, never elsewhere.
+"""Tapes mutated with corrected checksums: reading ends in data or in a RecordingError, never in anything else.
 
 The long, coverage-guided run of the same mutator is tools/campaigns/fuzz.py.
 """
@@ -18,7 +18,7 @@ TAPES_EACH = 150
 
 
 def make_bases(folder: Path) -> list[list[bytes]]:
-    """The segments of a few sound tapes."""
+    """The segments of a few intact tapes."""
     record(folder / "herd.tape", Herd(1), [None] * 40, keyframe_interval_ticks=6, full_every=3, deterministic=True)
     record(folder / "saved.tape", Saved(), list(range(30)), keyframe_interval_ticks=5, deterministic=True)
     record(folder / "split.tape", Herd(2), [None] * 40, keyframe_interval_ticks=5, deterministic=True, split=2000)
@@ -28,7 +28,7 @@ def make_bases(folder: Path) -> list[list[bytes]]:
 
 @pytest.mark.parametrize("believe_index", [True, False])
 def test_every_failure_is_a_recording_error(tmp_path: Path, believe_index: bool) -> None:  # noqa: FBT001
-    """A seeded walk through mutated tapes; whatever else is raised gets through, with the seed that made it."""
+    """A seeded walk through mutated tapes; any other exception passes through, with its seed."""
     bases = make_bases(tmp_path)
     first_seed = random.randrange(1 << 32)
     for seed in range(first_seed, first_seed + TAPES_EACH):
@@ -44,7 +44,7 @@ def test_every_failure_is_a_recording_error(tmp_path: Path, believe_index: bool)
 
 
 def test_the_mutator_mends_what_it_changes(tmp_path: Path) -> None:
-    """Most changed tapes still open: the changes get past the checksums."""
+    """Most mutated tapes still open: the changes pass the checksums."""
     (base, *_), *_ = make_bases(tmp_path)
     opened = [exhaust([mutate_tape(base, SeededChoices(seed))]) for seed in range(100)]
     assert opened.count("read") > 80

@@ -1,4 +1,4 @@
-"""Tapes of small simulations, read by the second reader and compared with the live runs; and SPEC.md's own examples."""
+"""Tapes of small simulations, read by the second reader and compared with the live runs; the examples in SPEC.md."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ Counter.__module__, Counter.__qualname__ = "example", "Counter"
 
 
 def shown_in_specification(title: str) -> bytes:
-    """The bytes of the hex dump whose first line is title."""
+    """The bytes of the hex dump with this title."""
     text = SPEC.read_text(encoding="utf-8")
     (dump,) = re.findall(rf"^```\n{title}\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
     shown = b""
@@ -52,7 +52,7 @@ def shown_in_specification(title: str) -> bytes:
 
 
 def test_the_examples_in_the_specification(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The hex dumps in SPEC.md are exactly what the recorder writes, and the second reader reads them."""
+    """The hex dumps in SPEC.md are exactly the recorder's bytes, and the second reader reads them."""
     monkeypatch.setattr("recorder.writer.journal.AREA_BYTES", 64)
     path = tmp_path / "run.tape"
     with Recorder(path, Counter(), keyframe_interval_ticks=2, deterministic=True, run_id=bytes(range(16))) as tape:
@@ -85,7 +85,7 @@ def test_small_worlds(tmp_path: Path, simulation: Any) -> None:
 
 @pytest.mark.parametrize("simulation", [Walkers, Herd, Saved], ids=lambda simulation: simulation.__name__)
 def test_field_hashes(tmp_path: Path, simulation: Any) -> None:
-    """Frames have 16 bits of each field's hash; those of the ticks of keyframes are those of the states there."""
+    """Frames have 16 bits of each field's hash; at the ticks of keyframes they match the states there."""
     path = tmp_path / "run.tape"
     record_live(
         path, simulation(), list(range(1, 41)) if simulation is Saved else [None] * 40, keyframe_interval_ticks=3
@@ -99,7 +99,7 @@ def test_field_hashes(tmp_path: Path, simulation: Any) -> None:
 
 
 def test_phase_hashes(tmp_path: Path) -> None:
-    """With blame="phases" frames have 16 bits of the state's hash behind each phase; META names the phases."""
+    """With blame="phases" frames have 16 bits of the state's hash after each phase; META names the phases."""
     path = tmp_path / "run.tape"
     herd = Phased()
     record_live(path, herd, [1, 2, 3], blame="phases", keyframe_interval_ticks=2)
@@ -112,7 +112,7 @@ def test_phase_hashes(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("blame", "lengths"), [("none", {3}), ("auto", {4}), ("fields", {4})])
 def test_how_much_frames_say(tmp_path: Path, blame: Any, lengths: set[int], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing but the state's hash where that was asked for, or where the state is large."""
+    """Frames have only the state hash if that was requested, or if the state is large."""
     for most in (1 << 20, 1):
         monkeypatch.setattr("recorder.session.blame_hashes.AUTO_BYTES_MAX", most)
         path = tmp_path / f"{most}.tape"
@@ -122,7 +122,7 @@ def test_how_much_frames_say(tmp_path: Path, blame: Any, lengths: set[int], monk
 
 
 class Phased:
-    """Two phases, and what the state's hash was behind each."""
+    """Two phases, with the hash of the state after each."""
 
     def __init__(self) -> None:
         self.state = State(Schema(Field("n", "i8")))
@@ -143,7 +143,7 @@ class Phased:
 
 
 class Drawn:
-    """A simulation of any schema; its inputs are seeds for what it writes."""
+    """A simulation of any schema; its inputs are seeds for its writes."""
 
     def __init__(self, schema: Schema) -> None:
         self.state = State(schema)
@@ -215,7 +215,7 @@ def test_any_simulation(
     many: bool,  # noqa: FBT001
     split: int | None,
 ) -> None:
-    """Tapes of any schema, cadence and length, in one file or several, are read by the second reader as the run was."""
+    """Tapes of any schema, interval and length, in one file or several: the second reader finds the run."""
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as monkeypatch:
         if many:
             monkeypatch.setattr("recorder.format.segments.segment_encoder.INDEX_BLOCKS", 4)
@@ -229,7 +229,7 @@ def test_any_simulation(
 
 
 def test_inputs_of_every_kind(tmp_path: Path) -> None:
-    """Inputs come out of the tape as they went in: plain values, nested ones, arrays and NumPy numbers."""
+    """Inputs are read back unchanged: plain values, nested ones, arrays and NumPy numbers."""
 
     class Deaf:
         def __init__(self) -> None:
@@ -263,7 +263,7 @@ SETTINGS = {
 
 
 def test_meta(tmp_path: Path) -> None:
-    """META holds the keys that SPEC.md lists, two of them only where the tape need not be the same each time."""
+    """META has the keys that SPEC.md lists, two of them only if the tape need not be reproducible."""
     keys = ["world", "simulation", "mode", "hash", "random", "settings", "notes"]
     told = {"durability": "block", "sync": "0.5s", "on_error": "raise", "split": "2MB", "notes": {"who": ["me", 1]}}
     for deterministic, more in ((True, []), (False, ["environment", "created"])):

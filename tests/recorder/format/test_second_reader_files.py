@@ -44,7 +44,7 @@ def test_a_split_tape(tmp_path: Path) -> None:
 
 
 def test_a_ring(tmp_path: Path) -> None:
-    """The first segment holds META alone, those after it vanish from the front, and at least `keep` ticks stay."""
+    """The first segment has only META, those after it are removed from the front, and at least `keep` ticks stay."""
     path, inputs = tmp_path / "run.tape", [None] * 500
     live = record_live(path, Walkers(), inputs, keyframe_interval_ticks=5, keep=80)
     found = CheckedTape(path)
@@ -58,7 +58,7 @@ def test_a_ring(tmp_path: Path) -> None:
 
 
 def test_a_ring_that_was_written_out(tmp_path: Path) -> None:
-    """A copy of what a ring kept is one sealed segment that begins at a later tick."""
+    """A copy of a ring is one sealed segment that begins at a later tick."""
     path, out = tmp_path / "run.tape", tmp_path / "out.tape"
     with Recorder(path, Walkers(), keyframe_interval_ticks=5, keep=40) as tape:
         live = {0: look_at(tape.simulation.state)}
@@ -75,7 +75,7 @@ def test_a_ring_that_was_written_out(tmp_path: Path) -> None:
 
 
 def test_a_repaired_tape(tmp_path: Path) -> None:
-    """What was lost is a DROP in the copy, a keyframe that was made again is marked, and the order is right."""
+    """Lost ticks are a DROP in the copy, a rebuilt keyframe is marked, and the order is right."""
     path, target, inputs = tmp_path / "run.tape", tmp_path / "repaired.tape", [[[1, tick]] for tick in range(60)]
     live = record_live(path, Walkers(), inputs, keyframe_interval_ticks=10, full_every=3)
     data = bytearray(path.read_bytes())
@@ -115,10 +115,10 @@ def failing(calls: set[int], real: Callable[..., Any]) -> Callable[..., Any]:
 def test_a_segment_that_takes_over_from_one_that_failed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str, call: int, settings: dict[str, Any]
 ) -> None:
-    """What a failed segment holds counts up to the offset from which the next one takes over; nothing is lost."""
+    """A failed segment is valid up to the offset at which the next one takes over; nothing is lost."""
     monkeypatch.setattr("recorder.writer.writer.RETRY_S", (0.0, 0.0))
     path, inputs = tmp_path / "run.tape", [None] * 12
-    if method == "append":  # Of a failed append nothing can be taken back either.
+    if method == "append":  # A failed append cannot be truncated either.
         monkeypatch.setattr(TapeFile, "truncate", failing({1, 2, 3}, TapeFile.truncate))
     monkeypatch.setattr(TapeFile, method, failing({call}, getattr(TapeFile, method)))
     try:
@@ -134,7 +134,7 @@ def test_a_segment_that_takes_over_from_one_that_failed(
 
 @pytest.mark.parametrize("settings", [{"sync": "block"}, {"durability": "block"}, {"durability": "none"}], ids=str)
 def test_every_durability(tmp_path: Path, settings: dict[str, Any]) -> None:
-    """However durable the recording was, a closed tape is whole and leaves no journal behind."""
+    """With every durability, a closed tape is complete and has no journal."""
     path, inputs = tmp_path / "run.tape", [None] * 50
     live = record_live(path, Walkers(), inputs, keyframe_interval_ticks=5, **settings)
 
@@ -158,7 +158,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 
 def record_and_kill(path: Path, ticks: int, split: int = 0) -> Live:
-    """Record in a process that kills itself after its last step; what the run was."""
+    """Record in a process that kills itself after its last step; return the truth about the run."""
     arguments = [str(SUPPORT), str(path), str(ticks), str(split)]
     finished = subprocess.run([sys.executable, "-c", KILLED, *arguments], check=False)
     assert finished.returncode == -signal.SIGKILL
@@ -172,7 +172,7 @@ def record_and_kill(path: Path, ticks: int, split: int = 0) -> Live:
 
 @pytest.mark.parametrize(("ticks", "split"), [(1, 0), (3, 0), (57, 0), (400, 2500)])
 def test_a_process_that_was_killed(tmp_path: Path, ticks: int, split: int) -> None:
-    """The blocks and the journal beside them hold every tick whose step has returned."""
+    """The blocks and the journal next to them contain every tick whose step has returned."""
     path = tmp_path / "run.tape"
     live = record_and_kill(path, ticks, split)
     found = CheckedTape(path)
@@ -184,17 +184,17 @@ def test_a_process_that_was_killed(tmp_path: Path, ticks: int, split: int) -> No
 
 
 def test_a_journal_of_another_run(tmp_path: Path) -> None:
-    """It adds nothing."""
+    """Its frames are ignored."""
     path, other = tmp_path / "run.tape", tmp_path / "other.tape"
     record_and_kill(path, 7)
     record_live(other, Walkers(), [])
-    os.replace(f"{path}.journal", f"{other}.journal")  # noqa: PTH105 - as short as it gets
+    os.replace(f"{path}.journal", f"{other}.journal")  # noqa: PTH105 - as short as possible
 
     assert list(CheckedTape(other).frames()) == []
 
 
 def test_a_resumed_tape(tmp_path: Path) -> None:
-    """Sessions follow each other in one tape: META, END and trailer stand in the middle, frames go on without a gap."""
+    """Sessions follow each other in one tape: META, END and trailer occur inside it, and no frame is missing."""
     path, inputs = tmp_path / "run.tape", [[[tick % 20, tick]] for tick in range(1, 41)]
     live = record_and_kill(path, 20)
     for end in (30, 40):

@@ -1,4 +1,4 @@
-"""Smeared, inserted, deleted, moved and stale bytes: reported or harmless, and no more lost than was hit (P2, P3)."""
+"""Smeared, inserted, deleted, moved and stale bytes: reported or harmless, only damaged blocks are lost (P2, P3)."""
 
 from __future__ import annotations
 
@@ -40,17 +40,17 @@ def record(path: Path, simulation: Any = Adder, ticks: int = TICKS, **settings: 
 
 
 def assert_honest(reading: Reading, original: Original, hint: Any) -> None:
-    """Nothing false was read; what was not found was said to be missing."""
+    """Nothing false was read; everything that was not found was reported."""
     if reading.found is None:
         assert reading.problems, hint
         return
     assert reading.found.is_part_of(original.truth), hint
-    # Zeros to the end are a clean end, of a recording that was not closed.
+    # Zeros to the end are a clean end, as in a recording that was not closed.
     assert reading.problems or reading.status == "incomplete" or reading.found == original.truth, hint
 
 
 def assert_only_hit_is_lost(reading: Reading, original: Original, number: int, start: int, end: int) -> None:
-    """Bytes from start up to end of a file were changed: only what was in the blocks there may be gone."""
+    """Bytes from start up to end of a file were changed: only the content of the blocks there may be lost."""
     assert_honest(reading, original, start)
     assert reading.found is not None
     least = original.lost_by(original.hit(number, start, end))
@@ -58,7 +58,7 @@ def assert_only_hit_is_lost(reading: Reading, original: Original, number: int, s
     assert reading.found.states.items() >= least.states.items(), start
     if reading.problems:
         first = min(original.places(number, start, end))
-        # Of a seal that became a clean end of zeros is said, behind the last block, that it is gone.
+        # A seal that became a clean end of zeros is reported as missing, after the last block.
         assert any(first <= offset <= end for offset in reading.offsets), (start, reading.problems)
 
 
@@ -67,7 +67,7 @@ def assert_only_hit_is_lost(reading: Reading, original: Original, number: int, s
     ("settings", "size"), [({}, 2), ({"split": 160}, 2), ({}, 512), ({"split": 160}, 512)], ids=str
 )
 def test_smears(tmp_path: Path, settings: dict[str, Any], size: int) -> None:
-    """Random bytes over 2 or 512 others, everywhere in each file: what was not hit is there, what was is named."""
+    """Random bytes over 2 or 512 others, everywhere in each file: undamaged blocks are read, damaged ones are named."""
     original = record(tmp_path / "run.tape", ticks=9, **settings)
     seed = random.randrange(1 << 30)
     print("seed", seed)
@@ -98,7 +98,7 @@ def test_smears_of_a_page(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("settings", [{}, {"split": 160}], ids=str)
 def test_inserted_and_deleted_bytes(tmp_path: Path, settings: dict[str, Any]) -> None:
-    """What lies before the place is there, and in other files too; what is behind no longer lies where it says."""
+    """Blocks before the change, and in other files, are read; blocks after it have wrong offsets."""
     original = record(tmp_path / "run.tape", ticks=9, **settings)
     seed = random.randrange(1 << 30)
     print("seed", seed)
@@ -129,7 +129,7 @@ def block_bytes(data: bytes, block: Any) -> bytes:
 
 
 def test_blocks_that_changed_places(tmp_path: Path) -> None:
-    """Any two blocks of a file swapped: neither counts, and neither do those between that no longer lie in place."""
+    """Any two blocks of a file are swapped: neither is accepted, nor are the blocks between them at wrong offsets."""
     original = record(tmp_path / "run.tape", ticks=9)
     data, blocks = original.files[0], original.blocks[0]
     for first, one in enumerate(blocks):
@@ -147,7 +147,7 @@ def test_blocks_that_changed_places(tmp_path: Path) -> None:
 
 
 def test_blocks_that_are_there_twice(tmp_path: Path) -> None:
-    """A copy of a block between any two others, or over the next one, is not read."""
+    """A copy of a block between any two blocks, or over the next one, is not read."""
     original = record(tmp_path / "run.tape", ticks=9)
     data, blocks = original.files[0], original.blocks[0]
     for block in blocks:
@@ -167,7 +167,7 @@ def test_blocks_that_are_there_twice(tmp_path: Path) -> None:
 
 
 def test_blocks_of_another_segment_of_the_same_run(tmp_path: Path) -> None:
-    """A block at its own offset, but in the file of another segment, has another marker and does not count."""
+    """A block at its own offset, but in the file of a different segment, has the wrong marker and is refused."""
     original = record(tmp_path / "run.tape", ticks=20, split=160)
     assert len(original.files) > 2
     tried = 0
@@ -183,8 +183,8 @@ def test_blocks_of_another_segment_of_the_same_run(tmp_path: Path) -> None:
     assert tried > 20
 
 
-def test_whole_files_of_other_runs_and_segments(tmp_path: Path) -> None:
-    """A file of another run, or of another place in this one, is not read as what its name says."""
+def test_complete_files_of_other_runs_and_segments(tmp_path: Path) -> None:
+    """A file of a different run, or of a different segment, is not read as its name suggests."""
     original = record(tmp_path / "run.tape", ticks=40, split=150)
     folder = tmp_path / "other"
     folder.mkdir()
@@ -193,19 +193,19 @@ def test_whole_files_of_other_runs_and_segments(tmp_path: Path) -> None:
     for number in original.files:
         for theirs in (other.files[number], original.files[(number + 1) % len(original.files)]):
             if number == 0 and theirs is other.files[0]:
-                continue  # The first file says which run it is: then the others are foreign.
+                continue  # The first file states the run: the others do not belong to it.
             reading = original.read_with(number, theirs)
             assert reading.found is not None
             assert reading.found.is_part_of(original.truth)
-            # Without its last file a tape is like one whose writer died when it was about to begin that.
+            # Without its last file a tape is like one whose writer ended just before it began that.
             assert reading.status == ("corrupt" if number < max(original.files) else "incomplete")
 
 
 def test_stale_blocks_of_an_earlier_version_of_the_file(tmp_path: Path) -> None:
-    """A lost write: the file has, in some places, what an earlier recording of the same run wrote there.
+    """A lost write: in some places the file still has the bytes of an earlier recording of the same run.
 
-    Marker, offset and checksums of these blocks are right. The seal shows them, and no other frame is ever read as one
-    of a tick that it is not of.
+    Marker, offset and checksums of these blocks are right. The seal reveals them, and no frame is ever read as that of a
+    different tick.
     """
     path = tmp_path / "run.tape"
     earlier = record(path, ticks=TICKS)

@@ -1,4 +1,4 @@
-"""A forked child and its parent's tape: the child is refused, the parent does not notice."""
+"""A forked child and its parent's tape: the child is refused, the parent is not affected."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ from small_worlds import Walkers
 
 
 def in_child(act: Callable[[], Any]) -> Any:
-    """What act returns, or the text of what it raises, in a forked child that then ends without cleaning up."""
+    """Return the result of act, or the text of its exception, from a forked child that ends without cleaning up."""
     ours, theirs = os.pipe()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 warns of forking beside the writer's thread.
+        warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 warns of forking while other threads run.
         child = os.fork()
     if child == 0:
         try:
@@ -57,7 +57,7 @@ def tape(tmp_path: Path) -> Any:
 
 
 def files_of(tape: Recorder) -> dict[str, bytes]:
-    """Everything in the tape's folder, when all that was recorded is written."""
+    """Return all files in the tape's folder after everything recorded is written."""
     tape.flush()
     return {path.name: path.read_bytes() for path in Path(tape.path).parent.iterdir()}
 
@@ -72,7 +72,7 @@ def files_of(tape: Recorder) -> dict[str, bytes]:
     ids=["step", "flush", "write_out"],
 )
 def test_a_child_cannot_record(tape: Recorder, use: Any) -> None:
-    """The error names the process that the recorder belongs to; the child's simulation is not stepped."""
+    """The error names the process that owns the recorder; the child's simulation is not stepped."""
     before = files_of(tape)
 
     def try_it() -> Any:
@@ -90,7 +90,7 @@ def test_a_child_cannot_record(tape: Recorder, use: Any) -> None:
 
 
 def test_a_childs_close_does_nothing(tape: Recorder) -> None:
-    """Nor does leaving its with block, with an exception or without; the parent goes on and seals."""
+    """Leaving its with block does nothing either, with an exception or without; the parent continues and seals."""
     before = files_of(tape)
 
     def leave() -> Any:
@@ -110,7 +110,7 @@ def test_a_childs_close_does_nothing(tape: Recorder) -> None:
 
 
 def test_a_childs_child_cannot_either(tape: Recorder) -> None:
-    """However deep."""
+    """At any depth of forks."""
 
     def try_it() -> Any:
         try:
@@ -123,7 +123,7 @@ def test_a_childs_child_cannot_either(tape: Recorder) -> None:
 
 
 def test_a_child_that_ends_as_usual_leaves_the_tape_alone(tmp_path: Path) -> None:
-    """With all that Python does at the end of a process: no seal, no warning, no removed journal."""
+    """Python's normal end of a process writes no seal, prints no warning and removes no journal."""
     program = """
 import os, sys, warnings
 import recorder
@@ -133,7 +133,7 @@ tape = recorder.Recorder(sys.argv[1], Walkers())
 tape.step()
 tape.flush()
 if os.fork() == 0:
-    sys.exit(0)  # As a child does that was forked by somebody who knows nothing of the recorder.
+    sys.exit(0)  # As in a child of code that knows nothing of the recorder.
 os.wait()
 assert os.path.exists(sys.argv[1] + ".journal")
 assert os.path.getsize(sys.argv[1]) == tape.statistics().writer.written_bytes
@@ -154,7 +154,7 @@ tape.close()
 
 
 def test_a_child_that_outlives_its_parent_does_not_hold_the_tape(tmp_path: Path) -> None:
-    """The lock goes with the process that records: killed, its tape can be resumed while the child still lives."""
+    """The lock ends with the recording process: after a kill its tape can be resumed while the child still lives."""
     program = """
 import os, signal, sys
 import recorder
@@ -177,8 +177,8 @@ os.kill(os.getpid(), signal.SIGKILL)
         child = int(process.stdout.readline())
     process.wait()
     try:
-        os.kill(child, 0)  # It lives.
-        wait_until(lambda: not is_locked(path), 10)  # The child gives the files back when it first runs.
+        os.kill(child, 0)  # The child lives.
+        wait_until(lambda: not is_locked(path), 10)  # The child releases the files when it first runs.
         with recorder.resume(path, Walkers()) as tape:
             assert tape.tick == 7
             tape.step()
@@ -189,7 +189,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 
 def test_a_child_may_record_a_tape_of_its_own(tape: Recorder, tmp_path: Path) -> None:
-    """What is refused is the parent's tape, not recording."""
+    """Only the parent's tape is refused, not recording."""
 
     def record_own() -> Any:
         with Recorder(tmp_path / "child.tape", Walkers()) as own:
@@ -205,7 +205,7 @@ def test_a_child_may_record_a_tape_of_its_own(tape: Recorder, tmp_path: Path) ->
 
 
 def test_a_child_leaves_a_file_that_its_parent_is_making(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Forked while the next segment has no name yet: the parent gives it one, and nothing is written anew."""
+    """Forked while the next segment has no name yet: the parent names it, and nothing is written twice."""
     making, go_on = threading.Event(), threading.Event()
     create = TapeFiles.create
 

@@ -1,4 +1,4 @@
-"""Other interpreters: what they are given, what they say, and that none is left behind."""
+"""Other interpreters: their input, their output, and that none is left behind."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ process.wait()
 
 
 def test_variables_are_set_and_unset(monkeypatch: pytest.MonkeyPatch) -> None:
-    """All others stay."""
+    """All other variables stay."""
     for name in ("TAKEN", "LEFT"):
         monkeypatch.setenv(name, "here")
     finished = finish(start_python(["-c", SAYS_ITS_VARIABLES], environment={"GIVEN": "there", "TAKEN": None}))
@@ -38,8 +38,8 @@ def test_variables_are_set_and_unset(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (os.environ["TAKEN"], "GIVEN" in os.environ) == ("here", False)
 
 
-def test_what_is_given_and_what_is_said() -> None:
-    """The exit code, the output, and the last line of what it complained of."""
+def test_input_output_and_last_line() -> None:
+    """The exit code, the output, and the last line of stderr are returned."""
     program = (
         "import sys; print(sys.stdin.read() * 2, end=''); print('one', 'two ', '', sep='\\n', file=sys.stderr); exit(3)"
     )
@@ -48,8 +48,8 @@ def test_what_is_given_and_what_is_said() -> None:
     assert last_line(b"\n \n") == ""
 
 
-def test_a_module_is_not_looked_for_in_the_present_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A user's file may have its name."""
+def test_a_module_is_not_searched_in_the_current_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A user's file may have the name of a module."""
     (tmp_path / "this.py").write_text("print('shadow')")
     monkeypatch.chdir(tmp_path)
     assert b"Zen of Python" in finish(start_python(module_program("this"))).output
@@ -69,7 +69,7 @@ def test_an_interpreter_that_there_is_not() -> None:
     ],
 )
 def test_ending(first: str, patience_s: float, exit_code: int) -> None:
-    """Those that are asked may end by themselves; the others are killed, and all are waited for."""
+    """Interrupted processes may end on their own; the others are killed, and all are waited for."""
     processes = [start_python(["-c", BEGUN.format(first=first)]) for _ in range(2)]
     for process in processes:
         assert process.stdout is not None
@@ -110,7 +110,7 @@ def test_a_process_ends_with_the_one_that_started_it() -> None:
 
 
 def is_dead(process: int) -> bool:
-    """It does not work any more; whether anybody has waited for it is not ours to say."""
+    """Return True if the process has stopped; a zombie counts as stopped."""
     try:
         return "\nState:\tZ" in Path(f"/proc/{process}/status").read_text()
     except OSError:

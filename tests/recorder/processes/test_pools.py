@@ -1,4 +1,4 @@
-"""Every pool of processes keeps the same promises: see recorder.processes.pool."""
+"""Every pool of processes keeps the promises of recorder.processes.pool."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ if __name__ == "__main__":
 
 @pytest.fixture(params=list(POOLS))
 def make_pool(request: pytest.FixtureRequest) -> Iterator[MakePool]:
-    """Make a pool of that many processes; none of them is left behind, not even as a zombie."""
+    """Make a pool with this many processes; check that none is left behind, not even a zombie."""
     yield POOLS[request.param]
     assert multiprocessing.active_children() == []
     children = Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read_text().split()
@@ -70,12 +70,12 @@ def make_pool(request: pytest.FixtureRequest) -> Iterator[MakePool]:
 
 
 def is_gone(process: int) -> bool:
-    """It has ended, and somebody has waited for it."""
+    """Return True if the process has ended and was waited for."""
     return not Path(f"/proc/{process}").exists()
 
 
 def test_results_come_in_the_order_of_the_items(make_pool: MakePool, tmp_path: Path) -> None:
-    """Though they are done in another one; outcomes come as they are done."""
+    """Even if they finish in a different order; outcomes are returned as they arrive."""
     go = tmp_path / "go"
     work = partial(pool_work.first_waits, go)
     outcomes = []
@@ -97,7 +97,7 @@ def test_pools_without_processes_keep_the_order_too(pool: Pool | None) -> None:
 
 
 def test_an_error_is_raised_in_its_turn(make_pool: MakePool) -> None:
-    """With its cause, and with the traceback of the worker; results before it are given first."""
+    """With its cause and the traceback of the worker; results before it are returned first."""
     found = results_in_order(make_pool(3), pool_work.raise_at_two, [0, 1, 2, 0], name=named)
     assert [next(found), next(found)] == [0, 1]
     with pytest.raises(ValueError, match="two") as caught:
@@ -112,7 +112,7 @@ def test_an_error_is_raised_in_its_turn(make_pool: MakePool) -> None:
 
 
 def test_a_worker_that_is_killed_costs_its_own_item(make_pool: MakePool) -> None:
-    """Which is named in one line; all others have results."""
+    """One line names that item; all others have results."""
     outcomes = sorted(
         make_pool(2).submit(pool_work.die_at_two, range(6), name=named), key=lambda outcome: outcome.index
     )
@@ -127,7 +127,7 @@ def test_a_worker_that_is_killed_costs_its_own_item(make_pool: MakePool) -> None
 
 
 def test_a_worker_that_is_killed_while_it_sends(make_pool: MakePool, tmp_path: Path) -> None:
-    """Half a result is none."""
+    """An incomplete result does not count."""
     work = partial(pool_work.large_when_told, tmp_path / "go")
     submission: Any = make_pool(2).submit(work, [0, 1], name=named)
     assert next(submission).index == 0
@@ -140,7 +140,7 @@ def test_a_worker_that_is_killed_while_it_sends(make_pool: MakePool, tmp_path: P
 
 
 def test_cancelling_ends_the_workers(make_pool: MakePool, tmp_path: Path) -> None:
-    """They are gone when it returns; nothing more is started."""
+    """The workers have ended when cancel returns; no further item is started."""
     submission = make_pool(2).submit(partial(pool_work.wait_for_ever, tmp_path), range(9), name=named)
     with ThreadPoolExecutor(1) as thread:
         workers = thread.submit(processes_of, tmp_path, 2)
@@ -166,8 +166,8 @@ def test_what_had_finished_is_given_when_it_is_cancelled(make_pool: MakePool) ->
     assert sorted(given) == [0, 1]
 
 
-def test_giving_results_up_ends_the_workers(make_pool: MakePool) -> None:
-    """A caller that takes no more results."""
+def test_a_caller_that_stops_early_ends_the_workers(make_pool: MakePool) -> None:
+    """A caller that takes no more results ends the workers, too."""
     found = results_in_order(make_pool(2), pool_work.double, range(100), name=named)
     assert next(found) == 0
     found.close()  # type: ignore[attr-defined] # It is a generator.
@@ -178,7 +178,7 @@ def test_giving_results_up_ends_the_workers(make_pool: MakePool) -> None:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends processes with their parent")
 def test_workers_end_with_the_parent(kind: str, number: signal.Signals, tmp_path: Path) -> None:
-    """At once and without a word when all processes of a terminal are interrupted, and when the parent is killed."""
+    """At once and without output, when all processes of a terminal are interrupted and when the parent is killed."""
     command = [sys.executable, "-c", WAITING, kind, str(tmp_path)]
     with subprocess.Popen(command, cwd=SUPPORT, stderr=subprocess.PIPE, start_new_session=True) as process:
         try:
@@ -197,7 +197,7 @@ def test_workers_end_with_the_parent(kind: str, number: signal.Signals, tmp_path
 
 
 def is_dead(process: int) -> bool:
-    """It does not work any more; whether anybody has waited for it is not ours to say."""
+    """Return True if the process has stopped; a zombie counts as stopped."""
     try:
         return "\nState:\tZ" in Path(f"/proc/{process}/status").read_text()
     except OSError:
@@ -205,7 +205,7 @@ def is_dead(process: int) -> bool:
 
 
 def test_progress_within_an_item_and_in_sum(make_pool: MakePool, tmp_path: Path) -> None:
-    """Told while the item is under way; then the item counts with its size."""
+    """Reported while the item is under way; then the item counts with its size."""
     seen, told = tmp_path / "seen", []
 
     def on_progress(index: int, how_far: int) -> None:
@@ -224,11 +224,11 @@ def test_progress_within_an_item_and_in_sum(make_pool: MakePool, tmp_path: Path)
         make_pool(1), pool_work.double, range(4), name=named, size=lambda _: size, on_progress=sums.append
     )
     assert list(found) == [0, 2, 4, 6]
-    assert sums == [3, 3, 3, 3]  # What was given is counted by whoever took it.
+    assert sums == [3, 3, 3, 3]  # Progress of returned items is not counted by the pool.
 
 
 def test_no_more_items_are_taken_than_there_are_workers(make_pool: MakePool) -> None:
-    """So that memory does not grow with the number of items: each waits in the iterator until a worker is free."""
+    """Memory does not grow with the number of items: each waits in the iterator until a worker is free."""
     taken: list[int] = []
 
     def items() -> Iterator[int]:
@@ -239,7 +239,7 @@ def test_no_more_items_are_taken_than_there_are_workers(make_pool: MakePool) -> 
     given = 0
     for _ in make_pool(2).submit(pool_work.double, items(), name=named):
         given += 1
-        assert len(taken) <= given + 2 + 1  # Two are under way, another outcome may have come.
+        assert len(taken) <= given + 2 + 1  # Two are under way, and a further outcome may have arrived.
     assert (given, taken) == (50, list(range(50)))
 
 
@@ -251,7 +251,7 @@ def test_large_items_and_results(make_pool: MakePool) -> None:
 
 
 def test_each_forked_item_has_a_process_of_its_own_and_spawned_ones_share() -> None:
-    """What a step leaves in globals is not carried along by forked ones."""
+    """Forked items do not inherit what an earlier step left in globals."""
     forked = list(results_in_order(ForkPool(2), pool_work.process_id, range(6), name=named))
     assert len(set(forked)) == 6
     spawned = list(results_in_order(SpawnPool(1), pool_work.process_id, range(6), name=named))
@@ -267,7 +267,7 @@ def test_spawned_workers_are_prepared() -> None:
 
 @pytest.mark.parametrize("kind", list(POOLS))
 def test_a_submission_that_is_left_alone(kind: str) -> None:
-    """It does not keep the process from ending, at the end or when nothing refers to it any more."""
+    """It does not keep the process from ending, neither at exit nor after the last reference is gone."""
     finished = subprocess.run(
         [sys.executable, "-c", LEFT_ALONE, kind], cwd=SUPPORT, capture_output=True, timeout=30, check=False
     )
@@ -275,7 +275,7 @@ def test_a_submission_that_is_left_alone(kind: str) -> None:
 
 
 def test_what_a_pool_takes(make_pool: MakePool) -> None:
-    """Forked workers have what lives here; others say at once that it cannot be handed to them."""
+    """Forked workers take closures over live objects; other pools refuse them at once."""
     with pytest.raises(ValueError, match="expected at least 1 worker, got 0"):
         make_pool(0)
     live = object()
@@ -289,7 +289,7 @@ def test_what_a_pool_takes(make_pool: MakePool) -> None:
 
 
 def test_a_pool_that_takes_no_more_work() -> None:
-    """It is said which item it had not begun with."""
+    """The message names the first item that was not started."""
     threads = ThreadPoolExecutor(1)
     threads._broken = "a worker has died"  # type: ignore[attr-defined] # As its own initializer's failure does.
     with threads, pytest.raises(RuntimeError, match="takes no more work: no process had 4"):
@@ -297,7 +297,7 @@ def test_a_pool_that_takes_no_more_work() -> None:
 
 
 def test_a_copy_of_this_process() -> None:
-    """It has what this one has, also the random numbers to come; what goes wrong there is said in one line."""
+    """It has the state of this process, including the coming random numbers; its failure is reported in one line."""
     drawn = random.getstate()
     expected = random.random()
     random.setstate(drawn)

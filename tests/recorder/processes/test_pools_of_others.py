@@ -1,4 +1,4 @@
-"""Verify, extract, batch and generate take any pool, and come to the same in all of them."""
+"""Verify, extract, batch and generate take any pool and give the same result in each."""
 
 from __future__ import annotations
 
@@ -34,19 +34,19 @@ others = pytest.mark.parametrize("make_pool", OTHERS.values(), ids=OTHERS)
 
 @pytest.fixture
 def tape(tmp_path: Path) -> Path:
-    """Fifty ticks with a keyframe each eight."""
+    """Fifty ticks with a keyframe every eight."""
     record(tmp_path / "run.tape", Walkers(), [[[tick % 20, 2]] for tick in range(50)], keyframe_interval_ticks=8)
     return tmp_path / "run.tape"
 
 
 def ensure_used(pool: Pool) -> None:
-    """It has done something, as far as we can know."""
+    """Check that the pool was used, as far as that can be known."""
     assert not isinstance(pool, InProcessPool) or pool.worked_on
 
 
 @others
 def test_verify(tape: Path, make_pool: Callable[[], Pool]) -> None:
-    """The same report, also of a simulation with a bad tick."""
+    """The same report, also of a simulation with a divergent tick."""
     factory: type[Walkers]
     for factory in (Walkers, Wrong):
         seen: list[tuple[int, int]] = []
@@ -74,7 +74,7 @@ def test_verify_a_damaged_tape(tape: Path, make_pool: Callable[[], Pool]) -> Non
 
 
 def plain_report(report: Any) -> list[Any]:
-    """What can be compared."""
+    """Return the parts of a report that can be compared."""
     figures = attrs.astuple(report, filter=attrs.filters.exclude("findings", "problems"))
     return [figures, [str(problem) for problem in report.problems], [finding.tick for finding in report.findings]]
 
@@ -92,7 +92,7 @@ def test_extract(tape: Path, tmp_path: Path, make_pool: Callable[[], Pool], monk
 
 
 def jobs_of(folder: Path) -> list[Job]:
-    """Small runs with tapes."""
+    """Make small runs with tapes."""
     folder.mkdir()
     return sweep_jobs(load_scenario("two-phase-vote"), [Axis("seed", tuple(range(4)))], folder, ticks=4)
 
@@ -110,7 +110,7 @@ def test_batch(tmp_path: Path, make_pool: Callable[[], Pool]) -> None:
 
 
 def test_a_batch_in_a_pool_that_loses_a_job(tmp_path: Path) -> None:
-    """The job runs again in the same pool, with nothing else to do; if it is lost once more, that is its error."""
+    """The job runs again in the same pool, alone; if it is lost again, that is its error."""
     pool = InProcessPool(dying=[1])
     found = run_many(jobs_of(tmp_path / "a"), pool=pool)
     assert [job.index for job in pool.worked_on] == [0, 1, 2, 3, 1]

@@ -1,4 +1,4 @@
-"""Workers: they end with their parent, and at once when it is interrupted; an executor that breaks costs no run."""
+"""Workers end with their parent, and at once when it is interrupted; an executor that breaks loses no run."""
 
 from __future__ import annotations
 
@@ -45,19 +45,19 @@ if __name__ == "__main__":
 
 
 def jobs_of(count: int, folder: Path | None = None) -> list[Job]:
-    """Small runs, with seeds from 0."""
+    """Make small runs, with seeds from 0."""
     return sweep_jobs(load_scenario("two-phase-vote"), [Axis("seed", tuple(range(count)))], folder, ticks=4)
 
 
 @contextmanager
 def executor(workers: int) -> Iterator[ProcessPoolExecutor]:
-    """One of the user's."""
+    """An executor of the user."""
     with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn")) as pool:
         yield pool
 
 
 def test_an_executor_whose_worker_dies(tmp_path: Path) -> None:
-    """What it had not finished runs in processes of our own; the job of which the worker dies again is named."""
+    """Its unfinished jobs run in our own processes; the job that kills its worker again is named."""
     truth = run_many(jobs_of(5), workers=1)
     told: list[int] = []
     begun = tmp_path / "begun"
@@ -77,12 +77,12 @@ def test_an_executor_whose_worker_dies(tmp_path: Path) -> None:
         found = run_many(jobs_of(5, folder), executor=pool, work=dies_once)
         assert [(record.error, record.final_hash) for record in found] == [(None, one.final_hash) for one in truth]
         assert found[3].attempts == 2
-        assert run_many(jobs_of(2), executor=pool) == truth[:2]  # Though it takes nothing any more.
+        assert run_many(jobs_of(2), executor=pool) == truth[:2]  # Though it takes no further work.
     assert len(list(folder.glob("*.tape"))) == 5
 
 
 def test_an_interrupt_while_a_record_is_kept(tmp_path: Path) -> None:
-    """It is kept once, and nothing more is begun."""
+    """It is kept once, and no further job is started."""
     told: list[int] = []
 
     def the_other_worker_has_finished() -> bool:
@@ -111,7 +111,7 @@ def test_jobs_of_one_index() -> None:
 
 
 def is_alive(process: int) -> bool:
-    """Whether it works on; one that nobody has waited for does not."""
+    """Return True if the process runs; a zombie does not."""
     try:
         return "\nState:\tZ" not in Path(f"/proc/{process}/status").read_text()
     except OSError:
@@ -120,7 +120,7 @@ def is_alive(process: int) -> bool:
 
 @contextmanager
 def waiting_batch(folder: Path) -> Iterator[tuple[subprocess.Popen[bytes], list[int]]]:
-    """A batch of which one run has finished, and two workers are at others for ever: its process, and the workers."""
+    """A batch with one finished run and two workers that never finish: its process, and the workers."""
     given = [sys.executable, "-c", WAITING, str(folder)]
     with subprocess.Popen(given, cwd=SUPPORT, stderr=subprocess.PIPE, start_new_session=True) as process:
         try:
@@ -142,10 +142,10 @@ def waiting_batch(folder: Path) -> Iterator[tuple[subprocess.Popen[bytes], list[
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends processes with their parent")
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
 def test_workers_end_with_the_parent(tmp_path: Path, number: signal.Signals) -> None:
-    """Soon, and quietly; the same batch goes on at once with what had not finished."""
+    """Soon, and without output; the same batch then continues at once with what had not finished."""
     folder = tmp_path / "runs"
     with waiting_batch(folder) as (process, workers):
-        if number == signal.SIGINT:  # The terminal's goes to all of them.
+        if number == signal.SIGINT:  # The terminal's interrupt goes to all of them.
             os.killpg(process.pid, number)
         else:
             process.send_signal(number)

@@ -1,4 +1,4 @@
-"""Resuming: the same run, bit for bit, from whatever a tape was left as; and what cannot be resumed is left as it is."""
+"""Resuming: the same run, bit for bit, from a tape in any state; a tape that cannot be resumed stays unchanged."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ GOLDEN_0_1 = GOLDEN / "0.1"
 
 
 def push(tick: int) -> Any:
-    """Inputs for walkers."""
+    """Return inputs for walkers."""
     return [[tick % 20, tick]]
 
 
@@ -48,12 +48,12 @@ WORLDS: dict[str, tuple[Any, Callable[[int], Any]]] = {
 
 
 def files_of(folder: Path) -> dict[str, bytes]:
-    """Everything in a folder."""
+    """Return all files of a folder, with their contents."""
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
 def record_and_die(path: Path, make: Any, inputs: Callable[[int], Any], ticks: int, **settings: Any) -> None:
-    """Record some ticks in a process that is then killed by the signal that cannot be caught."""
+    """Record some ticks in a process, then kill it with SIGKILL."""
     child = os.fork()
     if child == 0:
         tape = Recorder(path, make(), **{"keyframe_interval_ticks": 7, "full_every": 3} | settings)
@@ -63,8 +63,8 @@ def record_and_die(path: Path, make: Any, inputs: Callable[[int], Any], ticks: i
 
 
 @pytest.mark.parametrize("name", WORLDS)
-def test_every_kind_of_simulation_goes_on_bit_for_bit(tmp_path: Path, name: str) -> None:
-    """Random streams, growing tables, blobs and save/load: each session goes on as the run without any crash does."""
+def test_every_kind_of_simulation_continues_bit_for_bit(tmp_path: Path, name: str) -> None:
+    """Random streams, growing tables, blobs and save/load: each session continues as the run without a crash does."""
     make, inputs = WORLDS[name]
     path, seed = tmp_path / "run.tape", random.randrange(1 << 30)
     print("seed", seed)
@@ -74,7 +74,7 @@ def test_every_kind_of_simulation_goes_on_bit_for_bit(tmp_path: Path, name: str)
     while True:
         used = make()
         for tick in range(chance.randrange(4)):
-            used.step(inputs(tick + 1))  # In whatever state it is.
+            used.step(inputs(tick + 1))  # In any state.
         tape = recorder.resume(path, used)
         assert tape.simulation.state.arena.tobytes() == live[tape.tick][1]
         if tape.tick > 55:
@@ -94,8 +94,8 @@ def test_every_kind_of_simulation_goes_on_bit_for_bit(tmp_path: Path, name: str)
     assert (report.ok, report.status, report.verified_ticks) == (True, "intact", 81)
 
 
-def test_what_was_found_is_told(tmp_path: Path) -> None:
-    """The recorder that is returned says from where it goes on; the new session's META does, too."""
+def test_the_state_of_the_tape_is_reported(tmp_path: Path) -> None:
+    """The returned recorder and the new session's META hold the tick from which it continues."""
     path = tmp_path / "run.tape"
     record_and_die(path, Walkers, push, 33)
     with path.open("ab") as file:
@@ -116,8 +116,8 @@ def test_what_was_found_is_told(tmp_path: Path) -> None:
         assert [place.tick for place in finished.keyframes][-2:] == [28, 33]
 
 
-def test_progress_is_told(tmp_path: Path) -> None:
-    """The way from the keyframe to the last tick is told step by step."""
+def test_progress_is_reported(tmp_path: Path) -> None:
+    """Progress from the keyframe to the last tick is reported step by step."""
     path, seen = tmp_path / "run.tape", []
     record_and_die(path, Walkers, push, 33)
     recorder.resume(path, Walkers(), progress=lambda done, total: seen.append((done, total))).close()
@@ -125,8 +125,8 @@ def test_progress_is_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("settings", [{}, {"split": 1500}, {"deterministic": True}, {"keep": 21}], ids=str)
-def test_a_sealed_tape_is_written_on_behind_its_trailer(tmp_path: Path, settings: dict[str, Any]) -> None:
-    """No byte of what was there is changed; the old seal means nothing any more, the new one counts everything."""
+def test_a_sealed_tape_is_continued_after_its_trailer(tmp_path: Path, settings: dict[str, Any]) -> None:
+    """No existing byte changes; the old seal no longer counts, and the new one covers everything."""
     path = tmp_path / "run.tape"
     live = live_run(Walkers, push, 90)
     with Recorder(path, Walkers(), keyframe_interval_ticks=7, full_every=3, **settings) as tape:
@@ -149,7 +149,7 @@ def test_a_sealed_tape_is_written_on_behind_its_trailer(tmp_path: Path, settings
 
 @pytest.mark.parametrize("ticks", [4, 10], ids=["short sessions", "longer ones"])
 def test_a_ring_stays_as_small_as_it_was_through_many_sessions(tmp_path: Path, ticks: int) -> None:
-    """What earlier sessions left is dropped in time; the last ticks are always there."""
+    """Segments of earlier sessions are dropped in time; the last ticks are always available."""
     path = tmp_path / "run.tape"
     record_and_die(path, Walkers, push, 100, keep=24, keyframe_interval_ticks=3)
     for goal in range(100 + ticks, 100 + 15 * ticks, ticks):
@@ -163,7 +163,7 @@ def test_a_ring_stays_as_small_as_it_was_through_many_sessions(tmp_path: Path, t
     assert verify_tape(path, Walkers).ok
 
 
-# --- what is refused
+# --- refusals
 
 
 @pytest.fixture
@@ -177,7 +177,7 @@ def died(tmp_path: Path) -> Path:
 
 
 class Edited(Walkers):
-    """Walkers of which one limps."""
+    """Walkers, edited: one of them limps."""
 
     def step(self, inputs: Any) -> None:
         super().step(inputs)
@@ -190,15 +190,15 @@ class Edited(Walkers):
         (Edited, "auto", DesyncError, "desync at tick 29"),
         (Herd, "auto", TypeError, "different fields than the tape: .*grass"),
         (Walkers, "sometimes", ValueError, "changes='sometimes'"),
-        (dict, "auto", TypeError, "dict is no simulation"),
+        (dict, "auto", TypeError, "dict is not a simulation"),
         (lambda: None, "auto", TypeError, "small_worlds.Walkers"),
-        (lambda: Walkers, "auto", TypeError, "Walkers is a class"),
+        (lambda: Walkers, "auto", TypeError, "got the class Walkers"),
     ],
 )
 def test_a_wrong_simulation_leaves_every_byte_as_it_was(
     died: Path, simulation: Any, changes: Any, error: type[Exception], text: str
 ) -> None:
-    """Torn tail and journal included; the right one can resume the tape afterwards."""
+    """Torn tail and journal stay, too; the right simulation can resume the tape afterwards."""
     before = files_of(died.parent)
     with pytest.raises(error, match=text):
         recorder.resume(died, simulation(), changes=changes)
@@ -210,7 +210,7 @@ def test_a_wrong_simulation_leaves_every_byte_as_it_was(
 
 
 def test_a_world_that_is_not_installed_is_named(tmp_path: Path) -> None:
-    """A tape that names a registered world needs no simulation, but it needs the world."""
+    """A tape of a registered world needs no simulation, but it needs the world."""
     path, loaded = tmp_path / "run.tape", load_scenario("quiet-meadow")
     with Recorder(path, loaded.world.make(loaded.config)) as tape:
         tape.step([])
@@ -234,7 +234,7 @@ def test_a_world_that_is_not_installed_is_named(tmp_path: Path) -> None:
 
 
 def test_a_tape_that_is_being_recorded_is_refused(tmp_path: Path) -> None:
-    """To another process and to the same one; the recording is not disturbed."""
+    """A different process and the same one are refused; the recording is not disturbed."""
     path = tmp_path / "run.tape"
     with Recorder(path, Walkers()) as tape:
         tape.step()
@@ -252,7 +252,7 @@ def test_a_tape_that_is_being_recorded_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_corrupt_tape_is_refused_with_what_to_do(tmp_path: Path) -> None:
-    """Damage below what was durable is for replay repair; each block in turn; every byte stays."""
+    """Damage in durable data needs replay repair; tried with each block in turn; every byte stays."""
     path = tmp_path / "run.tape"
     record_and_die(path, Walkers, push, 33, sync="block")
     data = path.read_bytes()
@@ -268,8 +268,8 @@ def test_a_corrupt_tape_is_refused_with_what_to_do(tmp_path: Path) -> None:
         assert files_of(tmp_path) == before
 
 
-def test_a_damaged_keyframe_that_leads_to_the_last_tick_is_passed_by(tmp_path: Path) -> None:
-    """What was durable is not read whole; if its content is wrong, the keyframe before it leads there, too."""
+def test_a_damaged_keyframe_before_the_last_tick_is_skipped(tmp_path: Path) -> None:
+    """Durable data is not read completely; if the keyframe's content is wrong, the one before it is used."""
     path = tmp_path / "run.tape"
     record_and_die(path, Walkers, push, 33, sync="block")
     data = path.read_bytes()
@@ -280,7 +280,7 @@ def test_a_damaged_keyframe_that_leads_to_the_last_tick_is_passed_by(tmp_path: P
 
 
 def test_a_missing_file_of_a_split_tape_is_refused(tmp_path: Path) -> None:
-    """The line says which one."""
+    """The message names the file."""
     path = tmp_path / "run.tape"
     record_and_die(path, Walkers, push, 60, split=1200)
     segment_path(path, 1).unlink()
@@ -292,18 +292,18 @@ def test_a_missing_file_of_a_split_tape_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["herd", "walkers-unsealed"])
 def test_a_tape_of_format_01_is_only_read(tmp_path: Path, name: str) -> None:
-    """It is not called corrupt: it is sound, and of another version."""
+    """The message does not call the tape corrupt: it is intact, and of a different version."""
     path = tmp_path / "old.tape"
     shutil.copy(GOLDEN_0_1 / f"{name}.tape", path)
     before = files_of(tmp_path)
-    with pytest.raises(RecordingError, match="cannot be written on, only read") as caught:
+    with pytest.raises(RecordingError, match="can be read, but not resumed") as caught:
         recorder.resume(path, Herd() if name == "herd" else Walkers())
     assert type(caught.value) is RecordingError
     assert files_of(tmp_path) == before
 
 
-def test_a_tape_with_nothing_on_it_is_refused(died: Path) -> None:
-    """Before the first keyframe there is no state to go on from; what is no tape is called so."""
+def test_an_empty_tape_is_refused(died: Path) -> None:
+    """Before the first keyframe there is no state to continue from; a file that is not a tape is called so."""
     data = died.read_bytes()
     first = next(b for b in CheckedReader(data[:-4]).blocks if b.kind == FULL)
     journal_path(died).unlink()

@@ -1,4 +1,4 @@
-"""Resuming after a kill at any operation, five times over: nothing acknowledged is lost, and the run goes on the same."""
+"""Resuming after a kill at any operation, five times over: no acknowledged tick is lost, and the run stays the same."""
 
 from __future__ import annotations
 
@@ -33,25 +33,25 @@ Make = Callable[[], Any]
 
 
 def push(tick: int) -> Any:
-    """Inputs for walkers."""
+    """Return inputs for walkers."""
     return [[tick % 20, tick]]
 
 
 @pytest.fixture(autouse=True)
 def small_journal(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A journal whose areas are used up after some ticks, so that both are used and it has to grow."""
+    """Limit the journal to small areas, so that both are used and it has to grow."""
     monkeypatch.setattr("recorder.writer.journal.AREA_BYTES", 300)
 
 
 def assert_resumed(tape: Recorder, moment: Moment, live: Live, *, nothing_lost: bool) -> None:
-    """The world is at the last tick that was recorded, and in the state that it had there."""
+    """Check that the world is at the last recorded tick, in the state that it had there."""
     assert not nothing_lost or tape.tick >= moment.acknowledged, moment.label
     assert tape.resumed.tick == tape.tick, moment.label
     assert tape.simulation.state.arena.tobytes() == live[tape.tick][1], moment.label
 
 
 def assert_tail_kept(moment: Moment, files: MemoryFiles) -> None:
-    """What is no longer in the files was, byte for byte, set aside; zeros need not be."""
+    """Check that bytes removed from the files were kept elsewhere, byte for byte; zeros need not be."""
     gone = files.aside[len(moment.image.aside) :]
     for number, data in moment.image.segments.items():
         now = bytes(files.segments.get(number, b""))
@@ -61,7 +61,7 @@ def assert_tail_kept(moment: Moment, files: MemoryFiles) -> None:
 
 
 def assert_whole(files: MemoryFiles, folder: Path, live: Live, inputs: Any, last_tick: int) -> None:
-    """The finished tape, read by the second reader, is that of a run that never crashed."""
+    """Check the finished tape, by the second reader, against a run that never crashed."""
     found = CheckedTape(lay_out(files, folder))
     first_tick = next(found.keyframes()).tick
     assert_agrees(found, live, [inputs(tick) for tick in range(1, last_tick + 1)], first_tick)
@@ -92,7 +92,7 @@ LEVELS: list[tuple[str, str, dict[str, Any]]] = [
 def test_five_deaths_from_every_operation_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, durability: Any, sync: str, more: dict[str, Any]
 ) -> None:
-    """After a kill at an operation, whole or torn, four more sessions die somewhere; the run is the same throughout."""
+    """After a kill at an operation, complete or torn, four more sessions die at some point; the run stays the same."""
     seed = random.randrange(1 << 30)
     print("seed", seed)
     chance = random.Random(seed)
@@ -111,7 +111,7 @@ def test_five_deaths_from_every_operation_on(
                 assert_tail_kept(moment, watch.files)
                 moment = chance.choice(watch.moments)
         except (UnreadableError, MissingTickError):
-            # Before the recorder was there, or before it wrote its first block: nothing to resume from.
+            # Killed before the first block: nothing to resume from.
             assert moment.acknowledged == 0 or durability != "tick", moment.label
             assert moment is start
             continue
@@ -126,7 +126,7 @@ def test_five_deaths_from_every_operation_on(
 
 @pytest.mark.parametrize("more", [{}, {"split": 700}, {"sync": "block", "keep": 8}], ids=str)
 def test_a_death_at_every_operation(monkeypatch: pytest.MonkeyPatch, more: dict[str, Any]) -> None:
-    """After each operation of a run and in the middle of each append: nothing acknowledged is lost."""
+    """After each operation of a run, and in the middle of each append: no acknowledged tick is lost."""
     live = live_run(Walkers, push, 14)
     moments = watch_recording(monkeypatch, Walkers, push, 14, **{"keyframe_interval_ticks": INTERVAL} | more)
     assert len(moments) > 40
@@ -142,7 +142,7 @@ def test_a_death_at_every_operation(monkeypatch: pytest.MonkeyPatch, more: dict[
 
 
 def a_death(monkeypatch: pytest.MonkeyPatch, **settings: Any) -> Moment:
-    """The moment of a recording that died inside a frame block, late, with frames in the journal."""
+    """A recording that died late, inside a frame block, with frames in the journal."""
     settings = {"keyframe_interval_ticks": INTERVAL, "full_every": 3} | settings
     moments = watch_recording(monkeypatch, Walkers, push, 17, **settings)
     torn = [moment for moment in moments if "torn at 0.95" in moment.label and 10 <= moment.acknowledged < 17]
@@ -156,11 +156,11 @@ def a_death(monkeypatch: pytest.MonkeyPatch, **settings: Any) -> Moment:
 def test_an_io_error_while_resuming_loses_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, on_error: Any, *, forever: bool
 ) -> None:
-    """Whichever call fails, and whether or not it is survived: after a kill the tape can be resumed, with every tick."""
+    """Each call may fail, survived or not: after a kill the tape can be resumed, with every tick."""
     monkeypatch.setattr("recorder.writer.writer.RETRY_S", (0.0, 0.0))
     monkeypatch.setattr(
         "recorder.writer.journal.AREA_BYTES", 1 << 16
-    )  # A full one and a failing disk: that is another test.
+    )  # A full disk that also fails is a separate test.
     moment = a_death(monkeypatch, on_error=on_error)
     live = live_run(Walkers, push, 60)
     k, failed = 0, True
@@ -184,7 +184,7 @@ def test_an_io_error_while_resuming_loses_nothing(
             with contextlib.suppress(WriterFailedError):
                 tape.close()
         last, resumed = watch_resuming(after, Walkers)
-        # Without a journal, of which the user is warned, a kill costs what is not in a block yet.
+        # Without a journal, of which the user is warned, a kill loses the ticks that are not in a block yet.
         assert_resumed(resumed, after, live, nothing_lost="map_journal" not in files.failed_kinds)
         with resumed:
             record_until(resumed, push, 30, 20)
@@ -195,10 +195,10 @@ def test_an_io_error_while_resuming_loses_nothing(
 @pytest.mark.parametrize(
     "settings", [{"sync": "1s"}, {"sync": "block"}, {"sync": "never"}, {"deterministic": True}], ids=str
 )
-def test_a_block_never_says_that_more_is_durable_than_was_synced(
+def test_a_block_never_claims_more_durable_than_was_synced(
     monkeypatch: pytest.MonkeyPatch, settings: dict[str, Any]
 ) -> None:
-    """What an earlier process wrote may still be on its way to the disk: a resumed tape is synced before it says more."""
+    """Data of an earlier process may not be on the disk yet: a resumed tape is synced before it claims more."""
     watch, tape = watch_resuming(a_death(monkeypatch, **settings), Walkers)
     with tape:
         record_until(tape, push, 40, 4)
@@ -217,7 +217,7 @@ def test_a_block_never_says_that_more_is_durable_than_was_synced(
 
 @pytest.mark.parametrize("begun", [0, 5, 64, 70, 200])
 def test_a_file_that_was_only_begun_is_begun_again(tmp_path: Path, begun: int) -> None:
-    """A writer that died while it made the next file of a split tape left next to nothing in it; that is kept."""
+    """A writer that died while it created the next file of a split tape left little in it; those bytes are kept."""
     path = tmp_path / "run.tape"
     live = live_run(Walkers, push, 60)
     with Recorder(path, Walkers(), keyframe_interval_ticks=INTERVAL, split=500) as tape:
@@ -238,13 +238,13 @@ def test_a_file_that_was_only_begun_is_begun_again(tmp_path: Path, begun: int) -
 
 
 def test_a_file_that_is_not_of_the_tape_is_left_alone(tmp_path: Path) -> None:
-    """Another tape that has the name of the next file is not ours to take away: it is named, and nothing is done."""
+    """A different tape with the name of the next file is not removed: it is named, and nothing is done."""
     path, other = tmp_path / "run.tape", tmp_path / "run.tape.1"
     for name in (path, other):
         with Recorder(name, Walkers()) as tape:
             tape.step()
     before = path.read_bytes(), other.read_bytes()
-    with pytest.raises(FileExistsError, match=r"no part of the recording.*run\.tape\.1'"):
+    with pytest.raises(FileExistsError, match=r"not part of the recording.*run\.tape\.1'"):
         recorder.resume(path, Walkers())
     assert (path.read_bytes(), other.read_bytes()) == before
     other.rename(tmp_path / "other.tape")
@@ -264,7 +264,7 @@ def test_a_file_that_is_not_of_the_tape_is_left_alone(tmp_path: Path) -> None:
     ],
 )
 def test_a_kill_while_a_segment_takes_over_loses_nothing(monkeypatch: pytest.MonkeyPatch, k: int, kind: str) -> None:
-    """A call fails, a segment takes over and repeats what was not durable; the process dies at any moment of it."""
+    """A call fails, a new segment repeats what was not durable, and the process dies at any moment of that."""
     monkeypatch.setattr("recorder.writer.writer.RETRY_S", (0.0, 0.0))
     watch = Watch(use_files(monkeypatch, FailingFiles(k if kind != "append" else k + 2, kind, kept=0.5)))
     with Recorder("memory", Walkers(), keyframe_interval_ticks=INTERVAL, split=500) as tape:

@@ -1,4 +1,4 @@
-"""What resuming refuses before it writes a byte; and torn tails of any size, which are kept whole."""
+"""Refusals of resume before it writes a byte; torn tails of any size, which are kept completely."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SETTINGS: dict[str, Any] = {"keyframe_interval_ticks": 5, "full_every": 3}
 
 
 def files_of(folder: Path) -> dict[str, bytes]:
-    """Everything in a folder."""
+    """Return all files of a folder, with their contents."""
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
@@ -41,7 +41,7 @@ def split(tmp_path: Path) -> Path:
 
 
 def test_a_later_file_of_a_tape_is_refused(split: Path) -> None:
-    """What would be added to it would lie in the midst of the tape."""
+    """Blocks added to it would lie in the middle of the tape."""
     before = files_of(split.parent)
     for number in segment_numbers(split)[1:]:
         with pytest.raises(RecordingError, match=rf"this is file {number} of {split}; name that one") as caught:
@@ -53,8 +53,8 @@ def test_a_later_file_of_a_tape_is_refused(split: Path) -> None:
         recorder.resume(split.with_name("other.tape"), Walkers())
 
 
-def test_the_first_file_alone_is_not_the_whole_tape(split: Path) -> None:
-    """Its seal says that the run goes on in another file; likewise where the last files are lost."""
+def test_the_first_file_alone_is_not_the_complete_tape(split: Path) -> None:
+    """Its seal announces a further file. A tape whose last files are lost is refused in the same way."""
     alone = split.with_name("new.tape")
     shutil.copy(split, alone)
     last = segment_numbers(split)[-1]
@@ -66,8 +66,8 @@ def test_the_first_file_alone_is_not_the_whole_tape(split: Path) -> None:
     assert files_of(split.parent) == before
 
 
-def test_a_writer_that_died_between_two_files_can_go_on(split: Path) -> None:
-    """It leaves the same, but with a journal."""
+def test_a_tape_whose_writer_died_between_two_files_is_resumed(split: Path) -> None:
+    """It leaves the same files, but with a journal."""
     for number in segment_numbers(split)[1:]:
         segment_path(split, number).unlink()
     journal_path(split).write_bytes(bytes(100))
@@ -89,10 +89,10 @@ def test_a_writer_that_died_between_two_files_can_go_on(split: Path) -> None:
     ],
     ids=str,
 )
-def test_settings_that_cannot_be_are_called_corrupt(
+def test_invalid_settings_are_called_corrupt(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: dict[str, Any]
 ) -> None:
-    """Before anything is written, torn tail and journal included."""
+    """Before anything is written; torn tail and journal stay, too."""
     path, describe = tmp_path / "run.tape", recorder.session.recorder.describe
 
     def describe_wrongly(*arguments: Any, **more: Any) -> dict[str, Any]:
@@ -107,13 +107,13 @@ def test_settings_that_cannot_be_are_called_corrupt(
         file.write(b"torn")
     before = files_of(tmp_path)
 
-    with pytest.raises(CorruptError, match=rf"the tape's settings cannot be: .*{next(iter(change))}"):
+    with pytest.raises(CorruptError, match=rf"the tape's settings are invalid: .*{next(iter(change))}"):
         recorder.resume(path, Walkers())
     assert files_of(tmp_path) == before
 
 
 class Fields:
-    """A simulation of given fields, whose step does nothing."""
+    """A simulation with the given fields, whose step does nothing."""
 
     def __init__(self, *entries: Any) -> None:
         self.state = State(Schema(Field("tick", "i8"), *entries))
@@ -146,8 +146,8 @@ class Fields:
         ),
     ],
 )
-def test_a_simulation_of_another_size_is_refused(tmp_path: Path, recorded: Any, present: Any, text: str) -> None:
-    """Its step would meet arrays that are not its own."""
+def test_a_simulation_of_a_different_size_is_refused(tmp_path: Path, recorded: Any, present: Any, text: str) -> None:
+    """Its step would get arrays of a different size."""
     path = tmp_path / "run.tape"
     with Recorder(path, Fields(recorded)) as tape:
         record_until(tape, lambda _: None, 3, 5)
@@ -159,7 +159,7 @@ def test_a_simulation_of_another_size_is_refused(tmp_path: Path, recorded: Any, 
 
 
 def test_tables_and_blobs_may_be_of_any_length(tmp_path: Path) -> None:
-    """Room that has grown is no other field."""
+    """Grown capacity is not a different field."""
     path = tmp_path / "run.tape"
     with Recorder(path, Herd(), **SETTINGS) as tape:
         record_until(tape, lambda _: None, 40, 5)
@@ -185,7 +185,7 @@ def torn(tmp_path: Path) -> tuple[Path, bytes]:
 
 
 def test_a_tail_is_kept_in_pieces(torn: tuple[Path, bytes], monkeypatch: pytest.MonkeyPatch) -> None:
-    """No read is longer than a piece, and the system may give less than was asked for."""
+    """No read is longer than a piece, and the system may return less than requested."""
     path, tail = torn
     sizes = []
 
@@ -195,14 +195,14 @@ def test_a_tail_is_kept_in_pieces(torn: tuple[Path, bytes], monkeypatch: pytest.
 
     pread = TapeFile.pread
     monkeypatch.setattr(torn_tail, "PIECE_BYTES", 700)
-    keep = torn_tail._keep_in_own_file
+    keep = torn_tail._copy_to_separate_file
 
     def keep_and_watch(*arguments: Any) -> str | None:
         with monkeypatch.context() as patch:
             patch.setattr(TapeFile, "pread", read_less)
             return keep(*arguments)
 
-    monkeypatch.setattr(torn_tail, "_keep_in_own_file", keep_and_watch)
+    monkeypatch.setattr(torn_tail, "_copy_to_separate_file", keep_and_watch)
     with recorder.resume(path, Walkers()) as tape:
         assert tape.resumed.torn_file == f"{path}.torn-1"
     assert path.with_name("run.tape.torn-1").read_bytes() == tail
@@ -210,10 +210,10 @@ def test_a_tail_is_kept_in_pieces(torn: tuple[Path, bytes], monkeypatch: pytest.
     assert len(sizes) > 2 * len(tail) // 700
 
 
-def test_a_tail_that_cannot_be_kept_whole_is_not_cut_off(
+def test_a_tail_that_cannot_be_kept_completely_is_not_cut_off(
     torn: tuple[Path, bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whether it cannot be read or cannot be written: the tape is as it was."""
+    """If the tail cannot be read, or the copy cannot be written, the tape is unchanged."""
     path, _ = torn
     before = path.read_bytes()
 

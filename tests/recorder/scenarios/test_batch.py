@@ -210,7 +210,7 @@ def test_axes_that_do_nothing(tiny: Path) -> None:
 @pytest.mark.parametrize("seeds", ["0,abc", "0,-1", "0,", "0,1.5", "0,true", "3,9223372036854775808,5"])
 def test_all_seeds_are_checked(tiny: Path, seeds: str) -> None:
     """All seeds are checked, not only the first."""
-    with pytest.raises(ConfigError, match="seed: a whole number from 0"):
+    with pytest.raises(ConfigError, match="seed: expected an integer from 0"):
         sweep_jobs(load_scenario(str(tiny)), [read_axis(f"seed={seeds}")], None)
 
 
@@ -229,7 +229,7 @@ def test_axes_in_order(tiny: Path) -> None:
         (7, 7, {"loss": 0.5}),
         (8, 8, {"loss": 0.5}),
     ]
-    with pytest.raises(ConfigError, match=r"network.loss: a decimal number from 0 to 1 was expected, found 2"):
+    with pytest.raises(ConfigError, match=r"network.loss: expected a decimal number from 0 to 1, got 2"):
         sweep_jobs(loaded, [read_axis("scenario.network.loss=2")], None)
 
 

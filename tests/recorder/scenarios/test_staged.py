@@ -48,7 +48,7 @@ def test_another_scenario_than_was_recorded(tmp_path: Path, plain: dict[str, Any
     path = tmp_path / "a.tape"
     record(path, staged(PLAIN, Ring()))
     before = path.read_bytes()
-    line = r"another scenario around it than was recorded: rain, hash [0-9a-f]{16}; recorded: rain, hash [0-9a-f]{16}"
+    line = r"expected the recorded scenario around the simulation: rain, hash [0-9a-f]{16}; got rain, hash [0-9a-f]{16}"
     with (
         pytest.raises(UnfitSimulationError, match=line),
         replayer.open(path, world=lambda: staged(plain, Ring())) as run,
@@ -62,7 +62,7 @@ def test_another_scenario_than_was_recorded(tmp_path: Path, plain: dict[str, Any
 def test_a_scenario_where_none_was_recorded(tmp_path: Path) -> None:
     """An empty scenario is recorded as one, so the simulation alone is enough to open its tape."""
     record(tmp_path / "none.tape", Ring())
-    line = "the simulation has the scenario rain around it, the recording has none"
+    line = "expected a simulation without a scenario, as recorded, got one with the scenario rain"
     with (
         pytest.raises(UnfitSimulationError, match=line),
         replayer.open(tmp_path / "none.tape", world=lambda: staged(PLAIN, Ring())) as run,

@@ -1,4 +1,4 @@
-"""Tapes whose frames have links in place of state hashes: as exact as others, and as suspicious."""
+"""Tapes whose frames have chained hashes in place of state hashes: as exact as others, and as strict about damage."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ LINKED: Any = {"mode": "changes", "hashes": "changes", "keyframe_interval_ticks"
 
 
 class Grid:
-    """Marks what it writes, some of it twice; ``forgets`` names a field that it does not mark, ``slips`` a tick."""
+    """Marks its writes, some of them twice; ``forgets`` names a field that it does not mark, ``slips`` a tick."""
 
     marks_writes = True
 
@@ -58,14 +58,14 @@ class Grid:
 
 
 def make_tape(folder: Path, make: Any = Grid, **settings: Any) -> tuple[Path, dict[int, bytes]]:
-    """A linked tape, and what was live at each tick."""
+    """Record a tape with chained hashes; return it and the live states."""
     path = folder / "run.tape"
     return path, record(path, make(), [None] * TICKS, **LINKED | settings)
 
 
 @pytest.mark.parametrize("make", [Grid, Herd])
 def test_every_tick_is_the_live_state(tmp_path: Path, make: Any) -> None:
-    """Reached by the log, with and without the simulation, and by steps; its hash is told though it is not on the tape."""
+    """Each tick is reached by the change log, with and without the simulation, and by steps; its hash is available."""
     path, live = make_tape(tmp_path, make)
     ticks = [*range(TICKS + 1), *random.Random(5).choices(range(TICKS + 1), k=60)]
     for simulation in (make, None):
@@ -84,8 +84,8 @@ def test_every_tick_is_the_live_state(tmp_path: Path, make: Any) -> None:
     assert (report.ok, report.first_bad, report.problems) == (True, None, [])
 
 
-def test_another_reader_gets_the_links(tmp_path: Path) -> None:
-    """One that is written after SPEC.md."""
+def test_a_second_reader_gets_the_chained_hashes(tmp_path: Path) -> None:
+    """A second reader, written after SPEC.md, reads the same chained hashes."""
     path, live = make_tape(tmp_path)
     reader = Reader(path.read_bytes())
     keyframe = next(iter(reader.keyframes()))
@@ -116,8 +116,8 @@ def test_another_reader_gets_the_links(tmp_path: Path) -> None:
     assert linked > 40
 
 
-def test_literal_links() -> None:
-    """Bytes put together by hand."""
+def test_literal_chained_hashes() -> None:
+    """The chained hashes equal bytes computed by hand."""
     state = State(Schema(Field("a", "i4", (4,)), Field("b", "u1", (3,))))
     fields = {
         "b": (np.array([2], np.uint32), np.array([7], "u1")),
@@ -133,19 +133,19 @@ def test_literal_links() -> None:
 
 @pytest.mark.parametrize("slip", [2, 9, 30, 58, 60])
 def test_a_desync_is_named(tmp_path: Path, slip: int) -> None:
-    """The tick, the field and the row, though no frame has a hash of that state."""
+    """A desync is reported with tick, field and row, though no frame has a hash of that state."""
     path, _ = make_tape(tmp_path)
     report = verify_tape(path, lambda: Grid(slips=slip))
     assert report.first_bad == slip
-    if slip % LINKED["keyframe_interval_ticks"]:  # Of a keyframe's tick no step is made.
+    if slip % LINKED["keyframe_interval_ticks"]:  # No step is made for a keyframe's own tick.
         with replayer.open(path, lambda: Grid(slips=slip)) as run:
             run.seek(slip - 1)
             with pytest.raises(recorder.DesyncError):
                 run.step()
 
 
-def test_marks_are_no_part_of_the_state(tmp_path: Path) -> None:
-    """A version that marks more than it writes replays the tape all the same."""
+def test_marks_are_not_part_of_the_state(tmp_path: Path) -> None:
+    """A version of the simulation that marks more than it writes still replays the tape."""
     path, live = make_tape(tmp_path)
 
     def generous() -> Grid:
@@ -159,7 +159,7 @@ def test_marks_are_no_part_of_the_state(tmp_path: Path) -> None:
 
 
 def test_a_write_without_a_mark_is_found(tmp_path: Path) -> None:
-    """Its links agree; the keyframe does not: the log leads nowhere, steps do, and verify says so."""
+    """The chained hashes agree, the keyframe does not: the change log fails, steps succeed, verify reports it."""
     path, live = make_tape(tmp_path, lambda: Grid(forgets="heat"), full_every=1)
     with replayer.open(path, lambda: Grid(forgets="heat")) as run:
         for tick in (5, 30, 53):
@@ -174,7 +174,7 @@ def test_a_write_without_a_mark_is_found(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("killed", [14, 18, 33])
 def test_after_a_kill(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, killed: int) -> None:
-    """The last ticks have no changes on the tape: their links are proved by steps, also when it is resumed."""
+    """The last ticks have no changes on the tape: their chained hashes are checked by steps, also after a resume."""
     files = use_files(monkeypatch, MemoryFiles())
     tape = Recorder("memory", Grid(), **LINKED)
     live = {0: tape.simulation.state.arena.tobytes()}
@@ -209,7 +209,7 @@ def test_after_a_kill(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, killed: i
 
 
 def test_lost_blocks_cost_no_tick_of_a_simulation_that_can_step(tmp_path: Path) -> None:
-    """What a lost block of changes leaves is proved by the links of the steps."""
+    """After a lost block of changes, the states are checked by the chained hashes of the steps."""
     path, live = make_tape(tmp_path)
     data = path.read_bytes()
     for block in [block for block in all_blocks(path) if block.kind == BlockKind.CHANGES]:
@@ -226,8 +226,8 @@ def test_lost_blocks_cost_no_tick_of_a_simulation_that_can_step(tmp_path: Path) 
         mended.unlink()
 
 
-def test_states_put_in_place_and_peers(tmp_path: Path) -> None:
-    """Another state or layout begins a chain anew; a peer's hash is compared with that of the whole state."""
+def test_replaced_states_and_peers(tmp_path: Path) -> None:
+    """A different state or layout restarts the chain; a peer's hash is compared with that of the complete state."""
     path, world = tmp_path / "run.tape", Herd()
     live, hashes = {}, {}
     with Recorder(path, world, **LINKED) as tape:
@@ -245,8 +245,8 @@ def test_states_put_in_place_and_peers(tmp_path: Path) -> None:
             assert run[tick].arena.tobytes() == arena
 
 
-def test_it_is_chosen_by_size_and_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """From 1 MiB on, where writes are marked and the changes are on the tape."""
+def test_it_is_chosen_by_size_and_recorded(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Chosen from 1 MiB on, if writes are marked and the changes are on the tape; META records the choice."""
 
     class Wide(Grid):
         rest = (Field("rest", "f8", ((1 << 20) // 8,)),)
@@ -268,7 +268,7 @@ def test_it_is_chosen_by_size_and_said(tmp_path: Path, capsys: pytest.CaptureFix
             assert run[7].arena.tobytes() == live[7]
         with pytest.raises(SystemExit, match="0"):
             main(["info", str(path)])
-        assert ("hashes: of what each tick changed" in capsys.readouterr().out) is expected
+        assert ("hashes: a chained hash of the changes" in capsys.readouterr().out) is expected
     for settings in (
         {"hashes": "changes"},
         {"hashes": "changes", "mode": "changes", "changes": "scan"},

@@ -1,4 +1,4 @@
-"""How a recording ends: by an exception with any text, by an interrupt in the midst of closing, on a full disk."""
+"""The end of a recording: an exception with any text, an interrupt during close, a full disk."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.share(0.3)
 
 
 class UnspeakableError(Exception):
-    """An exception that cannot even say what it is."""
+    """An exception whose text cannot be computed."""
 
     def __str__(self) -> str:
         raise RuntimeError("no text")
@@ -42,7 +42,7 @@ class UnspeakableError(Exception):
     ids=["surrogate", "long", "unspeakable"],
 )
 def test_an_exception_with_any_text_seals_the_tape(tmp_path: Path, error: Exception, text: str) -> None:
-    """It is the one that leaves the block, and the tape says what can be said of it."""
+    """The exception leaves the with block unchanged, and the tape records its text as far as possible."""
     path = tmp_path / "run.tape"
     tape = Recorder(path, Walkers())
     tape.step([])
@@ -55,19 +55,19 @@ def test_an_exception_with_any_text_seals_the_tape(tmp_path: Path, error: Except
 
 
 class Scattered:
-    """A state that no compression makes small."""
+    """A state that does not compress."""
 
     def __init__(self, n: int) -> None:
         self.state = State(Schema(Field("x", "i8", (n,))))
         self.state["x"][:] = np.random.default_rng(0).integers(0, 2**62, n)
 
     def step(self, inputs: Any) -> None:
-        """Nothing happens."""
+        """Do nothing."""
 
 
 @contextmanager
 def files_of_at_most(size: int) -> Iterator[None]:
-    """No file of this process grows beyond size bytes, as on a disk that is full."""
+    """Limit each file of this process to size bytes, as on a full disk."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
     try:
@@ -78,7 +78,7 @@ def files_of_at_most(size: int) -> Iterator[None]:
 
 @pytest.mark.parametrize("settings", [{}, {"keep": 10}, {"on_error": "raise"}], ids=str)
 def test_a_tape_that_cannot_be_begun_leaves_nothing(tmp_path: Path, settings: dict[str, Any]) -> None:
-    """The disk does not take the first keyframe: the error names the tape, and its name is free for the next try."""
+    """If the first keyframe cannot be written, the error names the tape, and no file is left."""
     path = tmp_path / "run.tape"
     with files_of_at_most(3000), pytest.raises(WriterFailedError, match=r"run\.tape: .*File too large"):
         Recorder(path, Scattered(5000), **settings)
@@ -91,15 +91,15 @@ def test_a_tape_that_cannot_be_begun_leaves_nothing(tmp_path: Path, settings: di
         assert read.status == "intact"
 
 
-def test_a_recording_goes_on_without_room_for_its_journal(tmp_path: Path) -> None:
-    """The warning names the journal and says how much it takes; told to raise, the error does."""
+def test_a_recording_continues_without_room_for_its_journal(tmp_path: Path) -> None:
+    """The warning names the journal and its size; with on_error="raise" the error does."""
     path = tmp_path / "run.tape"
     with files_of_at_most(1 << 20):
         tape = Recorder(path, Walkers())
-        with pytest.warns(RecordingWarning, match=r"it takes 2,097,216 bytes: '.*run\.tape\.journal'"):
+        with pytest.warns(RecordingWarning, match=r"it needs 2,097,216 bytes: '.*run\.tape\.journal'"):
             tape.step([])
         assert [file.name for file in tmp_path.iterdir()] == ["run.tape"]
-        with pytest.raises(OSError, match=r"it takes 2,097,216 bytes: '.*other\.tape\.journal'"):
+        with pytest.raises(OSError, match=r"it needs 2,097,216 bytes: '.*other\.tape\.journal'"):
             Recorder(tmp_path / "other.tape", Walkers(), on_error="raise")
         tape.close()
     with Tape(path) as read:
@@ -166,8 +166,8 @@ def test_an_interrupted_close_can_be_ended(tmp_path: Path, durability: str, then
         assert (read.status, read.outcome, read.last_tick) == ("intact", {"reason": "first"}, 50)
 
 
-def test_a_full_disk_at_the_end_is_told_as_what_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """All ticks are in the file, and only the seal is missing: nobody needs to record them again."""
+def test_a_full_disk_at_the_end_is_reported_as_a_missing_seal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All ticks are in the file and only the seal is missing: the message does not ask to record again."""
     monkeypatch.setattr("recorder.writer.writer.RETRY_S", (0.0, 0.0))
     path = tmp_path / "run.tape"
     tape = Recorder(path, Walkers())
@@ -186,5 +186,5 @@ def test_a_full_disk_at_the_end_is_told_as_what_it_is(tmp_path: Path, monkeypatc
 
 
 def no_space(*_: Any) -> None:
-    """As a full disk answers."""
+    """Raise the error of a full disk."""
     raise OSError(errno.ENOSPC, "No space left on device")

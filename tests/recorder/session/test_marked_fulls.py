@@ -1,4 +1,4 @@
-"""Full keyframes of large states that mark: made by the writer from the one before and what was marked since."""
+"""Full keyframes of large marked states: built by the writer from the one before and the rows marked since."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Large:
         self.forgets_at = forgets_at
 
     def step(self, _: Any) -> None:
-        """Mark all writes, but for one."""
+        """Mark all writes except one."""
         state = self.state
         tick = int(state["tick"]) + 1
         state.set("tick", 0, tick)
@@ -61,7 +61,7 @@ class Large:
 
 
 def arenas(path: Path, make: Any, ticks: int, **settings: Any) -> dict[int, bytes]:
-    """Of the live run."""
+    """Arenas of the live run."""
     live = {}
     with Recorder(path, make(), **settings) as tape:
         live[0] = tape.simulation.state.arena.tobytes()
@@ -73,7 +73,7 @@ def arenas(path: Path, make: Any, ticks: int, **settings: Any) -> dict[int, byte
 
 @pytest.mark.parametrize("settings", [{}, {"split": 300_000}, {"deterministic": True}, {"mode": "changes"}], ids=str)
 def test_every_keyframe_is_the_live_state(tmp_path: Path, settings: dict[str, Any]) -> None:
-    """Full ones and deltas, by another reader; and they are where they are without marks."""
+    """Full keyframes and deltas, read by a second reader, hold the live states at the same ticks as without marks."""
     path, scanned = tmp_path / "run.tape", tmp_path / "scanned.tape"
     live = arenas(path, Large, 24, keyframe_interval_ticks=2, full_every=3, **settings)
     arenas(scanned, Large, 24, keyframe_interval_ticks=2, full_every=3, changes="scan", **settings)
@@ -90,8 +90,8 @@ def test_every_keyframe_is_the_live_state(tmp_path: Path, settings: dict[str, An
     assert verify_tape(path, Large).ok
 
 
-def test_a_write_without_a_mark_is_told_while_recording(tmp_path: Path) -> None:
-    """At the next full keyframe, which is copied instead at the tick behind it; the frames were right all the time."""
+def test_a_write_without_a_mark_is_reported_while_recording(tmp_path: Path) -> None:
+    """Reported at the next full keyframe, which is copied at the following tick instead; all frames were right."""
     path = tmp_path / "run.tape"
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -108,12 +108,12 @@ def test_a_write_without_a_mark_is_told_while_recording(tmp_path: Path) -> None:
         for tick in (*range(1, 41), 3, 9, 22):
             assert run[tick].arena.tobytes() == live[tick]
         fulls = [place.tick for place in run.tape.keyframes if place.is_full]
-    assert fulls[:2] == [0, 9]  # The tick behind; from there on as ever.
+    assert fulls[:2] == [0, 9]  # The tick after that; from there on as usual.
     assert fulls[-1] > 32
 
 
 def test_few_rows_are_gathered_and_many_are_copied() -> None:
-    """Both ways give the same delta, and the same full state."""
+    """Gathering rows and copying fields give the same delta and the same full state."""
     world = Large()
     marks = MarkedChanges(world.state)
     marks.reset(None)
@@ -122,7 +122,7 @@ def test_few_rows_are_gathered_and_many_are_copied() -> None:
         world.step(None)
     chosen = marks.changed_fields()
     assert chosen["dense"] is None
-    assert chosen["sparse"] is None  # Looking at its flags takes longer than copying it.
+    assert chosen["sparse"] is None  # Checking its flags takes longer than copying it.
     assert len(chosen["rows"]) == 3
     assert "still" not in chosen
     ways = [chosen, marks.changed_rows(), dict.fromkeys(chosen)]
@@ -137,12 +137,12 @@ def test_few_rows_are_gathered_and_many_are_copied() -> None:
 
 
 def test_memory_is_used_again_and_nothing_in_it_is_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is given back is spoiled at once, as the next user would: no keyframe may still need it."""
+    """Returned memory is overwritten at once, as its next user would do: no keyframe may still need it."""
 
     def give(self: BufferPool, buffer: np.ndarray[Any, Any]) -> None:
         given.append(len(buffer))
         buffer.flags.writeable = True
-        buffer[:] = 0xA5  # Before it is given back: from then on it belongs to whoever takes it, maybe another thread.
+        buffer[:] = 0xA5  # Before it is returned: afterwards a different thread may own it.
         before(self, buffer)
 
     before, given = BufferPool.give, list[int]()

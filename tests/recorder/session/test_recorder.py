@@ -1,4 +1,4 @@
-"""The recorder: when keyframes come, what is refused, how a recording ends."""
+"""The recorder: when keyframes are recorded, what is refused, how a recording ends."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from small_worlds import Herd, Saved, Walkers
 
 
 class Counter:
-    """Counts its steps, and keeps what it was given."""
+    """Counts its steps and keeps its inputs."""
 
     def __init__(self) -> None:
         self.state = State(Schema(Field("count", "i8")))
@@ -53,7 +53,7 @@ class Counter:
 def test_when_keyframes_come(
     tmp_path: Path, interval_ticks: int, full_every: int, full: list[int], delta: list[int]
 ) -> None:
-    """Tick 0 and each interval have a keyframe, each full_every-th of them is full."""
+    """Tick 0 and each interval have a keyframe; each full_every-th of them is full."""
     path = tmp_path / "run.tape"
     settings: Any = {"keyframe_interval_ticks": interval_ticks, "full_every": full_every}
     with Recorder(path, Counter(), deterministic=True, **settings) as tape:
@@ -67,7 +67,7 @@ def test_when_keyframes_come(
 
 @pytest.mark.parametrize("simulation", [Walkers, Herd, Saved], ids=lambda simulation: simulation.__name__)
 def test_the_same_run_twice_gives_the_same_bytes(tmp_path: Path, simulation: Any) -> None:
-    """With deterministic, simulation and inputs decide every byte; without, the runs have ids of their own."""
+    """With deterministic, simulation and inputs decide every byte; without, each run has its own id."""
     written: dict[bool, set[bytes]] = {True: set(), False: set()}
     for number in range(2):
         for deterministic, found in written.items():
@@ -111,7 +111,7 @@ def test_settings_out_of_range_are_refused(tmp_path: Path, settings: Any, error:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_is_no_simulation_is_refused(tmp_path: Path) -> None:
+def test_an_object_that_is_not_a_simulation_is_refused(tmp_path: Path) -> None:
     """An object without state and step is a TypeError, and no file is made."""
     for candidate in (object(), Counter, None):
         with pytest.raises(TypeError):
@@ -120,8 +120,8 @@ def test_what_is_no_simulation_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("sync", ["block", "never", "1ms", "0.2s", "1s"])
-def test_every_way_of_syncing_gives_a_sound_tape(tmp_path: Path, sync: str) -> None:
-    """Whatever sync is, the tape is whole when it was closed, and counted so."""
+def test_every_way_of_syncing_gives_an_intact_tape(tmp_path: Path, sync: str) -> None:
+    """With every value of sync the tape is complete after close, and its statistics are right."""
     path = tmp_path / "run.tape"
     with Recorder(path, Counter(), sync=sync, keyframe_interval_ticks=2) as tape:
         for tick in range(1, 6):
@@ -135,7 +135,7 @@ def test_every_way_of_syncing_gives_a_sound_tape(tmp_path: Path, sync: str) -> N
 
 
 def test_an_existing_file_is_refused(tmp_path: Path) -> None:
-    """A file that is there is not touched."""
+    """An existing file is not changed."""
     path = tmp_path / "run.tape"
     path.write_bytes(b"precious")
     with pytest.raises(FileExistsError):
@@ -144,7 +144,7 @@ def test_an_existing_file_is_refused(tmp_path: Path) -> None:
 
 
 def test_the_tape_is_locked_until_it_is_closed(tmp_path: Path) -> None:
-    """No other writer gets the lock while the recording goes on; then it is free."""
+    """No other writer gets the lock during the recording; after close it is free."""
     path = tmp_path / "run.tape"
     with Recorder(path, Counter()) as tape:
         tape.flush()
@@ -157,7 +157,7 @@ def test_the_tape_is_locked_until_it_is_closed(tmp_path: Path) -> None:
 
 @attrs.define
 class Order:
-    """Something that is no plain data."""
+    """An object that is not plain data."""
 
     what: str = "go"
 
@@ -169,7 +169,7 @@ class Order:
     ids=lambda inputs: type(inputs).__name__,
 )  # fmt: skip
 def test_inputs_that_would_not_come_back_are_refused(tmp_path: Path, inputs: Any) -> None:
-    """At the first tick such inputs are a TypeError, nothing has happened, and the recording goes on."""
+    """Such inputs are a TypeError at the first tick; nothing has happened, and the recording continues."""
     path = tmp_path / "run.tape"
     simulation = Counter()
     with Recorder(path, simulation) as tape:
@@ -196,10 +196,10 @@ def test_the_longest_inputs(tmp_path: Path) -> None:
     """Inputs of 16 MiB when encoded are recorded; one byte more is refused before the simulation sees them."""
     path = tmp_path / "run.tape"
     simulation = Counter()
-    longest = bytes(INPUT_BYTES_MAX - 5)  # Five bytes tell that it is binary and how long.
+    longest = bytes(INPUT_BYTES_MAX - 5)  # Five bytes for the binary type and the length.
     with Recorder(path, simulation) as tape:
         tape.step(longest)
-        with pytest.raises(ValueError, match="16777217 bytes, more than 16777216"):
+        with pytest.raises(ValueError, match="16777217 bytes, expected at most 16777216"):
             tape.step(longest + b"\0")
         assert (tape.tick, len(simulation.given), int(simulation.state["count"])) == (1, 1, 1)
         tape.step(2)
@@ -207,7 +207,7 @@ def test_the_longest_inputs(tmp_path: Path) -> None:
 
 
 def test_a_step_that_raises_ends_the_tape_before_it(tmp_path: Path) -> None:
-    """The exception is the user's own; the tape is sealed, ends at the tick before, and says why."""
+    """The exception is the user's own; the tape is sealed, ends at the tick before, and names the exception."""
     path = tmp_path / "run.tape"
 
     def run() -> None:
@@ -224,7 +224,7 @@ def test_a_step_that_raises_ends_the_tape_before_it(tmp_path: Path) -> None:
 
 
 def test_after_a_step_that_raised_nothing_is_recorded(tmp_path: Path) -> None:
-    """The state is of no tick, so that step and flush raise SimulationFailedError; close seals."""
+    """The state belongs to no tick: step and flush raise SimulationFailedError; close seals."""
     path = tmp_path / "run.tape"
     tape = Recorder(path, Counter())
     tape.step(1)
@@ -239,7 +239,7 @@ def test_after_a_step_that_raised_nothing_is_recorded(tmp_path: Path) -> None:
 
 
 def test_closing_twice_and_using_after_close(tmp_path: Path) -> None:
-    """A second close changes nothing; step and flush after close are ValueError and step nothing."""
+    """A second close changes nothing; step and flush after close raise ValueError, and nothing is stepped."""
     path = tmp_path / "run.tape"
     simulation = Counter()
     tape = Recorder(path, simulation)
@@ -255,8 +255,8 @@ def test_closing_twice_and_using_after_close(tmp_path: Path) -> None:
     assert Reader(data).seal["outcome"] == {"reason": "enough"}
 
 
-def test_an_outcome_that_is_no_plain_data_is_refused(tmp_path: Path) -> None:
-    """close raises TypeError, the recording is still open, and can be closed with another outcome."""
+def test_an_outcome_that_is_not_plain_data_is_refused(tmp_path: Path) -> None:
+    """close raises TypeError; the recording is still open and can be closed with a different outcome."""
     path = tmp_path / "run.tape"
     with Recorder(path, Counter()) as tape:
         with pytest.raises(TypeError):
@@ -280,7 +280,7 @@ def test_a_forgotten_recorder_writes_its_ticks(tmp_path: Path) -> None:
 def test_a_forgotten_recorder_writes_its_ticks_where_warnings_are_errors(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """The warning, which nobody can catch here, comes after the ticks were written."""
+    """The warning, which cannot be caught here, comes after the ticks were written."""
     unraisable: list[Any] = []
     monkeypatch.setattr(sys, "unraisablehook", unraisable.append)
     path = tmp_path / "run.tape"
@@ -301,7 +301,7 @@ def test_a_tape_without_ticks(tmp_path: Path) -> None:
 
 
 def test_a_refused_recording_leaves_the_state_as_it_was(tmp_path: Path) -> None:
-    """After FileExistsError no change masks are left on the state, so that its writes cost what they did before."""
+    """After FileExistsError no change masks are left on the state: its writes cost what they did before."""
     path = tmp_path / "run.tape"
     path.write_bytes(b"")
     herd = Herd()
@@ -312,6 +312,6 @@ def test_a_refused_recording_leaves_the_state_as_it_was(tmp_path: Path) -> None:
 
 
 def test_a_masked_array_is_refused(tmp_path: Path) -> None:
-    """Its mask would be lost."""
+    """A masked array is refused because its mask would be lost."""
     with Recorder(tmp_path / "run.tape", Walkers()) as tape, pytest.raises(TypeError, match="MaskedArray"):
         tape.step(np.ma.masked_less(np.arange(3), 1))

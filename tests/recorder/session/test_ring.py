@@ -1,4 +1,4 @@
-"""Rings: the last ticks are always there, the disk does not fill up, and what matters can be written out."""
+"""Rings: the last ticks are always available, the disk does not fill up, and ticks can be written out."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ pytestmark = pytest.mark.share(0.3)
 
 
 def push(tick: int) -> Any:
-    """Inputs for walkers."""
+    """Return inputs for walkers."""
     return [[tick % 20, tick]]
 
 
 def step_until(tape: Recorder, tick: int, live: Live | None = None) -> None:
-    """Go on to a tick; keep what the states were."""
+    """Step to a tick and keep the states."""
     while tape.tick < tick:
         tape.step(push(tape.tick + 1))
         if live is not None:
@@ -44,15 +44,15 @@ def step_until(tape: Recorder, tick: int, live: Live | None = None) -> None:
 
 
 def bytes_on_disk(path: Path) -> int:
-    """Of all files of the tape."""
+    """Return the size of all files of the tape."""
     return sum(segment_path(path, number).stat().st_size for number in segment_numbers(path))
 
 
 @pytest.mark.parametrize(("keep", "interval"), [(40, 3), (60, 10), (8, 1), (10, 7), (3, 20)])
 def test_the_last_ticks_are_there_and_not_many_more(tmp_path: Path, keep: int, interval: int) -> None:
-    """At any time at least ``keep`` ticks can be reached, and at most a quarter and an interval more; files stay few."""
+    """At any time the last ``keep`` ticks can be reached, plus at most a quarter and an interval; files stay few."""
     path = tmp_path / "run.tape"
-    longest = -(-keep // (4 * interval)) * interval  # Of a segment: a quarter, up to the next keyframe.
+    longest = -(-keep // (4 * interval)) * interval  # Ticks of a segment: a quarter, up to the next keyframe.
     firsts, sizes = [], []
     with Recorder(path, Walkers(), keyframe_interval_ticks=interval, full_every=2, keep=keep) as tape:
         for tick in range(1, 4 * keep + 121):
@@ -75,7 +75,7 @@ def test_the_last_ticks_are_there_and_not_many_more(tmp_path: Path, keep: int, i
 
 
 def test_a_ring_kept_by_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With ten ticks a second, three seconds are thirty ticks; an hour's break and everything is old."""
+    """At ten ticks a second, three seconds are thirty ticks; after an hour's break everything is old."""
     now_s = [1000.0]
     monkeypatch.setattr("time.monotonic", lambda: now_s[0])
     path = tmp_path / "run.tape"
@@ -100,7 +100,7 @@ def test_a_ring_kept_by_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     ids=str,
 )
 def test_what_is_there_can_be_written_out_at_any_time(tmp_path: Path, settings: dict[str, Any]) -> None:
-    """A sealed tape in one file, with the same frames and states; the recording goes on as if nothing had happened."""
+    """The copy is sealed, in one file, with the same frames and states; the recording continues undisturbed."""
     path = tmp_path / "run.tape"
     live: Live = {0: look_at(Walkers().state)}
     outs = []
@@ -128,8 +128,8 @@ def test_what_is_there_can_be_written_out_at_any_time(tmp_path: Path, settings: 
         assert (report.ok, report.status, report.verified_ticks) == (True, "intact", report.tick_count)
 
 
-def test_what_was_written_out_is_no_ring_and_can_be_recorded_on(tmp_path: Path) -> None:
-    """Nothing of it is ever dropped."""
+def test_a_written_out_tape_is_not_a_ring_and_can_be_resumed(tmp_path: Path) -> None:
+    """The copy is not a ring: none of its ticks is ever dropped."""
     path, out = tmp_path / "run.tape", tmp_path / "out.tape"
     with Recorder(path, Walkers(), keyframe_interval_ticks=5, keep=20) as tape:
         step_until(tape, 90)
@@ -143,7 +143,7 @@ def test_what_was_written_out_is_no_ring_and_can_be_recorded_on(tmp_path: Path) 
 
 
 def test_writing_out_refuses_what_it_cannot_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A name that is taken, an outcome that is not plain, a full disk: nothing is left, the recording goes on."""
+    """An existing name, an outcome that is not plain data, a full disk: no file is left, the recording continues."""
     path, taken = tmp_path / "run.tape", tmp_path / "taken.tape"
     taken.write_bytes(b"mine")
     append = TapeFile.append
@@ -198,7 +198,7 @@ while True:
 
 
 def test_a_killed_ring_has_its_last_ticks(tmp_path: Path) -> None:
-    """kill -9 in the middle of it all: every acknowledged tick of the last ``keep`` is there, and can be gone on from."""
+    """After kill -9 at any time, every acknowledged tick of the last ``keep`` is there, and the tape can be resumed."""
     path, enough = tmp_path / "run.tape", random.randrange(400, 900)
     print("acknowledged ticks before the kill", enough)
     process = subprocess.Popen([sys.executable, "-c", RING, path], cwd=SUPPORT, stdout=subprocess.PIPE)

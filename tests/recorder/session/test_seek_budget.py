@@ -1,4 +1,4 @@
-"""Keyframes by what a seek may take: a clock that the test turns, and steps that become slower."""
+"""Keyframes by a seek budget: a clock that the test advances, and steps that become slower."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from small_worlds import Walkers
 
 
 class Clock:
-    """Milliseconds, only as far as it is turned."""
+    """A clock in milliseconds that only the test advances."""
 
     def __init__(self) -> None:
         self.ms = 0.0
 
     def perf_counter_ns(self) -> int:
-        """As time has it."""
+        """Return the time as the time module does."""
         return round(self.ms * 1e6)
 
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    """For the budget and the recorder alone."""
+    """Replace the clock of the budget and the recorder only."""
     made = Clock()
     monkeypatch.setattr("recorder.session.seek_budget.time", made)
     for module in ("recorder", "keyframe_policy"):
@@ -39,20 +39,20 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 
 class Slowing(Walkers):
-    """Whose steps take as long as they are told."""
+    """A simulation whose steps take a given time."""
 
     def __init__(self, clock: Clock) -> None:
         super().__init__()
         self.clock = clock
 
     def step(self, inputs: float) -> None:
-        """Let the clock run."""
+        """Advance the clock."""
         self.clock.ms += inputs
         super().step(None)
 
 
 def keyframes_of(path: Path, clock: Clock, steps_ms: list[float], **settings: Any) -> list[int]:
-    """Where they are after such steps."""
+    """Return the ticks of the keyframes after such steps."""
     with Recorder(path, Slowing(clock), **settings) as tape:
         for step_ms in steps_ms:
             tape.step(step_ms)
@@ -69,7 +69,7 @@ def test_keyframes_come_when_the_steps_have_taken_the_budget(tmp_path: Path, clo
 
 
 def test_a_resumed_recording_keeps_its_budget(tmp_path: Path, clock: Clock) -> None:
-    """It stands among the settings; other tapes say nothing of it."""
+    """The budget is among the settings in META; other tapes do not mention it."""
     path = tmp_path / "run.tape"
     assert keyframes_of(path, clock, [5.0] * 10, seek_budget_ms=20) == [0, 5, 10]
     with recorder.resume(path, Slowing(clock)) as tape:
@@ -83,8 +83,8 @@ def test_a_resumed_recording_keeps_its_budget(tmp_path: Path, clock: Clock) -> N
         assert "seek_budget_ms" not in found.meta["settings"]
 
 
-def test_what_reading_a_keyframe_takes_is_no_time_for_steps(clock: Clock) -> None:
-    """And the keyframes are no more than their share of the run, which is said once."""
+def test_the_time_to_read_a_keyframe_is_not_available_for_steps(clock: Clock) -> None:
+    """Keyframes take no more than their share of the run, which is reported once."""
     told: list[str] = []
 
     def step(budget: SeekBudget) -> bool:
@@ -119,8 +119,8 @@ def test_what_reading_a_keyframe_takes_is_no_time_for_steps(clock: Clock) -> Non
     ("budget", "error"),
     [(0, ValueError), (-1, ValueError), (float("nan"), ValueError), ("50", TypeError), (True, TypeError)],
 )
-def test_what_cannot_be(tmp_path: Path, budget: Any, error: type[Exception]) -> None:
-    """One sentence that names the argument, and no file."""
+def test_invalid_budgets(tmp_path: Path, budget: Any, error: type[Exception]) -> None:
+    """An invalid budget gives one sentence that names the argument, and no file."""
     with pytest.raises(error, match="seek_budget_ms"):
         Recorder(tmp_path / "run.tape", Walkers(), seek_budget_ms=budget)
     with pytest.raises(ValueError, match="seek_budget_ms=50 with deterministic"):
@@ -129,8 +129,8 @@ def test_what_cannot_be(tmp_path: Path, budget: Any, error: type[Exception]) -> 
 
 
 def test_a_budget_that_cannot_be_kept_reaches_the_caller(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As every notice does, at a later call."""
-    monkeypatch.setattr(SeekBudget, "_most_ms", lambda self: self._tell("seek_budget_ms=1 cannot be kept") or 1e9)
+    """The notice arrives at a later call, as every notice does."""
+    monkeypatch.setattr(SeekBudget, "_most_ms", lambda self: self._notify("seek_budget_ms=1 cannot be kept") or 1e9)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         with Recorder(tmp_path / "run.tape", Walkers(), seek_budget_ms=1) as tape:
@@ -140,7 +140,7 @@ def test_a_budget_that_cannot_be_kept_reaches_the_caller(tmp_path: Path, monkeyp
 
 
 def test_info_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Instead of an interval."""
+    """replay info prints the budget instead of an interval."""
     with Recorder(tmp_path / "run.tape", Walkers(), seek_budget_ms=12.5) as tape:
         tape.step()
     with pytest.raises(SystemExit):

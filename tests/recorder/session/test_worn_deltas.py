@@ -1,4 +1,4 @@
-"""Deltas grow with the distance to their full keyframe: there is another one before they take more than it saves."""
+"""Deltas grow with the distance to their full keyframe: a new full one comes before they cost more than it saves."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Spreading:
 
 
 def recorded(path: Path, share: float, full_every: int, **settings: Any) -> list[tuple[int, int]]:
-    """The kind and the stored bytes of each keyframe."""
+    """Return the kind and the stored bytes of each keyframe."""
     with Recorder(
         path, Spreading(share), keyframe_interval_ticks=INTERVAL, full_every=full_every, sync="never", **settings
     ) as tape:
@@ -55,7 +55,7 @@ def recorded(path: Path, share: float, full_every: int, **settings: Any) -> list
 
 @pytest.mark.parametrize("changes", ["marks", "scan"])
 def test_a_full_keyframe_comes_when_the_deltas_have_grown(tmp_path: Path, changes: Any) -> None:
-    """Their sum passes that of the full one by the last of them at most; with other distances there are more bytes."""
+    """At most the last delta takes their sum above the size of the full one; other intervals give more bytes."""
     found = recorded(tmp_path / "run.tape", 0.03, 1000, changes=changes)
     fulls = [number for number, (kind, _) in enumerate(found) if kind == BlockKind.FULL]
     assert len(fulls) > 3
@@ -69,7 +69,7 @@ def test_a_full_keyframe_comes_when_the_deltas_have_grown(tmp_path: Path, change
 
 
 @pytest.mark.parametrize(("share", "settings"), [(0.0, {}), (0.03, {"deterministic": True})])
-def test_else_one_in_so_many_is_full(tmp_path: Path, share: float, settings: Any) -> None:
-    """Where little changes, and where equal runs have to give equal bytes."""
+def test_otherwise_every_nth_is_full(tmp_path: Path, share: float, settings: Any) -> None:
+    """full_every applies where little changes, and where equal runs must give equal bytes."""
     found = recorded(tmp_path / "run.tape", share, 6, **settings)
     assert [kind == BlockKind.FULL for kind, _ in found] == [number % 6 == 0 for number in range(KEYFRAMES + 1)]

@@ -1,4 +1,4 @@
-"""A file or a folder is written whole or not at all: with a disk that fails, a kill at each step, and names that are taken."""
+"""Files and folders are written atomically: with a failing disk, a kill at each step, and names that are taken."""
 
 from __future__ import annotations
 
@@ -36,32 +36,32 @@ def fill(part: Path) -> None:
 
 
 def replaced() -> None:
-    """A file over one that is there."""
+    """Write a file over an existing one."""
     write_file("x.txt", NEW, existing="replace")
 
 
 def refusing() -> None:
-    """A file where there is none."""
+    """Write a file that must not exist yet."""
     write_file("y.txt", NEW, existing="refuse")
 
 
 def published() -> None:
-    """A file that was written under another name."""
+    """Publish a file that was written under a temporary name."""
     publish_file(Path("mine.tmp"), Path("x.txt"))
 
 
 def folder_written() -> None:
-    """A folder."""
+    """Write a folder."""
     write_folder(Path("d"), fill, files=FILES)
 
 
 def folder_published() -> None:
-    """A folder that was filled under another name."""
+    """Publish a folder that was filled under a temporary name."""
     publish_folder(Path("mine"), Path("d"))
 
 
 def prepare(work: Callable[[], None], folder: Path) -> Path:
-    """Go into a new folder with the older file, and what the caller has written under a name of its own."""
+    """Go into a new folder with the older file, and the files that the caller has written under temporary names."""
     folder.mkdir(exist_ok=True)
     os.chdir(folder)
     Path("x.txt").write_bytes(OLD)
@@ -82,12 +82,12 @@ AFTER: dict[Callable[[], None], dict[str, bytes | None]] = {
     folder_written: {**BEFORE, **FOLDER},
     folder_published: {**BEFORE, **FOLDER},
 }
-OWN = re.compile(r"mine(\.tmp|/.*)?")  # What the caller keeps under a name of its own.
+OWN = re.compile(r"mine(\.tmp|/.*)?")  # The caller's files under temporary names.
 
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder of its own to be in, with an older file."""
+    """A new current folder, with an older file."""
     monkeypatch.chdir(tmp_path)
     Path("x.txt").write_bytes(OLD)
     return tmp_path
@@ -95,7 +95,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @contextmanager
 def at_step(number: int, action: Callable[[], None], *, after: bool) -> Iterator[list[str]]:
-    """While it lasts, the call of this number that changes the disk does something else, too; the calls so far."""
+    """At the call of this number that changes the disk, also run an action; yield the calls so far."""
     calls: list[str] = []
     real = {name: getattr(os, name) for name in STEPS}
 
@@ -127,7 +127,7 @@ def step_count(work: Callable[[], None]) -> int:
 
 
 def raising(error: BaseException) -> Callable[[], None]:
-    """A function that raises it."""
+    """A function that raises an error."""
 
     def action() -> None:
         raise error
@@ -141,7 +141,7 @@ def raising(error: BaseException) -> Callable[[], None]:
 @pytest.mark.parametrize("error", [OSError, KeyboardInterrupt])
 @pytest.mark.parametrize("work", AFTER, ids=lambda work: work.__name__)
 def test_a_failure_at_each_step_leaves_nothing(tmp_path: Path, work: Any, error: type[BaseException]) -> None:
-    """Whichever call fails, there is all or nothing of the new file, never a temporary one; and it can be tried again."""
+    """Whichever call fails, the new file is complete or absent, without a temporary one; and a retry works."""
     prepare(work, tmp_path / "counted")
     count = step_count(work)
     assert count >= 4
@@ -165,7 +165,7 @@ def test_a_failure_at_each_step_leaves_nothing(tmp_path: Path, work: Any, error:
 
 
 def test_the_errors_name_the_path_that_was_given() -> None:
-    """Not the temporary one, which a user has never seen."""
+    """Not the temporary path, which a user has never seen."""
     cases: list[tuple[str, type[OSError], Callable[[], Any]]] = [
         ("no/such/y.txt", FileNotFoundError, lambda: write_file("no/such/y.txt", b"", existing="replace")),
         ("x.txt/y.txt", NotADirectoryError, lambda: write_file("x.txt/y.txt", b"", existing="replace")),
@@ -182,7 +182,7 @@ def test_the_errors_name_the_path_that_was_given() -> None:
 
 
 def test_a_file_larger_than_the_disk(folder: Path) -> None:
-    """With a limit that the system itself keeps, in a process of its own."""
+    """With a limit of the system, in a separate process."""
 
     def limited() -> None:
         import resource
@@ -201,7 +201,7 @@ def test_a_file_larger_than_the_disk(folder: Path) -> None:
 
 
 def in_child(work: Callable[[], None]) -> int:
-    """Do something in a child process; how it ended, as os.waitpid says."""
+    """Run an action in a child process; return its exit status as os.waitpid does."""
     child = os.fork()
     if not child:
         try:
@@ -215,7 +215,7 @@ def in_child(work: Callable[[], None]) -> int:
 @pytest.mark.parametrize("after", [False, True])
 @pytest.mark.parametrize("work", AFTER, ids=lambda work: work.__name__)
 def test_a_kill_at_each_step_leaves_the_old_or_the_new(tmp_path: Path, work: Any, *, after: bool) -> None:
-    """What a killed write has left under another name is removed by the next one."""
+    """The next write removes the temporary file of a killed one."""
     number, status = 0, -1
     while status != 0:
         here = prepare(work, tmp_path / str(number))
@@ -240,7 +240,7 @@ def test_a_kill_at_each_step_leaves_the_old_or_the_new(tmp_path: Path, work: Any
 
 
 def test_only_what_was_abandoned_is_removed() -> None:
-    """Not what is locked by a writer at work, nor what has another name, nor a link."""
+    """Not a file that an active writer has locked, nor one with a different name, nor a link."""
     lock = os.open("x.txt.00000000000000aa.part", os.O_CREAT | os.O_WRONLY)
     fcntl.flock(lock, fcntl.LOCK_EX)
     kept = ["x.txt.part", "x.txt.tea.part", "x.txt.0123456789abcdef.party", "y.txt.0123456789abcdef.part"]
@@ -257,7 +257,7 @@ def test_only_what_was_abandoned_is_removed() -> None:
 
 
 def test_a_folder_killed_after_its_marker_is_cleared(folder: Path) -> None:
-    """With what it had written; a file that someone else has put there stays, and the folder with it."""
+    """Its files are removed; a file of a user stays, and the folder with it."""
 
     def killed(part: Path) -> None:
         fill(part)
@@ -273,25 +273,25 @@ def test_a_folder_killed_after_its_marker_is_cleared(folder: Path) -> None:
     assert [path.name for path in sorted(folder.iterdir())] == ["d", "d.part", "x.txt"]
 
 
-# --- what is there already
+# --- existing files
 
 
 def test_what_comes_in_the_meantime_is_not_replaced() -> None:
-    """existing="refuse" asks when it begins and when it ends."""
+    """existing="refuse" checks at the beginning and at the end."""
 
     def late() -> None:
         with atomic_file("y.txt", existing="refuse") as part:
             part.write_bytes(NEW)
             Path("y.txt").write_bytes(OLD)
 
-    with pytest.raises(FileExistsError, match="there is a file of this name already"):
+    with pytest.raises(FileExistsError, match="a file of this name exists already"):
         late()
     assert tree(Path()) == {**BEFORE, "y.txt": OLD}
 
 
 @pytest.mark.parametrize("taken", ["a file", "a folder", "an empty folder", "a broken link"])
 def test_a_folder_never_takes_the_place_of_something(folder: Path, taken: str) -> None:
-    """publish_folder refuses, write_folder takes the next name."""
+    """publish_folder refuses, write_folder uses the next name."""
     if taken == "a file":
         Path("d").write_bytes(OLD)
     elif taken == "a broken link":
@@ -308,7 +308,7 @@ def test_a_folder_never_takes_the_place_of_something(folder: Path, taken: str) -
         publish_folder(Path("mine"), Path("d"))
     assert tree(folder) == before
     assert write_folder(Path("d"), fill, files=FILES) == Path("d-2")
-    assert write_folder(Path("d"), fill, files=FILES) == Path("d-2")  # It is there already, byte for byte.
+    assert write_folder(Path("d"), fill, files=FILES) == Path("d-2")  # It exists already, byte for byte.
     assert {name: content for name, content in tree(folder).items() if not name.startswith("d-2")} == before
 
 
@@ -327,7 +327,7 @@ def test_a_folder_that_comes_in_the_meantime_stays(folder: Path) -> None:
 
 @pytest.mark.parametrize("mask", [0o022, 0o077, 0o002])
 def test_permissions_are_those_of_open(mask: int) -> None:
-    """Of a new file by the umask; a replaced one keeps its own."""
+    """A new file has them after the umask; a replaced one keeps its own."""
     Path("x.txt").chmod(0o640)
     previous = os.umask(mask)
     try:
@@ -341,7 +341,7 @@ def test_permissions_are_those_of_open(mask: int) -> None:
 
 
 def test_a_file_that_may_not_be_written_is_not_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As open() would refuse it, though the folder would allow a rename."""
+    """As open() would refuse it, although the folder would allow a rename."""
     monkeypatch.setattr(os, "access", lambda *_: False)  # Root may write everywhere.
     with pytest.raises(PermissionError) as caught:
         replaced()
@@ -351,7 +351,7 @@ def test_a_file_that_may_not_be_written_is_not_replaced(monkeypatch: pytest.Monk
 
 @pytest.mark.parametrize("target", ["x.txt", "new.txt"])
 def test_a_link_stays_a_link(target: str) -> None:
-    """What it points to is written, also if that does not exist yet."""
+    """Its target is written, even if that does not exist yet."""
     Path("there").mkdir()
     Path("x.txt").rename("there/x.txt")
     Path("link").symlink_to(f"there/{target}")
@@ -366,7 +366,7 @@ def test_a_link_stays_a_link(target: str) -> None:
 
 
 def test_a_pipe_is_written_directly() -> None:
-    """Nothing can take its place."""
+    """Nothing can replace it."""
     os.mkfifo("pipe")
     found: list[bytes] = []
     reader = threading.Thread(target=lambda: found.append(Path("pipe").read_bytes()))
@@ -378,7 +378,7 @@ def test_a_pipe_is_written_directly() -> None:
 
 
 def test_writers_at_once_do_not_mix() -> None:
-    """Each has a temporary name of its own, and does not take that of another for an abandoned one."""
+    """Each has its own temporary name, and does not consider those of others abandoned."""
     contents = [bytes([number]) * 100_000 for number in range(8)]
     start = threading.Barrier(8)
 
@@ -398,7 +398,7 @@ def test_writers_at_once_do_not_mix() -> None:
 
 @pytest.mark.parametrize("work", AFTER, ids=lambda work: work.__name__)
 def test_all_is_on_the_disk_before_it_has_its_name(folder: Path, monkeypatch: pytest.MonkeyPatch, work: Any) -> None:
-    """Files first, then the rename, then the folder that holds the name."""
+    """Files first, then the rename, then the folder with the name."""
     order: list[str] = []
     fsync, names = os.fsync, ("rename", "replace", "link")
 
@@ -423,7 +423,7 @@ def test_all_is_on_the_disk_before_it_has_its_name(folder: Path, monkeypatch: py
 
 @pytest.mark.parametrize("error", [errno.EPERM, errno.ENOTSUP])
 def test_where_there_are_no_hard_links(monkeypatch: pytest.MonkeyPatch, error: int) -> None:
-    """A rename does it."""
+    """A rename is used instead."""
 
     def no_links(*_: Any, **__: Any) -> None:
         raise OSError(error, "no")
@@ -434,7 +434,7 @@ def test_where_there_are_no_hard_links(monkeypatch: pytest.MonkeyPatch, error: i
 
 
 def test_where_there_are_no_locks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is written all the same; what was left is then not known to be abandoned, and stays."""
+    """The file is still written; files left by others may be in use there, and stay."""
 
     def no_locks(*_: Any) -> None:
         raise OSError(errno.ENOLCK, "no")

@@ -1,4 +1,4 @@
-"""A disk that refuses: what was there stays, the simulation goes on unless told otherwise, nothing is silent."""
+"""A disk that refuses: written data stays, the simulation continues by default, every failure is reported."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CONTINUING = {"keyframe_interval_ticks": 7, "full_every": 3, "deterministic": Tr
 
 
 class Adder:
-    """Adds its inputs to a number; enough of a state for keyframes that LZ4 does not shrink to nothing."""
+    """Adds its inputs to a number; large enough that LZ4 does not shrink keyframes to nothing."""
 
     def __init__(self) -> None:
         self.state = State(Schema(Field("sum", "i8"), Field("still", "i8", (30,))))
@@ -34,12 +34,12 @@ class Adder:
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Try again at once, since these disks recover at once or never."""
+    """Retry at once, since these disks recover at once or never."""
     monkeypatch.setattr("recorder.writer.writer.RETRY_S", (0.0, 0.0))
 
 
 def truth() -> dict[int, bytes]:
-    """The live run's own states."""
+    """The states of the live run."""
     simulation = Adder()
     live = {0: simulation.state.arena.tobytes()}
     for tick in range(1, TICKS + 1):
@@ -52,7 +52,7 @@ TRUTH = truth()
 
 
 def read(files: MemoryFiles) -> Assembled | None:
-    """The tape in these files; None if there is not one sound block."""
+    """The tape in these files; None if there is no intact block."""
     sources = [
         SegmentInput(number, lambda offset, size, data=bytes(data): data[offset : offset + size], len(data))
         for number, data in sorted(files.segments.items())
@@ -64,7 +64,7 @@ def read(files: MemoryFiles) -> Assembled | None:
 
 
 def reachable(assembled: Assembled) -> dict[int, bytes]:
-    """The states that can be had: from each keyframe with the frames that follow it."""
+    """The reachable states: from each keyframe with the frames that follow it."""
     recording, found = assembled.recording, {}
     for place in recording.keyframes:
         simulation = Adder()
@@ -82,7 +82,7 @@ def reachable(assembled: Assembled) -> dict[int, bytes]:
 
 
 def run(files: MemoryFiles, monkeypatch: pytest.MonkeyPatch, **settings: Any) -> tuple[list[Warning], Exception | None]:
-    """Record TICKS ticks; the warnings, and what was raised in the end."""
+    """Record TICKS ticks; return the warnings, and the exception raised at the end."""
     use_files(monkeypatch, files)
     raised: Exception | None = None
     with warnings.catch_warnings(record=True) as caught:
@@ -100,8 +100,8 @@ def run(files: MemoryFiles, monkeypatch: pytest.MonkeyPatch, **settings: Any) ->
     return [warning.message for warning in caught], raised  # type: ignore[misc]
 
 
-def calls_of_a_sound_run(monkeypatch: pytest.MonkeyPatch, **settings: Any) -> list[str]:
-    """Which calls a run without failures makes."""
+def calls_without_failures(monkeypatch: pytest.MonkeyPatch, **settings: Any) -> list[str]:
+    """The calls of a run without failures."""
     files = MemoryFiles()
     assert run(files, monkeypatch, **settings) == ([], None)
     return files.calls
@@ -124,15 +124,15 @@ def calls_of_a_sound_run(monkeypatch: pytest.MonkeyPatch, **settings: Any) -> li
 def test_a_call_that_fails_once_loses_nothing(
     monkeypatch: pytest.MonkeyPatch, kept: float, settings: dict[str, Any]
 ) -> None:
-    """Whichever call it is: the run goes on, warns, and every tick is on a sealed, sound tape in the end."""
+    """For every call: the run continues, warns, and every tick is on a sealed, intact tape in the end."""
     for kind in ("append", "fdatasync", "truncate", "create", "publish", "remove"):
-        count = calls_of_a_sound_run(monkeypatch, **settings).count(kind)
+        count = calls_without_failures(monkeypatch, **settings).count(kind)
         assert count or kind in {"truncate", "publish", "remove"}
         for k in range(1, count + 1):
             files = FailingFiles(k, kind, kept=kept)
             notices, raised = run(files, monkeypatch, **settings)
             if raised is not None and files.segments == {}:
-                assert (kind, k) in {("create", 1), ("append", 1)}  # Before there is a tape: the constructor says so.
+                assert (kind, k) in {("create", 1), ("append", 1)}  # Before there is a tape, the constructor raises.
                 continue
             assert raised is None, (kind, k)
             assembled = read(files)
@@ -145,7 +145,7 @@ def test_a_call_that_fails_once_loses_nothing(
 
 @pytest.mark.parametrize("kept", [0.0, 0.5, 1.0])
 def test_a_call_that_fails_together_with_the_next(monkeypatch: pytest.MonkeyPatch, kept: float) -> None:
-    """The append fails and so does what should mend it (or the try after it): still nothing is lost."""
+    """The append fails, and so does its repair or the retry: still nothing is lost."""
 
     class TwoInARow(FailingFiles):
         def happens(self, kind: str) -> float:
@@ -157,7 +157,7 @@ def test_a_call_that_fails_together_with_the_next(monkeypatch: pytest.MonkeyPatc
                 return self.kept
             return 1.0
 
-    count = len(calls_of_a_sound_run(monkeypatch))
+    count = len(calls_without_failures(monkeypatch))
     for k in range(3, count + 1):
         files = TwoInARow(k, kept=kept)
         _, raised = run(files, monkeypatch)
@@ -170,9 +170,11 @@ def test_a_call_that_fails_together_with_the_next(monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.parametrize("on_error", ["continue", "raise"])
 @pytest.mark.parametrize("kind", ["append", "fdatasync", None])
-def test_a_call_that_fails_forever_is_told(monkeypatch: pytest.MonkeyPatch, kind: str | None, on_error: str) -> None:
-    """close (or, with "raise", an earlier call) raises; nothing is invented; what was durable is there."""
-    count = len([call for call in calls_of_a_sound_run(monkeypatch) if kind in {None, call}])
+def test_a_call_that_fails_forever_is_reported(
+    monkeypatch: pytest.MonkeyPatch, kind: str | None, on_error: str
+) -> None:
+    """close (or, with "raise", an earlier call) raises; nothing is invented; durable data is there."""
+    count = len([call for call in calls_without_failures(monkeypatch) if kind in {None, call}])
     for k in range(1, count + 1):
         files = FailingFiles(k, kind, forever=True)
         notices, raised = run(files, monkeypatch, on_error=on_error)
@@ -184,13 +186,13 @@ def test_a_call_that_fails_forever_is_told(monkeypatch: pytest.MonkeyPatch, kind
         if assembled is not None and assembled.recording.keyframes:
             found = reachable(assembled)
             assert found.items() <= TRUTH.items(), k
-            assert assembled.status == "incomplete" or found == TRUTH, k  # END may stand there, only not durably.
+            assert assembled.status == "incomplete" or found == TRUTH, k  # END may exist there, but not durably.
             assert set(found) == set(range(len(found))), k  # A beginning of the run, without a gap.
 
 
 def test_a_failed_sync_is_never_repeated_on_its_file(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was not durable is in a new segment, and the file whose sync failed is not synced again."""
-    count = calls_of_a_sound_run(monkeypatch).count("fdatasync")
+    """Data that was not durable is in a new segment, and the file whose sync failed is not synced again."""
+    count = calls_without_failures(monkeypatch).count("fdatasync")
     assert count > 5
     for k in range(1, count + 1):
         files = FailingFiles(k, "fdatasync", code=errno.EIO)
@@ -205,7 +207,7 @@ def test_a_failed_sync_is_never_repeated_on_its_file(monkeypatch: pytest.MonkeyP
         assert after.recording.segments[0].clip <= len(files.segments[0])
 
 
-def test_what_memory_cannot_hold_is_written_down(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ticks_that_memory_cannot_hold_are_recorded_as_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     """A long outage costs a range of ticks, named by a DROP block; all others are reachable; the run is sealed."""
     monkeypatch.setattr("recorder.writer.writer.BACKLOG_BYTES_MAX", 0)
     files = FailingFiles(0)
@@ -236,7 +238,7 @@ def test_what_memory_cannot_hold_is_written_down(monkeypatch: pytest.MonkeyPatch
     }
     texts = [str(warning.message) for warning in caught]
     assert any(f"frames from tick {drop.first_tick} on are lost" in text for text in texts)
-    assert any("takes the recording again" in text for text in texts)
+    assert any("accepts the recording again" in text for text in texts)
 
 
 def test_a_flush_says_that_the_disk_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -250,11 +252,11 @@ def test_a_flush_says_that_the_disk_refuses(monkeypatch: pytest.MonkeyPatch) -> 
     tape.step(2)
     with pytest.raises(WriterFailedError, match="ENOSPC"):
         tape.flush()
-    with pytest.warns(RecordingWarning, match="goes on in memory"):
+    with pytest.warns(RecordingWarning, match="continues in memory"):
         tape.step(3)
     files.recover()
     tape._writer.flush()
-    with pytest.warns(RecordingWarning, match="takes the recording again"):
+    with pytest.warns(RecordingWarning, match="accepts the recording again"):
         tape.step(4)
     tape.close()
     assembled = read(files)

@@ -1,6 +1,6 @@
-"""The power goes at any moment: synced ⊆ recovered ⊆ truth, and torn is told from corrupt (promises P4 and P5).
+"""The power fails at any moment: synced ⊆ recovered ⊆ truth, and torn differs from corrupt (promises P4 and P5).
 
-tools/campaigns/power_cuts.py runs the same for as long as one likes.
+tools/campaigns/power_cuts.py runs the same checks for any time.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ CUTS_AT_EACH_OPERATION = 6
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Try again at once, since these disks recover at once."""
+    """Retry at once, since these disks recover at once."""
     monkeypatch.setattr("recorder.writer.writer.RETRY_S", (0.0, 0.0))
 
 
@@ -38,8 +38,8 @@ def test_synced_is_recovered_and_recovered_is_true(name: str) -> None:
             assert problem is None, f"{problem} (seed {seed}, operation {count})"
 
 
-def test_a_recording_goes_on_after_a_power_cut_while_a_file_took_over_from_a_failed_sync() -> None:
-    """The end of the file before may be torn then, and the start of the new one lost: that is no damage."""
+def test_a_recording_resumes_after_a_power_cut_while_a_file_took_over_from_a_failed_sync() -> None:
+    """The end of the old file may be torn then, and the start of the new one lost: that is not damage."""
     files, live, synced_ticks = record_run(RUNS["failing sync"])
     failed = next(place for place, one in enumerate(files.history) if one.kind == "failed_fdatasync")
     both = 0
@@ -64,7 +64,7 @@ def test_a_recording_goes_on_after_a_power_cut_while_a_file_took_over_from_a_fai
 
 
 def test_the_machine_can_find_something() -> None:
-    """A recorder that only pretends to sync is found out."""
+    """A recorder that does not really sync is detected."""
     files, live, synced_ticks = record_run(Run(sync="block"))
     numbers, found = random.Random(1), 0
     for number, operation in enumerate(files.history):

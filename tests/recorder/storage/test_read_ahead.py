@@ -1,4 +1,4 @@
-"""Reading a large state with a second thread gives what one thread gives, errors included, and leaves no thread behind."""
+"""Reading a large state with a second thread gives the same result, including errors, and leaves no thread behind."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ENOUGH = AHEAD_BYTES_MIN
 
 @pytest.fixture(autouse=True)
 def no_thread_stays() -> Iterator[None]:
-    """Whatever a test does."""
+    """After every test."""
     before = threading.active_count()
     yield
     assert threading.active_count() == before
@@ -32,12 +32,12 @@ def no_thread_stays() -> Iterator[None]:
 @pytest.mark.parametrize("size", [0, 1, COPY_BYTES_MIN - 1, COPY_BYTES_MIN, COPY_BYTES_MIN + 1])
 @pytest.mark.parametrize("aside", [Copier(), ThreadedCopier()])
 def test_copies(aside: Copier, size: int) -> None:
-    """Both halves, in memory of their own."""
+    """Both halves are copied to new memory."""
     arena = np.arange(size, dtype=np.uint32).astype(np.uint8)
     copy = aside.copy_of(arena)
     assert copy.tobytes() == arena.tobytes()
     assert not np.shares_memory(copy, arena)
-    copy[:] = 0  # Nobody else's.
+    copy[:] = 0  # Its own memory.
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ def test_copies(aside: Copier, size: int) -> None:
 )
 @pytest.mark.parametrize("has_threads", [True, False])
 def test_pairs_are_copied(monkeypatch: pytest.MonkeyPatch, sizes: list[int], *, has_threads: bool) -> None:
-    """All of each, wherever the half of all bytes is; also where the system has no thread left."""
+    """All bytes of each pair, for any sizes; also if the system refuses to start a thread."""
     if not has_threads:
         monkeypatch.setattr(threading.Thread, "start", _refuse)
     random = np.random.Generator(np.random.PCG64(len(sizes)))
@@ -62,7 +62,7 @@ def _refuse(_: threading.Thread) -> None:
 @pytest.mark.parametrize("count", [0, 1, PIECES_AHEAD, PIECES_AHEAD + 1, 50])
 @pytest.mark.parametrize("size", [ENOUGH - 1, ENOUGH])
 def test_pieces_come_in_order(count: int, size: int) -> None:
-    """However many, and however large."""
+    """For any number and any size of pieces."""
     pieces = [bytes([number]) for number in range(count)]
     assert list(ThreadedCopier().ahead(iter(pieces), size)) == pieces
 
@@ -88,7 +88,7 @@ def test_pieces_are_made_before_they_are_asked_for() -> None:
 
 @pytest.mark.parametrize("good", [0, 1, 20])
 def test_what_making_them_raises_comes_in_its_place(good: int) -> None:
-    """Behind the pieces before it."""
+    """After the pieces before it."""
 
     def make() -> Iterator[bytes]:
         yield from [b"piece"] * good
@@ -101,7 +101,7 @@ def test_what_making_them_raises_comes_in_its_place(good: int) -> None:
 
 
 def test_without_a_thread_it_reads_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the system has none left, and at the end of a program."""
+    """If the system refuses to start a thread, and at the end of a program."""
     monkeypatch.setattr(threading.Thread, "start", _refuse)
     pieces = [bytes([number]) for number in range(20)]
     assert list(ThreadedCopier().ahead(iter(pieces), ENOUGH)) == pieces
@@ -109,7 +109,7 @@ def test_without_a_thread_it_reads_alone(monkeypatch: pytest.MonkeyPatch) -> Non
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, CorruptError(5, "no")], ids=["Ctrl-C", "corrupt"])
 def test_an_interrupted_read_leaves_no_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Any) -> None:
-    """Also while somebody keeps the exception, and with it all that was going on."""
+    """Even while a caller keeps the exception, and with it all frames of the stack."""
 
     def fail(pieces: Iterator[bytes], *_: Any) -> None:
         next(pieces)
@@ -129,30 +129,30 @@ def test_an_interrupted_read_leaves_no_thread(tmp_path: Path, monkeypatch: pytes
 
 
 class Noise:
-    """A few MB that LZ4 makes no smaller."""
+    """A few MB that LZ4 cannot shrink."""
 
     def __init__(self) -> None:
         self.state = State(Schema(Field("x", "u8", (400_000,))))
         self.state["x"][:] = np.random.Generator(np.random.PCG64(5)).integers(0, 1 << 64, 400_000, np.uint64)
 
     def step(self, _: object) -> None:
-        """One number."""
+        """Change one number."""
         self.state["x"][3] += np.uint64(1)
 
 
 def test_a_damaged_large_keyframe_is_refused(tmp_path: Path) -> None:
-    """Wherever it is damaged: by the same error as one thread gives."""
+    """With damage at any offset: by the same error as with one thread."""
     path = tmp_path / "run.tape"
     with Recorder(path, Noise()) as tape:
         tape.step()
-    sound = path.read_bytes()
+    intact = path.read_bytes()
     with replayer.Tape(path) as tape:
         (place,) = tape.keyframes
         assert place.end_offset - place.entry.offset > AHEAD_BYTES_MIN
         assert tape.snapshot(place).arena.tobytes() == Noise().state.arena.tobytes()
     for share in (0.01, 0.5, 0.99):
         at = place.entry.offset + int(share * (place.end_offset - place.entry.offset))
-        path.write_bytes(sound[:at] + bytes([sound[at] ^ 1]) + sound[at + 1 :])
+        path.write_bytes(intact[:at] + bytes([intact[at] ^ 1]) + intact[at + 1 :])
         told = []
         for aside in (Copier(), ThreadedCopier()):
             with replayer.Tape(path, mode="salvage") as tape:

@@ -1,4 +1,4 @@
-"""The moments after a disk that refused takes data again: nothing waits for ever, nothing is forgotten."""
+"""The moments after a refusing disk accepts data again: nothing waits forever, nothing is forgotten."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ pytestmark = pytest.mark.filterwarnings("ignore::recorder.RecordingWarning")
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Try again at once, and have no memory for what a refusing disk does not take."""
+    """Retry at once, with no memory for blocks that a disk refuses."""
     monkeypatch.setattr("recorder.writer.writer.RETRY_S", (0.0, 0.0))
     monkeypatch.setattr("recorder.writer.writer.BACKLOG_BYTES_MAX", 0)
 
 
 def refuse(files: FailingFiles) -> None:
-    """From now on no append succeeds."""
+    """From now on every append fails."""
     files.k, files.kind, files.forever, files._count = 1, "append", True, 0
 
 
@@ -87,7 +87,7 @@ def test_a_full_journal_does_not_wait_for_frames_that_are_lost(monkeypatch: pyte
 
 @pytest.mark.parametrize("split", [None, 300])
 def test_a_refused_full_keyframe_is_made_up_for(monkeypatch: pytest.MonkeyPatch, split: int | None) -> None:
-    """The next one comes as soon as the disk takes data, not a cadence later; it begins the file that is due."""
+    """The next one comes as soon as the disk accepts data, not an interval later; it begins the file that is due."""
     files = FailingFiles(0)
     use_files(monkeypatch, files)
     settings: dict[str, Any] = {"durability": "block", "sync": "never", "split": split}
@@ -114,7 +114,7 @@ def test_a_refused_full_keyframe_is_made_up_for(monkeypatch: pytest.MonkeyPatch,
 
 
 def test_given_up_segments_are_closed_and_forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Syncs that fail again and again cost a file each on the disk, and no open file."""
+    """Repeated failures of syncs cost a file each on the disk, but no open file."""
     failing = True
     fdatasync = TapeFile.fdatasync
 
@@ -140,7 +140,7 @@ def test_given_up_segments_are_closed_and_forgotten(tmp_path: Path, monkeypatch:
 
 
 def test_a_notice_that_is_taken_does_not_hide_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The thread may fail between the look at its error and the signal's being taken back."""
+    """The thread may fail between the check of its error and the reset of the signal."""
     use_files(monkeypatch, MemoryFiles())
     tape = Recorder("memory", Walkers())
 
@@ -149,7 +149,7 @@ def test_a_notice_that_is_taken_does_not_hide_an_error(monkeypatch: pytest.Monke
         def _error(self) -> BaseException | None:
             error = self.__dict__.get("_error")
             self.__dict__.setdefault("_error", None)
-            if error is None:  # Just after the look.
+            if error is None:  # Just after the check.
                 self.__dict__["_error"] = OSError("x")
                 self.signal = True
             return error
@@ -169,8 +169,8 @@ def test_a_notice_that_is_taken_does_not_hide_an_error(monkeypatch: pytest.Monke
             call()
 
 
-def test_the_writers_error_is_told_and_not_one_of_the_simulation(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It was met in the midst of a step, which returned to the recorder as it should: every later call says the cause."""
+def test_the_writers_error_is_reported_and_not_one_of_the_simulation(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It occurred during a step, which returned to the recorder normally: every later call states the cause."""
     files = FailingFiles(0)
     use_files(monkeypatch, files)
     tape = Recorder("memory", Walkers(), on_error="raise")

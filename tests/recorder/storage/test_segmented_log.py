@@ -1,4 +1,4 @@
-"""Tapes of several files: what is refused, what is written where, what a failing disk does to the order of blocks."""
+"""Tapes of several files: refusals, the place of each block, and the order of blocks on a failing disk."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def record(path: Path, ticks: int = 40, **settings: Any) -> None:
 
 
 def test_files_of_an_earlier_recording_are_refused_at_once(tmp_path: Path) -> None:
-    """Or the recording would meet them when it begins its second file; they are left alone, and nothing is made."""
+    """Otherwise the recording would meet them at its second file. They are left alone, and no file is made."""
     path = tmp_path / "run.tape"
     record(path, split=300)
     path.unlink()
@@ -40,7 +40,7 @@ def test_files_of_an_earlier_recording_are_refused_at_once(tmp_path: Path) -> No
 @pytest.mark.parametrize("durability", ["tick", "block", "none"])
 @pytest.mark.filterwarnings("ignore:.*was left by a recording:recorder.RecordingWarning")
 def test_the_journal_of_an_earlier_recording_is_not_taken_for_our_own(tmp_path: Path, durability: Any) -> None:
-    """Without its tape it is of no use, and with deterministic both may have the same run id."""
+    """Without its tape it is useless, and with deterministic both may have the same run id."""
     path = tmp_path / "run.tape"
     child = os.fork()
     if child == 0:
@@ -64,7 +64,7 @@ def test_the_journal_of_an_earlier_recording_is_not_taken_for_our_own(tmp_path: 
 
 
 def test_a_file_that_could_not_be_made_is_not_left_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If the folder cannot be synced there is no tape, and its name is free for the next try."""
+    """If the folder cannot be synced there is no tape, and its name is free for the next attempt."""
 
     def fail(folder: Path) -> None:
         raise OSError(5, "Input/output error", str(folder))
@@ -81,7 +81,7 @@ def test_a_file_that_could_not_be_made_is_not_left_behind(tmp_path: Path, monkey
 
 
 def test_a_file_in_the_wrong_place_is_reported(tmp_path: Path) -> None:
-    """The first file overwritten with another one of the same run: nothing false is read, and it is said."""
+    """The first file is overwritten with a different one of the same run: nothing false is read, and it is reported."""
     path = tmp_path / "run.tape"
     record(path, split=300)
     numbers = segment_numbers(path)
@@ -98,7 +98,7 @@ def test_a_file_in_the_wrong_place_is_reported(tmp_path: Path) -> None:
 
 
 def test_one_segment_can_be_opened_alone(tmp_path: Path) -> None:
-    """Each begins with a full keyframe, and is a tape of its own for whoever has nothing else of it."""
+    """Each begins with a full keyframe, and can be read as a tape if nothing else is left."""
     path = tmp_path / "run.tape"
     record(path, split=300)
     with Tape(path) as whole:
@@ -116,8 +116,8 @@ def test_one_segment_can_be_opened_alone(tmp_path: Path) -> None:
     assert seen == set(hashes)
 
 
-def test_a_segment_is_no_part_of_the_tape_before_it_is_published(tmp_path: Path) -> None:
-    """Nor is what a killed process has begun; the next one who writes takes that away."""
+def test_a_segment_is_not_part_of_the_tape_before_it_is_published(tmp_path: Path) -> None:
+    """Nor are unfinished files of a killed process; the next writer removes them."""
     path = tmp_path / "run.tape"
     files = TapeFiles(path)
     files.create(0).append(b"first")

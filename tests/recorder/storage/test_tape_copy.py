@@ -1,4 +1,4 @@
-"""A copy appears whole or not at all, under a name that was free; what somebody else has there is left alone."""
+"""A copy appears complete or not at all, under a free name; files of others are left alone."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ def source(tmp_path: Path) -> Path:
 
 
 def test_a_second_copy_to_the_same_name_is_refused(tmp_path: Path) -> None:
-    """While the first is being made; that one does not notice."""
+    """While the first is being made, which is not affected."""
     path = tmp_path / "out.tape"
     with begin(path) as copy:
-        with pytest.raises(BlockingIOError, match="another copy"):
+        with pytest.raises(BlockingIOError, match="a different process is copying"):
             TapeCopy(path, bytes(16), META)
         copy.finish({"reason": "first"})
     with Tape(path) as read:
@@ -44,13 +44,13 @@ def test_a_second_copy_to_the_same_name_is_refused(tmp_path: Path) -> None:
     assert [other.name for other in tmp_path.iterdir()] == ["out.tape"]
 
 
-def test_only_an_abandoned_copy_is_taken_away(tmp_path: Path, source: Path) -> None:
-    """Not a file of the user's that happens to have the name, be it a tape or not."""
+def test_only_an_abandoned_copy_is_removed(tmp_path: Path, source: Path) -> None:
+    """Not a user's file that happens to have the name, whether it is a tape or not."""
     part, path = tmp_path / "out.tape.part", tmp_path / "out.tape"
     whole = source.read_bytes()
     for mine in (b"part of my novel", whole):
         part.write_bytes(mine)
-        with pytest.raises(FileExistsError, match=r"no abandoned copy.*out\.tape\.part'"):
+        with pytest.raises(FileExistsError, match=r"not an abandoned copy.*out\.tape\.part'"):
             copy_run(source, path, None)
         assert part.read_bytes() == mine
     part.unlink()
@@ -72,7 +72,7 @@ def test_only_an_abandoned_copy_is_taken_away(tmp_path: Path, source: Path) -> N
 def test_a_name_that_is_taken_meanwhile_is_not_written_over(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, links: bool
 ) -> None:
-    """Also where the file system knows no hard links."""
+    """Also on a file system without hard links."""
 
     def refuse(*_: Any, **__: Any) -> None:
         raise PermissionError(errno.EPERM, "Operation not permitted")

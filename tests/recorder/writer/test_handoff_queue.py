@@ -1,4 +1,4 @@
-"""The queue between the two threads: in order, bounded, and woken only where it matters."""
+"""The queue between the two threads: in order, bounded, and woken only if necessary."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from sim import Field, Schema, State
 
 
 def job(*, rotate: bool) -> KeyframeJob:
-    """A keyframe of next to nothing."""
+    """A very small keyframe."""
     return KeyframeJob(1, 2, Baseline(State(Schema(Field("x", "u1"))).layout), None, rotate)
 
 
 def never(_: Callable[[], bool]) -> None:
-    """Where nothing should wait."""
+    """Fail: nothing should wait here."""
     raise AssertionError("there is room")
 
 
@@ -28,7 +28,7 @@ def never(_: Callable[[], bool]) -> None:
     ("split_bytes", "enough"), [(None, WAKE_BYTES), (100 * WAKE_BYTES, WAKE_BYTES), (1000, 251), (1, 1), (3, 1), (4, 2)]
 )
 def test_it_is_woken_when_enough_waits(split_bytes: int | None, enough: int) -> None:
-    """And again when as much has come since."""
+    """And again after as many bytes."""
     queue = HandoffQueue(never, split_bytes)
     for _ in range(2):
         queue.put(bytes(enough))
@@ -39,7 +39,7 @@ def test_it_is_woken_when_enough_waits(split_bytes: int | None, enough: int) -> 
 
 
 def test_a_new_file_wakes_it() -> None:
-    """A ring drops an old one then, and should not keep much more than was asked for."""
+    """A ring removes an old file then, and should not keep much more than requested."""
     queue = HandoffQueue(never)
     queue.put_keyframe(job(rotate=False))
     assert not queue._wake.is_set()
@@ -48,7 +48,7 @@ def test_a_new_file_wakes_it() -> None:
 
 
 def test_keyframes_wake_it_before_there_is_no_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One that does not fit is left out, for no reason but that nobody has looked."""
+    """Otherwise a keyframe would be skipped only because the writer has not polled."""
     keyframe = job(rotate=False)
     monkeypatch.setattr(handover, "KEYFRAME_BYTES_MAX", 4 * keyframe.size_bytes)
     queue = HandoffQueue(never)
@@ -65,7 +65,7 @@ def test_keyframes_wake_it_before_there_is_no_room(monkeypatch: pytest.MonkeyPat
 
 
 def test_in_order_and_counted() -> None:
-    """What is taken counts as waiting until it is said to be dealt with."""
+    """Taken items count as waiting until they are counted as processed."""
     queue, keyframe = HandoffQueue(never), job(rotate=False)
     assert queue.is_done
     queue.put(b"one")
@@ -82,7 +82,7 @@ def test_in_order_and_counted() -> None:
 
 
 def test_when_too_much_waits_the_putter_does(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Until half of it is gone."""
+    """Until half of it is processed."""
     monkeypatch.setattr(handover, "WAITING_BYTES_MAX", 3 * WAKE_BYTES)
     waited: list[Any] = []
 
@@ -100,8 +100,8 @@ def test_when_too_much_waits_the_putter_does(monkeypatch: pytest.MonkeyPatch) ->
     assert WAITING_BYTES_MAX > 3 * WAKE_BYTES
 
 
-def test_a_rest_ends_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody need wake it."""
+def test_a_rest_ends_after_a_poll_interval(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No wake-up is necessary."""
     monkeypatch.setattr(handover, "POLL_S", 0.001)
     queue = HandoffQueue(never)
     resting = threading.Thread(target=queue.rest)

@@ -1,4 +1,4 @@
-"""The tick journal: frames of any size against a list as oracle, growth, reuse of areas; kills in the midst (P10)."""
+"""The tick journal: frames of any size against a list as oracle, growth, reuse of areas; kills during writes (P10)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ AREA = 256
 
 
 class FakeWriter:
-    """As much of a writer as a journal looks at: how far the tape is written is what a test says."""
+    """The part of a writer that a journal uses; the test sets the written tick."""
 
     def __init__(self) -> None:
         self.written_tick = 0
@@ -38,12 +38,12 @@ class FakeWriter:
     def wake(self) -> None:
         """See Writer."""
 
-    def tell(self, notice: str) -> None:
+    def notify(self, notice: str) -> None:
         """See Writer."""
         self.told.append(notice)
 
     def wait_until(self, condition: Any) -> None:
-        """See Writer: what a test wants to happen meanwhile."""
+        """See Writer; the test's action happens meanwhile."""
         assert self.on_wait is not None, "nothing should wait here"
         while not condition():
             self.on_wait()
@@ -57,12 +57,12 @@ def make_journal(monkeypatch: pytest.MonkeyPatch, files: MemoryFiles | None = No
 
 
 def frame_of(tick: int, size: int) -> bytes:
-    """A frame with inputs of about so many bytes."""
+    """A frame with inputs of about this many bytes."""
     return encode_frame(tick, tick * 7919, encode_plain(bytes(tick % 256 for _ in range(size))))
 
 
 def found_in(files: MemoryFiles) -> dict[int, bytes]:
-    """The frames in the journal by both readers, which must agree, as they were put."""
+    """The frames in the journal by both readers, which must agree, in the order of the puts."""
     assert files.journal is not None
     data = bytes(files.journal)
     frames = {
@@ -81,7 +81,7 @@ def found_in(files: MemoryFiles) -> dict[int, bytes]:
     st.sampled_from([512, 4096, 1 << 20]),
 )
 def test_whatever_is_not_in_the_tape_is_in_the_journal(steps: list[tuple[int, int]], area_bytes_max: int) -> None:
-    """After every put, each frame that the writer has not written is there; none is another than was put."""
+    """After every put, each frame that the writer has not written is there, unchanged."""
     with pytest.MonkeyPatch.context() as monkeypatch:
         monkeypatch.setattr(recorder.writer.journal, "SLOW_AREA_BYTES_MAX", area_bytes_max)
         files, writer, journal = make_journal(monkeypatch)
@@ -117,7 +117,7 @@ def test_the_areas_are_used_in_turn_while_the_writer_keeps_up(monkeypatch: pytes
 
 @pytest.mark.parametrize("size", [1, 500, 5000])
 def test_every_moment_of_growing_holds_all_frames(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
-    """The journal that takes the place of a smaller one is whole when it does; before that the old one is as it was."""
+    """A journal is complete when it replaces a smaller one; until then the old one is unchanged."""
     seen: list[set[int]] = []
 
     class Looking(MemoryFiles):
@@ -144,14 +144,14 @@ def test_every_moment_of_growing_holds_all_frames(monkeypatch: pytest.MonkeyPatc
 
 
 class Torn(bytearray):
-    """The memory of a journal that keeps a copy of itself after each store, as a kill in the midst would leave it."""
+    """The memory of a journal that keeps a copy after each store, as a kill at that moment would leave it."""
 
     def __init__(self, size: int, moments: list[bytes]) -> None:
         super().__init__(size)
         self.moments = moments
 
     def __setitem__(self, place: Any, value: Any) -> None:
-        """Store in two halves, as a copy that is interrupted."""
+        """Store in two halves, as an interrupted copy."""
         if isinstance(place, slice) and len(value) > 1:
             start, half = place.start or 0, len(value) // 2
             super().__setitem__(slice(start, start + half), value[:half])
@@ -161,14 +161,14 @@ class Torn(bytearray):
 
 
 def test_a_kill_between_any_two_stores_keeps_what_was_acknowledged(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In the midst of a put, with a record half stored or an area half begun, all frames before it are there."""
+    """During a put, with a record half stored or an area half begun, all frames before it are there."""
     moments: list[bytes] = []
 
     class TornFiles(MemoryFiles):
         def map_journal(self, size: int, fill: Any) -> bytearray:
             memory = Torn(size, moments)
             fill(memory)
-            moments.clear()  # Nobody sees it before it is whole.
+            moments.clear()  # No reader sees it before it is complete.
             self.journal = memory
             return memory
 
@@ -193,11 +193,11 @@ def test_a_kill_between_any_two_stores_keeps_what_was_acknowledged(monkeypatch: 
                 assert encode_frame(found, frame.state_hash, frame.encoded_inputs) == put[found]
         if tick % 3 == 0:
             writer.written_tick = tick - tick % 5
-    assert journal._generation > 20  # Areas were begun anew many times.
+    assert journal._generation > 20  # Areas were reused many times.
 
 
 def test_the_simulation_waits_when_the_areas_may_not_grow(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With both areas full, at their largest and a disk that is only slow, put waits until the older area is free."""
+    """With both areas full, at their maximum, and a slow disk, put waits until the older area is free."""
     monkeypatch.setattr(recorder.writer.journal, "SLOW_AREA_BYTES_MAX", AREA)
     files, writer, journal = make_journal(monkeypatch)
     waits: list[int] = []
@@ -215,7 +215,7 @@ def test_the_simulation_waits_when_the_areas_may_not_grow(monkeypatch: pytest.Mo
 
 
 def test_a_frame_larger_than_an_area_makes_larger_areas(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However large a frame is, also beyond the size to which slow disks let areas grow, it is in the journal."""
+    """A frame of any size is in the journal, also beyond the size to which slow disks let areas grow."""
     monkeypatch.setattr(recorder.writer.journal, "SLOW_AREA_BYTES_MAX", AREA)
     files, writer, journal = make_journal(monkeypatch)
     sizes = [10, AREA, 10, 5 * AREA, 10, 70_000]
@@ -226,8 +226,8 @@ def test_a_frame_larger_than_an_area_makes_larger_areas(monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize("size", [40, 3 * AREA])
-def test_without_room_for_a_larger_journal_it_is_told_once(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
-    """Frames go without it; what is in it stays; once the writer has caught up it is in use again."""
+def test_without_room_for_a_larger_journal_one_notice_is_given(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
+    """Frames are not journalled; its content stays; once the writer has caught up it is used again."""
     files, writer, journal = make_journal(monkeypatch, FailingFiles(2, "map_journal", forever=True))
     for tick in range(1, 30):
         journal.put(tick, frame_of(tick, size))
@@ -244,7 +244,7 @@ def test_without_room_for_a_larger_journal_it_is_told_once(monkeypatch: pytest.M
 
 
 def test_while_the_disk_refuses_nothing_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A full journal and a disk that refuses: put returns at once, and this is told once."""
+    """With a full journal and a refusing disk, put returns at once, and this is reported once."""
     monkeypatch.setattr(recorder.writer.journal, "SLOW_AREA_BYTES_MAX", AREA)
     files, writer, journal = make_journal(monkeypatch)
     writer.failing = True
@@ -259,7 +259,7 @@ def test_while_the_disk_refuses_nothing_waits(monkeypatch: pytest.MonkeyPatch) -
 # --- hostile and damaged journals
 
 
-def sound_journal(monkeypatch: pytest.MonkeyPatch) -> bytes:
+def intact_journal(monkeypatch: pytest.MonkeyPatch) -> bytes:
     """A journal with frames in both areas."""
     files, writer, journal = make_journal(monkeypatch)
     for tick in range(1, 9):
@@ -270,8 +270,8 @@ def sound_journal(monkeypatch: pytest.MonkeyPatch) -> bytes:
 
 
 def test_every_flipped_bit_and_every_cut_of_a_journal(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Frames are lost at most: none is ever another than was put, and no other error than CorruptError is raised."""
-    data = sound_journal(monkeypatch)
+    """At most frames are lost: none differs from the one that was put, and only CorruptError is raised."""
+    data = intact_journal(monkeypatch)
     truth = {frame.tick: frame for frame in decode_journal(data).frames}
     assert len(truth) > 5
     flipped = [bytes([data[bit // 8] ^ 1 << bit % 8]) for bit in range(8 * len(data))]
@@ -285,11 +285,11 @@ def test_every_flipped_bit_and_every_cut_of_a_journal(monkeypatch: pytest.Monkey
             refused += 1
             continue
         assert frames.items() <= truth.items()
-    assert refused == 64 * 8 + 64  # Its header, whole.
+    assert refused == 64 * 8 + 64  # Its header, complete.
 
 
 def mended(data: bytes, **fields: Any) -> bytes:
-    """A journal with other figures in its header, the checksum right."""
+    """A journal with changed figures in its header and a right checksum."""
     magic, major, minor, zeros, area_bytes, run_id = struct.unpack_from("<8sHHIQ16s", data)
     head = struct.pack(
         "<8sHHIQ16s20x",
@@ -304,8 +304,8 @@ def mended(data: bytes, **fields: Any) -> bytes:
 
 
 def test_hostile_figures_in_a_journal(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Areas of impossible sizes are refused, sizes of records beyond their area end it, another major is unsupported."""
-    data = sound_journal(monkeypatch)
+    """Areas of impossible sizes are refused, records past their area end it, a different major is unsupported."""
+    data = intact_journal(monkeypatch)
     assert decode_journal(mended(data)).frames == decode_journal(data).frames
     assert decode_journal(mended(data, minor=9)).frames == decode_journal(data).frames
     with pytest.raises(UnsupportedVersionError):

@@ -32,7 +32,7 @@ def step_to(tape: Recorder, tick: int) -> None:
 
 
 def live_hashes(ticks: int) -> dict[int, int]:
-    """The states of a run that nobody records."""
+    """The hashes of a run that is not recorded."""
     walkers = Walkers()
     hashes = {0: walkers.state.hash()}
     for tick in range(1, ticks + 1):
@@ -42,7 +42,7 @@ def live_hashes(ticks: int) -> dict[int, int]:
 
 
 def ticks_on_disk(segments: dict[int, bytes], journal: bytes, live: dict[int, int]) -> int:
-    """The last tick that is there after a kill; every one up to it is there, and right."""
+    """The last tick that is there after a kill; all ticks up to it are there, and right."""
     sources = [
         SegmentInput(number, lambda offset, size, data=data: data[offset : offset + size], len(data))
         for number, data in sorted(segments.items())
@@ -64,7 +64,7 @@ class Observed(MemoryFiles):
         self.after = self._keep_after_operation
 
     def keep(self) -> tuple[int, dict[int, bytes], bytes]:
-        """Keep and return the disk as it is now, and the last tick that was acknowledged before."""
+        """Keep and return the disk as it is now, and the last acknowledged tick before."""
         disk = (
             self.acknowledged,
             {n: bytes(data) for n, data in list(self.segments.items())},
@@ -92,7 +92,7 @@ class Observed(MemoryFiles):
 def test_a_kill_at_any_operation_loses_no_tick(
     monkeypatch: pytest.MonkeyPatch, settings: dict[str, Any], area_bytes: int
 ) -> None:
-    """Whatever was being written, cut off, grown or sealed: every tick that step returned for is there."""
+    """During every write, truncation, growth or seal: every tick that step returned for is there."""
     monkeypatch.setattr(recorder.writer.journal, "AREA_BYTES", area_bytes)
     ticks = 45
     live = live_hashes(ticks)
@@ -113,7 +113,7 @@ def test_a_kill_at_any_operation_loses_no_tick(
 
 
 def test_a_kill_while_the_disk_is_slow_loses_no_tick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Appends that do not return, areas that fill and grow, a frame larger than an area: the journal has it all."""
+    """Blocked appends, areas that fill and grow, a frame larger than an area: the journal has all frames."""
     monkeypatch.setattr(recorder.writer.journal, "AREA_BYTES", 300)
     live = live_hashes(80)
     files = use_files(monkeypatch, GatedFiles())
@@ -127,8 +127,8 @@ def test_a_kill_while_the_disk_is_slow_loses_no_tick(monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EIO])
-def test_a_recording_goes_on_without_a_larger_journal(monkeypatch: pytest.MonkeyPatch, code: int) -> None:
-    """Where it cannot grow a warning says what that costs; the tape is whole in the end."""
+def test_a_recording_continues_without_a_larger_journal(monkeypatch: pytest.MonkeyPatch, code: int) -> None:
+    """If it cannot grow, a warning states the cost; the tape is complete in the end."""
     monkeypatch.setattr(recorder.writer.journal, "AREA_BYTES", 300)
 
     class SlowAndFull(GatedFiles):
@@ -148,7 +148,7 @@ def test_a_recording_goes_on_without_a_larger_journal(monkeypatch: pytest.Monkey
 
 @pytest.mark.parametrize("kind", ["map_journal", "append"])
 def test_a_journal_that_cannot_be_made_is_an_error_at_once(monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
-    """If told so: the constructor raises OSError or WriterFailedError, no thread is left, and no file."""
+    """If configured so: the constructor raises OSError or WriterFailedError, and leaves no thread and no file."""
     files = use_files(monkeypatch, FailingFiles(1, kind, forever=True))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -158,7 +158,7 @@ def test_a_journal_that_cannot_be_made_is_an_error_at_once(monkeypatch: pytest.M
 
 
 def test_a_recording_begins_without_a_journal(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where there is no room for one: a warning says what that costs, and it is in use as soon as it can be made."""
+    """If there is no room for one, a warning states the cost, and it is used as soon as it can be made."""
     monkeypatch.setattr(recorder.writer.journal, "RETRY_S", 0.0)
     files = FailingFiles(1, "map_journal", forever=True)
     use_files(monkeypatch, files)
@@ -180,7 +180,7 @@ def test_a_recording_begins_without_a_journal(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_a_journal_of_another_run_adds_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As after a tape was copied over another one: its frames are none of ours, and that is no damage."""
+    """After a tape was copied over a different one, the journal's frames are ignored, and that is not damage."""
     journals = []
     for run_id in (bytes(16), bytes(range(16))):
         files = use_files(monkeypatch, MemoryFiles())

@@ -1,4 +1,4 @@
-"""The writer: where frames are cut, what a slow disk does, and how a failing one reaches the caller."""
+"""The writer: sizes of frame blocks, slow disks, and the way of a disk's failure to the caller."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ class Adder:
 
 
 def frame_of(tick: int, size: int) -> bytes:
-    """A frame of exactly so many bytes."""
+    """A frame of exactly this many bytes."""
     frame = encode_frame(tick, 0, b"\xc5" + (size - 22).to_bytes(2, "big") + bytes(size - 22))
     assert len(frame) == size
     return frame
 
 
 def settings_of(**more: object):
-    """Settings that let no clock show."""
+    """Settings without any influence of the clock."""
     usual = {"keyframe_interval_ticks": 1, "full_every": 1, "durability": "block", "sync": "never", "on_error": "raise"}
     return RecordingOptions(**{**usual, "deterministic": True, "blame": "none", **more})
 
@@ -61,10 +61,10 @@ def settings_of(**more: object):
     ],
 )
 def test_frames_are_cut_at_64_kib(sizes: list[int], counts: list[int]) -> None:
-    """A block takes frames up to 65,536 bytes and not one byte more; a longer frame has a block of its own."""
+    """A block takes frames up to 65,536 bytes and not one byte more; a longer frame gets a block alone."""
     files = MemoryFiles()
     encoder = SegmentEncoder(make_file_header(bytes(16), 0, 0), encode_plain({}))
-    log = SegmentedLog(files, files.create(0), encoder, lambda *_: b"", syncs=False, tell_durable=False)
+    log = SegmentedLog(files, files.create(0), encoder, lambda *_: b"", syncs=False, record_durable=False)
     log.start()
     writer = Writer(files, log, settings_of(), path="x", first_tick=1)
     for tick, size in enumerate(sizes, start=1):
@@ -78,7 +78,7 @@ def test_frames_are_cut_at_64_kib(sizes: list[int], counts: list[int]) -> None:
 
 
 def run(sync: str = "block", ticks: int = 9) -> Recorder:
-    """Record some ticks with a keyframe each two."""
+    """Record some ticks with a keyframe every two."""
     tape = Recorder(
         "memory",
         Adder(),
@@ -95,15 +95,15 @@ def run(sync: str = "block", ticks: int = 9) -> Recorder:
     return tape
 
 
-def files_of_a_sound_run(monkeypatch: pytest.MonkeyPatch) -> MemoryFiles:
-    """What a run without failures writes."""
+def files_without_failures(monkeypatch: pytest.MonkeyPatch) -> MemoryFiles:
+    """The files of a run without failures."""
     files = use_files(monkeypatch, MemoryFiles())
     run()
     return files
 
 
-def assert_is_a_sound_beginning(path: Path, data: bytes, whole: bytes) -> None:
-    """The tape is the beginning of the whole one and reads as such."""
+def assert_is_an_intact_beginning(path: Path, data: bytes, whole: bytes) -> None:
+    """The tape is a beginning of the complete one and reads as such."""
     assert whole.startswith(data)
     path.write_bytes(data)
     truth = {tick: (state_hash, inputs) for tick, state_hash, inputs in CheckedReader(whole).frames()}
@@ -128,9 +128,9 @@ def assert_is_a_sound_beginning(path: Path, data: bytes, whole: bytes) -> None:
 def test_a_failing_disk_reaches_the_caller(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, method: str, kept: float
 ) -> None:
-    """Whichever call fails: WriterFailedError with the cause chained, nothing more is written, all before is sound."""
-    sound = files_of_a_sound_run(monkeypatch)
-    call_count = sound.calls.count(method)
+    """For every call: WriterFailedError with its cause, nothing more is written, everything before is intact."""
+    complete = files_without_failures(monkeypatch)
+    call_count = complete.calls.count(method)
     assert call_count > 10
     for k in range(1, call_count + 1):
         files = use_files(monkeypatch, FailingFiles(k, method, kept=kept))
@@ -146,10 +146,10 @@ def test_a_failing_disk_reaches_the_caller(
         assert caught.value.why.startswith(str(caught.value.__cause__))
         assert files.released
         assert files.calls.count(method) == k
-        if not files.segments:  # The constructor said so already.
+        if not files.segments:  # The constructor has already raised.
             assert k == 1
             continue
-        assert_is_a_sound_beginning(tmp_path / "run.tape", bytes(files.segments[0]), bytes(sound.segments[0]))
+        assert_is_an_intact_beginning(tmp_path / "run.tape", bytes(files.segments[0]), bytes(complete.segments[0]))
 
     use_files(monkeypatch, FailingFiles(call_count + 1, method))
     run()
@@ -202,10 +202,10 @@ def test_a_keyframe_is_skipped_while_the_disk_is_slow(monkeypatch: pytest.Monkey
 
 
 def test_what_is_in_no_block_yet_waits() -> None:
-    """Behind a slow disk, whatever the thread holds in its hands: there is an end to what may wait."""
+    """On a slow disk, also for frames that the thread has taken: the number of waiting frames is bounded."""
     files = GatedFiles(free_appends=1)
     encoder = SegmentEncoder(make_file_header(bytes(16), 0, 0), encode_plain({}))
-    log = SegmentedLog(files, files.create(0), encoder, lambda *_: b"", syncs=False, tell_durable=False)
+    log = SegmentedLog(files, files.create(0), encoder, lambda *_: b"", syncs=False, record_durable=False)
     log.start()
     writer = Writer(files, log, settings_of(), path="x", first_tick=1)
     for tick in range(1, 31):
@@ -219,7 +219,7 @@ def test_what_is_in_no_block_yet_waits() -> None:
 
 
 def test_bytes_do_not_depend_on_timing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With deterministic, a disk that lets nothing through until the end gives the same bytes as a fast one."""
+    """With deterministic, a disk that blocks everything until the end gives the same bytes as a fast one."""
     fast, slow = MemoryFiles(), GatedFiles()
     for files in (fast, slow):
         use_files(monkeypatch, files)

@@ -1,4 +1,4 @@
-"""Whose pairs come out: all, those who won, as many who won as lost; outcomes are those of the runs' last states."""
+"""The modes of a data set (all, winners, balanced) choose agents by the outcomes of the runs' last states."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def tapes(tmp_path_factory: Any) -> list[Path]:
 
 
 def outcomes(tapes: list[Path]) -> dict[tuple[str, str], str]:
-    """By run id and player, from the last states themselves."""
+    """The outcomes by run id and player, computed from the last states."""
     found = {}
     for path in tapes:
         with replayer.open(path) as timeline:
@@ -131,7 +131,7 @@ def test_nothing_to_balance(tapes: list[Path], tmp_path: Path) -> None:
 
 
 def test_what_the_fog_hides_is_not_in_a_pair(tapes: list[Path], tmp_path: Path) -> None:
-    """The columns of a pair are what the view gives at its two ticks, for each player; the live policy was given the same."""
+    """The columns of a pair equal each player's view at its two ticks, which the live policy got, too."""
     from sim.worlds.meadow.config.meadow import read_config
     from sim.worlds.meadow.players.view import look
 

@@ -1,4 +1,4 @@
-"""Extracted rows are what the live run saw, for any stride, range, part size and number of workers."""
+"""Extracted rows equal what the live run saw, for any stride, range, part size and number of workers."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def read(folder: Path, table: str) -> pa.Table:
 
 
 def values(table: pa.Table, name: str) -> list[Any]:
-    """A column as NumPy arrays, one a row."""
+    """A column as NumPy arrays, one per row."""
     column = table[name].combine_chunks()
     if isinstance(column, pa.ChunkedArray):
         column = pa.concat_arrays(column.chunks)
@@ -259,7 +259,7 @@ def test_a_stopped_extraction_goes_on(herd: tuple[Path, Live], tmp_path: Path) -
     with pytest.raises(StoppedError):
         extract(herd[0], tmp_path / "out", world=Herd, tables="states", progress=stop)
     assert not (tmp_path / "out").exists()
-    with pytest.raises(ExtractionError, match="another request"):
+    with pytest.raises(ExtractionError, match="a different request"):
         extract(herd[0], tmp_path / "out", world=Herd, tables="states", stride=2)
     again: list[int] = []
     extract(herd[0], tmp_path / "out", world=Herd, tables="states", progress=lambda done, _: again.append(done))
@@ -268,7 +268,7 @@ def test_a_stopped_extraction_goes_on(herd: tuple[Path, Live], tmp_path: Path) -
     assert not (tmp_path / "out.unfinished").exists()
 
 
-def test_stopped_before_the_very_last_step_it_is_made_anew(
+def test_stopped_before_the_very_last_step_it_is_made_again(
     herd: tuple[Path, Live], tmp_path: Path, monkeypatch: Any
 ) -> None:
     def stop(*_: Any) -> None:
@@ -296,7 +296,7 @@ extract.extract(sys.argv[1], sys.argv[2], world=Herd, tables="states", progress=
 
 @pytest.mark.parametrize("progress", [1, 5])
 def test_killed_at_any_time_it_is_whole_or_not_there(herd: tuple[Path, Live], tmp_path: Path, progress: int) -> None:
-    """After the first of five reports of progress; after the last, when all is put together."""
+    """Killed after the first of five reports of progress, and after the last, while the data set is completed."""
     extract(herd[0], tmp_path / "whole", world=Herd, tables="states")
     command = [sys.executable, "-c", KILLED, str(herd[0]), str(tmp_path / "out")]
     environment = {**os.environ, "PYTHONPATH": f"{SUPPORT}{os.pathsep}{SOURCES}"}

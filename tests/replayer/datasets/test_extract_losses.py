@@ -1,4 +1,4 @@
-"""Damaged, torn and lying tapes: what is sound is extracted, and what is missing is said; mistakes get one line."""
+"""Damaged, torn and lying tapes: intact ticks are extracted, missing ones are reported; mistakes get one line."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ TICKS = 60
 
 @pytest.fixture(autouse=True)
 def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Each test works in a folder of its own."""
+    """Each test works in its own folder."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(Path(__file__).parent))  # For module:function.
     monkeypatch.setattr(plan, "PART_TICKS", 14)
@@ -37,7 +37,7 @@ def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def rows_of(folder: Path) -> dict[int, np.ndarray]:
-    """x by tick."""
+    """The extracted values of x by tick."""
     found = {}
     for file in sorted((folder / "states").glob("*.parquet")):
         table = pq.read_table(file)
@@ -48,7 +48,7 @@ def rows_of(folder: Path) -> dict[int, np.ndarray]:
 
 
 def assert_accounted(made: Any, live: dict[int, Any], last_tick: int) -> set[int]:
-    """Each sampled tick is there as it was, or is said to be missing, never both; the ticks that are there."""
+    """Check that each sampled tick is extracted as it was or reported as missing, never both; return the extracted ones."""
     found = rows_of(made.path)
     for tick, x in found.items():
         assert np.array_equal(x, live[tick][2]["x"])
@@ -57,7 +57,7 @@ def assert_accounted(made: Any, live: dict[int, Any], last_tick: int) -> set[int
     return set(found)
 
 
-def test_of_a_damaged_tape_what_is_sound(path: Path) -> None:
+def test_of_a_damaged_tape_the_intact_ticks_are_extracted(path: Path) -> None:
     live = record_live(path, Walkers(4), [None] * TICKS, keyframe_interval_ticks=7, full_every=2, blame="none")
     whole, numbers, damaged_found = path.read_bytes(), random.Random(7), 0
     for number in range(6):
@@ -86,7 +86,7 @@ def test_of_a_torn_tape_what_there_is(path: Path) -> None:
 
 
 class Astray(Walkers):
-    """Takes another way from tick 30 on."""
+    """Diverges from tick 30 on."""
 
     def step(self, inputs: Any) -> None:
         super().step(inputs)
@@ -106,7 +106,10 @@ def test_of_a_desync_only_what_the_run_had(path: Path, capsys: Any) -> None:
         run(replayer.commands.main.main, "extract run.tape -o again --table states --sim test_extract_losses:Astray")
         == DIFFERS
     )
-    assert "missing: run.tape, ticks 1 to 6: desync: the state at tick 1 is another one" in capsys.readouterr().err
+    assert (
+        "missing: run.tape, ticks 1 to 6: desync: the state at tick 1 differs from the recorded one"
+        in capsys.readouterr().err
+    )
 
 
 class Failing(Walkers):
@@ -162,7 +165,7 @@ def test_a_copy_counts_once_and_another_run_of_its_name_not_at_all(path: Path) -
     assert made.manifest["notes"] == ["copy.tape is left out: it is a copy of run.tape"]
     assert made.rows == {"states": 10}
     record("other.tape", Walkers(4), [None] * 5, deterministic=True)
-    with pytest.raises(RecordingError, match="of one run"):
+    with pytest.raises(RecordingError, match="the same run id"):
         extract([path, "other.tape"], "more", world=Walkers, tables="states")
 
 
@@ -190,17 +193,26 @@ SIM = "--sim small_worlds:Walkers"
 MISTAKES = [
     ("extract run.tape", "--output"),
     ("extract missing.tape -o out", "missing.tape"),
-    (f"extract run.tape -o out {SIM} --table pairs", "say what the pairs observe"),
-    (f"extract run.tape -o out {SIM} --table states --reward nothing", "columns of pairs"),
+    (f"extract run.tape -o out {SIM} --table pairs", "pairs need an observation"),
+    (f"extract run.tape -o out {SIM} --table states --reward nothing", "columns of the table pairs"),
     (f"extract run.tape -o out {SIM} --table states --field z", "there is no field z; fields: x, y, rng"),
     (f"extract run.tape -o out {SIM} --stride 0", "--stride"),
-    (f"extract run.tape -o out {SIM} --table states --ticks 5", "a range such as"),
+    (f"extract run.tape -o out {SIM} --table states --ticks 5", "expected a range such as"),
     (f"extract run.tape -o out {SIM} --table states --ticks 70..80", "has ticks 0 to 60"),
-    (f"extract run.tape -o out {SIM} --table states --ticks 0..9 --ticks 5..20", "tick 5 is in two of the ranges"),
-    (f"extract run.tape -o out {SIM} --observe nothing", "a simulation of your own has no observation nothing"),
+    (
+        f"extract run.tape -o out {SIM} --table states --ticks 0..9 --ticks 5..20",
+        "tick 5 is in two of the requested ranges",
+    ),
+    (f"extract run.tape -o out {SIM} --observe nothing", "your own simulation has no observation nothing"),
     (f"extract run.tape -o out {SIM} --observe no_such:thing", "no_such"),
-    (f"extract run.tape -o out {SIM} --observe test_extract_losses:give_text", "numbers, or arrays of numbers"),
-    (f"extract run.tape -o out {SIM} --observe test_extract_losses:give_objects", "gave object for a"),
+    (
+        f"extract run.tape -o out {SIM} --observe test_extract_losses:give_text",
+        "expected numbers or arrays of numbers, got str",
+    ),
+    (
+        f"extract run.tape -o out {SIM} --observe test_extract_losses:give_objects",
+        "a: expected numbers or arrays of numbers, got object",
+    ),
     (f"extract run.tape -o out {SIM} --observe test_extract_losses:give_other_shapes", "--list give_other_shapes"),
     (f"extract run.tape -o out {SIM} --observe test_extract_losses:give_nothing", "has no values, its shape is (3, 0)"),
     (f"extract run.tape -o out {SIM} --observe test_extract_losses:need_too_much", "some of (state, agent)"),
@@ -208,7 +220,7 @@ MISTAKES = [
     (f"extract run.tape -o out {SIM} --field x --reward nothing", "no reward nothing"),
     (f"extract run.tape -o out {SIM} --field x --mode balanced", "there is nothing to balance"),
     (f"extract run.tape -o out {SIM} --table states --split train=0.5", "1 in sum"),
-    (f"extract run.tape -o out {SIM} --table states --split train:1", "NAME=SHARE"),
+    (f"extract run.tape -o out {SIM} --table states --split train:1", "expected NAME=SHARE"),
     (f"extract run.tape -o there {SIM} --table states", "there exists already"),
     (f"extract empty -o out {SIM} --table states", "there is no tape in empty"),
     ("extract run.tape -o out --table states", "--sim"),

@@ -1,4 +1,4 @@
-"""What a player sees in a live run and what a tape gives afterwards are equal byte for byte, what it remembers included."""
+"""A player's view in a live run equals the view from its tape byte for byte, including what the player remembers."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Inputs = Callable[[int, Any], list[Any]]
 
 
 def digests(state: Readable) -> list[str]:
-    """Of what each player and nobody in particular sees: names, dtypes, shapes and bytes of all arrays."""
+    """The views of each player and of a neutral observer: names, dtypes, shapes and bytes of all arrays."""
     found = []
     for observe in OBSERVERS:
         digest = hashlib.blake2b(digest_size=16)
@@ -41,7 +41,7 @@ def digests(state: Readable) -> list[str]:
 
 
 def players() -> Inputs:
-    """The scenario's inputs and those of the policies, which look at the state."""
+    """The inputs of the scenario and of the policies, which read the state."""
     assert WORLD.play is not None
     scheduled, playing = WORLD.inputs(CONFIG), [WORLD.play(CONFIG, *player) for player in PLAYERS.items()]
     return lambda tick, state: scheduled(tick) + [one for player in playing for one in player(tick, state)]
@@ -49,7 +49,7 @@ def players() -> Inputs:
 
 @pytest.fixture(scope="module")
 def seen_live() -> list[list[str]]:
-    """What was seen at each tick of a run that nobody records."""
+    """The views at each tick of a run that is not recorded."""
     meadow, inputs_at = Meadow(CONFIG), players()
     seen = [digests(meadow.state)]
     for tick in range(1, TICKS + 1):
@@ -61,7 +61,7 @@ def seen_live() -> list[list[str]]:
 
 @pytest.fixture(scope="module")
 def tape_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The same run on a tape, written in two sessions: closed in mid-interval, then resumed with new policies."""
+    """The same run on a tape, recorded in two sessions: closed inside an interval, then resumed with new policies."""
     path = tmp_path_factory.mktemp("fog") / "played.tape"
     with Recorder(path, Meadow(CONFIG), keyframe_interval_ticks=KEYFRAME_TICKS, full_every=4) as tape:
         inputs_at = players()
@@ -76,7 +76,7 @@ def tape_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_a_tape_gives_what_was_seen_live(tape_path: Path, seen_live: list[list[str]], seed: int) -> None:
-    """At each tick, sought in random order: out of keyframes, by steps from them, and behind the resume."""
+    """Views are equal at each tick, sought in random order: at keyframes, between them, and after the resume."""
     ticks = list(range(TICKS + 1))
     random.Random(seed).shuffle(ticks)
     with replayer.open(tape_path) as run:
@@ -86,7 +86,7 @@ def test_a_tape_gives_what_was_seen_live(tape_path: Path, seen_live: list[list[s
 
 
 def test_a_keyframe_alone_gives_what_was_seen_live(tape_path: Path, seen_live: list[list[str]]) -> None:
-    """Snapshots as they lie on the tape, in full and as differences, without a single step."""
+    """Views of the tape's own snapshots, full and delta, are equal without any step."""
     with Tape(tape_path) as tape:
         assert len(tape.keyframes) > TICKS // KEYFRAME_TICKS
         for place in tape.keyframes:
@@ -94,7 +94,7 @@ def test_a_keyframe_alone_gives_what_was_seen_live(tape_path: Path, seen_live: l
 
 
 def test_orders_on_a_tape_are_those_that_the_players_sent(tape_path: Path) -> None:
-    """Each player's policy, asked again with the state before a tick, sends what the frame holds of that player."""
+    """Each player's policy, given the state before a tick, sends the inputs that the frame holds for this player."""
     assert WORLD.play is not None
     assert WORLD.actions is not None
     with replayer.open(tape_path) as run, Tape(tape_path) as tape:

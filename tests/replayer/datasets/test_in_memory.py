@@ -1,4 +1,4 @@
-"""Rows of the long form, collected: whatever comes, they are what putting them one behind the other gives."""
+"""Collected rows of the long form equal the concatenation of all that was added."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ DTYPES = ["<i4", "<f8", "<i8", "<u2", "?"]
 
 @given(st.lists(st.lists(st.tuples(st.integers(0, 5), st.sampled_from(DTYPES)), min_size=1), min_size=1, max_size=3))
 def test_rows_are_those_that_came(rounds: list[list[tuple[int, str]]]) -> None:
-    """Of any dtypes: another state may have another schema. Taken, they stay what they are."""
+    """Dtypes may differ, since a later state may have a different schema. Rows that were taken do not change."""
     collected, taken = _Collected(), []
     number = 0
     for lots in rounds:
@@ -29,7 +29,7 @@ def test_rows_are_those_that_came(rounds: list[list[tuple[int, str]]]) -> None:
 
 
 def test_rows_of_another_shape_are_refused() -> None:
-    """They would be repeated until they fit."""
+    """NumPy would repeat them until they fit."""
     collected = _Collected()
     collected.add(np.zeros((3, 2)))
     with pytest.raises(ValueError, match="shape"):

@@ -1,4 +1,4 @@
-"""What is cut out of recordings can be learnt from: the example's network is better than a guess, on runs it never saw."""
+"""A network learns from extracted recordings: the example's one beats a guess on runs that it never saw."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def example() -> Any:
 
 
 def test_a_few_short_runs_teach_something(example: Any, tmp_path: Path) -> None:
-    """All is seeded: the losses, 0.31 and 1.28 when this was written, change with versions of torch alone, and little."""
+    """Everything is seeded: the losses, 0.31 and 1.28 at the time of writing, change only slightly with torch's version."""
     learnt = example["learn"](tmp_path, runs=3, ticks=30, workers=0, steps=250)
     print(learnt)
     assert min(learnt.decisions) > 100

@@ -1,4 +1,4 @@
-"""Training pairs of tapes that hold episodes are refused: as one long episode they would say what is not so."""
+"""Training pairs of tapes that hold episodes are refused: as one long episode they would be wrong."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def own_functions(monkeypatch: Any) -> None:
 
 @pytest.mark.parametrize("kind", ENVIRONMENTS)
 def test_pairs_of_an_environment_are_refused_by_every_reader(kind: str, tmp_path: Path) -> None:
-    """Written or streamed, in each format, for ticks of one episode, too; and no folder is left behind."""
+    """Pairs are refused written or streamed, in each format, for ticks of one episode, too; no folder is left."""
     path = ENVIRONMENTS[kind](tmp_path / "run.tape")
     pairs: dict[str, Any] = {"tables": "pairs", "fields": "steps"}
     readers = [
@@ -131,7 +131,7 @@ def test_pairs_of_an_environment_are_refused_by_every_reader(kind: str, tmp_path
 
 @pytest.mark.parametrize(("file_format", "needed"), [("arrow", "pyarrow"), ("zarr", "zarr"), ("minari", "minari")])
 def test_pairs_of_an_environment_are_refused_in_each_format(file_format: str, needed: str, tmp_path: Path) -> None:
-    """Minari's episodes above all: one for the whole tape would be none that the environment had."""
+    """Minari's episodes, too: one for the complete tape would not be an episode of the environment."""
     pytest.importorskip(needed)
     path = pole(tmp_path / "run.tape")
     asked = {"fields": "steps", "rewards": f"{HERE}:reward", "actions": f"{HERE}:act"}
@@ -174,7 +174,7 @@ def test_one_tape_of_an_environment_among_others_is_named(tmp_path: Path, swings
 
 
 def test_what_the_refusal_names_instead_holds_what_the_environment_returned(tmp_path: Path) -> None:
-    """The end of the episode is in the states, and its reset is among the actions."""
+    """The states include the end of the episode, and the actions include its reset."""
     pytest.importorskip("pyarrow")
     path = pole(tmp_path / "run.tape")
     with replayer.open(path) as tape:
@@ -190,15 +190,15 @@ def test_what_the_refusal_names_instead_holds_what_the_environment_returned(tmp_
 
 
 def test_pairs_across_a_reset_of_a_simulation_without_ends_are_refused(swings: Path, tmp_path: Path) -> None:
-    """And the ticks that the message names are extracted, each pair one step."""
+    """The ticks that the message suggests can be extracted, each pair one step."""
     pytest.importorskip("pyarrow")
     asked: dict[str, Any] = {"world": pendulum, "tables": "pairs", "fields": "data.qpos"}
     for ranges, first, last, reset in (((), 0, 12, 1), (((2, 7),), 2, 7, 7), (((1, 5), (6, 12)), 6, 12, 7)):
         with pytest.raises(ExtractionError) as caught:
             replayer.extract(swings, tmp_path / "set", **asked, ranges=ranges)
         assert str(caught.value) == (
-            f"{swings}: training pairs from tick {first} to {last} would run across the reset at tick {reset}, as if it "
-            "were a step: give --ticks of one episode, such as 1..6"
+            f"{swings}: training pairs from tick {first} to {last} would treat the reset at tick {reset} as a step: "
+            "give --ticks of one episode, such as 1..6"
         )
     made = replayer.extract(swings, **asked, ranges=((1, 6), (7, 12)))
     pairs = made.table("pairs").numpy()

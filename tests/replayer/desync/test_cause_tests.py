@@ -1,4 +1,4 @@
-"""What verification says of causes is what was planted: runs that are compared do not know of each other."""
+"""Tested causes match the planted ones; the runs that test them do not influence each other."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Calls:
 
 
 class Draws(Calls):
-    """Draws from NumPy's own generator, which nobody seeds."""
+    """Draws from NumPy's global generator, which is never seeded."""
 
     def step(self, inputs: Any) -> None:
         super().step(inputs)
@@ -43,7 +43,7 @@ class Draws(Calls):
 
 
 class Words(Calls):
-    """Goes through a set of texts."""
+    """Iterates over a set of texts."""
 
     def step(self, inputs: Any) -> None:  # noqa: ARG002
         self.state["tick"][()] += 1
@@ -53,7 +53,7 @@ class Words(Calls):
 
 
 class Edited(Calls):
-    """Another version of the code."""
+    """A different version of the code."""
 
     def step(self, inputs: Any) -> None:  # noqa: ARG002
         self.state["tick"][()] += 1
@@ -62,14 +62,14 @@ class Edited(Calls):
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A folder of its own, as a process begins that has simulated nothing, without a hash seed."""
+    """An empty folder, and the state of a fresh process without a hash seed."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys.modules[__name__], "calls", 0)
     monkeypatch.delenv("PYTHONHASHSEED", raising=False)
 
 
 def tape_of(world: Any) -> None:
-    """run.tape, with keyframes at 50, 100 and so on; the module's global is as in another process afterwards."""
+    """Record run.tape with keyframes every 50 ticks; reset the module's global as in a fresh process."""
     global calls  # noqa: PLW0603 - the defect's
     Path("run.tape").unlink(missing_ok=True)
     with Recorder("run.tape", world(), keyframe_interval_ticks=50) as tape:
@@ -79,50 +79,50 @@ def tape_of(world: Any) -> None:
 
 
 def found(world: Any) -> tuple[Finding, dict[str, Any]]:
-    """The finding at tick 90, and what was tested, by the first words of the cause."""
+    """The finding at tick 90, and the tested causes by their first three words."""
     (finding,) = verify_tape("run.tape", world).findings
     assert finding.tick == 90
     return finding, {" ".join(one.cause.split()[:3]): one for one in finding.tested}
 
 
-def test_a_global_of_a_module_is_state_outside_of_the_state() -> None:
-    """It counts, it does not give now this, now that; and no run carries it into the next, not even when asked twice."""
+def test_a_global_of_a_module_is_hidden_state() -> None:
+    """The step is deterministic and the global is hidden state; a second verification gives the same result."""
     tape_of(Calls)
     for _ in range(2):
         finding, tested = found(Calls)
-        assert tested["a step that"].suspicious is False
-        assert tested["state outside of"].suspicious is True
-        assert "from the keyframe at tick 0 this tick is re-simulated right" in str(finding.note)
-        assert tested["state outside of"].cause == HIDDEN_STATE
+        assert tested["a non-deterministic step"].suspicious is False
+        assert tested["hidden state, which"].suspicious is True
+        assert "re-simulated from the keyframe at tick 0, the tick has the recorded hash; from" in str(finding.note)
+        assert tested["hidden state, which"].cause == HIDDEN_STATE
 
 
 def test_an_edit_is_neither() -> None:
-    """Every run of it is the same and wrong."""
+    """Every run gives the same wrong hash."""
     tape_of(Words)
     _, tested = found(Edited)
-    assert [tested[name].suspicious for name in ("a step that", "state outside of")] == [False, False]
+    assert [tested[name].suspicious for name in ("a non-deterministic step", "hidden state, which")] == [False, False]
 
 
 def test_draws_from_the_generator_of_the_process_are_no_steady_step() -> None:
-    """A copy of a process has its generator, too, and would draw the same: it is seeded anew."""
+    """A forked copy has the same generator and would draw the same numbers: it is reseeded."""
     tape_of(Draws)
     finding, tested = found(Draws)
     assert finding.note == NOT_DETERMINISTIC
-    assert tested["a step that"].suspicious is True
+    assert tested["a non-deterministic step"].suspicious is True
 
 
 def test_the_order_of_sets_is_not_ruled_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    """All runs of one process have one order, so that it is not tested; with one fixed seed on both sides it is known."""
+    """All runs of one process have one order: not tested. With the same fixed seed in both runs, the order is known."""
     tape_of(Edited)
     _, tested = found(Words)
     assert not any("order of sets" in one.cause for one in tested.values() if one.suspicious is False)
-    assert tested["the order of"].suspicious is None
-    assert "certify --factor hash-seed" in tested["the order of"].found
+    assert tested["the iteration order"].suspicious is None
+    assert "certify --factor hash-seed" in tested["the iteration order"].found
     monkeypatch.setitem(os.environ, "PYTHONHASHSEED", "0")
     _, tested = found(Words)
-    assert "the order of" not in tested
-    assert tested["another environment"].suspicious is True
+    assert "the iteration order" not in tested
+    assert tested["a different environment"].suspicious is True
     tape_of(Edited)
     _, tested = found(Words)
-    assert "the order of" not in tested
-    assert tested["another environment"].suspicious is False
+    assert "the iteration order" not in tested
+    assert tested["a different environment"].suspicious is False

@@ -28,7 +28,7 @@ COUNTING: dict[str, Callable[[int], Any]] = {
 
 
 class CountingBitGenerator:
-    """What a Generator takes for a bit generator: it counts every call and passes it on to a real one."""
+    """A bit generator that counts every call and passes it on to a real one."""
 
     class Interface(ctypes.Structure):
         _fields_ = (
@@ -68,7 +68,7 @@ class CountingBitGenerator:
 
 
 def draw_something(rng: Any, chance: Any) -> None:
-    """One of many calls, with a size of its own; those that take half words among them."""
+    """Make one of many kinds of calls, with a random size; some take half words."""
     size = int(chance.integers(0, 6))
     match int(chance.integers(0, 11)):
         case 0:
@@ -97,7 +97,7 @@ def draw_something(rng: Any, chance: Any) -> None:
 
 @pytest.mark.parametrize(("kind", "ticks"), [("PCG64", 10_000), ("Philox", 10_000), ("PCG64DXSM", 1_000)])
 def test_the_count_is_that_of_a_counting_wrapper_for_ten_thousand_ticks(kind: str, ticks: int) -> None:
-    """At each of so many ticks of mixed calls the two states say how many half words were taken, and how many words."""
+    """At each tick of mixed calls, the two states give the exact numbers of words and half words."""
     inner: Any = COUNTING[kind](12)
     counting = CountingBitGenerator(inner)
     rng, chance = np.random.Generator(counting), np.random.Generator(np.random.PCG64(5))  # type: ignore[arg-type]
@@ -136,7 +136,7 @@ def test_any_number_of_words_is_counted_forwards_and_backwards(kind: str, count:
 
 
 def test_a_jump_of_the_generator_is_its_own_length() -> None:
-    """advance() is the generator's own word for a distance."""
+    """advance() defines the generator's own distance."""
     for far in (2**64, 2**100 + 12345, 2**126):
         generator = np.random.PCG64(9)
         before = generator.state
@@ -150,7 +150,7 @@ def test_a_jump_of_the_generator_is_its_own_length() -> None:
 
 @pytest.mark.parametrize("kind", [np.random.MT19937, np.random.SFC64])
 def test_generators_that_do_not_count_are_unsupported(kind: Any) -> None:
-    """Nothing is guessed."""
+    """The result is "unsupported", not a guess."""
     generator = kind(1)
     before = generator.state
     generator.random_raw(3)
@@ -161,15 +161,15 @@ def test_generators_that_do_not_count_are_unsupported(kind: Any) -> None:
     assert found.moved
 
 
-def test_another_seed_or_nonsense_is_said() -> None:
-    """Two seeds have no distance; a state that is no state is no exception."""
+def test_a_different_seed_or_an_invalid_state_is_reported() -> None:
+    """Two seeds have no distance; an invalid state raises nothing."""
     one, two = np.random.PCG64(1).state, np.random.PCG64(2).state
-    assert draws_between("rng", one, two).note == "another seed"
-    assert draws_between("rng", np.random.Philox(1).state, np.random.Philox(2).state).note == "another seed"
-    assert (draws_between("rng", np.random.Philox(1).state, one).note or "").startswith("another generator: Philox")
+    assert draws_between("rng", one, two).note == "a different seed"
+    assert draws_between("rng", np.random.Philox(1).state, np.random.Philox(2).state).note == "a different seed"
+    assert (draws_between("rng", np.random.Philox(1).state, one).note or "").startswith("a different generator: Philox")
     for nonsense in ({}, {"state": 5}, {"state": {"state": "x", "inc": 1}}, {"state": {"state": 1, "inc": 2}}):
         found = draws_between("rng", {"bit_generator": "PCG64", **nonsense}, {"bit_generator": "PCG64", **nonsense})
-        assert found.note == "its state is not as NumPy writes it"
+        assert found.note == "its state does not have NumPy's format"
 
 
 class Dice:
@@ -197,7 +197,7 @@ class LoadedDice(Dice):
 
 
 class SavedDice:
-    """Keeps NumPy generators outside, and saves their states as JSON."""
+    """Keeps NumPy generators in attributes, and saves their states as JSON."""
 
     extra_tick = -1
 
@@ -236,8 +236,10 @@ def record(path: Path, simulation: Any, interval: int) -> None:
     ("sound", "loaded", "stream", "recorded"),
     [(Dice, LoadedDice, "dice", 1), (SavedDice, LoadedSavedDice, "saved.rng.0", 2)],
 )
-def test_a_desync_is_told_by_its_draws(tmp_path: Path, sound: Any, loaded: Any, stream: str, recorded: int) -> None:
-    """Three words more at tick 33: exactly there if a keyframe is there, else between it and the next one."""
+def test_a_desync_is_reported_by_its_random_draws(
+    tmp_path: Path, sound: Any, loaded: Any, stream: str, recorded: int
+) -> None:
+    """Three more words at tick 33: located exactly if a keyframe is there, else between it and the next one."""
     record(tmp_path / "at.tape", sound(), 33)
     [finding] = verify_tape(tmp_path / "at.tape", loaded).findings
     assert finding.tick == 33
@@ -251,8 +253,8 @@ def test_a_desync_is_told_by_its_draws(tmp_path: Path, sound: Any, loaded: Any, 
     assert line.startswith(f"stream {stream} drew 3 words more from tick 33 to the keyframe of tick 40 (")
 
 
-def test_sound_runs_have_no_difference_and_the_ledger_tells_each_tick(tmp_path: Path) -> None:
-    """The ledger of a tape is what the simulation drew at each tick; equal states have no difference."""
+def test_correct_runs_have_no_difference_and_the_ledger_lists_each_tick(tmp_path: Path) -> None:
+    """The ledger of a tape equals the simulation's draws at each tick; equal states have no difference."""
     record(tmp_path / "a.tape", Dice(), 20)
     with replayer.open(tmp_path / "a.tape", Dice) as run:
         found = {tick: draws["dice"].words for tick, draws in ledger(run, 1, 60)}
@@ -263,7 +265,7 @@ def test_sound_runs_have_no_difference_and_the_ledger_tells_each_tick(tmp_path: 
 
 
 def test_what_is_no_generator_is_no_stream() -> None:
-    """Blobs of other text and other fields of four words are left alone."""
+    """Blobs with other text and other fields of four words are ignored."""
     state = State(Schema(Field("f", "f8", (4,)), Field("i", "i8", (4,)), Blob("a"), Blob("b"), Blob("c"), Blob("d")))
     state.set_blob("a", b"{not json")
     state.set_blob("b", b"[" * 5000)

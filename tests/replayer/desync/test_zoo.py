@@ -1,7 +1,7 @@
-"""The zoo: planted defects for each of the fourteen causes of DESYNC.md, in small simulations and in the meadow.
+"""The zoo: planted defects for each of the fourteen causes of a desync, in small simulations and in the meadow.
 
-For each one the tick, the fields and the phase that verification names are held against a brute-force comparison of the
-two runs; then each tool that claims to know the line or the cause has to name the planted one.
+For each one, the tick, the fields and the phase in the finding of verification must equal those of a brute-force
+comparison of the two runs. Each tool that claims to find the line or the cause must name the planted one.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from zoo.observing import FOLDERS, TICKS, Step, Truth
 
 pytestmark = pytest.mark.share(0.3)
 
-RIGHT_AT_LEAST = 0.9  # Of what the laboratory claims to know.
+RIGHT_AT_LEAST = 0.9  # Share of correct answers among the claims of replay explain.
 MEADOW_TICKS = 30
 
 How = Literal["versions", "outside", "environment", "meadow edit", "meadow versions", "meadow outside"]
@@ -48,16 +48,16 @@ class Case:
     """A planted defect.
 
     Attributes:
-        cause: its number in DESYNC.md.
-        name: "module:Class", or of the meadow's edit.
-        how: "versions": recorded with the sound one, verified with the faulty one. "outside": recorded by a faulty one
-            that has run from the beginning, verified by fresh ones. "environment": recorded by the faulty one in
+        cause: number of the cause, from 1 to 14.
+        name: "module:Class", or the name of the meadow's edit.
+        how: "versions": recorded with the correct class, verified with the faulty one. "outside": recorded by a faulty
+            instance that ran from the beginning, verified by fresh ones. "environment": recorded by the faulty class in
             a process with other variables.
-        claims: by tool, what it has to say; of explain the kind of cause and, behind a blank, the operation.
-        missed: those tools that get it wrong today.
-        environment: of the recording process.
-        inputs: by tick.
-        edit: of the meadow.
+        claims: expected text by tool; for explain the kind of cause and, after a blank, the operation.
+        missed: tools that do not find it today.
+        environment: variables of the recording process.
+        inputs: inputs by tick.
+        edit: edit of the meadow's code.
     """
 
     cause: int
@@ -75,7 +75,7 @@ class Case:
 
     @property
     def kind(self) -> str:
-        """Its class."""
+        """The faulty class."""
         return self.name.partition(":")[2]
 
     @property
@@ -84,7 +84,7 @@ class Case:
 
 
 def simd_switch() -> str:
-    """The processor features that NumPy can be told to leave alone."""
+    """The processor features that NumPy can disable."""
     core = getattr(np, "_core", None) or np.core
     known = core._multiarray_umath
     return " ".join(name for name in known.__cpu_dispatch__ if known.__cpu_features__.get(name))
@@ -93,29 +93,29 @@ def simd_switch() -> str:
 SIMD = {"NPY_DISABLE_CPU_FEATURES": simd_switch()}
 SEED = {"PYTHONHASHSEED": "77"}
 THREADS = {"OMP_NUM_THREADS": "2"}
-UNSTEADY = "a step that gives now this, now that"
-OUTSIDE = "state outside of the state"
+UNSTEADY = "a non-deterministic step"
+HIDDEN = "hidden state"
 TWO_ORDERS = {7: [[3, 40], [3, 50]], 25: [[9, 8], [9, 5], [2, 1]]}  # Of tick 7 the two are in order already.
 
-# Where a tool is not asked although it knows the answer, its own tests ask it of such a fault: what it costs is left out.
+# A tool that finds the answer may still be left out here to save time: its own tests have such a fault.
 CASES = [
     Case(
         1,
         "state_outside:HiddenAttribute",
         "outside",
-        {"verify": OUTSIDE, "check": "HiddenAttribute._memo", "explain": "outside"},
+        {"verify": HIDDEN, "check": "HiddenAttribute._memo", "explain": "outside"},
     ),
     Case(
         1,
         "state_outside:ModuleGlobal",
         "outside",
-        {"verify": OUTSIDE, "check": "module state_outside: STEPS", "explain": "outside"},
+        {"verify": HIDDEN, "check": "module state_outside: STEPS", "explain": "outside"},
     ),
     Case(
         1,
         "state_outside:ClosureCounter",
         "outside",
-        {"verify": OUTSIDE, "check": "ClosureCounter.winter: seen", "explain": "outside"},
+        {"verify": HIDDEN, "check": "ClosureCounter.winter: seen", "explain": "outside"},
         ("explain",),  # What a closure holds is not looked at: the line that calls it is named.
     ),
     Case(
@@ -148,19 +148,19 @@ CASES = [
         4,
         "caches_not_restored:StaleTable",
         "outside",
-        {"verify": OUTSIDE, "check": "StaleTable._table"},
+        {"verify": HIDDEN, "check": "StaleTable._table"},
     ),
     Case(
         4,
         "caches_not_restored:CachedCrowd",
         "outside",
-        {"verify": OUTSIDE, "check": "CachedCrowd.crowd"},
+        {"verify": HIDDEN, "check": "CachedCrowd.crowd"},
     ),
     Case(
         4,
         "caches_not_restored:WarmStart",
         "outside",
-        {"verify": OUTSIDE, "check": "WarmStart._guess", "explain": "outside"},
+        {"verify": HIDDEN, "check": "WarmStart._guess", "explain": "outside"},
     ),
     Case(5, "aliases_broken:SplitAlias", "outside", {"check": "SplitAlias.places and SplitAlias.seen"}),
     Case(5, "aliases_broken:LostView", "outside", {"check": "LostView.places and LostView.seen"}),
@@ -279,7 +279,7 @@ CLAIMS = [(case, tool) for case in CASES for tool in case.claims]
 
 
 def firsts(keys: Iterable[Hashable]) -> list[bool]:
-    """Whether each of them is the first of its value."""
+    """Flags that are True for the first item of each value."""
     seen: set[Hashable] = set()
     return [key not in seen and not seen.add(key) for key in keys]  # type: ignore[func-returns-value]
 
@@ -309,7 +309,7 @@ def marked(path: Path, name: str) -> list[int]:
 
 
 class Specimen:
-    """A case with its tape, what was seen of both runs, and what verification found; all made when first asked for."""
+    """A case with its tape, the observed runs and the finding of verification; each made at first access."""
 
     def __init__(self, case: Case, folder: Path) -> None:
         self.case = case
@@ -329,7 +329,7 @@ class Specimen:
         )
 
     def faulty(self) -> Any:
-        """A simulation as a new process makes it."""
+        """A simulation as a fresh process makes it."""
         return self.faulty_class()()
 
     def faulty_class(self) -> Callable[[], Any]:
@@ -342,7 +342,7 @@ class Specimen:
 
     @cached_property
     def code(self) -> Path:
-        """The folder of the other version of the code."""
+        """The folder with the other version of the code."""
         if self.case.edit is None:
             return FOLDERS["faulty"]
         folder = self.folder / self.case.name
@@ -351,20 +351,20 @@ class Specimen:
 
     @cached_property
     def finding(self) -> Finding:
-        """What verification says."""
+        """The finding of verification."""
         assert self.truth is not None
         (finding,) = verify_tape(self.tape, self.faulty_class()).findings
         return finding
 
     @cached_property
     def truth(self) -> Truth | None:
-        """Where the two runs part, by brute force; the tape is recorded on the way."""
+        """The divergence of the two runs, found by brute force; records the tape."""
         snapshots = None
         if self.case.how == "environment":
             recorded = observing.read_steps(self.tape.with_suffix(".json"))
         elif self.case.how.endswith("outside"):
             recorded, snapshots = observing.record(self.tape, self.faulty(), self.inputs, self.ticks)
-        elif self.tape.exists():  # Of the sound meadow, for another edit.
+        elif self.tape.exists():  # Recorded from the correct meadow, for a different edit.
             recorded = SOUND_MEADOW[self.tape]
         else:
             recorded, _ = observing.record(self.tape, self.sound(), self.inputs, self.ticks)
@@ -377,7 +377,7 @@ SOUND_MEADOW: dict[Path, list[Step]] = {}
 
 @pytest.fixture(scope="module")
 def zoo(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Case], Specimen]:
-    """The specimen of a case, once for all tests; those of other environments are recorded here."""
+    """The specimen of a case, shared by all tests; those of other environments are recorded here."""
     folder, known = tmp_path_factory.mktemp("zoo"), {}
     variables = {name: value for name, value in (SIMD | SEED | THREADS).items() if value}
     subprocess.run(
@@ -398,7 +398,7 @@ def zoo(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Case], Specimen]:
 def _as_a_user_has_it(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, request: pytest.FixtureRequest
 ) -> Iterator[None]:
-    """An empty folder, no variables that matter, and the version of the code at hand that the case is about."""
+    """An empty folder, no relevant variables, and the version of the code for the case."""
     for name in (*SIMD, *SEED, *THREADS):
         monkeypatch.delenv(name, raising=False)
     case = request.getfixturevalue("case") if "case" in request.fixturenames else CASES[0]
@@ -413,7 +413,7 @@ def _as_a_user_has_it(
 
 
 def skip_without_features(case: Case) -> None:
-    """Some processors have one way to compute only."""
+    """Some processors have only one code path."""
     if case.environment == SIMD and not SIMD["NPY_DISABLE_CPU_FEATURES"]:
         pytest.skip("this processor has no features that NumPy could be told to leave alone")
 
@@ -421,7 +421,7 @@ def skip_without_features(case: Case) -> None:
 @pytest.mark.sample(20)
 @pytest.mark.parametrize("case", PLANTED, ids=lambda case: case.name)
 def test_tick_fields_and_phase_of_a_planted_defect_are_exact(case: Case, zoo: Callable[[Case], Specimen]) -> None:
-    """What verification says is what a comparison of both runs, tick by tick and phase by phase, gives."""
+    """The finding of verification equals a comparison of both runs, tick by tick and phase by phase."""
     skip_without_features(case)
     specimen = zoo(case)
     truth = specimen.truth
@@ -436,7 +436,7 @@ def test_tick_fields_and_phase_of_a_planted_defect_are_exact(case: Case, zoo: Ca
 
 @pytest.mark.parametrize(("case", "tool"), ASKED, ids=lambda value: value if isinstance(value, str) else value.name)
 def test_what_a_tool_claims_to_know_is_right(case: Case, tool: str, zoo: Callable[[Case], Specimen]) -> None:
-    """The planted line or cause is named; where the table says that it is missed today, it still is."""
+    """The tool names the planted line or cause; cases that the table lists as missed are still missed."""
     skip_without_features(case)
     specimen = zoo(case)
     assert specimen.truth is not None
@@ -455,7 +455,7 @@ def test_nine_in_ten_claims_are_right_and_no_cause_is_left_out() -> None:
     assert len(CLAIMS) - len(wrong) >= RIGHT_AT_LEAST * len(CLAIMS), wrong
 
 
-# --- the tools: each returns what it says, and whether that is the planted line or cause
+# --- the tools: each returns its answer, and True if that is the planted line or cause
 
 
 def by_verify(specimen: Specimen, cause: str) -> tuple[Any, bool]:
@@ -465,14 +465,14 @@ def by_verify(specimen: Specimen, cause: str) -> tuple[Any, bool]:
 
 
 def by_check(specimen: Specimen, name: str) -> tuple[Any, bool]:
-    """The one suspect that is proved, or the only one if none is. It starts like name: its kind may follow."""
+    """The one suspect that is proved, or the only one if none is. Its text starts with name: its kind may follow."""
     report = SyncTest(specimen.faulty_class(), specimen.inputs, ticks=specimen.ticks).run()
     proved = [suspect for suspect in report.suspects if suspect.proved] or report.suspects
     return report.suspects, len(proved) == 1 and proved[0].name.startswith(name)
 
 
 def by_explain(specimen: Specimen, expected: str) -> tuple[Any, bool]:
-    """The guilty line, in both versions of the code if there are two, the kind of cause and the operation."""
+    """The guilty line (in both versions of the code if there are two), the kind of cause and the operation."""
     case, (kind, _, operation) = specimen.case, expected.partition(" ")
     versions = case.how == "versions" or case.edit is not None
     explanation = explain_tape(
@@ -498,7 +498,7 @@ def by_explain(specimen: Specimen, expected: str) -> tuple[Any, bool]:
 
 
 def source_of(case: Case, folder: str) -> Path:
-    """The file that a case is in."""
+    """The file of a case."""
     return Path(meadows.__file__) if case.is_meadow else FOLDERS[folder] / f"{case.module}.py"
 
 
@@ -512,7 +512,7 @@ def by_certify(specimen: Specimen, factor: str) -> tuple[Any, bool]:
 
 
 def by_contracts(specimen: Specimen, field: str) -> tuple[Any, bool]:
-    """The one undeclared write of a recording that has it: its tick, phase, field and line."""
+    """The one undeclared write of the recording that has it: tick, phase, field and line."""
     tape = specimen.folder / f"{specimen.case.kind} under contract.tape"
     observing.record(tape, specimen.faulty(), specimen.inputs, specimen.ticks)
     found = check_contracts(tape, specimen.faulty_class()).violations
@@ -537,13 +537,13 @@ def by_audit(specimen: Specimen, field: str) -> tuple[Any, bool]:
 
 
 def by_draws(specimen: Specimen, sentence: str) -> tuple[Any, bool]:
-    """The ledger's sentence."""
+    """The sentence of the draw ledger."""
     said = finding_lines(specimen.finding)
     return said, len(said) == 1 and said[0].startswith(sentence)
 
 
 def by_diff(specimen: Specimen, _: str) -> tuple[Any, bool]:
-    """Two peers that got the same inputs in another order: where they part, and that the inputs did so, too."""
+    """Two peers with the same inputs in a different order: the report names the divergence and the inputs."""
     paths = [specimen.tape.with_name(f"{peer}.tape") for peer in ("host", "guest")]
     factory, seen = specimen.faulty_class(), []
     for path, turned in zip(paths, (False, True), strict=True):
@@ -562,9 +562,9 @@ def by_diff(specimen: Specimen, _: str) -> tuple[Any, bool]:
 
 
 def by_peer(specimen: Specimen, _: str) -> tuple[Any, bool]:
-    """A run that nobody records tells its hashes to the recorder of another one, which stops where they part."""
+    """A run without a recorder sends its hashes to the recorder of another run, which stops at the divergence."""
     plain = []
-    for ticks in range(1, specimen.ticks + 1):  # Each from the beginning: looking at a state may be what changes it.
+    for ticks in range(1, specimen.ticks + 1):  # Each from the beginning: reading a state may change it.
         simulation = specimen.faulty()
         for _tick in range(ticks):
             simulation.step(None)
@@ -596,7 +596,7 @@ TOOLS: dict[str, Callable[[Specimen, str], tuple[Any, bool]]] = {
 }
 
 
-# --- the sound originals
+# --- the correct originals
 
 SOUND = [case for case in CASES if not case.is_meadow]
 
@@ -605,8 +605,8 @@ SOUND = [case for case in CASES if not case.is_meadow]
 @pytest.mark.parametrize(
     "case", some([(case,) for case in SOUND], [case.cause for case in SOUND]), ids=lambda case: case.name
 )
-def test_the_sound_originals_give_no_finding(case: Case, tmp_path: Path) -> None:
-    """Verified, checked for hidden state, and under their contracts where they have some."""
+def test_the_correct_originals_give_no_finding(case: Case, tmp_path: Path) -> None:
+    """Verified, checked for hidden state, and checked against write contracts if there are any."""
     factory = getattr(observing.load("sound", case.module), case.kind)
     observing.record(tmp_path / "sound.tape", factory(), case.inputs.get, TICKS)
     report = verify_tape(tmp_path / "sound.tape", factory)
@@ -617,8 +617,8 @@ def test_the_sound_originals_give_no_finding(case: Case, tmp_path: Path) -> None
         assert check_contracts(tmp_path / "sound.tape", factory).ok
 
 
-def test_the_sound_meadow_gives_no_finding(tmp_path: Path) -> None:
-    """The same of the world that ships, with the inputs of the zoo."""
+def test_the_correct_meadow_gives_no_finding(tmp_path: Path) -> None:
+    """The shipped meadow with the inputs of the zoo passes, too."""
     observing.record(tmp_path / "sound.tape", meadows.sound(), meadows.inputs, MEADOW_TICKS)
 
     assert verify_tape(tmp_path / "sound.tape").ok

@@ -1,4 +1,4 @@
-"""Following a tape while it is written: what readers see after every slice that a writer has written (promise P9)."""
+"""Following a tape while it is written: the items that readers get after every slice of the writer (promise P9)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Action = tuple[str, str, bytes | int]  # What a writer did: append to, truncate 
 
 
 class Follower:
-    """A reader of a tape that is sound: it must see a beginning of the truth, each tick once, and never any damage."""
+    """A reader of an intact tape: it must get a prefix of the truth, each tick once, and never any damage."""
 
     def __init__(self, path: Path, truth: list[Frame]) -> None:
         self.tail = Tail(path)
@@ -52,13 +52,13 @@ class Follower:
 
 
 def writes_of(path: Path) -> list[Action]:
-    """How a tape came about, if nothing was ever taken back: one segment after the other."""
+    """The history of a tape without truncation: one segment after the other."""
     files = [segment_path(path, number) for number in segment_numbers(path)]
     return [("append", file.name, file.read_bytes()) for file in files]
 
 
 def act_in_slices(folder: Path, actions: Iterable[Action], chance: random.Random) -> Iterable[int]:
-    """Do what the writer did, appends in random slices; gives the number of steps after each."""
+    """Repeat the writer's operations, appends in random slices; yield the number of steps after each."""
     count = 0
     for what, name, how in actions:
         with (folder / name).open("ab") as file:
@@ -76,7 +76,7 @@ def act_in_slices(folder: Path, actions: Iterable[Action], chance: random.Random
 
 
 def follow_in_slices(folder: Path, actions: list[Action], truth: list[Frame], seed: int) -> list[Follower]:
-    """Write a tape again, in random slices, while some readers poll at each of them and others now and then."""
+    """Write a tape again, in random slices, while some readers poll after each slice and others occasionally."""
     chance = random.Random(seed)
     (folder / actions[0][1]).touch()
     followers = [Follower(folder / actions[0][1], truth) for _ in range(3)]
@@ -93,24 +93,24 @@ def follow_in_slices(folder: Path, actions: list[Action], truth: list[Frame], se
 
 
 def frame_blocks(path: Path) -> list[range]:
-    """The ticks of each frame block in each file, also those that do not count."""
+    """The ticks of each frame block in each file, with blocks that do not count."""
     blocks = [block for n in segment_numbers(path) for block in Reader(segment_path(path, n).read_bytes()).blocks]
     return [range(block.first_tick, block.first_tick + block.tick_count) for block in blocks if block.kind == FRAMES]
 
 
 @pytest.fixture
 def folders(tmp_path: Path) -> tuple[Path, Path]:
-    """Where a tape is recorded, and where it is written again in slices."""
+    """A folder to record a tape in, and one to write it again in slices."""
     for name in ("recorded", "sliced"):
         (tmp_path / name).mkdir()
     return tmp_path / "recorded" / "run.tape", tmp_path / "sliced"
 
 
 @pytest.mark.parametrize("settings", [{}, {"split": 1200}], ids=["one file", "several files"])
-def test_readers_of_a_sound_tape_see_a_beginning_of_it_and_never_damage(
+def test_readers_of_an_intact_tape_get_a_prefix_of_it_and_never_damage(
     folders: tuple[Path, Path], settings: dict[str, Any]
 ) -> None:
-    """Whatever part of a header, payload or trailer is there: whole blocks, in order; in the end all, and Ended once."""
+    """For any part of a header, payload or trailer: complete blocks, in order; finally all blocks, and Ended once."""
     path, sliced = folders
     record_walk(path, **settings)
     assert len(segment_numbers(path)) > 3 or not settings
@@ -127,7 +127,7 @@ def test_readers_of_a_sound_tape_see_a_beginning_of_it_and_never_damage(
 
 
 def die_and_resume(path: Path, deaths: int, chance: random.Random, make: Callable[[], Any]) -> list[Action]:
-    """Let the writer of the finished tape at path have died so many times, somewhere; what was then written and cut."""
+    """Simulate deaths of the writer of the finished tape at path, at random offsets; return the writes and cuts."""
     actions: list[Action] = []
     good_end, data = 0, path.read_bytes()
     with Tape(path) as tape:
@@ -145,10 +145,10 @@ def die_and_resume(path: Path, deaths: int, chance: random.Random, make: Callabl
 
 
 @pytest.mark.parametrize("piece_bytes", [1 << 20, 128], ids=["whole keyframes", "keyframes in pieces"])
-def test_readers_go_on_after_the_writer_died_and_was_resumed(
+def test_readers_continue_after_the_writer_died_and_was_resumed(
     folders: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch, piece_bytes: int
 ) -> None:
-    """Half-written blocks, and whole pieces of a keyframe whose last one is missing, are waited for and then cut off."""
+    """Readers wait for incomplete blocks, and for keyframes without their last piece, which are then cut off."""
     monkeypatch.setattr("recorder.format.segments.segment_encoder.PIECE_RAW_BYTES", piece_bytes)
     path, sliced = folders
     record_walk(path)
@@ -162,10 +162,10 @@ def test_readers_go_on_after_the_writer_died_and_was_resumed(
         assert follower.ended == [{"reason": "closed"}]
 
 
-def test_a_reader_that_comes_after_a_power_cut_waits_at_a_block_that_only_seems_whole(
+def test_a_reader_after_a_power_cut_waits_at_a_block_that_only_seems_complete(
     folders: tuple[Path, Path],
 ) -> None:
-    """The last keyframe has its length but not its bytes: it does not count, and what resuming puts there instead does."""
+    """The last keyframe has its length but not its bytes: it does not count; the one that a resume writes does."""
     path, _ = folders
     record_walk(path, sync="never")
     with Tape(path) as tape:
@@ -218,7 +218,7 @@ def test_a_segment_that_was_given_up_is_repeated_without_repeating_a_tick(
         assert follower.ended == [{"reason": "closed"}]
 
 
-def test_blocks_written_just_before_the_next_file_begins_are_not_passed_by(
+def test_blocks_written_just_before_the_next_file_begins_are_not_skipped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """While a reader looks for the next file, the writer may finish the current one and begin the next."""
@@ -264,7 +264,7 @@ with Recorder(sys.argv[2], Herd(3), keyframe_interval_ticks=40, split=15_000) as
 
 
 def test_many_readers_follow_a_process_that_records(tmp_path: Path) -> None:
-    """Eight readers, each at its own pace, see the same frames as the finished tape has, in order, and its end.
+    """Eight readers, each at its own pace, get the same frames as the finished tape has, in order, and its end.
 
     The process records fifty ticks while some of them look, and then the next fifty, so that none can come too late.
     """
@@ -309,7 +309,7 @@ def test_many_readers_follow_a_process_that_records(tmp_path: Path) -> None:
 
 
 def test_follow_waits_and_ends(tmp_path: Path) -> None:
-    """It gives what is there, waits when there is nothing new, and stops when the recording is closed."""
+    """It prints the ticks on the tape, waits when there is nothing new, and stops when the recording is closed."""
     path = tmp_path / "run.tape"
     tape = Recorder(path, Herd(), keyframe_interval_ticks=5)
     waits: list[float] = []

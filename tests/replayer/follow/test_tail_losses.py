@@ -1,4 +1,4 @@
-"""Following a tape that lost something: what a reader is told of dropped and damaged ticks, and of a ring that moves on."""
+"""Following a tape with losses: items for dropped and damaged ticks, and for a ring that drops files."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from small_worlds import Walkers
 def test_dropped_ticks_are_missed_until_a_resumed_recording_has_them_after_all(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What a full disk cost is one Missed with the reason; dropped at the very end, the ticks come with the resuming."""
+    """Ticks lost by a full disk are one Missed with the reason; those dropped at the end follow after the resume."""
     path, refuses = tmp_path / "run.tape", [False]
     append = TapeFile.append
 
@@ -65,7 +65,7 @@ def test_dropped_ticks_are_missed_until_a_resumed_recording_has_them_after_all(
 
 
 def test_damage_in_the_middle_is_named_and_costs_its_block(tmp_path: Path) -> None:
-    """Each block destroyed in turn, header or payload: one Damage with its bytes, its ticks missed, all others in order."""
+    """Each block destroyed in turn, header or payload: one Damage with its bytes, its ticks missed, others in order."""
     path = tmp_path / "run.tape"
     record_walk(path, ticks=40)
     data, truth = path.read_bytes(), truth_of(path)
@@ -88,7 +88,7 @@ def test_damage_in_the_middle_is_named_and_costs_its_block(tmp_path: Path) -> No
 
 
 def test_a_damaged_file_header_costs_nothing(tmp_path: Path) -> None:
-    """The blocks say which tape they are of, in the first file and in further ones."""
+    """The blocks identify their tape, in the first file and in further ones."""
     path = tmp_path / "run.tape"
     record_walk(path, split=1200)
     truth = truth_of(path)
@@ -109,7 +109,7 @@ def test_a_damaged_file_header_costs_nothing(tmp_path: Path) -> None:
 
 
 def test_what_is_no_tape(tmp_path: Path) -> None:
-    """A file that is missing, or that holds something else, is an error; one that holds next to nothing may become one."""
+    """A missing file or one with other content is an error; a file of a few bytes may become a tape."""
     path = tmp_path / "run.tape"
     with pytest.raises(FileNotFoundError):
         Tail(path)
@@ -119,12 +119,12 @@ def test_what_is_no_tape(tmp_path: Path) -> None:
         path.write_bytes(b"\x89TAP\r\n")
         assert tail.poll() == []
         path.write_bytes(b"Dear diary, today nothing was recorded, as on all of the days before this one.")
-        with pytest.raises(UnreadableError, match="this is no tape"):
+        with pytest.raises(UnreadableError, match="this is not a tape"):
             tail.poll()
 
 
-def test_a_ring_that_moves_on_is_said_so(tmp_path: Path) -> None:
-    """A reader that is too slow for a ring gets what the ring still has, and is told which ticks it missed."""
+def test_files_dropped_by_a_ring_are_reported(tmp_path: Path) -> None:
+    """A reader that is too slow for a ring gets the ticks that the ring still has, and the range that it missed."""
     path = tmp_path / "run.tape"
     tape = Recorder(path, Walkers(), keyframe_interval_ticks=5, keep=20)
     with Tail(path) as tail, tape:
@@ -144,5 +144,5 @@ def test_a_ring_that_moves_on_is_said_so(tmp_path: Path) -> None:
     assert [tick for one in missed for tick in range(one.first_tick, one.last_tick + 1)] == [
         tick for tick in range(1, 201) if tick not in frames
     ]
-    assert all("a ring has moved on" in one.why for one in missed)
+    assert all("a ring has dropped it" in one.why for one in missed)
     assert len(missed) == 2

@@ -1,4 +1,4 @@
-"""A tail whose file is replaced by another of the same name, or that meets what it does not know."""
+"""A tail whose file is replaced by a different one of the same name, or that reads an unknown block."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from small_worlds import Walkers
 
 
 def ticks(seen: list[Any]) -> list[int]:
-    """The ticks of the frames among what was seen."""
+    """The ticks of the frames among these items."""
     return [one.tick for one in seen if isinstance(one, Frame)]
 
 
-def test_a_file_that_is_begun_anew_under_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two failed syncs in a row: what was in the second file is written again into another of that name."""
+def test_a_file_that_is_started_again_under_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two failed syncs in a row: the blocks of the second file are written again into a new file of that name."""
     path = tmp_path / "run.tape"
     disk_fails = False
     sync = logfile.TapeFile.fdatasync
@@ -75,7 +75,7 @@ def _begin(path: Path, tape: Recorder) -> Path:
 
 @pytest.mark.parametrize(("kind", "is_refused"), [(0x40, True), (0xC0, False)])
 def test_a_kind_that_is_not_known(tmp_path: Path, kind: int, is_refused: bool) -> None:  # noqa: FBT001
-    """As Tape does: refused, unless its number says that it may be skipped."""
+    """As Tape does: refused, unless its kind is optional."""
     path = tmp_path / "run.tape"
     snapshot = Walkers().state.snapshot()
     encoder = SegmentEncoder(make_file_header(bytes(16), 0, 0), encode_plain({"world": None}))

@@ -17,7 +17,7 @@ from sim.scenario.scenario_file import load_scenario
 
 
 def test_a_factory_is_found_in_the_current_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """module:attribute, nested attributes too, is imported from where the user is."""
+    """module:attribute, also with nested attributes, is imported from the current folder."""
     (tmp_path / "my_walks.py").write_text("class Outer:\n    class Walk:\n        steps = 3\n")
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
@@ -28,30 +28,30 @@ def test_a_factory_is_found_in_the_current_folder(tmp_path: Path, monkeypatch: p
 @pytest.mark.parametrize(
     ("spec", "text"),
     [
-        ("walks", "module:factory was expected"),
-        (":Walk", "module:factory was expected"),
-        ("walks:", "module:factory was expected"),
+        ("walks", "expected module:factory"),
+        (":Walk", "expected module:factory"),
+        ("walks:", "expected module:factory"),
         ("no_such_module_anywhere:Walk", "No module named 'no_such_module_anywhere'"),
         ("json:no_such_name", "has no attribute 'no_such_name'"),
-        ("json:__name__", "json:__name__ is str, not something to be called"),
+        ("json:__name__", "json:__name__: expected a class or function to call, got str"),
     ],
 )
 def test_what_is_no_factory_is_refused_in_a_sentence(spec: str, text: str) -> None:
-    """The message repeats what was typed and says what is wrong."""
+    """The message repeats the argument and states what is wrong."""
     with pytest.raises(ValueError, match=text):
         load_factory(spec)
 
 
 def test_a_users_file_with_the_name_of_a_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """--sim sim:Mine, where sim.py lies in the current folder, says that the file needs another name."""
+    """For --sim sim:Mine with sim.py in the current folder, the message states that the file needs a different name."""
     (tmp_path / "sim.py").write_text("class Mine: ...\n")
     monkeypatch.chdir(tmp_path)
 
-    with pytest.raises(ValueError, match=r"sim\.py has the name of a package of ours: give that file another name"):
+    with pytest.raises(ValueError, match=r"sim\.py has the name of one of our packages: rename that file"):
         load_factory("sim:Mine")
 
 
-def test_another_version_of_the_world_is_noted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_different_version_of_the_world_is_noted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A tape of one version under another installed version gets a sentence; under the same version none."""
     scenario = load_scenario("quiet-meadow")
     with Recorder(tmp_path / "run.tape", scenario.world.make(scenario.config)) as recorder:

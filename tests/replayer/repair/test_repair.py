@@ -1,4 +1,4 @@
-"""Repairing tapes: every tick whose inputs are not lost is there again, what is rebuilt is proved, the rest is said."""
+"""Repairs: every tick whose inputs are not lost is in the new tape, rebuilt states are verified, losses are listed."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ ORDINARY = [("walkers", "payload"), ("herd", "header"), ("saved", "payload")]
     ("name", "how"), [pytest.param(*one, marks=[] if one in ORDINARY else pytest.mark.long) for one in EACH]
 )
 def test_each_block_destroyed_in_turn(tmp_path: Path, name: str, how: str) -> None:
-    """Frames cost their ticks, keyframes are rebuilt and marked so, META, INDEX and END cost nothing."""
+    """Frames cost their ticks, keyframes are rebuilt and marked as such, META, INDEX and END cost nothing."""
     path, make = tmp_path / "run.tape", WORLDS[name]
     live = record_small(path, make())
     data = path.read_bytes()
@@ -86,13 +86,13 @@ def test_each_block_destroyed_in_turn(tmp_path: Path, name: str, how: str) -> No
 
 @pytest.fixture
 def recorded(tmp_path: Path) -> tuple[Path, Live, list[Any]]:
-    """A tape of walkers, what they were, and its blocks."""
+    """A tape of walkers, their states, and its blocks."""
     return record_pushed(tmp_path / "run.tape")
 
 
 @pytest.mark.parametrize("number", range(8))
 def test_several_blocks_destroyed_at_once(recorded: Any, number: int) -> None:
-    """Whatever is destroyed: what is in the new tape is right, no frame is lost but the destroyed ones, verify agrees."""
+    """For any destroyed block: the new tape is right, only the destroyed frames are lost, verify agrees."""
     path, live, blocks = recorded
     seed = random.randrange(1 << 30)
     chance, data = random.Random(seed), path.read_bytes()
@@ -119,7 +119,7 @@ def test_several_blocks_destroyed_at_once(recorded: Any, number: int) -> None:
 
 
 def test_a_repaired_tape_repaired_again_is_the_same(recorded: Any) -> None:
-    """Frames, states, drops with their reasons, marks of what was rebuilt: the second repair has nothing to do."""
+    """Frames, states, drops with their reasons, marks of rebuilt keyframes: the second repair changes nothing."""
     path, live, blocks = recorded
     once, twice = path.with_name("once.tape"), path.with_name("twice.tape")
     spoil(path, block_at(blocks, FRAMES, 17), block_at(blocks, FULL, 21))
@@ -146,7 +146,7 @@ def test_a_repaired_tape_repaired_again_is_the_same(recorded: Any) -> None:
 
 
 def test_a_tape_of_several_files_becomes_one(tmp_path: Path) -> None:
-    """Damage in one file and another that is missing: their ticks are lost, all others are in one new file."""
+    """Damage in one file and a missing file: their ticks are lost, all others are in one new file."""
     path = tmp_path / "run.tape"
     live = record_small(path, Pushed(), split=1300, keyframe_interval_ticks=4, full_every=9)
     numbers = segment_numbers(path)
@@ -176,7 +176,7 @@ def test_a_tape_of_several_files_becomes_one(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("version", "name"), [("0.1", "walkers-unsealed"), ("0.1", "herd"), ("0.2", "dropped")])
 def test_tapes_of_every_kind_and_version_can_be_repaired(tmp_path: Path, version: str, name: str) -> None:
-    """A sound tape loses nothing: the same frames, states and drops, in the current format."""
+    """An intact tape loses nothing: the same frames, states and drops, in the current format."""
     path = GOLDEN / version / f"{name}.tape"
     report = repair_tape(path, tmp_path / "new.tape", None)
     with Tape(path) as old, Tape(report.path) as new:
@@ -193,7 +193,7 @@ def test_tapes_of_every_kind_and_version_can_be_repaired(tmp_path: Path, version
 
 
 def test_the_journal_of_a_killed_recording_is_folded_in(tmp_path: Path) -> None:
-    """Ticks that are nowhere else are in the new tape; the old one keeps its journal."""
+    """Ticks that only the journal has are in the new tape; the old one keeps its journal."""
     path = tmp_path / "run.tape"
     live = record_small(tmp_path / "other.tape", Pushed(), ticks=33)
     child = os.fork()
@@ -223,7 +223,7 @@ def test_the_journal_of_a_killed_recording_is_folded_in(tmp_path: Path) -> None:
 
 
 def test_a_ring_whose_oldest_keyframe_is_lost_begins_with_the_next_one(tmp_path: Path) -> None:
-    """What led from it is said to be lost: no fresh simulation has been in that state."""
+    """The ticks after it are reported as lost: no fresh simulation has been in that state."""
     path = tmp_path / "run.tape"
     live = record_small(path, Pushed(), keep=14)
     oldest = segment_path(path, segment_numbers(path)[1])

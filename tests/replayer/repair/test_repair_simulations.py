@@ -1,4 +1,4 @@
-"""Repairing with and without simulations, right and wrong ones; repairs that fail, and targets that are there."""
+"""Repairs with and without simulations, right and wrong ones; repairs that fail, and targets that exist."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ seed_cost = 2
 
 @pytest.fixture
 def recorded(tmp_path: Path) -> tuple[Path, Live, list[Any]]:
-    """A tape of walkers, what they were, and its blocks."""
+    """A tape of walkers, their states, and its blocks."""
     return record_pushed(tmp_path / "run.tape")
 
 
@@ -57,7 +57,7 @@ def meadow(tmp_path: Path) -> tuple[Path, dict[int, int]]:
 
 
 def test_a_lost_first_keyframe_is_rebuilt_from_the_registered_world(meadow: Any) -> None:
-    """The tape names its world: nothing has to be given, and nothing is lost."""
+    """The tape names its world: no option is needed, and nothing is lost."""
     path, hashes = meadow
     spoil(path, block_at(Reader(path.read_bytes()).blocks, FULL, 0))
     report = repair_tape(path, path.with_name("new.tape"))
@@ -68,8 +68,8 @@ def test_a_lost_first_keyframe_is_rebuilt_from_the_registered_world(meadow: Any)
         assert {tick: run.seek(tick).state_hash for tick in hashes} == hashes
 
 
-def test_without_a_simulation_what_is_sound_is_copied_and_the_rest_is_said(recorded: Any) -> None:
-    """A keyframe that cannot be rebuilt is named with the reason; without the first one, so are the ticks it led to."""
+def test_without_a_simulation_intact_blocks_are_copied_and_losses_listed(recorded: Any) -> None:
+    """A keyframe that cannot be rebuilt is listed with the reason; without the first one, so are the ticks after it."""
     path, live, blocks = recorded
     whole = path.read_bytes()
     spoil(path, block_at(blocks, DELTA, 14))
@@ -97,7 +97,7 @@ class Swerving(Pushed):
 
 
 class Clumsy(Pushed):
-    """Walkers that fall over tick 12."""
+    """Walkers that raise at tick 12."""
 
     def step(self, inputs: Any) -> None:
         super().step(inputs)
@@ -109,13 +109,13 @@ class Clumsy(Pushed):
     ("make", "why"),
     [
         (lambda: Pushed(seed=1), None),  # Its state is restored from the keyframe before: any instance will do.
-        (Swerving, "re-simulating gives another hash than the recorded one"),
+        (Swerving, "re-simulating gives a hash that differs from the recorded one"),
         (Clumsy, "re-simulating raised ZeroDivisionError: fell"),
     ],
     ids=["other seed", "edited", "failing"],
 )
 def test_a_wrong_simulation_never_gets_a_keyframe_in(recorded: Any, make: Any, why: str | None) -> None:
-    """A state that is not proved by the recorded hash is named as lost; the ticks are there all the same."""
+    """A state without the recorded hash is listed as lost; its ticks are copied."""
     path, live, blocks = recorded
     spoil(path, block_at(blocks, DELTA, 14), block_at(blocks, DELTA, 35))
     report = repair_tape(path, path.with_name("new.tape"), make)
@@ -128,7 +128,7 @@ def test_a_wrong_simulation_never_gets_a_keyframe_in(recorded: Any, make: Any, w
 
 
 def test_a_first_keyframe_is_proved_by_the_ticks_up_to_the_next_one(recorded: Any) -> None:
-    """What a step does much later says nothing about where the run began; another beginning does not get in."""
+    """Later steps prove nothing about the start of the run; a different start state is not accepted."""
     path, live, blocks = recorded
     spoil(path, block_at(blocks, FULL, 0))
     edited = repair_tape(path, path.with_name("a.tape"), Swerving)
@@ -141,7 +141,7 @@ def test_a_first_keyframe_is_proved_by_the_ticks_up_to_the_next_one(recorded: An
 
 
 def test_a_simulation_with_other_fields_is_refused(recorded: Any) -> None:
-    """Before anything is written."""
+    """The error is raised before anything is written."""
     path, *_ = recorded
     with pytest.raises(UnfitSimulationError, match="different fields"):
         repair_tape(path, path.with_name("new.tape"), Herd)
@@ -149,7 +149,7 @@ def test_a_simulation_with_other_fields_is_refused(recorded: Any) -> None:
 
 
 def test_a_target_that_exists_is_left_alone(recorded: Any) -> None:
-    """Also one that appears while the repair runs, and the tape itself."""
+    """Also a target that appears while the repair runs, and the tape itself."""
     path, *_ = recorded
     whole, target = path.read_bytes(), path.with_name("new.tape")
     with pytest.raises(FileExistsError):
@@ -163,7 +163,7 @@ def test_a_target_that_exists_is_left_alone(recorded: Any) -> None:
 
 
 def calls_of_append(monkeypatch: pytest.MonkeyPatch, act: Any) -> list[int]:
-    """Let act be called with the number of each append from now on, before it is done; the list grows with them."""
+    """Call act with the number of each append from now on, before the append; the list grows with them."""
     append, calls = TapeFile.append, []
 
     def counted(self: TapeFile, data: bytes) -> None:
@@ -176,7 +176,7 @@ def calls_of_append(monkeypatch: pytest.MonkeyPatch, act: Any) -> list[int]:
 
 
 def test_a_repair_that_fails_leaves_nothing(recorded: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whichever write the disk refuses, there is no target afterwards, nor a part of it; the original is as it was."""
+    """For any write that the disk refuses: no target afterwards, nor a part of it; the original is unchanged."""
     path, *_ = recorded
     whole, target = path.read_bytes(), path.with_name("new.tape")
     calls = calls_of_append(monkeypatch, lambda *_: None)
@@ -202,7 +202,7 @@ def test_a_repair_that_fails_leaves_nothing(recorded: Any, monkeypatch: pytest.M
 def test_a_repair_that_is_killed_leaves_no_target_and_the_next_one_works(
     recorded: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What the killed one had written has another name, and is gone when the next repair is through."""
+    """The rest of the killed repair has a temporary name, and is removed by the next repair."""
     path, live, _ = recorded
     target = path.with_name("new.tape")
     for k in (1, 2, 8, 14):
@@ -220,7 +220,7 @@ def test_a_repair_that_is_killed_leaves_no_target_and_the_next_one_works(
 
 
 def test_a_tape_with_nothing_to_start_from_is_refused(recorded: Any) -> None:
-    """No keyframe and no simulation, or no tape at all: one clear error, nothing is written."""
+    """No keyframe and no simulation, or not a tape: one clear error, nothing is written."""
     path, _, blocks = recorded
     spoil(path, *(b for b in blocks if b.kind in {FULL, DELTA}))
     with pytest.raises(MissingTickError, match="there is nothing to repair"):

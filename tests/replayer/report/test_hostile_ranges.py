@@ -33,7 +33,7 @@ def gap(tmp_path: Path) -> Path:
 
 
 def test_a_gap_of_many_ticks_is_one_range(gap: Path, tmp_path: Path) -> None:
-    """info, verify, repair and copies name it and are done."""
+    """info, verify, repair and copies list the range quickly."""
     with Tape(gap) as tape:
         assert tape_facts(tape)["missing_ticks"] == [[4, FAR - 1]]
     assert verify_tape(gap, Still).dropped_ticks == FAR - 4
@@ -47,7 +47,7 @@ def test_a_gap_of_many_ticks_is_one_range(gap: Path, tmp_path: Path) -> None:
 
 
 def test_a_gap_of_many_ticks_beside_a_damaged_block(gap: Path) -> None:
-    """What reads every block names ranges, too."""
+    """Readers of every block list ranges, too."""
     data = bytearray(gap.read_bytes())
     block = next(block for block in Reader(bytes(data)).blocks if block.kind == FRAMES)
     data[block.offset + 80] ^= 1
@@ -59,7 +59,7 @@ def test_a_gap_of_many_ticks_beside_a_damaged_block(gap: Path) -> None:
 
 
 def seconds(action: Callable[[], Any]) -> float:
-    """How long it takes, at best of three."""
+    """The duration, best of three."""
     times = []
     for _ in range(3):
         start = time.perf_counter()
@@ -70,7 +70,7 @@ def seconds(action: Callable[[], Any]) -> float:
 
 @pytest.mark.parametrize("overlapping", [False, True])
 def test_the_time_for_drops_is_linear(tmp_path: Path, overlapping: bool) -> None:  # noqa: FBT001
-    """Four times as many take about four times as long, not sixteen times; also if each names all ticks."""
+    """Four times as many ranges take about four times as long, not sixteen times; also if each covers all ticks."""
 
     def read(path: Path) -> int:
         with Tape(path) as tape:
@@ -109,7 +109,7 @@ def test_the_time_for_damages_is_linear(tmp_path: Path) -> None:
 
 
 def test_a_damaged_block_does_not_make_each_tick_be_read_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Info reads the frames by blocks: of a long tape with one bad bit, no tick is asked for singly."""
+    """Info reads the frames of a long tape with one bad bit by blocks, not tick by tick."""
     path = tmp_path / "run.tape"
     data = bytearray(write_tape(path, [*full(0), *(frames(1 + 10 * n, 10) for n in range(30))]))
     block = [block for block in Reader(bytes(data)).blocks if block.kind == FRAMES][7]
@@ -143,7 +143,7 @@ def test_runs_give_what_single_frames_give(tmp_path: Path) -> None:
 
 
 def test_ranges_are_shared_out_among_drops() -> None:
-    """Each tick is explained once, by the first drop that names it."""
+    """Each tick has one reason, from the first drop that covers it."""
     drops = [Drop(5, 8, "b"), Drop(0, 100, "a"), Drop(7, 30, "c")]
     shared = share_out([(2, 6), (8, 12), (90, FAR)], drops)
     found = [(drop.first_tick, drop.last_tick, drop.why) for drop in shared]

@@ -1,4 +1,4 @@
-"""Tapes whose words are of other types, sizes and depths than a recorder's: an answer or an error of ours, never another."""
+"""Tapes with values of unexpected types, sizes and depths: an answer or a RecordingError, never another exception."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ TOO_LONG = b"\xc6" + struct.pack(">I", INPUT_BYTES_MAX + 100) + bytes(INPUT_BYTE
     ids=["negative", "true", "long inputs"],
 )
 def test_frames_that_no_recorder_writes_are_corrupt(tmp_path: Path, frame: bytes) -> None:
-    """A hash that is no unsigned number, inputs above the limit: a repair loses the tick and goes on."""
+    """A hash that is not an unsigned number, inputs above the limit: a repair loses the tick and continues."""
     with pytest.raises(CorruptError):
         decode_frame(frame, 0)
     path = tmp_path / "run.tape"
@@ -77,7 +77,7 @@ METAS: dict[str, bytes] = {
 def test_any_meta_is_read_and_repaired(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str
 ) -> None:
-    """Info says what it can, as text and as JSON; a repair copies frames and states."""
+    """Info prints text and JSON; a repair copies frames and states."""
     monkeypatch.chdir(tmp_path)
     write_tape(Path("a.tape"), [*full(0), frames(1, 3)], METAS[name])
     assert run(replayer.commands.main.main, "info a.tape") == 0
@@ -91,7 +91,7 @@ def test_any_meta_is_read_and_repaired(
 
 @pytest.mark.parametrize("outcome", [msgpack.unpackb(nested(480)), {"reason": "x" * (2 << 20)}, np.longdouble(1)])
 def test_any_outcome_is_read_and_repaired(tmp_path: Path, capsys: pytest.CaptureFixture[str], outcome: Any) -> None:
-    """One that cannot be written again is left out."""
+    """An outcome that cannot be encoded is left out."""
     path = tmp_path / "a.tape"
     write_tape(path, [*full(0), frames(1, 3)], outcome=outcome)
     assert run(replayer.commands.main.main, f"info {path}") == 0
@@ -100,7 +100,7 @@ def test_any_outcome_is_read_and_repaired(tmp_path: Path, capsys: pytest.Capture
 
 
 def test_words_of_a_tape_do_not_steer_the_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Escape sequences are shown, not sent."""
+    """Escape sequences are printed as text."""
     path = tmp_path / "a.tape"
     write_tape(path, [*full(0), frames(1, 3)], meta(simulation="\x1b[2Jgone\n"))
     assert run(replayer.commands.main.main, f"info {path}") == 0

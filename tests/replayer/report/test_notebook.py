@@ -1,4 +1,4 @@
-"""What notebooks show: HTML that is whole in itself, without scripts, whatever a tape says; and what it says is right."""
+"""Notebook HTML is self-contained, has no scripts whatever texts a tape has, and states correct facts."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ HOSTILE = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>\x1b[31m"
 
 
 class Checked(html.parser.HTMLParser):
-    """The text of a piece of HTML, whose elements are balanced and can do nothing."""
+    """The text of a piece of HTML, whose elements are balanced and passive."""
 
     ELEMENTS = frozenset(
         "div b span table tbody tr td th details summary svg rect path text title".split()  # noqa: SIM905
@@ -67,7 +67,7 @@ class Checked(html.parser.HTMLParser):
 
 
 def text(shown: Any) -> str:
-    """What a person reads of an object in a notebook."""
+    """The visible text of an object in a notebook."""
     return Checked(shown._repr_html_()).text
 
 
@@ -81,7 +81,7 @@ def herd(tmp_path_factory: Any) -> Path:
 
 
 def test_a_tape_and_a_timeline(herd: Path) -> None:
-    """What world, which ticks, which keyframes, which fields; where the timeline stands; and nothing is simulated for it."""
+    """World, ticks, keyframes, fields and the timeline's tick are shown, and nothing is simulated."""
     with replayer.open(herd, world=lambda: pytest.fail("it was simulated")) as run:
         for shown in (run, run.tape):
             said = text(shown)
@@ -101,7 +101,7 @@ def test_a_tape_and_a_timeline(herd: Path) -> None:
 
 
 def test_what_renders_is_imported_when_something_is_shown(herd: Path) -> None:
-    """In a fresh process, which opens the tape and knows nothing of HTML until a notebook asks."""
+    """A fresh process opens the tape and imports no HTML until a notebook shows it."""
     program = f"""
 import sys
 from replayer.tape.tape import Tape
@@ -136,7 +136,7 @@ def test_words_of_a_tape_are_shown_and_do_nothing(herd: Path, tmp_path: Path) ->
 
 
 def test_a_world_with_a_configuration(tmp_path: Path) -> None:
-    """A tape may say that it is of any world, with any name in it."""
+    """A tape may state any world, with any name in it."""
 
     class World(Walkers):
         origin = Origin("meadow", 3, {"name": HOSTILE, "seed": [HOSTILE], "x": {"y": HOSTILE}})
@@ -150,8 +150,8 @@ def test_a_world_with_a_configuration(tmp_path: Path) -> None:
     assert "<script" not in replayer.Tape(tmp_path / "a.tape")._repr_html_()
 
 
-def test_damage_is_told(herd: Path, tmp_path: Path) -> None:
-    """A torn tape is incomplete, a damaged one corrupt, and what is missing is named; a file that is gone, too."""
+def test_damage_is_shown(herd: Path, tmp_path: Path) -> None:
+    """A torn tape is incomplete, a damaged one corrupt, and losses are listed; a missing file, too."""
     whole = herd.read_bytes()
     torn = tmp_path / "torn.tape"
     torn.write_bytes(whole[: len(whole) * 2 // 3])
@@ -169,17 +169,17 @@ def test_damage_is_told(herd: Path, tmp_path: Path) -> None:
     many.write_bytes(whole)
     with replayer.open(many) as run:
         pass
-    assert "gone.tape" in text(run)  # It is closed, and the notebook goes on.
+    assert "gone.tape" in text(run)  # It is closed, and the notebook does not fail.
 
 
 def test_seeks_and_verifications(herd: Path) -> None:
-    """A seek says where it went and from where, a verification whether it is the same; a desync is named."""
+    """A seek shows its start and target, a verification its result; a desync is named."""
     with replayer.open(herd, world=Herd) as run:
         seek = run.seek(25)
         assert (f"{seek.state_hash:016x}, as recorded" in text(seek), "tick 25" in text(seek)) == (True, True)
         assert "20, 5 ticks re-simulated" in text(seek)
         said = text(run.verify())
-        assert "the same" in said
+        assert "verification verified" in said
         assert "61 of 61 ticks" in said
 
     class Late(Herd):
@@ -191,11 +191,11 @@ def test_seeks_and_verifications(herd: Path) -> None:
     with replayer.open(herd, world=Late) as run:
         said = text(run.verify())
     assert "desync" in said
-    assert "first bad tick 33 : grass" in said.replace("  ", " ").replace("33:", "33 :")
+    assert "first divergent tick 33 : grass" in said.replace("  ", " ").replace("33:", "33 :")
 
 
 def test_a_data_set(herd: Path, tmp_path: Path) -> None:
-    """What an extraction made: its tables, rows and columns."""
+    """An extraction shows its tables, rows and columns."""
     pytest.importorskip("pyarrow")
     made = replayer.extract(herd, tmp_path / "data", tables="states", stride=10, world=Herd)
 
@@ -207,7 +207,7 @@ def test_a_data_set(herd: Path, tmp_path: Path) -> None:
 
 
 def test_a_recorder(tmp_path: Path) -> None:
-    """While it records and afterwards: its tape, its tick, its keyframes, its fields."""
+    """A recorder shows its tape, tick, keyframes and fields, while it records and afterwards."""
     tape = Recorder(tmp_path / "a.tape", Herd(), keyframe_interval_ticks=5)
     for _ in range(12):
         tape.step(None)
@@ -223,7 +223,7 @@ def test_a_recorder(tmp_path: Path) -> None:
 
 
 def test_it_stays_small(tmp_path: Path) -> None:
-    """Thousands of keyframes, of gaps and of fields give some tens of kilobytes."""
+    """Thousands of keyframes, gaps and fields give some tens of kilobytes."""
     strip = Strip(
         0, 10**12, range(0, 10**6, 7), range(0, 10**12, 10**8), [(tick, tick + 1) for tick in range(0, 10**6, 50)]
     )

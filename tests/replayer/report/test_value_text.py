@@ -36,7 +36,7 @@ def test_values_become_json() -> None:
     ],
 )
 def test_a_field_in_one_line(dtype: str, values: list[object], text: str) -> None:
-    """Extremes and the exact sum, beyond 64 bits too; empty fields and single numbers have lines of their own."""
+    """Extremes and the exact sum, also beyond 64 bits; empty fields and single numbers have separate formats."""
     state = State(Schema(Field("f", dtype, (len(values),))))
     state["f"][:] = values
 

@@ -1,4 +1,4 @@
-"""A file of a split tape that lost its seal, its neighbours or its place is found out by every command (P16)."""
+"""Every command detects a file of a split tape that lost its seal, its neighbours or its position (P16)."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def record(path: str, push: int = 1, **settings: Any) -> None:
 
 
 def lose_seal(path: Path) -> None:
-    """Put one block that may be skipped in the place of END and trailer, with right checksums."""
+    """Replace END and trailer by an optional block with right checksums."""
     data = path.read_bytes()
     end = next(block for block in Reader(data).blocks if block.kind == END)
     header = decode_header(data[end.offset :][:HEADER_BYTES], end.offset)
@@ -61,16 +61,16 @@ def lose_seal(path: Path) -> None:
 
 @pytest.mark.parametrize("number", [0, 1])
 def test_a_seal_that_is_gone_although_the_next_file_names_it(capsys: pytest.CaptureFixture[str], number: int) -> None:
-    """Every command says corrupt, exit code 4."""
+    """Every command prints corrupt, exit code 4."""
     lose_seal(segment_path("s.tape", number))
     for line in (INFO, INFO + " --fast", FAST, FULL):
         assert run(replayer.commands.main.main, line) == 4
-        assert f"the seal is gone: segment {number + 1} was begun behind a sealed one" in capsys.readouterr().out
+        assert f"the seal is missing: segment {number + 1} was begun after a sealed one" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("number", [1, 2])
-def test_a_file_of_another_run_is_found_by_info_and_verify_alike(folder: Path, number: int) -> None:
-    """Sealed and sound by itself, but the next one's END names another digest."""
+def test_a_file_of_a_different_run_is_found_by_info_and_verify(folder: Path, number: int) -> None:
+    """The file is sealed and intact, but the next one's END names a different digest."""
     (folder / "other").mkdir()
     record("other/s.tape", push=2)
     segment_path("s.tape", number).write_bytes(segment_path("other/s.tape", number).read_bytes())
@@ -81,8 +81,8 @@ def test_a_file_of_another_run_is_found_by_info_and_verify_alike(folder: Path, n
     assert any("is not the one that was recorded" in str(problem) for problem in report.problems)
 
 
-def test_the_first_file_alone_under_another_name() -> None:
-    """It is sealed and says that it goes on: the second file is missing, and resuming would begin another run."""
+def test_the_first_file_alone_with_a_different_name() -> None:
+    """Its seal states that the tape continues: the second file is missing, and a resume would begin a different run."""
     Path("s.tape").rename("t.tape")
     with Tape("t.tape") as tape:
         assert (tape.status, tape.missing_segments) == ("corrupt", [1])
@@ -93,7 +93,7 @@ def test_the_first_file_alone_under_another_name() -> None:
 
 @pytest.mark.parametrize("settings", [{"durability": "block"}, {}])
 def test_a_writer_killed_before_it_could_begin_the_second_file(settings: dict[str, Any]) -> None:
-    """That is incomplete: its journal is there, or it never kept one, so that nobody can tell."""
+    """That is incomplete: its journal exists, or it never had one, and the loss cannot be detected."""
     record("k.tape", **settings)
     for number in following_segments("k.tape"):
         segment_path("k.tape", number).unlink()
@@ -104,7 +104,7 @@ def test_a_writer_killed_before_it_could_begin_the_second_file(settings: dict[st
 
 
 def test_a_first_file_that_is_missing(capsys: pytest.CaptureFixture[str]) -> None:
-    """The others are read, the tape is corrupt, and a repair makes a sound one of it."""
+    """The others are read, the tape is corrupt, and a repair makes an intact one of it."""
     with Tape("s.tape") as tape:
         last, first = tape.last_tick, next(k.tick for k in tape.keyframes if k.segment == 1)
     Path("s.tape").unlink()
@@ -125,7 +125,7 @@ def test_a_first_file_that_is_missing(capsys: pytest.CaptureFixture[str]) -> Non
 
 
 def test_files_that_are_no_tape_are_not_taken_for_one(capsys: pytest.CaptureFixture[str]) -> None:
-    """A log's rotated file does not make a missing name a tape."""
+    """A rotated log file does not make a missing name a tape."""
     Path("log.1").write_text("hello")
     assert run(replayer.commands.main.main, "info log") == 2
     assert_one_line(capsys.readouterr(), "log: No such file")
@@ -134,7 +134,7 @@ def test_files_that_are_no_tape_are_not_taken_for_one(capsys: pytest.CaptureFixt
 
 
 def test_a_later_file_is_not_the_tape(capsys: pytest.CaptureFixture[str]) -> None:
-    """Beside the first one it is refused by name; alone it is read, and those before it are missing."""
+    """Next to the first one it is refused by name; alone it is read, and earlier ticks are missing."""
     assert run(replayer.commands.main.main, "info s.tape.2") == 2
     assert_one_line(capsys.readouterr(), "s.tape.2: this is file 2 of s.tape; name that one")
     with pytest.raises(RecordingError, match="this is file 1 of"):
@@ -146,7 +146,7 @@ def test_a_later_file_is_not_the_tape(capsys: pytest.CaptureFixture[str]) -> Non
     assert run(replayer.commands.main.main, "info s.tape.2") == 4
 
 
-def test_no_sound_block_in_the_first_file_and_only_what_comes_before_damage() -> None:
+def test_no_intact_block_in_the_first_file_in_mode_prefix() -> None:
     """Nothing is left of the tape in mode prefix, and nothing raises IndexError."""
     size = Path("s.tape").stat().st_size
     Path("s.tape").write_bytes(b"\x01" * size)

@@ -1,4 +1,4 @@
-"""Tapes with the changes of each tick: every tick is reached without a step, whatever is recorded and whatever is lost."""
+"""Tapes with the changes of each tick: every tick is reached without a step, in all recordings and after losses."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ TICKS = 60
 
 
 class Counter:
-    """Counts its steps over all of its lives."""
+    """Counts the steps of all its instances."""
 
     steps = 0
 
@@ -49,12 +49,12 @@ class Counter:
 
 
 def inputs_for(make: Any) -> list[Any]:
-    """Inputs that a simulation takes."""
+    """Inputs that a simulation accepts."""
     return [None if make in (Herd, Walkers) else tick * 7 % 50 for tick in range(1, TICKS + 1)]
 
 
 def assert_reached_without_a_step(path: Path, make: Any, live: dict[int, bytes], ticks: Any) -> None:
-    """In any order, by the log alone."""
+    """In any order, by the change log alone."""
     with replayer.open(path, make) as run:
         for tick in ticks:
             report = run.seek(tick)
@@ -77,7 +77,7 @@ def assert_reached_without_a_step(path: Path, make: Any, live: dict[int, bytes],
     ids=str,
 )
 def test_every_tick_is_the_live_state(tmp_path: Path, make: Any, settings: dict[str, Any]) -> None:
-    """Tables that grow, every dtype, simulations with save and load; verified as any tape."""
+    """Tables that grow, every dtype, simulations with save and load; verified like any tape."""
     path = tmp_path / "run.tape"
     live = record(path, make(), inputs_for(make), mode="changes", **settings)
     numbers = random.Random(4)
@@ -95,8 +95,8 @@ def test_every_tick_is_the_live_state(tmp_path: Path, make: Any, settings: dict[
 
 
 @pytest.mark.parametrize("make", [Kinds, Walkers])
-def test_another_reader_gets_the_live_states(tmp_path: Path, make: Any) -> None:
-    """One that is written after SPEC.md, number by number."""
+def test_an_independent_reader_gets_the_live_states(tmp_path: Path, make: Any) -> None:
+    """An encoder written after SPEC.md, number by number."""
     path = tmp_path / "run.tape"
     live = record(path, make(), inputs_for(make), mode="changes", keyframe_interval_ticks=20, full_every=1)
     reader = Reader(path.read_bytes())
@@ -118,14 +118,14 @@ def test_another_reader_gets_the_live_states(tmp_path: Path, make: Any) -> None:
 
 
 def test_the_same_bytes_whatever_the_threads_do(tmp_path: Path) -> None:
-    """deterministic holds for the log, too."""
+    """deterministic is valid for the change log, too."""
     for name in ("one.tape", "two.tape"):
         record(tmp_path / name, Herd(), inputs_for(Herd), mode="changes", deterministic=True)
     assert (tmp_path / "one.tape").read_bytes() == (tmp_path / "two.tape").read_bytes()
 
 
 def test_what_no_replay_would_give(tmp_path: Path) -> None:
-    """States of a simulation that is not deterministic are had with it and without it, and it takes no step."""
+    """States of a non-deterministic simulation are read with it and without it, and it does not step."""
     path = tmp_path / "run.tape"
     live = record(path, Counter(), inputs_for(Counter), mode="changes")
     Counter.steps = 0
@@ -145,7 +145,7 @@ def test_what_no_replay_would_give(tmp_path: Path) -> None:
 
 
 def test_a_lost_block_costs_no_tick_of_a_simulation_that_can_step(tmp_path: Path) -> None:
-    """It is said which ticks have no changes; they are simulated. Without the simulation they are missing."""
+    """Ticks without changes are listed, and simulated. Without the simulation they are missing."""
     path = tmp_path / "run.tape"
     made = {"keyframe_interval_ticks": 9, "full_every": 2, "mode": "changes"}
     live = record(path, Walkers(), inputs_for(Walkers), **made)
@@ -169,13 +169,13 @@ def test_a_lost_block_costs_no_tick_of_a_simulation_that_can_step(tmp_path: Path
 
 
 def missing_without(keyframes: set[int], lost: range) -> list[tuple[int, int]]:
-    """Ranges of those lost ticks that are no keyframes."""
+    """Ranges of the lost ticks without keyframes."""
     kept = [tick for tick in lost if tick not in keyframes]
     return [(kept[0], kept[-1])] if kept else []
 
 
 def test_a_write_without_a_mark_is_found(tmp_path: Path) -> None:
-    """The log does not lead there; a seek simulates, and verify says why."""
+    """The change log does not lead there; a seek simulates, and verify gives the reason."""
 
     class Forgetful(Walkers):
         marks_writes = True
@@ -197,8 +197,8 @@ def test_a_write_without_a_mark_is_found(tmp_path: Path) -> None:
         record(tmp_path / "audited.tape", Forgetful(), inputs_for(Walkers), mode="changes", changes="audit")
 
 
-def test_a_resumed_recording_goes_on_with_its_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the kill cost of the log is reached by steps; what comes after the resume is logged again."""
+def test_a_resumed_recording_continues_its_change_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ticks whose changes were lost by the kill are reached by steps; ticks after the resume have changes again."""
     files = use_files(monkeypatch, MemoryFiles())
     tape = Recorder("memory", Walkers(), keyframe_interval_ticks=8, mode="changes")
     live = {0: tape.simulation.state.arena.tobytes()}
@@ -226,7 +226,7 @@ def test_a_resumed_recording_goes_on_with_its_log(tmp_path: Path, monkeypatch: p
 
 
 def test_a_ring_and_what_is_written_out_of_it(tmp_path: Path) -> None:
-    """Copies keep the log, and so does a repair."""
+    """Copies and repairs keep the change log."""
     path, out, mended = tmp_path / "run.tape", tmp_path / "out.tape", tmp_path / "mended.tape"
     live = {}
     with Recorder(path, Herd(), keyframe_interval_ticks=5, full_every=2, keep=20, mode="changes") as tape:
@@ -267,14 +267,14 @@ def test_one_tick_may_change_more_than_a_block_holds(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_recorded_so(tmp_path: Path) -> None:
-    """Another mode, before anything is written."""
+    """A different mode is refused before anything is written."""
     with pytest.raises(ValueError, match="mode='both'"):
         Recorder(tmp_path / "run.tape", Walkers(), mode="both")  # type: ignore[arg-type]
     assert not list(tmp_path.iterdir())
 
 
 def test_the_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """info tells the mode, seek how it went, and what is missing is named."""
+    """info prints the mode, seek the ticks applied, and losses are listed."""
     path = tmp_path / "run.tape"
     record(path, Walkers(), inputs_for(Walkers), mode="changes")
     said = {}

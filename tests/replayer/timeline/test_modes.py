@@ -1,4 +1,4 @@
-"""What a reader does about damage: take all that is sound, only what comes before it, or nothing."""
+"""The modes of a reader: read everything intact, only what comes before the damage, or nothing."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def tape_path(tmp_path: Path) -> Path:
 
 
 def damage_second_frames(path: Path) -> tuple[int, int]:
-    """Destroy a block of frames in the first file; its first and last tick."""
+    """Destroy a block of frames in the first file; return its first and last tick."""
     with replayer.Tape(path) as tape:
         frames = [entry for entry in tape.segments[0].contents.entries if entry.kind == BlockKind.FRAMES][1]
     data = bytearray(path.read_bytes())
@@ -34,15 +34,15 @@ def damage_second_frames(path: Path) -> tuple[int, int]:
     return frames.first_tick, frames.final_tick
 
 
-def test_a_sound_tape_is_the_same_in_every_mode(tape_path: Path) -> None:
-    """No mode leaves anything out."""
+def test_an_intact_tape_is_the_same_in_every_mode(tape_path: Path) -> None:
+    """All modes read everything."""
     for mode in ("salvage", "prefix", "strict"):
         with replayer.open(tape_path, Walkers, mode=mode) as run:
             assert (run.first_tick, run.last_tick, run.tape.missing_ticks()) == (0, TICKS, [])
 
 
 def test_damage(tape_path: Path) -> None:
-    """Salvage has what comes behind it, prefix ends before it, strict refuses."""
+    """Salvage reads the ticks after it, prefix ends before it, strict refuses."""
     first, last = damage_second_frames(tape_path)
     with replayer.open(tape_path, Walkers) as run:
         assert run.last_tick == TICKS
@@ -72,6 +72,6 @@ def test_a_missing_file(tape_path: Path) -> None:
 
 
 def test_an_unknown_mode_is_refused(tape_path: Path) -> None:
-    """The modes are named."""
+    """The message lists the modes."""
     with pytest.raises(ValueError, match="salvage"):
         replayer.open(tape_path, Walkers, mode="lenient")  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Blocks of kinds that this program need not know: repairs and copies take them over."""
+"""Repairs and copies keep blocks of optional kinds that this version does not know."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("how", ["repair", "copy"])
 def test_they_survive_where_they_stood(path: Path, how: str) -> None:
-    """The same payloads in the same order among the keyframes; a large one is cut into pieces, as SPEC.md says."""
+    """The same payloads in the same order among the keyframes; a large one is cut into pieces, as SPEC.md requires."""
     target = path.with_name("new.tape")
     if how == "repair":
-        assert repair_tape(path, target, Still).whole
+        assert repair_tape(path, target, Still).complete
     else:
         copy_run(path, target, {"reason": "tea"})
     blocks = [block for block in Reader(target.read_bytes()).blocks if block.kind & 0x80 and block.kind != 129]
@@ -49,8 +49,8 @@ def test_they_survive_where_they_stood(path: Path, how: str) -> None:
         assert (tape.status, tape.last_tick, tape.check_blocks()) == ("intact", 6, [])
 
 
-def test_a_damaged_one_is_said_to_be_lost(path: Path) -> None:
-    """No tick is lost with it, but the copy is not whole."""
+def test_a_damaged_one_is_reported_as_lost(path: Path) -> None:
+    """No tick is lost with it, but the copy is not complete."""
     data = bytearray(path.read_bytes())
     block = next(block for block in Reader(bytes(data)).blocks if block.kind == 0xC0)
     data[block.offset + 73] ^= 1
@@ -58,4 +58,4 @@ def test_a_damaged_one_is_said_to_be_lost(path: Path) -> None:
     report = repair_tape(path, path.with_name("new.tape"), Still)
     assert [kind for kind, _ in report.lost_optional] == ["kind 192"]
     assert report.lost_ticks == []
-    assert not report.whole
+    assert not report.complete

@@ -1,4 +1,4 @@
-"""A tape is redundant: with any block destroyed, every tick that does not need it is reached, and right (promise P6)."""
+"""A tape is redundant: with any block destroyed, every tick that does not need it is reached and right (promise P6)."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def unreachable(original: Original, number: int, block: Any) -> range:
 
 
 def reach_all_but(path: Path, make: Any, live: Live, lost: range, order: list[int]) -> None:
-    """Seek each tick in this order: the live state, or, for what is lost, an error that says why."""
+    """Seek each tick in this order: the live state, or, for a lost tick, an error with the reason."""
     with replayer.open(path, make) as run:
         for tick in order:
             if tick in lost:
@@ -101,7 +101,7 @@ def test_with_all_keyframes_but_the_first_destroyed(tmp_path: Path, name: str) -
 
 @pytest.mark.parametrize("name", WORLDS)
 def test_with_all_frames_destroyed(tmp_path: Path, name: str) -> None:
-    """Keyframes prove themselves, each is reached without a frame of its tick."""
+    """Keyframes are verified by their own hash; each is reached without a frame of its tick."""
     path, make = tmp_path / "run.tape", WORLDS[name]
     live = record_small(path, make(), TICKS)
     original = Original.at(path)

@@ -44,7 +44,7 @@ def comparable(result: ScenarioResult) -> dict[str, Any]:
 
 
 def talkers(concurrency: int) -> Choreography:
-    """Three sessions in which two roles send numbers back and forth for ever."""
+    """Three sessions in which two roles exchange numbers forever."""
     steps = [send("A", "B", "ping", payload="number"), send("B", "A", "pong", payload="number"), again("r")]
     return Choreography(
         {
@@ -67,8 +67,8 @@ def threaded(concurrency: int) -> dict[str, Any]:
     }
 
 
-def test_a_tape_has_the_whole_result(tmp_path: Path) -> None:
-    """Every artefact is what the live run gave, and the canonical run gives it again."""
+def test_a_tape_has_the_complete_result(tmp_path: Path) -> None:
+    """Every artefact equals the live run's, and the canonical replay gives it again."""
     live = run_with_scenario(Ring(), NOISE, steps=41, tape=tmp_path / "a.tape")
     assert live.violations
     assert live.reconfigurations
@@ -82,7 +82,7 @@ def test_a_tape_has_the_whole_result(tmp_path: Path) -> None:
 
 
 def test_events_that_a_crash_has_cost_are_made_again(tmp_path: Path) -> None:
-    """Those of ticks that were in the journal only; the result is that of an uninterrupted run."""
+    """Events of ticks that were in the journal only; the result is that of an uninterrupted run."""
     live = run_with_scenario(Ring(), NOISE, steps=41)
     path = tmp_path / "a.tape"
     recorder = Recorder(path, staged(NOISE, Ring()), notes={"ticks": 40})
@@ -102,7 +102,7 @@ def test_events_that_a_crash_has_cost_are_made_again(tmp_path: Path) -> None:
 
 
 def test_a_run_that_raised_and_one_that_was_cut_short(tmp_path: Path) -> None:
-    """The error is that of the live run; the fallback sample stands at the last step that was asked for."""
+    """The error is that of the live run; the fallback sample is at the last step requested."""
 
     class Falls(Ring):
         def step(self, inputs: Any) -> None:
@@ -120,7 +120,7 @@ def test_a_run_that_raised_and_one_that_was_cut_short(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("concurrency", [1, 4])
 def test_threads(tmp_path: Path, concurrency: int) -> None:
-    """A tape of a threaded run replays bit for bit; what cannot be exact never claims it."""
+    """A tape of a threaded run replays bit for bit; a regime that cannot be exact never claims to be."""
     scenario = threaded(concurrency)
     paths = [tmp_path / f"{n}.tape" for n in range(3)]
     for path in paths:
@@ -142,7 +142,7 @@ def test_threads(tmp_path: Path, concurrency: int) -> None:
         assert (verdict == "exact_raw_match") is (concurrency == 1)
 
 
-def test_a_threaded_run_goes_on_where_it_was(tmp_path: Path) -> None:
+def test_a_threaded_run_continues_where_it_was(tmp_path: Path) -> None:
     """With a concurrency of 1 from any tick; the rest is that of the uninterrupted run."""
     scenario = threaded(1)
     whole = run_with_scenario(talkers(1), scenario, steps=41)
@@ -159,13 +159,13 @@ def test_a_threaded_run_goes_on_where_it_was(tmp_path: Path) -> None:
 
 
 def test_the_regime_is_enforced() -> None:
-    """A world that advances more roles at once than the scenario says would not be what its regime claims."""
+    """A world that advances more roles at once than the scenario states would violate the claim of its regime."""
     with pytest.raises(
-        ConfigError, match=r"execution.scheduler_concurrency: the world advances 4 roles in a round, found 1"
+        ConfigError, match=r"execution.scheduler_concurrency: expected 4, the world's own concurrency, got 1"
     ):
         run_with_scenario(talkers(4), threaded(1), steps=3)
     for execution in ({"scheduler_concurrency": 2}, {"backend": "canonical", "worker_threads": 2}):
-        with pytest.raises(ConfigError, match='only backend = "threaded" has more than 1'):
+        with pytest.raises(ConfigError, match='expected 1 unless backend = "threaded", got '):
             run_with_scenario(talkers(4), {"execution": execution}, steps=3)
 
 

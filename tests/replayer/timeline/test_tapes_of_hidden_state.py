@@ -1,4 +1,4 @@
-"""What a keyframe does not hold is found, whatever the number of processes and the order of ticks."""
+"""State missing in a keyframe is found, with any number of processes and any order of ticks."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.share(0.3)
 
 
 class OwnGenerator:
-    """Keeps its random generator outside of the state."""
+    """Keeps its random generator in an attribute, not in the state."""
 
     def __init__(self) -> None:
         self.state = State(Schema(Field("x", "i8", (5,))))
@@ -65,25 +65,25 @@ class HiddenCounter:
         *(pytest.param(HiddenCounter, jobs, marks=pytest.mark.long) for jobs in (1, 2)),
     ],
 )
-def test_state_outside_of_the_state_is_found_at_the_first_keyframe(tmp_path: Path, factory: Any, jobs: int) -> None:
-    """The tick after the first keyframe is bad, every time, and the note says that keyframes lack something."""
+def test_hidden_state_is_found_at_the_first_keyframe(tmp_path: Path, factory: Any, jobs: int) -> None:
+    """The tick after the first keyframe is bad every time, and the note states that keyframes lack something."""
     path = tmp_path / "run.tape"
     record(path, factory(), [None] * 60, keyframe_interval_ticks=20)
     for _ in range(3):
         report = verify_tape(path, factory, jobs=jobs)
 
         assert report.first_bad == 21
-        assert "something outside of the state takes part" in str(report.findings[0].note)
+        assert "hidden state takes part" in str(report.findings[0].note)
 
 
 def test_hashes_in_a_desync_differ_even_if_it_does_not_come_again(tmp_path: Path) -> None:
-    """A state that a user changed is a desync whose replayed hash is that of the changed state."""
+    """A state changed by the user is a desync whose replayed hash is that of the changed state."""
     path = tmp_path / "run.tape"
     record(path, Walkers(), [[]] * 30, keyframe_interval_ticks=20)
     with replayer.open(path, Walkers) as run:
         run.seek(8)
         run.state["x"][3] = 10**6
-        with pytest.raises(DesyncError, match="changed from outside") as caught:
+        with pytest.raises(DesyncError, match="code outside of the step changed the state") as caught:
             run.step()
 
         assert caught.value.expected_hash != caught.value.actual_hash
@@ -91,7 +91,7 @@ def test_hashes_in_a_desync_differ_even_if_it_does_not_come_again(tmp_path: Path
 
 
 class Greedy:
-    """Eats its inputs."""
+    """Modifies its inputs."""
 
     def __init__(self) -> None:
         self.state = State(Schema(Field("sum", "i8")))
@@ -102,7 +102,7 @@ class Greedy:
 
 
 def test_a_step_may_change_what_it_is_given(tmp_path: Path) -> None:
-    """Seeking over the same ticks again and again feeds the recorded inputs each time."""
+    """Repeated seeks over the same ticks pass the recorded inputs each time."""
     path = tmp_path / "run.tape"
     live = record(path, Greedy(), [[tick, 1] for tick in range(50)], keyframe_interval_ticks=100)
     with replayer.open(path, Greedy) as run:
@@ -150,8 +150,8 @@ def test_a_desync_behind_a_damaged_keyframe_is_found(tmp_path: Path) -> None:
     assert verify_tape(path, Wrong).first_bad == 25
 
 
-def test_a_world_that_cannot_be_made_is_said_once_for_any_number_of_processes(tmp_path: Path) -> None:
-    """The error of making the simulation is raised as it is, not as a broken worker."""
+def test_a_world_that_cannot_be_made_is_reported_once_for_any_number_of_processes(tmp_path: Path) -> None:
+    """The error of the constructor is raised unchanged, not as a broken worker."""
     from sim import UnknownWorldError
 
     path = tmp_path / "run.tape"
@@ -162,7 +162,7 @@ def test_a_world_that_cannot_be_made_is_said_once_for_any_number_of_processes(tm
 
 
 def test_what_a_step_raises_reaches_the_caller(tmp_path: Path) -> None:
-    """An exception in a worker is raised again, with where it came from."""
+    """An exception in a worker is raised again, with its origin."""
 
     class Failing(Walkers):
         def step(self, inputs: Any) -> None:
@@ -180,7 +180,7 @@ def test_what_a_step_raises_reaches_the_caller(tmp_path: Path) -> None:
 
 
 def test_a_dump_that_cannot_be_written_does_not_hide_the_desync(tmp_path: Path) -> None:
-    """The desync is reported, and its note says why there is no dump."""
+    """The desync is reported, and its note gives the reason why there is no dump."""
     path = tmp_path / "run.tape"
     record(path, HiddenCounter(), [None] * 60, keyframe_interval_ticks=20)
     (tmp_path / "file").write_text("")
@@ -190,8 +190,8 @@ def test_a_dump_that_cannot_be_written_does_not_hide_the_desync(tmp_path: Path) 
     assert "the dump could not be written" in str(report.findings[0].note)
 
 
-def test_a_simulation_may_put_another_state_in_place(tmp_path: Path) -> None:
-    """After a new State, deltas are made against it: every keyframe is right."""
+def test_a_simulation_may_replace_its_state(tmp_path: Path) -> None:
+    """After a new State, deltas are based on it: every keyframe is right."""
 
     class Renewed(Walkers):
         def step(self, inputs: Any) -> None:
@@ -208,7 +208,7 @@ def test_a_simulation_may_put_another_state_in_place(tmp_path: Path) -> None:
 
 
 def test_an_interrupt_after_the_step_ends_the_recording(tmp_path: Path) -> None:
-    """A tick whose frame was not put is not followed by another one."""
+    """No frame follows a tick whose frame was not written."""
     walkers = Walkers()
     with Recorder(tmp_path / "run.tape", walkers) as tape:
         tape.step([])

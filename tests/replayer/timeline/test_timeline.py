@@ -23,7 +23,7 @@ WORLDS: dict[str, Any] = {"walkers": Walkers, "herd": Herd, "saved": Saved}
 
 
 def inputs_for(name: str, count: int = TICKS) -> list[Any]:
-    """Inputs that the small world of this name understands."""
+    """Inputs that the small world of this name accepts."""
     made = {"walkers": [[[i % 20, i]] for i in range(count)], "herd": [None] * count, "saved": list(range(count))}
     return made[name]
 
@@ -37,7 +37,7 @@ def recorded(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Path, Any,
 
 
 def test_every_tick_in_random_order_is_the_live_state(recorded: Any) -> None:
-    """A sought state equals the live one byte for byte, and its hash is the recorded one."""
+    """The state after a seek equals the live one byte for byte, and its hash is the recorded one."""
     path, factory, live = recorded
     seed = random.randrange(1 << 30)
     print("seed", seed)
@@ -52,7 +52,7 @@ def test_every_tick_in_random_order_is_the_live_state(recorded: Any) -> None:
 
 
 def test_a_seek_starts_at_the_nearest_keyframe(recorded: Any) -> None:
-    """From nothing, tick 33 is reached from the keyframe at 28 by five steps."""
+    """The first seek to tick 33 runs five steps from the keyframe at 28."""
     path, factory, _ = recorded
     with replayer.open(path, factory) as run:
         report = run.seek(33)
@@ -61,7 +61,7 @@ def test_a_seek_starts_at_the_nearest_keyframe(recorded: Any) -> None:
 
 
 def test_steps_forward_and_back_agree_with_the_live_run(recorded: Any) -> None:
-    """Stepping to the end and all the way back meets every live state."""
+    """Stepping to the end and all the way back gives every live state."""
     path, factory, live = recorded
     with replayer.open(path, factory) as run:
         run.seek(0)
@@ -74,7 +74,7 @@ def test_steps_forward_and_back_agree_with_the_live_run(recorded: Any) -> None:
 
 
 def test_reading_by_index_leaves_the_cursor_alone(recorded: Any) -> None:
-    """run[t] and run[a:b:c] give live states; the timeline stays where it was."""
+    """run[t] and run[a:b:c] give live states; the timeline does not move."""
     path, factory, live = recorded
     with replayer.open(path, factory) as run:
         run.seek(20)
@@ -88,7 +88,7 @@ def test_reading_by_index_leaves_the_cursor_alone(recorded: Any) -> None:
 
 
 def test_negative_ticks_count_from_the_end(recorded: Any) -> None:
-    """-1 is the last tick, -(n + 1) the first; one further is not there."""
+    """-1 is the last tick, -(n + 1) the first; -(n + 2) raises."""
     path, factory, _ = recorded
     with replayer.open(path, factory) as run:
         assert run.seek(-1).tick == TICKS
@@ -100,7 +100,7 @@ def test_negative_ticks_count_from_the_end(recorded: Any) -> None:
 
 @pytest.mark.parametrize("tick", [TICKS + 1, 10**9])
 def test_a_tick_outside_of_the_tape_is_refused(recorded: Any, tick: int) -> None:
-    """The error names the ticks that there are; the timeline stays where it was."""
+    """The error names the first and the last tick; the timeline does not move."""
     path, factory, live = recorded
     with replayer.open(path, factory) as run:
         run.seek(9)
@@ -126,7 +126,7 @@ def test_before_the_first_seek_there_is_no_state(recorded: Any) -> None:
 
 
 def test_step_back_after_a_seek_is_a_copy_and_not_a_seek(recorded: Any) -> None:
-    """After a seek the states just before are in memory, so that going back simulates nothing."""
+    """After a seek the states just before it are in memory: going back simulates nothing."""
     path, factory, live = recorded
     with replayer.open(path, factory) as run:
         run.seek(34)
@@ -137,7 +137,7 @@ def test_step_back_after_a_seek_is_a_copy_and_not_a_seek(recorded: Any) -> None:
 
 
 def test_looking_changes_nothing(recorded: Any) -> None:
-    """Reading every field, hash and summary leaves the state's hash as it was."""
+    """Reading every field, hash and summary does not change the state's hash."""
     path, factory, _ = recorded
     with replayer.open(path, factory) as run:
         run.seek(13)
@@ -152,7 +152,7 @@ def test_looking_changes_nothing(recorded: Any) -> None:
 
 
 def test_one_keyframe_only(tmp_path: Path) -> None:
-    """A tape of no ticks at all has its tick 0."""
+    """A tape without ticks has tick 0."""
     path = tmp_path / "run.tape"
     live = record(path, Herd(), [])
     with replayer.open(path, Herd) as run:
@@ -169,7 +169,7 @@ def flip(path: Path, offset: int) -> None:
 
 
 def test_a_damaged_keyframe_loses_no_tick(recorded: Any) -> None:
-    """With each keyframe but the first destroyed in turn, every tick is still reached and right."""
+    """With each keyframe but the first destroyed in turn, every tick is still reached and correct."""
     path, factory, live = recorded
     with replayer.Tape(path) as tape:
         keyframes = tape.keyframes[1:]
@@ -184,7 +184,7 @@ def test_a_damaged_keyframe_loses_no_tick(recorded: Any) -> None:
 
 
 def test_a_damaged_frame_block_costs_only_its_interval(recorded: Any) -> None:
-    """Ticks after the next keyframe are still there; those behind the damage raise CorruptError."""
+    """Ticks after the next keyframe are still available; those after the damage raise CorruptError."""
     path, factory, live = recorded
     with replayer.Tape(path) as tape:
         block = [e for e in tape.segments[0].contents.entries if e.kind == BlockKind.FRAMES][2]
@@ -216,7 +216,7 @@ class Sluggish(Walkers):
 
 
 def test_a_changed_step_is_named_at_its_first_tick(tmp_path: Path) -> None:
-    """Seeking behind the change raises DesyncError for tick 31, with field and row in the finding and a dump."""
+    """A seek beyond the change raises DesyncError for tick 31, with field and row in the finding and a dump."""
     path = tmp_path / "run.tape"
     live = record(path, Walkers(), inputs_for("walkers"), keyframe_interval_ticks=20)
     with replayer.open(path, Sluggish, dump_folder=tmp_path / "dumps") as run:
@@ -237,7 +237,7 @@ def test_a_changed_step_is_named_at_its_first_tick(tmp_path: Path) -> None:
         assert run.seek(30).state_hash == run.state.hash()
 
 
-def test_the_dump_holds_both_sides(tmp_path: Path) -> None:
+def test_the_dump_holds_both_states(tmp_path: Path) -> None:
     """The files of a dump hold the agreed state before, the replayed state, the inputs around, both hashes."""
     path = tmp_path / "run.tape"
     record(path, Walkers(), inputs_for("walkers"), keyframe_interval_ticks=20)
@@ -261,7 +261,7 @@ def test_the_dump_holds_both_sides(tmp_path: Path) -> None:
 
 
 class Forgetful(Walkers):
-    """Walkers with a counter outside of the state that spoils one step of the process."""
+    """Walkers with a hidden counter that spoils one step of the process."""
 
     calls = 0
 
@@ -273,17 +273,17 @@ class Forgetful(Walkers):
 
 
 def test_a_desync_that_does_not_come_again_is_called_so(tmp_path: Path) -> None:
-    """If the interval gives the right hash when it is run again, the finding says that hidden state takes part."""
+    """If a second run of the interval gives the right hash, the finding states that hidden state takes part."""
     path = tmp_path / "run.tape"
     record(path, Walkers(), inputs_for("walkers"), keyframe_interval_ticks=20)
     Forgetful.calls = 0
     with replayer.open(path, Forgetful) as run, pytest.raises(DesyncError) as caught:
         run.seek(15)
-    assert "outside of the state" in caught.value.finding.note
+    assert "hidden state" in caught.value.finding.note
 
 
 def test_a_world_that_is_not_there(tmp_path: Path) -> None:
-    """Without a world, the tape opens and shows keyframes, and a seek says what is missing."""
+    """Without a world, the tape opens and shows keyframes, and a seek names the missing world."""
     path = tmp_path / "run.tape"
     live = record(path, Walkers(), inputs_for("walkers"))
     with replayer.open(path) as run:
@@ -293,7 +293,7 @@ def test_a_world_that_is_not_there(tmp_path: Path) -> None:
 
 
 def test_a_world_with_other_fields_is_refused(tmp_path: Path) -> None:
-    """A simulation whose fields have other names or dtypes is named as unfit before a step is run."""
+    """A simulation whose fields have different names or dtypes is refused as unfit before a step is run."""
 
     class Other:
         def __init__(self) -> None:
@@ -306,5 +306,5 @@ def test_a_world_with_other_fields_is_refused(tmp_path: Path) -> None:
     record(path, Walkers(), inputs_for("walkers"))
     with replayer.open(path, Other) as run, pytest.raises(UnfitSimulationError, match="x: expected int64, got int32"):
         run.seek(3)
-    with replayer.open(path, dict) as run, pytest.raises(UnfitSimulationError, match="dict is no simulation"):
+    with replayer.open(path, dict) as run, pytest.raises(UnfitSimulationError, match="dict is not a simulation"):
         run.seek(3)

@@ -1,4 +1,4 @@
-"""How timelines and reports show themselves, slices of long rings, and the progress of a seek."""
+"""The repr of timelines and reports, slices of long rings, and the progress of a seek."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from recorder.format.blocks.file_header import make_file_header
 from recorder.format.blocks.frame import encode_frame
 from recorder.format.segments.segment_encoder import SegmentEncoder, frames_piece, full_pieces
 from replayer.playback.cursor import TELL_S
-from replayer.timeline.timeline import _not_below
+from replayer.timeline.timeline import _from_tick
 from replayer.timeline.verify import verify_tape
 from sim.kernel.plain_data import encode_plain
 
@@ -21,7 +21,7 @@ from small_worlds import Walkers, record
 
 
 def late_tape(path: Path, first_tick: int) -> None:
-    """Ten ticks of walkers from first_tick on, as a ring has them after a long run."""
+    """Ten ticks of walkers from first_tick on, as in a ring after a long run."""
     walkers = Walkers()
     snapshot = walkers.state.snapshot()
     encoder = SegmentEncoder(make_file_header(bytes(16), 0, 0), encode_plain({"world": None}))
@@ -34,7 +34,7 @@ def late_tape(path: Path, first_tick: int) -> None:
 
 
 def test_slices_of_a_ring_do_not_count_from_tick_0(tmp_path: Path) -> None:
-    """At tick 10^12 that would take for ever."""
+    """Iterating up to tick 10^12 would take forever."""
     first = 10**12
     late_tape(tmp_path / "run.tape", first)
     with replayer.open(tmp_path / "run.tape", Walkers) as run:
@@ -51,7 +51,7 @@ def test_ranges_are_cut_as_if_each_tick_was_looked_at(first: int, step: int) -> 
     for start in (None, 0, 3, 28, -1):
         for stop in (None, 0, 9, 31, -2):
             whole = range(31)[start:stop:step]
-            assert list(_not_below(first, whole)) == [tick for tick in whole if tick >= first]
+            assert list(_from_tick(first, whole)) == [tick for tick in whole if tick >= first]
 
 
 def test_representations_say_what_is_there(tmp_path: Path) -> None:
@@ -77,7 +77,7 @@ def test_representations_say_what_is_there(tmp_path: Path) -> None:
 
 
 def test_a_seek_says_how_far_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Now and then, by a clock that each step moves, and at the end."""
+    """At intervals, by a clock that each step moves, and at the end."""
     now_s = 0.0
 
     class Slow(Walkers):

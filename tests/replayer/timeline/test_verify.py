@@ -1,4 +1,4 @@
-"""Proving a tape by re-simulation, block checks and the seal."""
+"""Verification of a tape by re-simulation, block checks and the seal."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def tape_path(tmp_path: Path) -> Path:
     return path
 
 
-def test_a_sound_tape_is_proved_whole(tape_path: Path) -> None:
+def test_every_tick_of_an_intact_tape_is_verified(tape_path: Path) -> None:
     """All ticks, the first one included, are counted as verified."""
     report = verify_tape(tape_path, Walkers)
 
@@ -48,7 +48,7 @@ def test_the_report_is_the_same_for_any_number_of_processes(tape_path: Path, job
 
 
 class Wrong(Walkers):
-    """Walkers whose tick 29 is another one."""
+    """Walkers with a different tick 29."""
 
     def step(self, inputs: Any) -> None:
         super().step(inputs)
@@ -58,7 +58,7 @@ class Wrong(Walkers):
 
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_the_first_bad_tick_is_exact(tape_path: Path, jobs: int) -> None:
-    """One wrong tick in the middle of an interval is found, with what differs at the next keyframe."""
+    """One wrong tick in the middle of an interval is found, with the differences at the next keyframe."""
     report = verify_tape(tape_path, Wrong, jobs=jobs, dump_folder=tape_path.parent)
 
     assert not report.ok
@@ -110,7 +110,7 @@ def _frames(payload: bytes) -> Any:
 
 
 def test_a_changed_input_with_mended_checksums_is_a_desync_at_its_tick(tape_path: Path) -> None:
-    """The re-simulated state of that tick has another hash than the recorded one, and the seal is broken."""
+    """The re-simulated state of that tick does not have the recorded hash, and the seal is broken."""
 
     def change(frame: list[Any]) -> None:
         frame[2][0][1] = 3
@@ -146,6 +146,6 @@ def test_an_unsealed_tape_is_the_same_but_incomplete(tape_path: Path) -> None:
 
 
 def test_jobs_below_one_are_refused(tape_path: Path) -> None:
-    """No processes cannot verify anything."""
-    with pytest.raises(ValueError, match="0 jobs"):
+    """Zero processes cannot verify anything."""
+    with pytest.raises(ValueError, match="expected at least 1, got 0"):
         verify_tape(tape_path, Walkers, jobs=0)

@@ -1,4 +1,4 @@
-"""What verifying says of tapes that are torn, damaged, or wrong from the start: everything that can be proved is."""
+"""Verification of tapes that are torn, damaged or wrong from the start: everything that can be verified is."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ VERIFY = "verify run.tape --sim test_verify_losses:"
 
 @pytest.fixture(autouse=True)
 def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Each test works in a folder of its own."""
+    """Each test works in an empty folder."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(Path(__file__).parent))  # For --sim.
     return Path("run.tape")
@@ -56,11 +56,11 @@ def flip(path: Path, kind: int, tick: int, distance: int = 3) -> None:
     path.write_bytes(data)
 
 
-# --- what can be proved
+# --- ticks that can be verified
 
 
 def test_a_torn_block_is_no_corruption(path: Path) -> None:
-    """A power cut that tore a block and kept later ones: incomplete, exit code 3; the ticks are named as not reached."""
+    """A power cut that tore a block and kept later ones: incomplete, exit code 3; its ticks are listed."""
     tape = Recorder(path, Walkers(), keyframe_interval_ticks=50, sync="never", durability="block")
     for tick in range(1, 201):
         tape.step([[tick % 20, 1]])
@@ -82,7 +82,7 @@ def test_a_torn_block_is_no_corruption(path: Path) -> None:
 
 
 def test_the_interval_right_behind_the_damage_is_proved(path: Path) -> None:
-    """The keyframe that ends the gap proves itself; the lost frames are those of the damaged block and no more."""
+    """The keyframe that ends the gap is verified; the lost frames are those of the damaged block and no more."""
     with Recorder(path, Walkers(), keyframe_interval_ticks=10) as tape:
         for _ in range(60):
             tape.step([])
@@ -94,7 +94,7 @@ def test_the_interval_right_behind_the_damage_is_proved(path: Path) -> None:
 
 
 def test_the_file_behind_a_missing_one_is_proved_from_its_first_keyframe(path: Path) -> None:
-    """Only the ticks of that file are not proved."""
+    """Only the ticks of that file are not verified."""
     record(path, Walkers(), [[]] * 80, keyframe_interval_ticks=10, split=600, deterministic=True)
     with Tape(path) as tape:
         ticks = [e.first_tick for e in tape.segments[2].contents.entries if e.kind == BlockKind.FRAMES]
@@ -108,7 +108,7 @@ def test_the_file_behind_a_missing_one_is_proved_from_its_first_keyframe(path: P
 
 
 def test_the_count_and_the_bar_end_at_the_number_of_ticks(path: Path) -> None:
-    """A tape that was resumed has two keyframes of one tick, which is counted once."""
+    """A resumed tape has two keyframes of one tick, which is counted once."""
     with Recorder(path, Walkers()):
         pass
     with recorder.resume(path, Walkers()) as tape:
@@ -122,7 +122,7 @@ def test_the_count_and_the_bar_end_at_the_number_of_ticks(path: Path) -> None:
 
 
 class Slow(Walkers):
-    """Takes its time, by a clock of its own."""
+    """A slow simulation, by a clock of the test."""
 
     now_s = 0.0
 
@@ -132,7 +132,7 @@ class Slow(Walkers):
 
 
 class Endless(Walkers):
-    """Leaves a file that says that it steps, and steps for ever."""
+    """Writes a file when it steps, and never returns."""
 
     def step(self, inputs: Any) -> None:  # noqa: ARG002
         Path(f"{os.getpid()}.steps").touch()
@@ -140,7 +140,7 @@ class Endless(Walkers):
 
 
 def test_progress_moves_within_an_interval(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Long before the only interval is done."""
+    """Long before the only interval is finished."""
     record(path, Walkers(), [[]] * 40)
     monkeypatch.setattr("time.monotonic", lambda: Slow.now_s)  # Also in the process that is forked from this one.
     seen: list[int] = []
@@ -151,7 +151,7 @@ def test_progress_moves_within_an_interval(path: Path, monkeypatch: pytest.Monke
 
 
 def test_an_interrupt_leaves_one_line(path: Path) -> None:
-    """Ctrl-C goes to the workers, too; they have nothing to say."""
+    """Ctrl-C reaches the workers, too; they print nothing."""
     record(path, Walkers(), [[]] * 200, keyframe_interval_ticks=50)
     command = [
         sys.executable,
@@ -176,11 +176,11 @@ def test_an_interrupt_leaves_one_line(path: Path) -> None:
     assert (process.returncode, said) == (130, b"error: interrupted\n")
 
 
-# --- what was wrong when it was recorded
+# --- faults of the recorded run
 
 
 class Unmarked:
-    """Says that it marks its writes, and does not."""
+    """Declares that it marks its writes, and does not."""
 
     marks_writes = True
 
@@ -192,7 +192,7 @@ class Unmarked:
 
 
 def test_keyframes_that_do_not_give_the_recorded_hash(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """All ticks are the same, but no delta can be used: corrupt, with a hint at what finds the write."""
+    """All ticks match, but no delta can be used: corrupt, with a hint how to find the write."""
     record(path, Unmarked(), [None] * 40, keyframe_interval_ticks=10)
     report = verify_tape(path, Unmarked)
 
@@ -204,7 +204,7 @@ def test_keyframes_that_do_not_give_the_recorded_hash(path: Path, capsys: pytest
 
 
 class Coin:
-    """Throws a coin that nobody has written down."""
+    """Throws a coin that is not recorded."""
 
     def __init__(self) -> None:
         self.state = State(Schema(Field("x", "i8")))
@@ -214,13 +214,13 @@ class Coin:
 
 
 def test_a_step_that_is_not_deterministic_is_called_that(path: Path) -> None:
-    """Never are the two hashes of a desync the same, and the note says that running it again gave something else."""
+    """The two hashes of a desync always differ, and the note states that a second run gave different hashes."""
     record(path, Coin(), [None] * 60, keyframe_interval_ticks=30)
     for _ in range(5):
         report = verify_tape(path, Coin)
         (finding,) = report.findings
         assert finding.expected_hash != finding.actual_hash
-        assert "not deterministic: the same interval gave other hashes" in str(finding.note)
+        assert "not deterministic: the same interval gave different hashes" in str(finding.note)
     with replayer.open(path, Coin) as run, pytest.raises(DesyncError) as caught:
         deque(map(run.seek, range(1, 60)), maxlen=0)  # A coin may fall as it fell; not so often.
     assert caught.value.expected_hash != caught.value.actual_hash
@@ -246,14 +246,14 @@ class Forgetful(Walkers):
 
 
 class OtherSaved(Saved):
-    """Saves under other names."""
+    """Saves its state with different names."""
 
     def save(self) -> dict[str, Any]:
         return {f"my_{name}": value for name, value in super().save().items()}
 
 
 class Refusing(Saved):
-    """Does not take what it saved."""
+    """Refuses to load its own saves."""
 
     def load(self, saved: dict[str, Any]) -> None:
         raise KeyError(min(saved))
@@ -280,14 +280,14 @@ class Refusing(Saved):
 def test_what_a_simulation_raises_is_one_line(
     path: Path, capsys: pytest.CaptureFixture[str], command: str, recorded: Any, name: str, line: str
 ) -> None:
-    """Exit code 2: it is the simulation that the user gave that does not fit."""
+    """Exit code 2: the user's simulation does not fit."""
     record(path, recorded(), [[]] * 30 if recorded is Walkers else list(range(30)), keyframe_interval_ticks=10)
     assert run(replayer.commands.main.main, f"{command} --sim test_verify_losses:{name}") == 2
     assert_one_line(capsys.readouterr(), line)
 
 
 def test_in_python_the_cause_is_chained(path: Path) -> None:
-    """seek, verify and resume raise one error of ours."""
+    """seek, verify and resume raise the same RecordingError."""
     record(path, Walkers(), [[]] * 30, keyframe_interval_ticks=40)
     with replayer.open(path, Failing) as run, pytest.raises(SimulationFailedError) as caught:
         run.seek(25)
@@ -301,7 +301,7 @@ def test_in_python_the_cause_is_chained(path: Path) -> None:
 
 
 def test_a_simulation_that_cannot_be_made(path: Path) -> None:
-    """Its constructor's exception is said in one line."""
+    """The exception of its constructor is printed in one line."""
 
     def broken() -> None:
         raise ZeroDivisionError("no seed")

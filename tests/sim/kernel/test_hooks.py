@@ -1,4 +1,4 @@
-"""The optional members of a simulation: each has a Protocol, a row in the docs, and one way to be asked for."""
+"""The optional members of a simulation: each has a Protocol and a row in the docs, and is looked up by hook alone."""
 
 from __future__ import annotations
 
@@ -79,8 +79,8 @@ def test_each_protocol_is_listed_once_and_has_a_member_of_its_own() -> None:
     assert len(MEMBERS) == len(KINDS)
 
 
-def test_members_are_asked_for_by_hook_alone() -> None:
-    """No file of the source looks one up by its name."""
+def test_members_are_looked_up_by_hook_alone() -> None:
+    """No file of the source looks a member up by its name."""
     asked = []
     for path in sorted((ROOT / "src").rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -99,7 +99,7 @@ def test_the_docs_list_each_member_as_its_protocol_describes_it() -> None:
     assert rows == expected, "the tables should be:\n" + "\n".join(expected)
 
 
-def test_a_member_that_is_missing_or_none_or_cannot_be_called_is_not_had() -> None:
+def test_hook_gives_none_for_a_member_that_is_missing_or_none_or_not_callable() -> None:
     assert hook(Counter(), HasTelemetry) is None
     assert hook(with_member("telemetry", None), HasTelemetry) is None
     assert hook(with_member("events", [1]), EmitsEvents) is None
@@ -107,7 +107,7 @@ def test_a_member_that_is_missing_or_none_or_cannot_be_called_is_not_had() -> No
     assert hook(counter, HasTelemetry) is counter
 
 
-def test_a_value_that_is_false_is_had() -> None:
+def test_hook_finds_a_member_that_is_false() -> None:
     counter = with_member("marks_writes", False)
     assert hook(counter, MarksWrites) is counter
     assert not marks_its_writes(counter)
@@ -130,7 +130,7 @@ BAD: list[tuple[str, Any, str]] = [
 
 @pytest.mark.parametrize(("name", "value", "text"), BAD)
 def test_a_recording_refuses_a_member_that_cannot_be_called(tmp_path: Path, name: str, value: Any, text: str) -> None:
-    """When it starts, with no file made; not in the middle of a run."""
+    """The recording refuses it at the start and makes no file."""
     with pytest.raises(TypeError, match=text):
         Recorder(tmp_path / "run.tape", with_member(name, value))
     assert list(tmp_path.iterdir()) == []
@@ -171,8 +171,8 @@ def test_what_can_be_called_or_is_the_simulations_own_is_recorded(tmp_path: Path
         assert found.last_tick == 1
 
 
-def test_a_method_that_does_not_tell_its_parameters_is_taken() -> None:
-    """Some of extension modules do not; the call shows then if it can be made."""
+def test_a_method_without_a_known_signature_is_accepted() -> None:
+    """Some methods of extension modules have none; only the call shows if the parameters fit."""
     method: Any = type
     with pytest.raises(ValueError, match="no signature found"):
         inspect.signature(method)
@@ -187,7 +187,7 @@ def test_a_scenario_refuses_members_that_it_could_not_call() -> None:
 
 
 def test_wrappers_pass_members_on() -> None:
-    """A copy of what is saved has the origin; a scenario has what its world has, and nothing that it lacks."""
+    """The arena around a saved simulation has its origin; a scenario has exactly the members of its world."""
     saved = as_simulation(Saving())
     named = hook(saved, HasOrigin)
     assert named is not None
@@ -207,7 +207,7 @@ def test_wrappers_pass_members_on() -> None:
 
 
 def test_members_are_looked_up_once_and_not_at_each_tick(tmp_path: Path) -> None:
-    """The recorder's ticks ask the simulation for no optional member that it lacks."""
+    """In its ticks the recorder looks up no optional member that the simulation lacks."""
     asked: list[str] = []
 
     class Watched(Counter):

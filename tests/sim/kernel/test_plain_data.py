@@ -1,4 +1,4 @@
-"""Plain data comes back bit for bit; bytes that are none give ValueError and nothing else."""
+"""Plain data is restored bit for bit; other bytes give ValueError and nothing else."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ arrays = st.sampled_from(DTYPES).flatmap(
 
 @given(plain)
 @settings(deadline=None, max_examples=150)
-def test_plain_values_come_back(value: Any) -> None:
-    """Whatever is plain comes back with its types and the order of its dicts, NaN and -0.0 included."""
+def test_plain_values_are_restored(value: Any) -> None:
+    """Plain values keep their types and the order of their dicts, NaN and -0.0 included."""
     encoded = encode_plain(value)
 
     assert repr(decode_plain(encoded)) == repr(value)
@@ -47,8 +47,8 @@ def test_plain_values_come_back(value: Any) -> None:
 
 @given(arrays)
 @settings(deadline=None, max_examples=150)
-def test_arrays_come_back(array: np.ndarray) -> None:
-    """An array of any numeric dtype, order of bytes, shape and stride comes back in bits, as one of our own."""
+def test_arrays_are_restored(array: np.ndarray) -> None:
+    """An array of any numeric dtype, byte order, shape and stride is restored bit for bit, in memory of its own."""
     for given_array in (array, array.T, array[::-1] if array.ndim else array):
         back = decode_plain(encode_plain([given_array]))[0]
 
@@ -60,7 +60,7 @@ def test_arrays_come_back(array: np.ndarray) -> None:
 
 @given(arrays.filter(lambda array: array.size > 0))
 @settings(deadline=None, max_examples=50)
-def test_numpy_numbers_come_back(array: np.ndarray) -> None:
+def test_numpy_numbers_are_restored(array: np.ndarray) -> None:
     """A NumPy number stays a NumPy number of its dtype."""
     number = array.reshape(-1)[0]
     back = decode_plain(encode_plain({"n": number}))["n"]
@@ -69,8 +69,8 @@ def test_numpy_numbers_come_back(array: np.ndarray) -> None:
     assert back.tobytes() == number.astype(number.dtype.newbyteorder("<")).tobytes()
 
 
-def test_tuples_come_back_as_lists() -> None:
-    """The one change that plain data goes through."""
+def test_tuples_are_restored_as_lists() -> None:
+    """This is the only change to plain data."""
     assert decode_plain(encode_plain((1, (2, ())))) == [1, [2, []]]
 
 
@@ -100,7 +100,7 @@ def test_integers_beyond_64_bits_are_refused(value: Any) -> None:
     ids=lambda value: type(value).__name__,
 )
 def test_objects_are_refused(value: Any) -> None:
-    """What has no plain form is a TypeError when it is encoded."""
+    """Encoding a value without a plain form raises TypeError."""
     with pytest.raises(TypeError):
         encode_plain(value)
 
@@ -171,32 +171,32 @@ HOSTILE = [
 @pytest.mark.parametrize("data", HOSTILE, ids=lambda data: data[:24].hex() or "nothing")
 def test_hostile_bytes_give_value_error(data: bytes) -> None:
     """Bytes that lie about lengths, dtypes, shapes or nesting are refused with ValueError and without a warning."""
-    with pytest.raises(ValueError, match=r"^no MessagePack: "):
+    with pytest.raises(ValueError, match=r"^not MessagePack: "):
         decode_plain(data)
 
 
 def decode_or_refuse(data: bytes) -> None:
-    """What bytes give is a value that can be written, and read again; or they are refused in so many words."""
+    """Bytes decode to a value that can be encoded and decoded again, or are refused as not MessagePack."""
     refusal, written = "", b""
     try:
         written = encode_plain(decode_plain(data))
     except ValueError as error:
         refusal = str(error)
-    assert bool(written) != refusal.startswith("no MessagePack: ")
+    assert bool(written) != refusal.startswith("not MessagePack: ")
     assert not written or encode_plain(decode_plain(written)) == written
 
 
 @given(st.binary(max_size=40) | st.binary(max_size=30).map(lambda raw: b"\xc7" + bytes([len(raw), 1]) + raw))
 @settings(deadline=None, max_examples=400)
 def test_any_bytes_decode_or_give_value_error(data: bytes) -> None:
-    """No bytes whatever raise anything else than ValueError; what they give is plain data."""
+    """Arbitrary bytes decode to plain data or raise ValueError, and nothing else."""
     decode_or_refuse(data)
 
 
 @given(plain | arrays, st.data())
 @settings(deadline=None, max_examples=200)
 def test_damaged_values_decode_or_give_value_error(value: Any, data: st.DataObject) -> None:
-    """A flipped bit or a missing end gives another value or ValueError, and nothing else."""
+    """A flipped bit or a missing end gives a different value or ValueError, and nothing else."""
     encoded = bytearray(encode_plain(value))
     place = data.draw(st.integers(0, len(encoded) * 8 - 1))
     encoded[place // 8] ^= 1 << place % 8
@@ -206,32 +206,32 @@ def test_damaged_values_decode_or_give_value_error(value: Any, data: st.DataObje
 
 @pytest.mark.parametrize("stamp", [msgpack.Timestamp(5), msgpack.Timestamp(1 << 33, 7), msgpack.Timestamp(-1, 0)])
 @pytest.mark.parametrize("wrap", [lambda s: s, lambda s: [1, {"a": (s,)}], lambda s: {s: 1}])
-def test_timestamps_are_no_plain_data(stamp: Any, wrap: Any) -> None:
-    """msgpack has a type of its own for them, which goes past all hooks: they are refused both ways."""
-    with pytest.raises(TypeError, match="Timestamp is no plain data"):
+def test_timestamps_are_not_plain_data(stamp: Any, wrap: Any) -> None:
+    """msgpack has its own type for them, which bypasses all hooks: encoding and decoding refuse it."""
+    with pytest.raises(TypeError, match="Timestamp is not plain data"):
         encode_plain(wrap(stamp))
-    with pytest.raises(TypeError, match="Timestamp is no plain data"):
+    with pytest.raises(TypeError, match="Timestamp is not plain data"):
         PlainEncoder().encode(wrap(stamp))
-    with pytest.raises(ValueError, match="Timestamp is no plain data"):
+    with pytest.raises(ValueError, match="Timestamp is not plain data"):
         decode_plain(msgpack.packb(wrap(stamp)))
 
 
 @pytest.mark.parametrize("head", [b"\xc7\x04\xff", b"\xc8\x00\x04\xff", b"\xc9\x00\x00\x00\x04\xff"])
-def test_timestamps_written_in_another_form_are_refused(head: bytes) -> None:
+def test_timestamps_written_in_a_different_form_are_refused(head: bytes) -> None:
     """A writer may use a longer head than needed."""
-    with pytest.raises(ValueError, match="Timestamp is no plain data"):
+    with pytest.raises(ValueError, match="Timestamp is not plain data"):
         decode_plain(head + bytes(4))
 
 
 def test_what_only_looks_like_a_timestamp_passes() -> None:
-    """The same bytes in a number, a text or an array."""
+    """The bytes of a timestamp are accepted in a number, a text or an array."""
     for value in ([0xD6FF, 0xD7FF], b"\xd6\xff\x00\x00", {"a": b"\xc7\x0c\xff"}, -1):
         assert decode_plain(encode_plain(value)) == value
         assert PlainEncoder().encode(value)[0] == encode_plain(value)
 
 
-def test_what_is_sure_to_come_back() -> None:
-    """An encoder says of each value by itself whether it held nothing but what msgpack takes as it is."""
+def test_values_that_keep_their_types() -> None:
+    """For each value an encoder reports if it contains only types that msgpack restores unchanged."""
     encoder = PlainEncoder()
     plain = {"a": [1, 2.5, None, True, b"x"]}
     for value in ((1, 2), [(1,)], {"a": np.zeros(2)}, np.float64(1.5), {"b": [np.int8(3)]}):

@@ -1,4 +1,4 @@
-"""Names, dtypes, shapes and sizes of fields; where each lies; the plain form, also when a tape is hostile."""
+"""Names, dtypes, shapes and sizes of fields; their locations; the plain form, also of a hostile tape."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_the_layout_of_an_example_byte_for_byte() -> None:
 
 
 def test_a_field_of_exactly_one_line_leaves_no_gap() -> None:
-    """64 bytes take 64, 65 take 128 and none take none."""
+    """64 bytes take 64, 65 take 128 and 0 take 0."""
     layout = make_layout(
         Schema(Field("a", "u1", (64,)), Field("b", "u1", (65,)), Field("c", "u1", (0,)), Field("d", "?"))
     )
@@ -97,15 +97,15 @@ def test_the_layout_key_is_this_text() -> None:
     assert make_layout(EXAMPLE).hash_seed == xxhash.xxh3_64_intdigest(EXAMPLE_KEY)
 
 
-def test_the_layout_key_has_the_capacities_of_now() -> None:
-    """Capacities in the key are the layout's, not those that the schema starts with."""
+def test_the_layout_key_has_the_present_capacities() -> None:
+    """The capacities in the key are the layout's, not the initial ones of the schema."""
     key = make_layout(EXAMPLE, {"ants": 20, "log": 10}).hash_seed
 
     assert key == xxhash.xxh3_64_intdigest(EXAMPLE_KEY.replace(b"table ants 5", b"table ants 20"))
 
 
 def test_the_plain_form_is_this() -> None:
-    """A schema as a tape has it: lists, text and integers."""
+    """A tape holds a schema as lists, text and integers."""
     assert schema_to_plain(EXAMPLE) == EXAMPLE_PLAIN
     assert schema_from_plain(EXAMPLE_PLAIN) == EXAMPLE
 
@@ -113,7 +113,7 @@ def test_the_plain_form_is_this() -> None:
 @settings(deadline=None, max_examples=60)
 @given(schemas())
 def test_every_schema_survives_the_plain_form(schema: Schema) -> None:
-    """From plain and to plain undo each other, and the layout is the same."""
+    """From plain and to plain undo each other, and the layout is equal."""
     again = schema_from_plain(schema_to_plain(schema))
 
     assert again == schema
@@ -121,16 +121,16 @@ def test_every_schema_survives_the_plain_form(schema: Schema) -> None:
 
 
 @pytest.mark.parametrize("name", ["a", "_", "Plants.energy-2_x", "a" * 200])
-def test_names_that_can_be(name: str) -> None:
+def test_valid_names(name: str) -> None:
     """Letters, digits and _ . - with a letter or _ first, up to 200 characters."""
     assert Field(name, "i8").name == Table(name, Field("c", "i8")).name == Blob(name).name == name
 
 
 @pytest.mark.parametrize("name", ["", "a" * 201, "1a", ".a", "-a", "#counts", "a b", "a\n", "é", "a/b", None, 7, b"a"])
-def test_names_that_cannot_be(name: Any) -> None:
-    """Everything else is refused with the rule, for fields, tables and blobs alike."""
+def test_invalid_names(name: Any) -> None:
+    """Every other name is refused with the rule, for fields, tables and blobs."""
     for make in (lambda: Field(name, "i8"), lambda: Table(name, Field("c", "i8")), lambda: Blob(name)):
-        with pytest.raises(ValueError, match="is no field name: letters, digits"):
+        with pytest.raises(ValueError, match="is not a field name: expected up to 200 letters, digits"):
             make()
 
 
@@ -139,26 +139,26 @@ def test_names_that_cannot_be(name: Any) -> None:
     [(">i8", "<i8"), ("=u2", "<u2"), (np.int32, "<i4"), ("c16", "<c16"), (bool, "|b1"), ("i1", "|i1")],
 )
 def test_dtypes_are_kept_little_endian(dtype: Any, kept: str) -> None:
-    """Whatever the byte order asked for, a tape's bytes mean the same everywhere."""
+    """For any requested byte order, the bytes of a tape mean the same everywhere."""
     assert Field("x", dtype).dtype.str == kept
 
 
 @pytest.mark.parametrize("dtype", ["O", "S4", "U1", "V8", "M8[s]", "m8", "i4,i4", "3i4", np.longdouble, np.clongdouble])
-def test_dtypes_that_are_no_plain_numbers(dtype: Any) -> None:
+def test_dtypes_that_are_not_plain_numbers(dtype: Any) -> None:
     """Objects, texts, times, records and platform-dependent long doubles are refused."""
-    with pytest.raises(TypeError, match="cannot be a field"):
+    with pytest.raises(TypeError, match="is not supported: expected booleans, integers or floats"):
         Field("x", dtype)
 
 
 @pytest.mark.parametrize("shape", [(-1,), (2.0,), ("3",), (1,) * 9, (None,), ((1 << 40) + 1, 0)])
-def test_shapes_that_cannot_be(shape: Any) -> None:
+def test_invalid_shapes(shape: Any) -> None:
     """Sizes are integers from 0 to 2**40, at most 8 of them."""
-    with pytest.raises(ValueError, match="is no shape: up to 8 integers"):
+    with pytest.raises(ValueError, match=r"^shape: expected up to 8 integers of at least 0, got "):
         Field("x", "i8", shape)
 
 
 def test_shapes_at_the_limit() -> None:
-    """Eight axes, an axis of 0 and a bare number can be."""
+    """Eight axes, an axis of 0 and a bare number are valid."""
     assert Field("x", "i8", (1,) * 8).shape == (1,) * 8
     assert Field("x", "i8", 0).shape == (0,)
     assert Field("x", "i8").shape == ()
@@ -166,11 +166,11 @@ def test_shapes_at_the_limit() -> None:
 
 @pytest.mark.parametrize(("row_axes", "fine"), [(-1, False), (0, True), (2, True), (3, False)])
 def test_row_axes_are_some_of_the_axes(row_axes: int, fine: bool) -> None:  # noqa: FBT001
-    """From none to all of the axes can make up a row."""
+    """Any number of axes, from none to all, can make up a row."""
     if fine:
         assert Field("x", "i8", (2, 3), row_axes=row_axes).row_axes == row_axes
     else:
-        with pytest.raises(ValueError, match=f"field x: row_axes {row_axes} of a shape with 2 axes"):
+        with pytest.raises(ValueError, match=f"field x: row_axes: expected an integer from 0 to 2, .* got {row_axes}$"):
             Field("x", "i8", (2, 3), row_axes=row_axes)
 
 
@@ -183,20 +183,20 @@ def test_capacities_have_bounds(capacity: Any, fine: bool) -> None:  # noqa: FBT
         if fine:
             assert make().capacity == capacity
         else:
-            with pytest.raises(ValueError, match=r"t: capacity .* a whole number from 1 to 1099511627776 was expected"):
+            with pytest.raises(ValueError, match=r"^t: capacity: expected an integer from 1 to 1099511627776, got "):
                 make()
 
 
 def test_a_schema_has_one_to_4096_fields() -> None:
-    """None and one too many are refused; a table counts with its columns."""
+    """No field, and one too many, are refused; a table counts with its columns."""
     most = [Field(f"f{i}", "?") for i in range(FIELDS_MAX - 2)]
     table = Table("t", Field("c", "?"))
 
     assert FIELDS_MAX == 4096
     assert len(Schema(*most, table).entries) == 4095
-    with pytest.raises(ValueError, match="a schema has 1 to 4096 fields, not 4097"):
+    with pytest.raises(ValueError, match=r"^expected 1 to 4096 fields in a schema, got 4097$"):
         Schema(*most, table, Blob("one-more"))
-    with pytest.raises(ValueError, match="not 0"):
+    with pytest.raises(ValueError, match=r"got 0$"):
         Schema()
 
 
@@ -210,35 +210,35 @@ def test_a_schema_has_one_to_4096_fields() -> None:
     ],
 )
 def test_no_two_fields_of_one_name(entries: Any, name: str) -> None:
-    """A name that comes twice is named, also when a table's column makes it."""
-    with pytest.raises(ValueError, match=f"two fields are called {name}$"):
+    """The message names a duplicate name, also that of a table's column."""
+    with pytest.raises(ValueError, match=f"^expected unique field names, got {name} twice$"):
         Schema(*entries)
 
 
 def test_entries_are_fields_tables_or_blobs() -> None:
     """Anything else in a schema, and a table without columns, is refused."""
-    with pytest.raises(TypeError, match="'x' is no Field, Table or Blob"):
+    with pytest.raises(TypeError, match=r"^expected a Field, Table or Blob, got 'x'$"):
         Schema("x")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="table t: a table needs at least one column"):
         Table("t")
 
 
 def test_the_arena_has_a_limit() -> None:
-    """2**40 bytes can be laid out; one line more names the field that is too much."""
+    """A layout of 2**40 bytes is accepted; for a larger one the message names the field that exceeds the limit."""
     fits = Schema(Field("a", "u1", (ARENA_BYTES_MAX,)))
     over = Schema(Field("a", "u1", (ARENA_BYTES_MAX,)), Field("b", "u1"))
 
     assert make_layout(fits).size_bytes == 1 << 40
-    with pytest.raises(ValueError, match="more than 1099511627776 bytes at field b"):
+    with pytest.raises(ValueError, match=r"^expected a state of at most 1099511627776 bytes; field b exceeds that$"):
         make_layout(over)
-    with pytest.raises(ValueError, match="at field huge"):
+    with pytest.raises(ValueError, match=r"field huge exceeds that$"):
         make_layout(Schema(Field("huge", "i8", (1 << 40, 1 << 40))))
 
 
 @pytest.mark.parametrize("capacities", [{}, {"ants": 5}, {"ants": 5, "log": 10, "bees": 1}, {"ants": 5, 7: 10}])
 def test_capacities_are_those_of_the_tables_and_blobs(capacities: Any) -> None:
     """A missing or unknown name among the capacities is refused."""
-    with pytest.raises(ValueError, match="but the tables and blobs are others"):
+    with pytest.raises(ValueError, match=r"^expected capacities for \['ants', 'log'\], got capacities for \["):
         make_layout(EXAMPLE, capacities)
 
 
@@ -298,7 +298,7 @@ HOSTILE = [
 
 @pytest.mark.parametrize("plain", HOSTILE, ids=lambda plain: repr(plain)[:40])
 def test_hostile_plain_data_is_refused(plain: Any) -> None:
-    """What no schema ever wrote gives ValueError or TypeError and nothing else."""
+    """Invalid plain data gives ValueError or TypeError and nothing else."""
     with pytest.raises((ValueError, TypeError)):
         schema_from_plain(plain)
 
@@ -322,7 +322,7 @@ PLAIN = st.recursive(
     | st.tuples(st.text(max_size=5), PLAIN).map(lambda p: [["field", "x", p[0], p[1], 0, 0]])
 )
 def test_no_plain_data_breaks_the_reader(plain: Any) -> None:
-    """Random plain data gives a schema that has the same plain form, or ValueError or TypeError."""
+    """Random plain data gives a schema with the same plain form, or ValueError or TypeError."""
     try:
         schema = schema_from_plain(plain)
     except (ValueError, TypeError):

@@ -1,4 +1,4 @@
-"""What counts as a simulation; simulations that save and load, seen as an arena."""
+"""The two forms of a simulation; simulations that save and load, as an arena."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Tally:
 
 
 class Anything:
-    """A save/load simulation that saves what its last input was."""
+    """A save/load simulation that saves its last input."""
 
     def __init__(self, first: Any) -> None:
         self.kept = first
@@ -48,16 +48,16 @@ class Anything:
 
 
 def test_a_simulation_with_a_state_is_taken_as_it_is() -> None:
-    """No wrapper comes between."""
+    """No wrapper is put around it."""
     walkers = Walkers()
 
     assert as_simulation(walkers) is walkers
 
 
-def test_what_is_no_simulation_is_told_what_it_lacks() -> None:
-    """The message names the class and both ways to be a simulation."""
+def test_a_refusal_names_the_missing_members() -> None:
+    """The message names the class and both forms of a simulation."""
     expected = (
-        r"^Half is no simulation: it needs \.state \(a sim\.State\) and \.step\(inputs\), "
+        r"^Half is not a simulation: expected \.state \(a sim\.State\) and \.step\(inputs\), "
         r"or \.save\(\), \.load\(saved\) and \.step\(inputs\)$"
     )
 
@@ -73,7 +73,7 @@ def test_what_is_no_simulation_is_told_what_it_lacks() -> None:
 
 
 def test_saved_bytes_become_one_blob() -> None:
-    """save() -> bytes lies in the field 'saved', follows each step at any length and comes back as bytes."""
+    """The bytes of save() are in the field 'saved', are updated at each step at any length and load as bytes."""
     simulation = as_simulation(Tally())
     hashes = [simulation.state.hash()]
     snapshots = [simulation.state.snapshot()]
@@ -105,8 +105,8 @@ def test_a_saved_mapping_becomes_fields_and_blobs() -> None:
     assert (state["grid"].tolist(), float(state["total"]), state.blob("note")) == ([[0, 1, 2], [3, 4, 5]], 2.5, b"hi")
 
 
-def test_restoring_gives_the_inner_simulation_arrays_of_its_own() -> None:
-    """What load receives equals what save gave, in a fresh and in a used instance, and never aliases the arena."""
+def test_restoring_gives_the_inner_simulation_its_own_arrays() -> None:
+    """Load receives what save returned, in a fresh and in a used instance, and never an alias of the arena."""
     one, used, fresh = (as_simulation(Saved()) for _ in range(3))
     for value in range(1, 30):
         one.step(value)
@@ -125,7 +125,7 @@ def test_restoring_gives_the_inner_simulation_arrays_of_its_own() -> None:
 
 
 def test_the_arena_follows_a_change_of_shape() -> None:
-    """An array of another shape or dtype, or another name, makes another schema at the next step; values stay right."""
+    """A different shape, dtype or name makes a different schema at the next step; the values stay correct."""
     simulation = as_simulation(Anything({"x": np.arange(3)}))
     steps: list[dict[str, Any]] = [
         {"x": np.arange(5)},
@@ -146,8 +146,8 @@ def test_the_arena_follows_a_change_of_shape() -> None:
     assert simulation.state.hash() == start.hash()
 
 
-def test_after_a_restore_across_shapes_the_next_step_is_right() -> None:
-    """A layout that came with a snapshot is compared anew at the next step."""
+def test_after_a_restore_across_shapes_the_next_step_is_correct() -> None:
+    """The layout of a restored snapshot is compared again at the next step."""
     simulation = as_simulation(Anything({"x": np.arange(3)}))
     small = simulation.state.snapshot()
     simulation.step({"x": np.arange(5)})
@@ -160,16 +160,19 @@ def test_after_a_restore_across_shapes_the_next_step_is_right() -> None:
 @pytest.mark.parametrize(
     ("saved", "message"),
     [
-        (None, "save() returned NoneType: bytes, or a mapping of arrays and bytes was expected"),
-        ([1], "save() returned list: bytes, or a mapping of arrays and bytes was expected"),
-        ({}, "save() returned dict: bytes, or a mapping of arrays and bytes was expected"),
-        ({"x": 5}, "save()['x'] is int: a NumPy array, a NumPy number or bytes was expected"),
-        ({"x": "text"}, "save()['x'] is str: a NumPy array, a NumPy number or bytes was expected"),
-        ({"x": np.array(["a"])}, "dtype <U1 cannot be a field: booleans, integers, floats and complex numbers can"),
+        (None, "save(): expected bytes, or a mapping of names to arrays and bytes, got NoneType"),
+        ([1], "save(): expected bytes, or a mapping of names to arrays and bytes, got list"),
+        ({}, "save(): expected bytes, or a mapping of names to arrays and bytes, got an empty mapping"),
+        ({"x": 5}, "save()['x']: expected a NumPy array, a NumPy number or bytes, got int"),
+        ({"x": "text"}, "save()['x']: expected a NumPy array, a NumPy number or bytes, got str"),
+        (
+            {"x": np.array(["a"])},
+            "dtype <U1 is not supported: expected booleans, integers or floats of up to 64 bits, or complex numbers",
+        ),
     ],
 )
 def test_what_save_must_not_return(saved: Any, message: str) -> None:
-    """The message says what came, at construction and at a later step."""
+    """The message names the returned value, at construction and at a later step."""
     with pytest.raises(TypeError) as caught:
         as_simulation(Anything(saved))
     assert str(caught.value) == message
@@ -180,7 +183,7 @@ def test_what_save_must_not_return(saved: Any, message: str) -> None:
 
 
 def test_phases_run_in_their_order() -> None:
-    """Each phase gets the inputs of the tick, one after the other."""
+    """Each phase receives the inputs of the tick, in order."""
     seen: list[Any] = []
     run_phases([Phase("one", lambda i: seen.append(("one", i))), Phase("two", lambda i: seen.append(("two", i)))], [7])
 

@@ -1,4 +1,4 @@
-"""Events of a world whose kinds are the scenario's own: kept apart, in the run, in its result and on the tape."""
+"""Events of a world with kinds of the scenario: distinguished in the run, in its result and on the tape."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ SCENARIO: dict[str, Any] = {
 }
 
 
-class Teller:
-    """Says in each step whatever it was told to."""
+class Emitter:
+    """A world that emits the same events in each step."""
 
-    told: tuple[Any, ...] = ()
+    emitted: tuple[Any, ...] = ()
 
     def __init__(self) -> None:
         self.state = State(Schema(Field("n", "i8")))
@@ -43,20 +43,20 @@ class Teller:
         self.state["n"][()] += 1
 
     def events(self) -> list[Any]:
-        return list(self.told) if int(self.state["n"]) else []
+        return list(self.emitted) if int(self.state["n"]) else []
 
 
-def teller(*told: Any) -> type[Teller]:
-    """A class of worlds that tell this."""
-    return type("Teller", (Teller,), {"told": told})
+def emitter(*events: Any) -> type[Emitter]:
+    """A class of worlds that emit these events in each step."""
+    return type("Emitter", (Emitter,), {"emitted": events})
 
 
-def ran(world: type[Teller], tape: Path | None = None) -> ScenarioResult:
-    """What five ticks with the scenario come to."""
+def result_of(world: type[Emitter], tape: Path | None = None) -> ScenarioResult:
+    """The result of five ticks with the scenario."""
     return run_with_scenario(world(), SCENARIO, inputs=lambda *_: {"a": 1, "b": 2}, steps=6, tape=tape)
 
 
-TOLD: list[tuple[Event, ...]] = [
+EMITTED: list[tuple[Event, ...]] = [
     *(({"kind": kind},) for kind in sorted(OWN_KINDS | MESSAGE_KINDS)),
     ({"kind": "violation", "property": "p", "details": "mine"},),
     ({"kind": "consumed", "by": "w", "consumed": 99, "remaining": -1, "detail": "mine"},),
@@ -72,11 +72,11 @@ TOLD: list[tuple[Event, ...]] = [
 ]
 
 
-@pytest.mark.parametrize("told", TOLD, ids=lambda told: "-".join(event["kind"] for event in told))
-def test_neither_counts_as_the_other(tmp_path: Path, told: tuple[Event, ...]) -> None:
-    """All that the scenario itself says is as around a silent world; what the world says is among the events."""
-    silent, found = ran(teller()), ran(teller(*told), tmp_path / "a.tape")
-    assert found.error is None
+@pytest.mark.parametrize("emitted", EMITTED, ids=lambda emitted: "-".join(event["kind"] for event in emitted))
+def test_neither_counts_as_the_other(tmp_path: Path, emitted: tuple[Event, ...]) -> None:
+    """The scenario's own events are those around a silent world; the world's events are in ``events``."""
+    silent, result = result_of(emitter()), result_of(emitter(*emitted), tmp_path / "a.tape")
+    assert result.error is None
     for name in (
         "violations",
         "effects",
@@ -87,53 +87,60 @@ def test_neither_counts_as_the_other(tmp_path: Path, told: tuple[Event, ...]) ->
         "trace",
         "checks",
     ):
-        assert getattr(found, name) == getattr(silent, name), name
+        assert getattr(result, name) == getattr(silent, name), name
     names = {kind: f"world.{kind}" for kind in OWN_KINDS | MESSAGE_KINDS}
-    own = [{**event, "kind": names.get(event["kind"], event["kind"])} for event in told]
+    own = [{**event, "kind": names.get(event["kind"], event["kind"])} for event in emitted]
     kinds = {event["kind"] for event in own}
-    mine = [{k: v for k, v in event.items() if k != "tick"} for event in found.events if event["kind"] in kinds]
-    assert mine == own * 5
-    assert [event for event in found.events if event["kind"] not in kinds] == list(silent.events)
+    worlds_events = [
+        {k: v for k, v in event.items() if k != "tick"} for event in result.events if event["kind"] in kinds
+    ]
+    assert worlds_events == own * 5
+    assert [event for event in result.events if event["kind"] not in kinds] == list(silent.events)
 
     with Tape(tmp_path / "a.tape") as tape:
-        again = scenario_result(tape, teller(*told))
-        assert (again.events, again.violations, again.trace) == (found.events, found.violations, found.trace)
-        assert list(rebuild_events(tape, teller(*told), stored=False)) == list(tape.events())
-        assert verify_tape(tape.path, teller(*told)).ok
+        again = scenario_result(tape, emitter(*emitted))
+        assert (again.events, again.violations, again.trace) == (result.events, result.violations, result.trace)
+        assert list(rebuild_events(tape, emitter(*emitted), stored=False)) == list(tape.events())
+        assert verify_tape(tape.path, emitter(*emitted)).ok
         assert compare_tapes(tape, tape).verdict == "exact_raw_match"
 
 
-def test_it_triggers_nothing() -> None:
-    """A world without messages cannot say that something was sent or received; what else it tells is heard."""
-    for kind, heard in (("received", False), ("opened", True)):
+def test_reserved_kinds_trigger_nothing() -> None:
+    """In a world without messages, its own event "received" triggers nothing; its other events do."""
+    for kind, triggers in (("received", False), ("opened", True)):
         late = {"id": "x", "kind": "withholding", "budget": {"total": 1}, "trigger": {"on_event": {"kind": kind}}}
-        simulation = staged({"roles": ["a", "b"], "adversaries": [late]}, teller({"kind": kind, "role": "a"})())
+        simulation = staged({"roles": ["a", "b"], "adversaries": [late]}, emitter({"kind": kind, "role": "a"})())
         for _ in range(3):
             simulation.step(None)
-        assert (simulation._adversaries.plain["strikers"][0][0] > 0) == heard
+        assert (simulation._adversaries.plain["strikers"][0][0] > 0) == triggers
 
 
-def test_what_is_no_event() -> None:
-    """Is said, and ends the run."""
+def test_an_invalid_event() -> None:
+    """It ends the run with an error."""
     for wrong in ({"role": "a"}, {"kind": 3}, "sent"):
-        assert 'a table with a text under "kind" was expected' in str(ran(teller(wrong)).error)
+        assert 'expected a table with a text under "kind", got ' in str(result_of(emitter(wrong)).error)
 
 
-def test_results_of_tapes_from_before() -> None:
-    """Such a tape may hold a world's own events under the scenario's names: what is not whole counts as the world's."""
-    told: list[tuple[int, Event]] = [
+def test_results_of_older_tapes() -> None:
+    """They may hold a world's events with reserved kinds: an event without the required keys counts as the world's."""
+    events: list[tuple[int, Event]] = [
         (1, {"kind": "violation", "property": "p", "details": "d"}),
         *((1, {"kind": kind}) for kind in ("violation", "sample", "consumed", "diagnostic", "reconfigured")),
     ]
-    found = fold_events(told, name="", scenario_hash="", regime="", seed=0, steps=None, final_tick=1, final_hash="")
-    assert [one.name for one in found.violations] == ["p"]
-    assert [event["kind"] for event in found.events] == [event["kind"] for _, event in told[1:]]
-    assert (found.budget_history, found.diagnostics, found.reconfigurations, found.trace.samples) == ((), (), (), ())
+    result = fold_events(events, name="", scenario_hash="", regime="", seed=0, steps=None, final_tick=1, final_hash="")
+    assert [violation.name for violation in result.violations] == ["p"]
+    assert [event["kind"] for event in result.events] == [event["kind"] for _, event in events[1:]]
+    assert (result.budget_history, result.diagnostics, result.reconfigurations, result.trace.samples) == (
+        (),
+        (),
+        (),
+        (),
+    )
 
 
 def test_a_tape_without_scenario_keeps_the_kinds(tmp_path: Path) -> None:
-    """Nothing is renamed where there is nothing to be mistaken for."""
-    with Recorder(tmp_path / "b.tape", teller({"kind": "violation"})()) as tape:
+    """Without a scenario, nothing is renamed."""
+    with Recorder(tmp_path / "b.tape", emitter({"kind": "violation"})()) as tape:
         tape.step(None)
     with Tape(tmp_path / "b.tape") as opened:
         assert list(opened.events()) == [(1, {"kind": "violation"})]

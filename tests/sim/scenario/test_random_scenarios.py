@@ -1,4 +1,4 @@
-"""What holds in any scenario: budgets, the fate of messages, and that all of the middleware is state."""
+"""Properties of any scenario: budgets, the fate of messages, and the middleware as state."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from sim.kernel.simulation import restore
 ORDINARY, MANY = 300, 10_000
 
 
-def test_no_budget_is_exceeded_and_no_message_is_lost_without_a_word() -> None:
-    """In hundreds of random scenarios, in which a thousand strikes happen."""
+def test_no_budget_is_exceeded_and_no_message_vanishes() -> None:
+    """This is checked in hundreds of random scenarios with about a thousand strikes."""
     assert check_many(range(ORDINARY)) > 3 * ORDINARY
 
 
 @pytest.mark.long
 def test_no_budget_is_exceeded_in_ten_thousand_scenarios() -> None:
-    """The same in ten times as many."""
+    """The check above in ten thousand random scenarios."""
     assert check_many(range(ORDINARY, ORDINARY + MANY)) > 3 * MANY
 
 
@@ -39,51 +39,51 @@ def test_no_budget_is_exceeded_in_ten_thousand_scenarios() -> None:
 
 
 @attrs.frozen
-class Behind:
-    """What is behind a tick."""
+class AfterTick:
+    """The observable results of a tick."""
 
     snapshot: Any
     state_hash: int
     events: bytes
 
 
-def go_on(simulation: Any, case: Case, start: int) -> list[Behind]:
-    """Every tick behind start, to the end."""
-    found = []
+def run_from(simulation: Any, case: Case, start: int) -> list[AfterTick]:
+    """Run from the tick start to the end."""
+    ticks = []
     for tick in range(start + 1, case.ticks + 1):
         simulation.step(case.inputs(tick))
-        found.append(Behind(simulation.state.snapshot(), simulation.state.hash(), encode_plain(simulation.events())))
-    return found
+        ticks.append(AfterTick(simulation.state.snapshot(), simulation.state.hash(), encode_plain(simulation.events())))
+    return ticks
 
 
 def check_restoring(name: str, chance: random.Random) -> None:
-    """Go on from every tick, in a fresh instance and in a used one: equal states and equal events to the end."""
+    """Continue from every tick, in a fresh instance and in a used one: equal states and equal events to the end."""
     case = CASES[name]
     plain = any_scenario(name, chance)
     first = staged(plain, case.make())
-    start = Behind(first.state.snapshot(), first.state.hash(), b"")
-    live = [start, *go_on(first, case, 0)]
+    start = AfterTick(first.state.snapshot(), first.state.hash(), b"")
+    live = [start, *run_from(first, case, 0)]
     used = staged(plain, case.make())
     for tick in chance.sample(range(case.ticks), case.ticks):
         for again in (staged(plain, case.make()), used):
             restore(again, live[tick].snapshot)
             assert again.state.hash() == live[tick].state_hash
-            found = go_on(again, case, tick)
-            assert [one.state_hash for one in found] == [one.state_hash for one in live[tick + 1 :]], f"from {tick}"
-            assert [one.events for one in found] == [one.events for one in live[tick + 1 :]], f"from {tick}"
+            repeated, expected = run_from(again, case, tick), live[tick + 1 :]
+            assert [after.state_hash for after in repeated] == [after.state_hash for after in expected], f"from {tick}"
+            assert [after.events for after in repeated] == [after.events for after in expected], f"from {tick}"
 
 
 @settings(max_examples=25, deadline=None)
 @given(st.randoms(use_true_random=False), st.sampled_from(["ring", "saved", "choreography", "list", "one", "by_role"]))
-def test_every_tick_is_a_place_to_go_on_from(chance: random.Random, name: str) -> None:
-    """Worlds with messages, which a foreign one may have too, and a foreign one in each form of inputs."""
+def test_a_run_can_continue_from_every_tick(chance: random.Random, name: str) -> None:
+    """Worlds with messages, also in the save/load form, and a save/load world with each form of inputs."""
     check_restoring(name, chance)
 
 
 @settings(max_examples=5, deadline=None)
 @given(st.randoms(use_true_random=False))
-def test_a_meadow_goes_on_from_every_tick(chance: random.Random) -> None:
-    """Whose players' inputs are withheld, late and corrupted."""
+def test_a_meadow_can_continue_from_every_tick(chance: random.Random) -> None:
+    """The inputs of its players are withheld, late and corrupted."""
     check_restoring("meadow", chance)
 
 
@@ -91,26 +91,26 @@ def test_a_meadow_goes_on_from_every_tick(chance: random.Random) -> None:
 @pytest.mark.parametrize("name", CASES)
 @settings(max_examples=60, deadline=None)
 @given(chance=st.randoms(use_true_random=False))
-def test_every_tick_of_many_scenarios_is_a_place_to_go_on_from(name: str, chance: random.Random) -> None:
-    """The same, of each world in dozens of scenarios."""
+def test_many_scenarios_can_continue_from_every_tick(name: str, chance: random.Random) -> None:
+    """Each world runs in dozens of scenarios."""
     check_restoring(name, chance)
 
 
 def digest(seeds: range) -> str:
-    """Of the states and events of scenarios around each of the worlds."""
-    told = hashlib.sha256()
+    """The digest of the states and events of scenarios around each of the worlds."""
+    total = hashlib.sha256()
     for seed in seeds:
         for name, case in CASES.items():
-            for one in go_on(staged(any_scenario(name, random.Random(seed)), case.make()), case, 0):
-                told.update(one.state_hash.to_bytes(8, "little") + one.events)
-    return told.hexdigest()
+            for after in run_from(staged(any_scenario(name, random.Random(seed)), case.make()), case, 0):
+                total.update(after.state_hash.to_bytes(8, "little") + after.events)
+    return total.hexdigest()
 
 
 def test_no_state_depends_on_the_process() -> None:
-    """Another process, which hashes texts otherwise, finds the same states and events."""
+    """A process with a different hash seed gives the same states and events."""
     code = f"import sys; sys.path[:0] = {sys.path!r}; import test_random_scenarios as t; print(t.digest(range(3)))"
-    own = digest(range(3))
-    there = subprocess.run(
+    expected = digest(range(3))
+    process = subprocess.run(
         [sys.executable, "-c", code],
         check=True,
         capture_output=True,
@@ -119,11 +119,11 @@ def test_no_state_depends_on_the_process() -> None:
         env={**os.environ, "PYTHONHASHSEED": "7"},
     )
 
-    assert there.stdout.strip() == own
+    assert process.stdout.strip() == expected
 
 
-def test_nobodys_draws_disturb_anothers() -> None:
-    """An adversary that never strikes, whose draws are many, changes nothing that anybody else draws."""
+def test_random_draws_of_one_part_do_not_affect_another() -> None:
+    """An adversary with many random draws that never strikes changes no random draw of the other parts."""
     network = {"tick_ms": 1, "latency_ms": 5, "variance": 1, "loss": 0.25}
     drawing = {"kind": "correlated", "total": 9, "chance": 0.5, "burst_ticks": 1}
     striking = {
@@ -143,8 +143,8 @@ def test_nobodys_draws_disturb_anothers() -> None:
         fewer, _ = happened(plain | {"adversaries": []}, 30, Ring("abc"))
         struck = {line.split()[-1] for line in alone if " withheld x " in line}
 
-        def of_the_network(lines: list[str], besides: set[str] = struck) -> list[str]:
-            return [line for line in lines if " x " not in line and not besides & set(line.split())]
+        def of_the_network(lines: list[str], excluded: set[str] = struck) -> list[str]:
+            return [line for line in lines if " x " not in line and not excluded & set(line.split())]
 
         assert of_the_network(fewer) == of_the_network(alone)
 
@@ -168,7 +168,7 @@ EVERYTHING = (
 
 
 def test_the_generator_reaches_everything() -> None:
-    """Else these tests would show little: each kind of event of a scenario happens in a few hundred of them."""
+    """Each kind of event of a scenario happens in a few hundred of them; otherwise these tests would prove little."""
     kinds = set()
     for seed in range(60):
         chance = random.Random(seed)

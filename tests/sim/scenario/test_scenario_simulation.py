@@ -15,7 +15,7 @@ from sim.kernel.simulation import restore
 
 
 def test_the_order_of_a_round() -> None:
-    """Round 4 has something of every stage in it; all of it in the order that is laid down."""
+    """Round 4 has an event of every stage, in the defined order."""
     plain = {
         "network": {
             "links": [{"from": "a", "to": "b", "latency_ms": 2}, {"from": "b", "to": "c", "latency_ms": 1}],
@@ -39,8 +39,8 @@ def test_the_order_of_a_round() -> None:
     }
     lines, simulation = happened(plain, 4, Ring("abc", capacity=1), without=())
 
-    # Sent: 0 and 1 in tick 1 by a and b, 2 and 3, 4 and 5, then 6, 7 and 8, for c goes on. 0 is held until tick 4; 1
-    # lies in c's buffer, 3 and 5 wait for it to have room.
+    # Sent: 0 and 1 in tick 1 by a and b, 2 and 3, 4 and 5, then 6, 7 and 8, for c recovers. 0 is held until tick 4; 1
+    # is in c's buffer, 3 and 5 wait for room in it.
     assert [line for line in lines if line.startswith("4 ")] == [
         "4 reconfigured k operation=0 action=link effect=pure cost=0 step=3 roles=['a', 'c'] links=[['c', 'a']]",
         "4 recovered role=c",
@@ -70,12 +70,12 @@ def test_the_order_of_a_round() -> None:
 
 
 def test_there_is_a_sample_before_the_first_round() -> None:
-    """One of each role, at step 0."""
+    """Each role has a sample at step 0."""
     assert [told(event) for event in staged({}).events()] == ["sample a [0.0] step=0", "sample b [0.0] step=0"]
 
 
 def test_surroundings_stand_between_adversaries_and_network() -> None:
-    """What is held back is judged when it comes, where its roles are by then; what is lost there the network never sees."""
+    """A held message is judged at the tick of its release; a message lost there never reaches the network."""
     plain = {
         "network": {"latency_ms": 1},
         "environment": {
@@ -101,7 +101,7 @@ def test_surroundings_stand_between_adversaries_and_network() -> None:
 
 
 def late(ticks: int, **more: Any) -> dict[str, Any]:
-    """The first message is late by so many ticks."""
+    """A scenario that delays the first message by this many ticks."""
     return {"adversaries": [{"id": "x", "kind": "timing_disturbance", "ticks": ticks, "budget": {"total": 1}} | more]}
 
 
@@ -112,7 +112,7 @@ BY_ROLE = {"inputs": "by_role", "roles": ["p", "q"]}
 
 
 @pytest.mark.parametrize(
-    ("plain", "inputs", "given"),
+    ("plain", "inputs", "expected"),
     [
         (LIST, [{"q": [3], "p": [1, 2], "": [0]}, None, [7, 8], {}], [[0, 1, 2, 3], [], [7, 8], []]),
         (LIST | WITHHELD, [[7], {"": [8]}, {"p": [1], "q": [2]}], [[7], [8], [2]]),
@@ -128,19 +128,19 @@ BY_ROLE = {"inputs": "by_role", "roles": ["p", "q"]}
         (BY_ROLE | late(1), [{"p": 1, "q": 2}, {"p": 3}], [{"p": None, "q": 2}, {"p": 3, "q": None}]),
     ],
 )
-def test_what_a_world_is_given(plain: dict[str, Any], inputs: list[Any], given: list[Any]) -> None:
-    """Inputs in each form, untouched, withheld and late."""
-    assert given_to(plain, inputs) == given
+def test_the_inputs_of_a_world(plain: dict[str, Any], inputs: list[Any], expected: list[Any]) -> None:
+    """Inputs in each form, unchanged, withheld and late."""
+    assert given_to(plain, inputs) == expected
 
 
 def story(plain: dict[str, Any], inputs: list[Any], world: Any = None) -> list[str]:
-    """What happened, but for samples."""
+    """The lines of all events but samples."""
     lines, _ = happened(plain, len(inputs), world or Tally(), inputs=lambda tick: inputs[tick - 1], without=("sample",))
     return lines
 
 
 def test_inputs_are_sent_and_received() -> None:
-    """As messages of their roles to the world, so that triggers and properties can tell of them."""
+    """Inputs are messages of their roles to the world, with events for triggers and properties."""
     assert story(LIST | late(1, labels=["eat"]), [{"p": [{"kind": "eat"}], "q": [2], "": [0]}, None]) == [
         "1 activated x 0/1 timing_disturbance",
         "1 sent p>world 0 eat",
@@ -156,7 +156,7 @@ def test_inputs_are_sent_and_received() -> None:
 
 
 def test_inputs_trigger_and_are_watched() -> None:
-    """A withheld input is sent and never received; one of p's triggers the adversary in the next round."""
+    """A withheld input is sent and never received; an input of p triggers the adversary in the next round."""
     trigger = {"on_event": {"kind": "sent", "role": "p"}}
     plain = {
         "adversaries": [{"id": "x", "kind": "withholding", "budget": {"total": 1}, "trigger": trigger}],
@@ -172,7 +172,7 @@ def test_inputs_trigger_and_are_watched() -> None:
 
 
 def test_a_crashed_role_sends_nothing() -> None:
-    """Its inputs are suppressed, and never come."""
+    """Its inputs are suppressed and never arrive."""
     crash = {"id": "x", "kind": "crash", "role": "p", "duration": 1, "budget": {"total": 1}}
     plain = LIST | {"adversaries": [crash]}
     inputs = [{"p": [1], "q": [2]}, {"p": [3]}]
@@ -187,15 +187,15 @@ def test_a_crashed_role_sends_nothing() -> None:
     ]
 
 
-def test_who_acts_for_another_sends_in_its_name() -> None:
-    """What p sends counts as q's, and the later of two is the one that counts."""
+def test_a_delegated_role_sends_as_its_target() -> None:
+    """Inputs of p count as q's, and the later of two is used."""
     plain = BY_ROLE | {"reconfigurations": [{"id": "k", "kind": "delegation", "from": "p", "to": "q"}]}
 
     assert given_to(plain, [{"p": 1}, {"p": 1, "q": 2}]) == [{"p": None, "q": 1}, {"p": None, "q": 2}]
 
 
 class Choosy(Tally):
-    """Takes numbers only. With a state of its own, since a simulation in the save/load form can do no more than that."""
+    """Accepts only numbers. It has its own state: a simulation in the save/load form cannot have ``accepts``."""
 
     def __init__(self) -> None:
         from sim import Blob, Schema, State
@@ -211,12 +211,12 @@ class Choosy(Tally):
         return isinstance(item, int)
 
 
-def test_what_the_world_does_not_take_is_dropped() -> None:
-    """A corrupted input that is none any more; the older one, which it would have replaced, then counts."""
+def test_an_input_that_the_world_does_not_accept_is_dropped() -> None:
+    """The older input, which it would have replaced, then counts."""
     simulation = staged(ONE | {"idle": 0} | late(1), Choosy())
     lines = []
-    for one in (5, "no", None):
-        simulation.step(one)
+    for inputs in (5, "no", None):
+        simulation.step(inputs)
         lines += [
             told(event) for event in simulation.events() if event["kind"] in {"invalid", "superseded", "received"}
         ]
@@ -239,62 +239,62 @@ def test_what_the_world_does_not_take_is_dropped() -> None:
         (BY_ROLE, 5),
     ],
 )
-def test_inputs_of_another_form_are_refused(plain: dict[str, Any], inputs: Any) -> None:
-    """Before anything has happened: the right ones can follow."""
-    late_one, good = {"p": [1]} if plain is LIST else {"p": 1}, [] if plain is LIST else {}
-    simulation, other = (staged(plain | late(1), Tally()) for _ in range(2))
-    for one in (simulation, other):
-        one.step(late_one)
+def test_inputs_of_a_different_form_are_refused(plain: dict[str, Any], inputs: Any) -> None:
+    """A refusal changes nothing: valid inputs can follow."""
+    late_inputs, valid = {"p": [1]} if plain is LIST else {"p": 1}, [] if plain is LIST else {}
+    simulation, undisturbed = (staged(plain | late(1), Tally()) for _ in range(2))
+    for each in (simulation, undisturbed):
+        each.step(late_inputs)
 
-    with pytest.raises(ValueError, match=r"^inputs by role were expected, "):
+    with pytest.raises(ValueError, match=r"^expected inputs by role, "):
         simulation.step(inputs)
-    for one in (simulation, other):
-        one.step(good)
+    for each in (simulation, undisturbed):
+        each.step(valid)
 
-    assert simulation.state.arena.tobytes() == other.state.arena.tobytes()
-    assert simulation.events() == other.events()
+    assert simulation.state.arena.tobytes() == undisturbed.state.arena.tobytes()
+    assert simulation.events() == undisturbed.events()
 
 
 def test_one_needs_one_role() -> None:
-    """Else nobody could say whose the value is."""
-    with pytest.raises(ConfigError, match=r'^inputs: "one" needs one role, found 2$'):
+    """With two roles, the sender of the value would be unknown."""
+    with pytest.raises(ConfigError, match=r'^inputs: expected one role with "one", got 2$'):
         staged({"inputs": "one", "roles": ["p", "q"]}, Tally())
 
 
-def test_a_late_message_is_what_it_was_when_it_was_sent() -> None:
-    """A driver that uses one array again and again, and one that sends tuples: both as a tape would give them."""
+def test_a_late_message_is_a_copy_of_the_sent_one() -> None:
+    """A driver reuses one array, another sends tuples: both arrive as a tape would return them."""
     action = np.zeros(2, np.int64)
     simulation = staged(ONE | late(2), Tally())
-    given = []
+    arrived = []
     for tick in range(1, 4):
         action[:] = tick
         simulation.step(action if tick < 3 else None)
-        given.append(json.loads(simulation.state.blob("log").splitlines()[-1]))
+        arrived.append(json.loads(simulation.state.blob("log").splitlines()[-1]))
 
-    assert given == [None, [2, 2], [1, 1]]
-    taken = []
+    assert arrived == [None, [2, 2], [1, 1]]
+    types = []
 
     class Types(Tally):
-        """Notes the types that it is given."""
+        """Notes the types of its inputs."""
 
         def step(self, inputs: Any) -> int:
-            taken.append(type(inputs))
+            types.append(type(inputs))
             return super().step(inputs)
 
     simulation = staged(ONE | late(1), Types())
-    for one in ((1, 2), None):
-        simulation.step(one)
-    assert taken == [type(None), list]
+    for inputs in ((1, 2), None):
+        simulation.step(inputs)
+    assert types == [type(None), list]
 
 
 # --- around a simulation
 
 
-def test_a_step_that_failed_leaves_nothing_behind() -> None:
-    """After the world has raised in mid-round, restoring brings back all of it: also what had arrived by then."""
+def test_a_failed_step_leaves_nothing_after_a_restore() -> None:
+    """The world raises during a round; restoring also removes the messages that had arrived."""
 
     class Fragile(Tally):
-        """Breaks where it is told to."""
+        """Raises on the input "break"."""
 
         def step(self, inputs: Any) -> int:
             if inputs and "break" in inputs:
@@ -318,11 +318,11 @@ def test_a_step_that_failed_leaves_nothing_behind() -> None:
     assert run(breaks=True) == run(breaks=False)
 
 
-def test_a_failure_while_messages_arrive_leaves_nothing_behind() -> None:
-    """The same where the failure comes between a late message's arrival and the world's step."""
+def test_a_failure_while_messages_arrive_leaves_nothing_after_a_restore() -> None:
+    """The failure lies between the arrival of a late message and the world's step."""
 
     class Moody(Choosy):
-        """Cannot be asked at first."""
+        """Raises in ``accepts`` while it is broken."""
 
         broken = True
 
@@ -346,7 +346,7 @@ def test_a_failure_while_messages_arrive_leaves_nothing_behind() -> None:
 
 
 def test_what_the_worlds_step_returns_is_passed_on() -> None:
-    """As without a scenario."""
+    """The result of the world's step is the result of the scenario's step."""
     assert [staged(ONE, Tally()).step(3), staged(ONE, Choosy()).step(3), staged({}).step(None)] == [1, 7, None]
 
 
@@ -362,8 +362,8 @@ def test_an_empty_scenario_changes_nothing() -> None:
     }
 
 
-def test_a_foreign_world_with_messages_is_one() -> None:
-    """In the save/load form the messages of its roles are routed as in the other form, not its inputs."""
+def test_a_save_load_world_with_messages_is_a_message_world() -> None:
+    """In the save/load form, the messages of its roles are routed, not its inputs."""
     plain = {
         "network": {"latency_ms": 2, "variance": 0.5, "loss": 0.25},
         "adversaries": [
@@ -371,18 +371,18 @@ def test_a_foreign_world_with_messages_is_one() -> None:
             {"id": "y", "kind": "corruption", "budget": {"total": 2}},
         ],
     }
-    own, foreign = happened(plain, 9, Ring("abc", 2), without=()), happened(plain, 9, SavedRing(2), without=())
+    native, saved = happened(plain, 9, Ring("abc", 2), without=()), happened(plain, 9, SavedRing(2), without=())
 
-    assert foreign[0] == own[0]
-    assert any("corrupted" in line for line in foreign[0])
-    assert totals(foreign[1]) == totals(own[1])
+    assert saved[0] == native[0]
+    assert any("corrupted" in line for line in saved[0])
+    assert totals(saved[1]) == totals(native[1])
 
 
 def test_a_simulation_that_keeps_views_is_refused() -> None:
-    """It would go on writing to memory that is nobody's any more."""
+    """It would write to memory that is no longer the state."""
 
     class Keeping(Ring):
-        """Looks at its counts through a view of its own."""
+        """Keeps a view of its counts."""
 
         def __init__(self) -> None:
             super().__init__()
@@ -399,6 +399,6 @@ def test_a_simulation_that_keeps_views_is_refused() -> None:
         with pytest.raises(TypeError) as caught:
             staged({}, make())
         assert str(caught.value) == (
-            f"{make.__name__} keeps views of its state: let its step take them anew, "
-            'as in self.state["x"], since a scenario lays its own fields beside them'
+            f"{make.__name__} keeps views of its state, which a scenario moves to add its fields: "
+            'let each step read them again, as in self.state["x"]'
         )

@@ -1,4 +1,4 @@
-"""Scenarios that look at some of a world's roles only: the others send as if there were none."""
+"""Scenarios for some roles of a world: messages of the other roles arrive unchanged."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ THIEF = {"id": "x", "kind": "withholding", "budget": {"total": 99}}
 
 
 class Players(Tally):
-    """Takes inputs of three players."""
+    """A world with inputs of three players."""
 
     roles = ("p", "q", "r")
 
 
 def given_to_players(plain: dict[str, Any], inputs: Any) -> list[Any]:
-    """What the world's step is given, and the roles of which there are samples."""
+    """The inputs of the world's step, and the roles with samples."""
     simulation = staged(plain, Players())
     simulation.step(inputs)
     sampled = [event["role"] for event in simulation.events() if event["kind"] == "sample"]
     return [json.loads(simulation.state.blob("log")), sampled]
 
 
-def test_only_what_these_roles_send_is_looked_at() -> None:
-    """In a ring of three a thief takes all that it can; with roles of a and b, c's messages reach a over a dead network."""
+def test_only_messages_of_these_roles_are_affected() -> None:
+    """In a ring of three, with the roles a and b, messages of c reach a despite a thief and a dead network."""
     plain = {"adversaries": [THIEF], "network": {"loss": 1}, "roles": ["b", "a"]}
     lines, simulation = happened(plain, 3, Ring("abc"), without=("sent",))
 
@@ -41,47 +41,56 @@ def test_only_what_these_roles_send_is_looked_at() -> None:
     assert simulation.roles == ("a", "b")
 
 
-def test_roles_of_all_are_as_none() -> None:
-    """In whatever order they are named."""
+def test_naming_all_roles_is_the_same_as_naming_none() -> None:
+    """The order of the names does not matter."""
     plain = {"adversaries": [THIEF]}
     assert happened(plain, 3, Ring("abc"))[0] == happened(plain | {"roles": ["c", "a", "b"]}, 3, Ring("abc"))[0]
 
 
-def test_inputs_of_the_others_are_the_worlds_own() -> None:
-    """A thief that takes all takes p's; in a list the others' come first, in the world's order."""
+def test_inputs_of_other_roles_reach_the_world() -> None:
+    """A thief takes only the inputs of p; in a list, the others' come first, in the world's order."""
     plain = {"adversaries": [THIEF], "roles": ["p"]}
     sent = {"r": [1], "p": [2], "": [3], "q": [4, 5]}
     assert given_to_players(plain, sent) == [[3, 4, 5, 1], ["p"]]
     assert given_to_players({"roles": ["p"]}, sent) == [[3, 4, 5, 1, 2], ["p"]]
     by_role = plain | {"inputs": "by_role", "idle": 0}
     assert given_to_players(by_role, {"r": 1, "p": 2}) == [{"p": 0, "q": 0, "r": 1}, ["p"]]
-    with pytest.raises(ValueError, match="inputs by role were expected, of p, q, r; found"):
+    with pytest.raises(ValueError, match="expected inputs by role, of p, q, r, got"):
         given_to_players(plain, {"s": [1]})
-    with pytest.raises(ConfigError, match='inputs: "one" needs one role, found 3'):
+    with pytest.raises(ConfigError, match='inputs: expected one role with "one", got 3'):
         given_to_players({"roles": ["p"], "inputs": "one"}, None)
 
 
 @pytest.mark.parametrize(
     ("part", "line"),
     [
-        ({"adversaries": [{**THIEF, "senders": ["c"]}]}, "adversaries[0].senders[0]: c is none of the roles that are"),
+        (
+            {"adversaries": [{**THIEF, "senders": ["c"]}]},
+            "adversaries[0].senders[0]: c is not one of the scenario's roles: a, b",
+        ),
         ({"adversaries": [{**THIEF, "receivers": ["c"]}]}, None),
-        ({"adversaries": [{**THIEF, "receivers": ["d"]}]}, "adversaries[0].receivers[0]: d is no role; roles: a, b, c"),
+        (
+            {"adversaries": [{**THIEF, "receivers": ["d"]}]},
+            "adversaries[0].receivers[0]: d is not a role; roles: a, b, c",
+        ),
         (
             {"adversaries": [{"id": "x", "kind": "crash", "role": "c", "budget": {"total": 1}}]},
-            "adversaries[0].role: c is none of the roles that are looked at: a, b",
+            "adversaries[0].role: c is not one of the scenario's roles: a, b",
         ),
         ({"network": {"links": [{"from": "a", "to": "c"}]}}, None),
-        ({"network": {"links": [{"from": "c", "to": "a"}]}}, "network.links[0].from: c is none of the roles that are"),
+        (
+            {"network": {"links": [{"from": "c", "to": "a"}]}},
+            "network.links[0].from: c is not one of the scenario's roles: a, b",
+        ),
         ({"reconfigurations": [{"id": "k", "kind": "handoff", "from": "c", "to": "a"}]}, None),
         (
             {"reconfigurations": [{"id": "k", "kind": "delegation", "from": "a", "to": "c"}]},
-            "reconfigurations[0].to: c is none of the roles that are looked at: a, b",
+            "reconfigurations[0].to: c is not one of the scenario's roles: a, b",
         ),
     ],
 )
-def test_parts_that_name_a_role_which_is_not_looked_at(part: dict[str, Any], line: str | None) -> None:
-    """Nobody can act on what it sends, so that is a mistake; who only receives may be any role."""
+def test_parts_that_name_a_role_outside_the_scenario(part: dict[str, Any], line: str | None) -> None:
+    """No part can act on messages of such a role, so it is refused; a receiver may be any role."""
     plain = {"roles": ["a", "b"], **part}
     if line is None:
         staged(plain, Ring("abc"))
@@ -91,26 +100,26 @@ def test_parts_that_name_a_role_which_is_not_looked_at(part: dict[str, Any], lin
     assert str(caught.value).startswith(line)
 
 
-# --- of which nothing arrives
+# --- roles from which nothing arrives
 
 
 @pytest.mark.parametrize("idle", [{}, {"idle": 7}])
 def test_a_table_has_an_entry_for_every_role(idle: dict[str, Any]) -> None:
-    """Of a role from which nothing arrives it is ``idle``, whether it sent nothing, nobody did, or it was withheld."""
+    """If nothing arrives from a role, its entry is ``idle``: no input was sent, or it was withheld."""
     plain = {"inputs": "by_role", "roles": ["p", "q"], **idle}
     thief = {"adversaries": [{**THIEF, "senders": ["p"]}]}
-    none = idle.get("idle")
+    idle_input = idle.get("idle")
     simulation = staged(plain, Tally())
     for inputs in ({"p": 1}, None, {}, {"p": None, "q": 2}):
         simulation.step(inputs)
     robbed = staged(plain | thief, Tally())
     robbed.step({"p": 1, "q": 2})
 
-    found = simulation.state.blob("log").splitlines()
-    assert [json.loads(line) for line in found] == [
-        {"p": 1, "q": none},
-        {"p": none, "q": none},
-        {"p": none, "q": none},
+    lines = simulation.state.blob("log").splitlines()
+    assert [json.loads(line) for line in lines] == [
+        {"p": 1, "q": idle_input},
+        {"p": idle_input, "q": idle_input},
+        {"p": idle_input, "q": idle_input},
         {"p": None, "q": 2},
     ]
-    assert json.loads(robbed.state.blob("log")) == {"p": none, "q": 2}
+    assert json.loads(robbed.state.blob("log")) == {"p": idle_input, "q": 2}

@@ -1,4 +1,4 @@
-"""Scenarios on tape: recorded, verified, sought, cut off and gone on with elsewhere; always the uninterrupted run."""
+"""Scenarios on tape: recorded, verified, sought, cut off and resumed elsewhere; always equal to the uninterrupted run."""
 
 from __future__ import annotations
 
@@ -31,39 +31,39 @@ TICKS = 14
 
 @attrs.define
 class Live:
-    """A run that nothing has interrupted: the hash of each tick, and all events with their ticks."""
+    """An uninterrupted run: the hash of each tick, and all events with their ticks."""
 
     hashes: list[int]
     events: list[tuple[int, Event]]
 
 
-def as_told(event: Event) -> Event:
-    """As a tape has it."""
+def as_on_tape(event: Event) -> Event:
+    """An event as a tape returns it."""
     return decode_plain(encode_plain(event))
 
 
 def live_run(plain: dict[str, Any], case: Case) -> Live:
-    """Without a tape."""
+    """Run a scenario without a tape."""
     simulation = staged(plain, case.make())
-    live = Live([simulation.state.hash()], [(0, as_told(event)) for event in simulation.events()])
+    live = Live([simulation.state.hash()], [(0, as_on_tape(event)) for event in simulation.events()])
     for tick in range(1, TICKS + 1):
         simulation.step(case.inputs(tick))
         live.hashes.append(simulation.state.hash())
-        live.events += [(tick, as_told(event)) for event in simulation.events()]
+        live.events += [(tick, as_on_tape(event)) for event in simulation.events()]
     return live
 
 
-def check_tape(path: Path, case: Case, live: Live, chance: random.Random, *, whole: bool) -> None:
-    """Sound, of the same ticks and events, and from wherever one goes on, the same again.
+def check_tape(path: Path, case: Case, live: Live, chance: random.Random, *, complete: bool) -> None:
+    """Assert that a tape is intact, has the ticks and events of the live run, and gives them from any tick on.
 
-    whole: nothing was cut off; else the events of the last ticks before the cut are made again from the frames.
+    complete: False if the run was cut off; the events of the last ticks before the cut are then rebuilt from frames.
     """
     world = None if case.is_registered else case.make
     with replayer.open(path, world) as run:
         assert run.verify().ok
         assert run.last_tick == TICKS
-        told = run.tape.events() if whole else rebuild_events(run.tape, world)
-        assert list(told) == live.events
+        events = run.tape.events() if complete else rebuild_events(run.tape, world)
+        assert list(events) == live.events
         for tick in [chance.randint(0, TICKS) for _ in range(6)]:
             assert run.seek(tick).state_hash == live.hashes[tick]
         first = chance.randint(1, TICKS)
@@ -74,7 +74,7 @@ def check_tape(path: Path, case: Case, live: Live, chance: random.Random, *, who
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("seed", [1])
 def test_a_scenario_on_tape_is_the_run(tmp_path: Path, name: str, seed: int) -> None:
-    """META holds the scenario, so that the world alone is enough to open it, and a registered one needs nothing."""
+    """META holds the scenario: the world alone is enough to open the tape, and a registered world needs nothing."""
     case, chance = CASES[name], random.Random(seed)
     plain = any_scenario(name, chance)
     live, path = live_run(plain, case), tmp_path / "run.tape"
@@ -84,7 +84,7 @@ def test_a_scenario_on_tape_is_the_run(tmp_path: Path, name: str, seed: int) -> 
 
     with replayer.open(path, case.make) as run:
         assert run.tape.meta["scenario"] == plain
-    check_tape(path, case, live, chance, whole=True)
+    check_tape(path, case, live, chance, complete=True)
 
 
 RESUMING = """
@@ -102,8 +102,8 @@ with recorder.resume(tape, None if case.is_registered else case.make()) as tape:
 
 @pytest.mark.sample(3)
 @pytest.mark.parametrize("name", CASES)
-def test_a_run_that_was_cut_off_goes_on_in_another_process(tmp_path: Path, name: str) -> None:
-    """Killed in mid-run; the process that goes on hashes texts otherwise, and knows the world and nothing else."""
+def test_a_killed_run_is_resumed_in_a_different_process(tmp_path: Path, name: str) -> None:
+    """The resuming process has a different hash seed, and knows nothing but the world."""
     case, chance = CASES[name], random.Random(len(name))
     plain = any_scenario(name, chance)
     live, path, cut = live_run(plain, case), tmp_path / "run.tape", chance.randint(4, TICKS - 4)
@@ -119,7 +119,7 @@ def test_a_run_that_was_cut_off_goes_on_in_another_process(tmp_path: Path, name:
     environment = {**os.environ, "PYTHONHASHSEED": "11"}
     subprocess.run([sys.executable, "-c", code, name, str(path), str(TICKS)], check=True, env=environment)
 
-    check_tape(path, case, live, chance, whole=False)
+    check_tape(path, case, live, chance, complete=False)
 
 
 SCENARIO_FILE = """
@@ -137,7 +137,7 @@ trigger = { at_tick = 2 }
 
 
 def test_a_scenario_file_on_a_registered_world_needs_nothing_else(tmp_path: Path) -> None:
-    """Recorded as it was read, opened by its path alone; the violation is among the tape's events."""
+    """A tape of it opens by its path alone; the violation is among the tape's events."""
     file, path = tmp_path / "provoked.toml", tmp_path / "run.tape"
     file.write_text(SCENARIO_FILE)
     scenario = load_scenario(str(file))
@@ -153,8 +153,8 @@ def test_a_scenario_file_on_a_registered_world_needs_nothing_else(tmp_path: Path
     assert [tick for tick, event in events if event["kind"] == "withheld"] == [2, 3, 4]
 
 
-def test_the_tape_names_what_the_scenario_is_around(tmp_path: Path) -> None:
-    """Not the scenario's class, nor the adapter's."""
+def test_the_tape_names_the_class_of_the_simulation(tmp_path: Path) -> None:
+    """META names neither the scenario's class nor the adapter's."""
     for make, name in ((Ring, "tiny_roles.Ring"), (Tally, "staging.Tally")):
         path = tmp_path / f"{name}.tape"
         with Recorder(path, staged({"name": "x", "properties": []}, make())):

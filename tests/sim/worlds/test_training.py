@@ -1,4 +1,4 @@
-"""What worlds give to training data: observations, actions, rewards, outcomes, held against the state itself."""
+"""Training data of worlds, checked against the state: observations, actions, rewards, outcomes."""
 
 from __future__ import annotations
 
@@ -37,16 +37,16 @@ def herds() -> dict[str, Any]:
     )
 
 
-def same(one: Any, two: Any) -> bool:
-    """Whether two observations are equal byte for byte."""
-    return {k: (v.dtype, v.shape, v.tobytes()) for k, v in one.items()} == {
-        k: (v.dtype, v.shape, v.tobytes()) for k, v in two.items()
+def are_equal(left: Any, right: Any) -> bool:
+    """Return True if two observations are equal byte for byte."""
+    return {k: (v.dtype, v.shape, v.tobytes()) for k, v in left.items()} == {
+        k: (v.dtype, v.shape, v.tobytes()) for k, v in right.items()
     }
 
 
 @pytest.mark.parametrize("scenario", ["arms-race", "quiet-meadow", "two-phase-vote", "swarm"])
 def test_observations_keep_their_form(scenario: str) -> None:
-    """Names, dtypes and shapes are the same at every tick, but for the length of lists; a state and its snapshot agree."""
+    """Names, dtypes and shapes are equal at every tick, except for the length of lists; a snapshot gives the same."""
     loaded = load_scenario(scenario)
     world, config = find_world(loaded.world.name), loaded.config
     assert world.agents is not None
@@ -57,7 +57,7 @@ def test_observations_keep_their_form(scenario: str) -> None:
             try:
                 observers.append((name, agent, make(config, agent)))
             except ConfigError:
-                assert not agent, (name, agent)  # It is about somebody.
+                assert not agent, (name, agent)  # Without an agent, there is no such observation.
     assert len(observers) >= (1 if scenario == "quiet-meadow" else 2)
     forms: dict[Any, set[Any]] = {}
     for tick in range(1, 31):
@@ -66,7 +66,7 @@ def test_observations_keep_their_form(scenario: str) -> None:
         snapshot = simulation.state.snapshot()
         for name, agent, observe in observers:
             seen = observe(simulation.state)
-            assert same(seen, observe(snapshot))
+            assert are_equal(seen, observe(snapshot))
             form = {
                 (key, value.dtype.str, value.ndim, value.shape if value.ndim != 1 else "")
                 for key, value in seen.items()
@@ -74,27 +74,27 @@ def test_observations_keep_their_form(scenario: str) -> None:
             forms.setdefault((name, agent), set()).add(frozenset(form))
             for value in seen.values():
                 if isinstance(value, np.ndarray) and value.ndim:
-                    value[...] = 1  # They are the caller's own.
+                    value[...] = 1  # The arrays belong to the caller.
         assert simulation.state.hash() == before
-    assert all(len(found) == 1 for found in forms.values())
+    assert all(len(forms_seen) == 1 for forms_seen in forms.values())
 
 
-def test_fog_is_what_a_policy_is_given() -> None:
-    """The observation "fog" of a player is look's, whole."""
+def test_fog_is_the_observation_of_a_policy() -> None:
+    """The observation "fog" of a player equals the result of look."""
     meadow = Meadow(herds())
     meadow.step(None)
     for player in meadow.config.players:
         seen = WORLD.observations["fog"](herds(), player.species)(meadow.state)
-        assert same(seen, look(meadow.state, meadow.config, player).arrays)
+        assert are_equal(seen, look(meadow.state, meadow.config, player).arrays)
 
 
 def test_layers_show_the_state() -> None:
-    """Each map against the entities and fields that it is of."""
+    """Each map equals the sum of its entities or its field."""
     meadow = Meadow(herds())
     meadow.step(None)
     state = meadow.state
     seen = WORLD.observations["layers"](herds(), "")(state)
-    assert same(seen, WORLD.observations["layers"](herds(), "goat")(state))
+    assert are_equal(seen, WORLD.observations["layers"](herds(), "goat")(state))
     assert list(seen) == [
         *("tick", "plants", "plants.moss", "plants.fern", "energy", "flow", "wind.east", "wind.south"),
         *("signal.alarm", "toxin.resin", "heads.sheep", "herbivore_energy.sheep", "heads.goat"),
@@ -110,7 +110,7 @@ def test_layers_show_the_state() -> None:
             herd_energy[cell] += state["swarms.energy"][row]
     front = int(state["biotope.front"])
     assert (seen["energy"] == energy).all()
-    assert (seen["energy"] != seen["plants"]).any()  # Somebody has eaten since the rebuild.
+    assert (seen["energy"] != seen["plants"]).any()  # Plants were eaten since the rebuild.
     assert (seen["heads.sheep"] == heads).all()
     assert (seen["herbivore_energy.sheep"] == herd_energy).all()
     assert (seen["plants"] == seen["plants.moss"] + seen["plants.fern"]).all()
@@ -122,16 +122,16 @@ def test_layers_show_the_state() -> None:
 
 
 def steer(swarm: int, direction: int) -> dict[str, Any]:
-    """An order."""
+    """An input that steers a swarm."""
     return {"kind": "steer", "swarm": swarm, "direction": direction}
 
 
 def spawn(species: int, heads: int) -> dict[str, Any]:
-    """An order for the cell (5, 4)."""
+    """An input that spawns heads in the cell (5, 4)."""
     return {"kind": "spawn", "species": species, "x": 5, "y": 4, "population": heads}
 
 
-ORDERS = [
+INPUTS = [
     steer(4, 1),
     {"kind": "wind", "east": 0, "south": 0},
     steer(1, 2),
@@ -139,7 +139,7 @@ ORDERS = [
     steer(2, 3),
     spawn(0, 2),
     spawn(1, 3),
-    steer(5, 1),  # Nobody has this id before the tick.
+    steer(5, 1),  # No swarm has this id before the tick.
     {"kind": "split", "swarm": 4},
     steer(2, 1),
     spawn(0, 3),
@@ -148,58 +148,58 @@ ORDERS = [
 
 
 def test_actions_are_those_of_the_owner() -> None:
-    """Out of a list by the swarm's species before the tick; by role where a scenario says who sent what."""
+    """In a list, the owner is the species of the swarm before the tick; in a scenario's table, it is the role."""
     state = Meadow(herds()).state
     assert WORLD.actions is not None
     sheep, goat = (WORLD.actions(herds(), name) for name in ("sheep", "goat"))
-    sheep_orders = [ORDERS[index] for index in (2, 3, 4, 5, 9, 10)]
-    assert sheep(ORDERS, state) == sheep_orders
-    assert goat(ORDERS, state.snapshot()) == [ORDERS[index] for index in (0, 6, 8)]
-    assert [sheep(nothing, state) for nothing in (None, [], {})] == [[], [], []]
+    sheep_inputs = [INPUTS[index] for index in (2, 3, 4, 5, 9, 10)]
+    assert sheep(INPUTS, state) == sheep_inputs
+    assert goat(INPUTS, state.snapshot()) == [INPUTS[index] for index in (0, 6, 8)]
+    assert [sheep(empty, state) for empty in (None, [], {})] == [[], [], []]
 
-    by_role = {"sheep": [steer(4, 4)], "": [ORDERS[1], ORDERS[2], ORDERS[0]]}
+    by_role = {"sheep": [steer(4, 4)], "": [INPUTS[1], INPUTS[2], INPUTS[0]]}
     assert sheep(by_role, state) == [steer(4, 4), steer(1, 2)]
-    assert goat(by_role, state) == [ORDERS[0]]
+    assert goat(by_role, state) == [INPUTS[0]]
 
 
-def test_orders_as_maps() -> None:
-    """By the cells before the tick: the larger of two swarms in a cell counts, its last direction; sums of heads."""
+def test_inputs_as_maps() -> None:
+    """Inputs lie in the cells before the tick; the larger of two swarms in a cell counts; heads are summed."""
     state = Meadow(herds()).state
     encode = WORLD.action_arrays["orders"](herds(), "sheep")
-    found = encode(ORDERS, state)
-    assert {name: (array.dtype.str, array.shape) for name, array in found.items()} == {
+    maps = encode(INPUTS, state)
+    assert {name: (array.dtype.str, array.shape) for name, array in maps.items()} == {
         "steer": ("|i1", (5, 6)),
         "split": ("|b1", (5, 6)),
         "spawn": ("<i8", (5, 6)),
     }
     expected = np.full((5, 6), -1)
     expected[1, 1] = 3  # Of swarm 2, with 9 heads: 3 comes after 1 in the sorted order, as in the step.
-    assert found["steer"].tolist() == expected.tolist()
-    assert (np.argwhere(found["split"]).tolist(), np.argwhere(found["spawn"]).tolist()) == ([[1, 3]], [[4, 5]])
-    assert found["spawn"][4, 5] == 5
+    assert maps["steer"].tolist() == expected.tolist()
+    assert (np.argwhere(maps["split"]).tolist(), np.argwhere(maps["spawn"]).tolist()) == ([[1, 3]], [[4, 5]])
+    assert maps["spawn"][4, 5] == 5
     alone = WORLD.action_arrays["steer"](herds(), "sheep")([steer(3, 0), steer(1, 4)], state)
     assert list(alone) == ["steer"]
     assert (alone["steer"][1, 3], alone["steer"][1, 1], int((alone["steer"] >= 0).sum())) == (0, 4, 2)
 
     wrong = [steer(2, 9), {"kind": "steer"}, {**spawn(0, 1), "x": 99}, "nonsense"]  # A scenario drops these.
-    nothing = encode([], state)
-    assert same(encode({"sheep": wrong}, state), nothing)
-    assert not nothing["split"].any()
-    assert (nothing["steer"] == -1).all()
+    empty_maps = encode([], state)
+    assert are_equal(encode({"sheep": wrong}, state), empty_maps)
+    assert not empty_maps["split"].any()
+    assert (empty_maps["steer"] == -1).all()
 
 
-def test_what_the_maps_say_of_a_direction_is_what_the_swarm_is_asked() -> None:
-    """The phase inputs takes the same of several orders to one swarm."""
+def test_the_direction_in_the_maps_is_that_of_the_step() -> None:
+    """Of several inputs for one swarm, the maps and the phase "inputs" use the same one."""
     meadow = Meadow(herds())
-    orders = [steer(3, 2), steer(3, 1)]
-    meadow.phases[0].run(orders)
+    inputs = [steer(3, 2), steer(3, 1)]
+    meadow.phases[0].run(inputs)
     row = int(np.flatnonzero(meadow.state["swarms.id"] == 3)[0])
-    wanted = WORLD.action_arrays["steer"](herds(), "sheep")(orders, Meadow(herds()).state)["steer"][1, 3]
-    assert meadow.state["swarms.steer"][row] == 1 + wanted == 3
+    direction = WORLD.action_arrays["steer"](herds(), "sheep")(inputs, Meadow(herds()).state)["steer"][1, 3]
+    assert meadow.state["swarms.steer"][row] == 1 + direction == 3
 
 
 def test_rewards_and_outcome() -> None:
-    """What a player's swarms have more afterwards; who has most at the end."""
+    """A reward is the gain of a player's swarms; the outcome is their size at the end."""
     meadow = Meadow(herds())
     before = meadow.state.snapshot()
     assert WORLD.outcome is not None
@@ -221,8 +221,8 @@ def test_rewards_and_outcome() -> None:
 
 
 @pytest.mark.parametrize("agent", ["", "deer", "wolf"])
-def test_agents_that_are_not_there(agent: str) -> None:
-    """One line says which there are; nobody in particular has no fog, no orders and no reward."""
+def test_unknown_agents(agent: str) -> None:
+    """One line lists the agents; without an agent there is no fog, no actions and no reward."""
     assert WORLD.agents is not None
     assert WORLD.actions is not None
     assert WORLD.agents(herds()) == ("sheep", "goat")
@@ -230,26 +230,26 @@ def test_agents_that_are_not_there(agent: str) -> None:
     for make in makers + ([WORLD.observations["layers"]] if agent else []):
         with pytest.raises(ConfigError) as caught:
             make(herds(), agent)
-        said = f"{agent} has no player in this scenario; players: sheep, goat"
-        assert str(caught.value) == (f"players: {said}" if agent else "expected the name of a player as agent")
+        unknown = f"{agent} has no player in this scenario; players: sheep, goat"
+        assert str(caught.value) == (f"players: {unknown}" if agent else "expected the name of a player as agent")
 
 
 # --- choreography
 
 
 def vote() -> tuple[Any, Choreography]:
-    """A shipped choreography some rounds on."""
+    """A shipped choreography and its configuration."""
     config = load_scenario("two-phase-vote").config
     return config, Choreography(config)
 
 
-def test_a_role_sees_itself_and_what_has_arrived() -> None:
-    """Registers and place of the role; its queues, as the events of the rounds so far say that they are."""
+def test_a_role_sees_itself_and_its_queues() -> None:
+    """The registers and the place of the role; its queues, according to the events of all rounds so far."""
     config, world = vote()
     observed = find_world("choreography").observations["role"]
     observers = {role: observed(config, role) for role in world.roles}
     waiting = dict.fromkeys(world.roles, 0)
-    heard = False
+    any_waiting = False
     for _ in range(40):
         world.step(None)
         for event in world.events():
@@ -267,18 +267,18 @@ def test_a_role_sees_itself_and_what_has_arrived() -> None:
                 world.state["roles.place"][number],
                 world.state["roles.status"][number],
             )
-            heard |= bool(seen["waiting"].any())
-    assert heard
+            any_waiting |= bool(seen["waiting"].any())
+    assert any_waiting
 
 
 def test_a_role_sees_nothing_of_others() -> None:
-    """Everything of other roles and queues to them is made other; the observation is the same, byte for byte."""
+    """All state of other roles and their queues is changed; the observation stays equal, byte for byte."""
     config, world = vote()
     for _ in range(9):
         world.step(None)
     role, number = world.roles[1], 1
     observe = find_world("choreography").observations["role"](config, role)
-    wanted = observe(world.state)
+    expected = observe(world.state)
     state: State = world.state
     for name in ("status", "place", "registers", "counted", "choices"):
         field = state[f"roles.{name}"]
@@ -290,11 +290,11 @@ def test_a_role_sees_nothing_of_others() -> None:
     queues = [[[0, "forged", None]] if place not in to_role else None for place in range(len(world._channels))]
     mixed = [own if forged is None else forged for forged, own in zip(queues, read_buffers(state), strict=True)]
     write_buffers(state, mixed)
-    assert same(observe(state), wanted)
+    assert are_equal(observe(state), expected)
 
 
-def test_messages_are_told_by_label_and_numbers() -> None:
-    """Labels by their place in the alphabet; numbers in Q32.32; what the protocol does not know is told as such."""
+def test_messages_are_encoded_by_label_and_numbers() -> None:
+    """Labels by their alphabetical index, with one more for unknown labels; numbers in Q32.32."""
     config: dict[str, Any] = {
         "protocol": {
             "roles": ["Alice", "Bob"],
@@ -315,5 +315,5 @@ def test_messages_are_told_by_label_and_numbers() -> None:
     write_buffers(world.state, [[[0, "forged", {"vector": [1 << 63, 7]}]]])
     seen = observe(world.state)
     assert (seen["next_label"].tolist(), seen["next_payload"].tolist()) == ([2], [[(1 << 63) - 1]])
-    with pytest.raises(ConfigError, match=r"one of the roles Alice, Bob was expected, found ''"):
+    with pytest.raises(ConfigError, match=r"expected one of the roles Alice, Bob, got ''"):
         find_world("choreography").observations["role"](config, "")

@@ -50,7 +50,7 @@ def run(main: Any, line: str) -> int:
 
 
 def files(folder: Path) -> dict[str, bytes]:
-    """Everything below a folder."""
+    """All files and folders below a folder."""
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 

@@ -1,15 +1,15 @@
-"""What is on the disk when the process, or the power, goes at any moment of a recording.
+"""The content of the disk when the process, or the power, fails at any moment of a recording.
 
-``killed``: all that was handed to the system is there, and of the append under way any beginning.
+``killed``: everything that was passed to the system is there, and any beginning of the append under way.
 
-``powerless``: of each file all up to the last fdatasync is there. What came after is on its way: of each 512-byte
-sector there is what was written, what was there before, zeros or garbage, and the length is one that the file had, or
-anything in between. A file's name is there once create (of the first one) or publish has returned, and gone once
-remove has; while they are under way either of both is so. The journal, which
-nobody syncs, is anything at all: sectors of different ages, zeros, garbage, or none.
+``powerless``: each file is complete up to its last fdatasync. Each later 512-byte sector holds the written bytes, the
+bytes before, zeros or garbage; the length is one that the file had, or anything in between. A file's name exists once
+create (of the first one) or publish has returned, and no longer exists once remove has returned; during these calls
+both are possible. The journal is never synced and may contain anything: sectors of different ages, zeros, garbage, or
+nothing.
 
-A failed fdatasync makes nothing durable, and neither does a later one that says that it succeeded: the system may have
-thrown the pages away.
+A failed fdatasync makes nothing durable, and neither does a later one that reports success: the system may have
+discarded the pages.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ SECTOR_BYTES = 512
 
 @attrs.define
 class Image:
-    """Files as they are found after a crash.
+    """Files as found after a crash.
 
     Attributes:
         segments: bytes by number.
         journal: its bytes; empty if there is none.
-        synced: by number, how many bytes of each file are there for sure.
-        aside: what was set aside.
+        synced: by number, the bytes of each file that are there for sure.
+        aside: the quarantined bytes.
     """
 
     segments: dict[int, bytes]
@@ -51,13 +51,13 @@ class Image:
 
 @attrs.define
 class _File:
-    """A file, and what of it is on its way to the disk.
+    """A file, with the part that is on its way to the disk.
 
     Attributes:
         data: as the process sees it.
-        synced: so many bytes of data are on the disk for sure.
-        older: what the file held at other moments since it was synced last.
-        failed: a sync failed; nothing more of it becomes durable.
+        synced: number of bytes of data that are on the disk for sure.
+        older: the content of the file at other moments since its last sync.
+        failed: True after a failed sync; nothing more of the file becomes durable.
     """
 
     data: bytes = b""
@@ -72,7 +72,7 @@ class Disk:
     Attributes:
         files: by number.
         new: the segments that are not published yet.
-        before: what had a name whose change is under way; None if there was nothing of that name.
+        before: the file whose name is being changed; None if there was none of that name.
     """
 
     def __init__(self) -> None:
@@ -82,9 +82,9 @@ class Disk:
         self.aside: list[bytes] = []
 
     def apply(self, operation: Operation, share: float = 1.0) -> None:
-        """Do an operation; share: how much of an append."""
+        """Do an operation; share: the part of an append."""
         number = operation.segment
-        self.before.clear()  # Since changing a name syncs its folder.
+        self.before.clear()  # A change of a name syncs its folder.
         names = self.new if operation.new else self.files
         match operation.kind:
             case "create":
@@ -115,7 +115,7 @@ class Disk:
                 self.aside.append(operation.data)
 
     def image(self) -> Image:
-        """What a process that begins now finds."""
+        """The files that a process finds now."""
         return Image(
             {number: file.data for number, file in self.files.items()},
             b"",
@@ -124,7 +124,7 @@ class Disk:
         )
 
     def image_without_power(self, numbers: random.Random, journals: Sequence[bytes] = ()) -> Image:
-        """What is there after a power cut now; numbers decides. journals: what the journal held at some moments."""
+        """The files after a power cut now; numbers decides. journals: the content of the journal at some moments."""
         files: dict[int, _File | None] = dict(self.files)
         if numbers.random() < 0.5:
             files |= self.before
@@ -172,7 +172,7 @@ def _torn_journal(journals: Sequence[bytes], numbers: random.Random) -> bytes:
 
 
 def disk_after(history: Sequence[Operation], count: int, torn: float = 1.0) -> Disk:
-    """The disk after so many operations; of the last one, if it is an append, the beginning."""
+    """The disk after this many operations; the last one, if it is an append, only in part."""
     disk = Disk()
     for number, operation in enumerate(history[:count]):
         disk.apply(operation, torn if number == count - 1 else 1.0)
@@ -182,8 +182,8 @@ def disk_after(history: Sequence[Operation], count: int, torn: float = 1.0) -> D
 def killed(history: Sequence[Operation], count: int, torn: float = 1.0) -> Image:
     """The disk when the process was killed during operation number count - 1.
 
-    Of that operation, if it is an append, the beginning is there.
-    The journal is not in the history: whoever kills keeps a copy of it.
+    If that operation is an append, its beginning is there.
+    The journal is not in the history: the caller keeps a copy of it.
     """
     return disk_after(history, count, torn).image()
 
@@ -196,9 +196,9 @@ def powerless(
     *,
     whole: bool = False,
 ) -> Image:
-    """The disk when the power went during operation number count - 1; numbers decides on every sector.
+    """The disk when the power failed during operation number count - 1; numbers decides on every sector.
 
-    whole: right behind that operation, before the next one, a sync for example, had any effect.
+    whole: directly after that operation, before the next one, for example a sync, had any effect.
     """
     return disk_after(history, count, 1.0 if whole else numbers.random()).image_without_power(numbers, journals)
 
@@ -212,7 +212,7 @@ def every_kill(files: MemoryFiles) -> Iterator[Image]:
 
 
 def crash_images(files: MemoryFiles, numbers: random.Random, power_cuts: int = 1) -> Iterator[Image]:
-    """For tests of what comes after: every kill image of a history, and some power cuts at each operation."""
+    """For tests of recovery: every kill image of a history, and some power cuts at each operation."""
     yield from every_kill(files)
     for count in range(1, len(files.history) + 1):
         for _ in range(power_cuts):

@@ -1,7 +1,7 @@
-"""Recordings in memory that are killed at every operation: what the disk, and the journal, held at each moment.
+"""Recordings in memory that are killed at every operation: the content of the disk and the journal at each moment.
 
-A moment is kept after each operation that changed a file, and in the middle of each append. What the process had been
-told by then, the last tick that ``step`` had returned for, is kept with it.
+A moment is kept after each operation that changed a file, and in the middle of each append, together with the last tick
+for which ``step`` had returned by then.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ class Moment:
     """The disk at the moment of a kill.
 
     Attributes:
-        image: what it held.
-        acknowledged: the last tick that the process had been told to be recorded.
-        label: which operation was under way.
+        image: its content.
+        acknowledged: the last tick for which step had returned.
+        label: the operation under way.
     """
 
     image: Image
@@ -48,7 +48,7 @@ class Watch:
         files.after = self._look
 
     def _look(self) -> None:
-        # In this order: what is acknowledged now is in the journal by then.
+        # In this order: an acknowledged tick is in the journal by then.
         acknowledged = self.tape.tick if self.tape is not None else self._first
         operation = self.files.history[-1]
         label = f"{len(self.moments)} {operation.kind} {operation.segment}"
@@ -71,7 +71,7 @@ class Watch:
 
 
 def live_run(make: Callable[[], Any], inputs: Callable[[int], Any], ticks: int) -> Live:
-    """What the states are in a run that nothing interrupts and nobody records."""
+    """The states of a run that is neither interrupted nor recorded."""
     simulation = as_simulation(make())
     live = {0: look_at(simulation.state)}
     for tick in range(1, ticks + 1):
@@ -81,7 +81,7 @@ def live_run(make: Callable[[], Any], inputs: Callable[[int], Any], ticks: int) 
 
 
 def record_until(tape: Recorder, inputs: Callable[[int], Any], tick: int, flush_every: int) -> None:
-    """Go on to a tick, with a block on the disk each so many ticks."""
+    """Continue to a tick, with a block on the disk every few ticks."""
     while tape.tick < tick:
         tape.step(inputs(tape.tick + 1))
         if tape.tick % flush_every == 0:
@@ -100,14 +100,14 @@ def watch_recording(
 
 
 def watch_resuming(moment: Moment, make: Callable[[], Any]) -> tuple[Watch, Recorder]:
-    """Resume from a moment, keeping the moments of that, and of what comes."""
+    """Resume from a moment, and keep the moments of the resumed session."""
     watch = Watch(moment.image.files(), moment.acknowledged)
     watch.tape = resume_in(watch.files, "memory", make())
     return watch, watch.tape
 
 
 def lay_out(files: MemoryFiles, folder: Path) -> Path:
-    """Write files from memory into an empty folder, for those who read from a disk; the tape's path."""
+    """Write files from memory into an empty folder for tests that read from a disk; return the tape's path."""
     path = folder / "run.tape"
     for old in folder.iterdir():
         old.unlink()

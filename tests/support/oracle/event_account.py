@@ -1,4 +1,4 @@
-"""What a meadow's state before and after a step says that must have happened, set against the events that it tells."""
+"""The changes of a meadow's state in a step, compared with the events that it emits."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from sim.worlds.meadow.model.layout import HeadLoss, LossCause
 Event = dict[str, Any]
 ONE = 65_536
 SINGLE = ("plant_born", "plant_died", "linked", "unlinked", "fed", "swarm_born", "swarm_died", "substance_begun",
-          "substance_active", "substance_ended", "heads_born")  # fmt: skip  # Of which nothing is told twice in a tick.
+          "substance_active", "substance_ended", "heads_born")  # fmt: skip  # Those that are reported at most once per tick.
 
 
 def table(state: State, name: str) -> dict[int, dict[str, Any]]:
@@ -31,7 +31,7 @@ def table(state: State, name: str) -> dict[int, dict[str, Any]]:
 
 @attrs.frozen
 class Picture:
-    """What of a state an account needs."""
+    """The part of a state that an account needs."""
 
     plants: dict[int, dict[str, Any]]
     swarms: dict[int, dict[str, Any]]
@@ -40,14 +40,14 @@ class Picture:
 
     @staticmethod
     def of(state: State) -> Picture:
-        """As it is now."""
+        """The picture of a meadow now."""
         names = ("births", "deaths", "heads_born", "heads_lost", "tick")
         names += tuple(f"next_{one}_id" for one in ("plant", "swarm", "substance"))
         tables = [table(state, name) for name in ("plants", "swarms", "substances")]
         return Picture(*tables, {name: state[name].copy() for name in names})
 
     def born(self, after: Picture, what: str) -> range:
-        """Ids that were given away."""
+        """Ids that have been assigned."""
         name = f"next_{what}_id"
         return range(int(self.counters[name]), int(after.counters[name]))
 
@@ -60,11 +60,11 @@ class Picture:
 
 @attrs.frozen
 class Tick:
-    """What an account of one tick is made of.
+    """The data of one tick for an account.
 
     Attributes:
-        pictures: before the step and behind each phase.
-        events: as they were told. eaten: by the energy ledger. end: as ended() had it.
+        pictures: before the step and after each phase.
+        events: as emitted. eaten: by the energy ledger. end: the result of ended().
     """
 
     pictures: Sequence[Picture]
@@ -74,7 +74,7 @@ class Tick:
 
 
 class AccountedMeadow:
-    """A meadow whose events are checked after each step. Raises AssertionError in step if they are not the difference."""
+    """A meadow whose events are compared with its changes after each step. A mismatch raises AssertionError in step."""
 
     def __init__(self, plain: dict[str, Any]) -> None:
         self.ledger = Ledger()
@@ -94,7 +94,7 @@ class AccountedMeadow:
 
 
 def check_account(config: MeadowConfig, tick: Tick) -> None:
-    """Compare. Raises AssertionError, KeyError for an id that there is not."""
+    """Compare changes and events. Raises AssertionError, or KeyError for an unknown id."""
     events = tick.events
     by_kind: dict[str, list[Event]] = {}
     for event in events:
@@ -123,7 +123,7 @@ _NAMES = {
 
 
 def _check_ids(born: Iterable[int], before: Any, after: Any, came: list[int], went: list[int]) -> None:
-    """Who appeared has a birth, who went a death; in ascending order within what one phase tells."""
+    """A new entity has a birth, a removed one a death; in ascending order within the events of a phase."""
     assert sorted(came) == list(born)
     assert sorted(went) == sorted({*before, *born} - {*after})
 
@@ -143,7 +143,7 @@ def _check_plants(config: MeadowConfig, before: Picture, after: Picture, told: d
         where = cells[event["plant"]] if one is None else (names[one["species"]], one["x"], one["y"])
         assert (event["species"], event["x"], event["y"]) == where
         last = LossCause(one["loss_cause"] if one is not None else 0).name.lower()
-        assert event["cause"] in (last, "background")  # The growth of this very tick may have been a loss.
+        assert event["cause"] in (last, "background")  # The growth of this tick may have been a loss.
     counted = Counter((names.index(e["species"]), e["cause"]) for e in deaths)
     grown = after.counters["deaths"] - before.counters["deaths"]
     for (species, cause), count in [((s, c), grown[s, c]) for s in range(len(names)) for c in LossCause]:
@@ -198,7 +198,7 @@ def _check_swarms(config: MeadowConfig, before: Picture, after: Picture, told: d
 
 
 def _check_meals(config: MeadowConfig, before: Picture, after: Picture, meals: list[Event], eaten: int) -> None:
-    """before, after: of the interaction, in which plants lose energy by nothing else."""
+    """before, after: the interaction, in which plants lose energy only by meals."""
     lost = {plant: one["energy"] - after.plants[plant]["energy"] for plant, one in before.plants.items()}
     counted: Counter[int] = Counter()
     for event in meals:

@@ -1,4 +1,4 @@
-"""Ask a tape for everything that it can be asked for, as bytes and without files."""
+"""Read everything that a tape contains, as bytes and without files."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from recorder.format.recording.assembly import SegmentInput, assemble
 from recorder.format.recording.recording import Recording
 from recorder.format.segments.segment_contents import NoTapeError
 
-TICKS_MAX = 2000  # A hostile tape may claim any number of ticks; each costs the asker one call.
+TICKS_MAX = 2000  # A hostile tape may claim any number of ticks; each costs one call.
 
 
 def exhaust(segments: Sequence[bytes], journal: bytes = b"", *, believe_index: bool = True) -> str:
-    """Open, list, read every frame and every state; the status.
+    """Open, list, read every frame and every state; return the status.
 
-    Whatever is wrong with the bytes must show as a RecordingError (or as NoTapeError, which readers turn into one);
-    any other exception gets through and is a defect.
+    Any error in the bytes must raise a RecordingError (or NoTapeError, which readers convert to one); any other exception
+    passes through and is a defect.
     """
     sources = [
         SegmentInput(number, lambda offset, size, data=data: data[offset : offset + size], len(data))

@@ -1,7 +1,7 @@
 """The files of a tape without a disk: in memory, behind a gate, failing at a chosen call, cut off at any moment.
 
-``MemoryFiles`` keeps a history of what was done, so that the disk after a kill or a power cut at any moment can be made
-from it (see crash_images.py).
+``MemoryFiles`` keeps a history of all operations. crash_images.py makes from it the disk after a kill or a power cut at
+any moment.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from recorder.storage.tape_files import Buffer
 
 @attrs.frozen
 class Operation:
-    """Something that was done to the files.
+    """An operation on the files.
 
     Attributes:
         kind: create, publish, append, fdatasync, failed_fdatasync, truncate, remove, set_aside, map_journal or remove_journal.
-        segment: of which file.
-        data: what was appended or set aside.
-        size: to which size a file was cut; how long the journal is.
-        new: whether it was done to a segment that is not published yet.
+        segment: number of the file.
+        data: the appended or quarantined bytes.
+        size: the size to which a file was truncated, or that of the journal.
+        new: True for a segment that is not published yet.
     """
 
     kind: str
@@ -46,7 +46,7 @@ class MemoryIO:
 
     @property
     def is_new(self) -> bool:
-        """Whether it is not published yet."""
+        """True if it is not published yet."""
         return self.files.new.get(self.segment) is self.data
 
     def append(self, data: bytes) -> None:
@@ -96,11 +96,11 @@ class MemoryFiles:
         segments: the bytes of each file.
         new: those of a segment that is not published yet.
         journal: the memory of the journal; None if there is none.
-        aside: what was set aside, in order.
+        aside: the quarantined bytes, in order.
         history: all operations that changed something.
-        calls: how often each method was called, and in all.
+        calls: the names of all methods that were called, in order.
         started: set by a test once its recorder has been made.
-        released: whether the files were given back.
+        released: True once the files were released.
     """
 
     def __init__(self) -> None:
@@ -115,24 +115,24 @@ class MemoryFiles:
         self.synced = threading.Event()
         self.released = False
         self.started = False
-        self.after: Callable[[], None] = lambda: None  # Called after each change: a look at the disk as it is now.
+        self.after: Callable[[], None] = lambda: None  # Called after each change, to inspect the disk at that moment.
         self._refusal: OSError | None = None
 
-    # --- what the doubles below change
+    # --- overridden by the doubles below
 
     def happens(self, kind: str) -> float:
-        """A call; how much of an append is kept."""
+        """Called at each call; returns the part of an append that is kept."""
         self.calls.append(kind)
         return 1.0
 
     def refuse_if_asked(self) -> None:
-        """Raise what happens decided upon."""
+        """Raise if happens returns a refusal."""
         refusal, self._refusal = self._refusal, None
         if refusal is not None:
             raise refusal
 
     def note(self, operation: Operation) -> None:
-        """Keep the history."""
+        """Append to the history."""
         self.history.append(operation)
         self.after()
 
@@ -153,7 +153,7 @@ class MemoryFiles:
         return MemoryIO(self, segment, data)
 
     def publish(self, segment: int) -> None:
-        """See Files. If it fails, it has happened or not: the name is given before it is made durable."""
+        """See Files. If it fails, it may have happened: the name is given before it is made durable."""
         done = self.happens("publish") > 0
         if done:
             self.segments[segment] = self.new.pop(segment)
@@ -230,12 +230,12 @@ class MemoryFiles:
 
 
 class FailingFiles(MemoryFiles):
-    """Files of which the k-th call, of a kind or of any, fails: once, or from then on forever."""
+    """Files whose k-th call, of a kind or of any, fails: once, or from then on forever."""
 
     def __init__(
         self, k: int, kind: str | None = None, *, forever: bool = False, kept: float = 0.0, code: int = errno.ENOSPC
     ) -> None:
-        """k: from 1; 0 for never. kept: how much of an append that fails is in the file all the same."""
+        """k: from 1; 0 for never. kept: the part of a failed append that is in the file."""
         super().__init__()
         self.k, self.kind, self.forever, self.kept, self.code = k, kind, forever, kept, code
         self.failed_calls = 0
@@ -243,7 +243,7 @@ class FailingFiles(MemoryFiles):
         self._count = 0
 
     def happens(self, kind: str) -> float:
-        """Count, and fail when it is time."""
+        """Count, and fail at the chosen call."""
         super().happens(kind)
         if self.kind not in {None, kind} or not self.k:
             return 1.0
@@ -261,17 +261,17 @@ class FailingFiles(MemoryFiles):
 
 
 class GatedFiles(MemoryFiles):
-    """Files whose appends wait until the gate is open: a disk that is slow for as long as a test likes."""
+    """Files whose appends wait until the gate is open: a disk that is slow for as long as a test needs."""
 
     def __init__(self, free_appends: int = 2) -> None:
-        """free_appends: how many get through before: header and first keyframe, which a recorder waits for."""
+        """free_appends: the number of appends before: header and first keyframe, which a recorder waits for."""
         super().__init__()
         self.gate = threading.Event()
         self.is_held = threading.Event()  # An append waits at the gate.
         self._free = free_appends
 
     def happens(self, kind: str) -> float:
-        """Wait."""
+        """Wait for the gate."""
         if kind == "append":
             self._free -= 1
             if self._free < 0:
@@ -281,6 +281,6 @@ class GatedFiles(MemoryFiles):
 
 
 def use_files(monkeypatch: Any, files: MemoryFiles) -> MemoryFiles:
-    """Let the next Recorder write to these files instead of a folder."""
+    """Make the next Recorder write to these files instead of a folder."""
     monkeypatch.setattr("recorder.session.recorder.TapeFiles", lambda _: files)
     return files

@@ -1,4 +1,4 @@
-"""The naive meadow beside the fast one: a comparison of all fields after each tick, and small meadows to try them on."""
+"""The naive meadow next to the fast one: a comparison of all fields after each tick, and small meadows for tests."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from sim_strategies import small_meadow
 
 
 class FollowedMeadow(NaiveMeadow):
-    """An oracle that takes the fast meadow along and asserts the same state at tick 0 and after every tick."""
+    """An oracle that steps the fast meadow with it and asserts equal states at tick 0 and after every tick."""
 
     def __init__(self, plain: dict[str, Any]) -> None:
         super().__init__(read_config(plain))
@@ -30,31 +30,31 @@ class FollowedMeadow(NaiveMeadow):
         self.compare()
 
     def compare(self) -> None:
-        """Assert that every field is the same, and with them the hash."""
+        """Assert that all fields and the hash are equal."""
         problem = first_difference(self.meadow.state, self)
         assert problem is None, problem
         assert self.meadow.state.hash() == state_of(self).hash(), f"tick {self.tick}: the hash alone differs"
 
 
 def first_difference(state: State, naive: NaiveMeadow) -> str | None:
-    """The tick, the first field that differs and where in it, or None."""
+    """The tick, the first field that differs and the position in it, or None."""
     values = naive.fields()
     if sorted(values) != sorted(state):
         return f"tick {naive.tick}: only one of both has {sorted(set(values) ^ set(state))}"
     for name in state:
-        found, wanted = state[name], np.array(values[name], object)
-        if name.split(".")[0] in naive.rows and len(found) != len(wanted):
-            return f"tick {naive.tick}, {name}: {len(found)} rows instead of {len(wanted)}"
-        wanted = wanted.reshape(found.shape)  # Lists without any number in them have lost their shape.
-        differs = np.argwhere(found.astype(object) != wanted)
+        actual, expected = state[name], np.array(values[name], object)
+        if name.split(".")[0] in naive.rows and len(actual) != len(expected):
+            return f"tick {naive.tick}, {name}: {len(actual)} rows instead of {len(expected)}"
+        expected = expected.reshape(actual.shape)  # Lists without any number have lost their shape.
+        differs = np.argwhere(actual.astype(object) != expected)
         if len(differs):
             where = tuple(differs[0].tolist())
-            return f"tick {naive.tick}, {name}{list(where)}: {found[where]} instead of {wanted[where]}"
+            return f"tick {naive.tick}, {name}{list(where)}: {actual[where]} instead of {expected[where]}"
     return None
 
 
 def state_of(naive: NaiveMeadow) -> State:
-    """A state with the values of the oracle, and so with the hash that a meadow like it must have."""
+    """A state with the values of the oracle, and so with the hash that an equal meadow must have."""
     schema = make_schema(naive.config)
     state = State(schema)
     for entry in schema.entries:
@@ -66,7 +66,7 @@ def state_of(naive: NaiveMeadow) -> State:
 
 
 def deer(diet: Any = ((True,),), **changes: Any) -> dict[str, Any]:
-    """A herbivore species that holds 2 a head and does nothing else, unless changes say so, and its diet."""
+    """A herbivore species that has 2 individuals and does nothing else, unless changes override it, and its diet."""
     kind = {"name": "deer", "consumption_rate": 0, "upkeep": 0, "energy_min": 2, **changes}
     return {"herbivores": [kind], "diet": diet}
 
@@ -82,7 +82,7 @@ def one_cell(*populations: int, **changes: Any) -> dict[str, Any]:
 
 
 def defended(plain: dict[str, Any], when: dict[str, Any], **substance: Any) -> dict[str, Any]:
-    """The meadow with one substance that moss makes at once when it should, emitted with 1."""
+    """The meadow with one substance that moss makes at once when triggered, emitted with 1."""
     return {
         **plain,
         "substances": [{"name": "own", "synthesis_ticks": 0, **substance}],

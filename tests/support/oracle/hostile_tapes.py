@@ -1,4 +1,4 @@
-"""Small tapes with sound checksums that say what no recorder would."""
+"""Small tapes with right checksums and contents that no recorder would write."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SETTINGS: dict[str, Any] = {
 
 
 class Still:
-    """A simulation that never changes, so that every tick has the same hash."""
+    """A simulation that never changes: every tick has the same hash."""
 
     def __init__(self, size: int = 4) -> None:
         self.state = State(Schema(Field("x", "i8", (size,))))
@@ -61,7 +61,7 @@ def frames(first: int, count: int, inputs: bytes = b"\x01", state_hash: int = ST
 def write_tape(
     path: Path, pieces: Sequence[Piece], meta_payload: bytes | None = None, outcome: Any = None, *, sealed: bool = True
 ) -> bytes:
-    """A tape of these blocks; its bytes."""
+    """Write a tape of these blocks; return its bytes."""
     encoder = SegmentEncoder(make_file_header(bytes(16), 0, 0), meta_payload if meta_payload is not None else meta())
     parts = [encoder.start()]
     for piece in pieces:

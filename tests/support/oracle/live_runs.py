@@ -1,4 +1,4 @@
-"""Runs that are looked at while they are recorded, and what the second reader finds compared with them."""
+"""Runs that are observed while they are recorded, and the comparison with the result of the second reader."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ Live = dict[int, tuple[int, bytes, dict[str, np.ndarray]]]  # By tick: state has
 
 
 def look_at(state: Any) -> tuple[int, bytes, dict[str, np.ndarray]]:
-    """What a state is now."""
+    """The hash, arena and fields of a state now."""
     return state.hash(), state.arena.tobytes(), {name: state[name].copy() for name in state}
 
 
 def record_live(path: Path, simulation: Any, inputs: list[Any], **settings: Any) -> Live:
-    """Record a run; hash, arena and fields of the live state at every tick."""
+    """Record a run; return hash, arena and fields of the live state at every tick."""
     with Recorder(path, simulation, **settings) as tape:
         live = {0: look_at(tape.simulation.state)}
         for tick, given_inputs in enumerate(inputs, start=1):
@@ -30,7 +30,7 @@ def record_live(path: Path, simulation: Any, inputs: list[Any], **settings: Any)
 
 
 def assert_agrees(found: CheckedTape, live: Live, inputs: list[Any], first_tick: int = 0) -> None:
-    """What the second reader finds, from first_tick on, is what the live run was."""
+    """Assert that the second reader finds, from first_tick on, the live run."""
     frames = list(found.frames())
     last_tick = first_tick + len(frames)
     assert [(tick, state_hash) for tick, state_hash, _ in frames] == [
@@ -49,7 +49,7 @@ def assert_agrees(found: CheckedTape, live: Live, inputs: list[Any], first_tick:
 
 
 def assert_whole(found: CheckedTape, live: Live, inputs: list[Any], interval_ticks: int, full_every: int) -> None:
-    """It is a sealed tape of the whole run, with keyframes where they were asked for."""
+    """Assert that it is a sealed tape of the complete run, with keyframes where they were requested."""
     assert_agrees(found, live, inputs)
     assert [frame[0] for frame in found.frames()] == list(range(1, len(inputs) + 1))
     keyframes = list(found.keyframes())

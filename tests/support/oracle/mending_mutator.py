@@ -1,6 +1,6 @@
-"""Change tapes as an attacker would: any field of any structure, with all checksums mended afterwards.
+"""Mutate tapes as an attacker would: any field of any structure, with all checksums corrected afterwards.
 
-Without mending, every change stops at a checksum and the code behind it is never reached. The choices come from
+Without corrected checksums every change is refused, and the code after the check is never reached. The choices come from
 outside: from a seeded generator in the tests, from a coverage-guided fuzzer in the long campaign.
 """
 
@@ -26,13 +26,13 @@ FIELDS = ((8, 8), (16, 8), (24, 8), (32, 8), (40, 8), (48, 4), (52, 4), (56, 4),
 
 
 class Choices(Protocol):
-    """Where the choices come from."""
+    """The source of random choices."""
 
     def integer(self, low: int, high: int) -> int:
         """A number from low to high, both included."""
 
     def some_bytes(self, count: int) -> bytes:
-        """So many bytes."""
+        """This many bytes."""
 
 
 class SeededChoices:
@@ -51,7 +51,7 @@ class SeededChoices:
 
 
 def mutate_tape(data: bytes, choices: Choices) -> bytes:
-    """A sound segment with one to four changes, checksums mended."""
+    """An intact segment with one to four changes and corrected checksums."""
     blocks, tail = _split(data)
     head = bytearray(data[:FILE_HEADER_BYTES])
     for _ in range(choices.integer(1, 4)):
@@ -75,7 +75,7 @@ def mutate_tape(data: bytes, choices: Choices) -> bytes:
 
 
 def mutate_journal(data: bytes, choices: Choices) -> bytes:
-    """A journal with some changes, the checksums of header and areas mended, those of records now and then."""
+    """A journal with some changes; checksums of header and areas are corrected, those of records sometimes."""
     changed = bytearray(data)
     for _ in range(choices.integer(1, 4)):
         _overwrite(changed, choices, 0, min(len(changed), 4096))
@@ -95,7 +95,7 @@ def mutate_journal(data: bytes, choices: Choices) -> bytes:
 
 
 def _split(data: bytes) -> tuple[list[tuple[bytearray, bytes]], bytes]:
-    """Header and raw payload of each block, and what stands behind the last one."""
+    """Header and raw payload of each block, and the bytes after the last one."""
     blocks, place = [], FILE_HEADER_BYTES
     while True:
         try:
@@ -142,7 +142,7 @@ def _number(choices: Choices, size: int) -> bytes:
 
 
 def _join(head: bytearray, blocks: list[tuple[bytearray, bytes]], tail: bytes, *, keep_offsets: bool) -> bytes:
-    """Put it together again with checksums, lengths and, unless keep_offsets, offsets as they should be."""
+    """Join the blocks with right checksums, lengths and, unless keep_offsets, right offsets."""
     parts, place, end_offset = [bytes(head)], FILE_HEADER_BYTES, 0
     for header, raw in blocks:
         packed = lz4.block.compress(raw, store_size=False)

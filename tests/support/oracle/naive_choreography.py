@@ -1,7 +1,7 @@
 """A second interpreter of choreographies, written from docs/choreography.md: it never projects anything.
 
-It walks over the global type as plain data, notes for each role what it does, and then runs these plain lists: no
-merging, no programs, no state. Choices must have a schedule, or a list of picks is given.
+It walks over the global type as plain data, notes the acts of each role, and then runs these plain lists: no merging,
+no programs, no state. Choices must have a schedule, or the caller gives a list of picks.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class Acts:
         return next(branch for branch in branches if branch["label"] == label)
 
 
-def all_courses(protocol: dict[str, Any]) -> Iterator[Acts]:
+def all_paths(protocol: dict[str, Any]) -> Iterator[Acts]:
     """Yield the acts of the protocol for each combination of choices."""
     open_picks: list[list[int]] = [[]]
     while open_picks:
@@ -155,7 +155,7 @@ class NaiveRun:
         self.done[role] += 1
         if self.done[role] == len(self.acts.of[role]) and self.acts.complete:
             events.append({"kind": "halted", "role": role, "session": 0})
-            if all(self.done[one] == len(self.acts.of[one]) for one in self.acts.roles):
+            if all(self.done[each] == len(self.acts.of[each]) for each in self.acts.roles):
                 events.append({"kind": "closed", "role": role, "session": 0})
 
     def _make(self, role: str, carried: dict[str, Any]) -> Any:
@@ -165,21 +165,21 @@ class NaiveRun:
         return payload
 
     def _value(self, role: str, carried: dict[str, Any]) -> Any:
-        mine = self.registers[role]
+        registers = self.registers[role]
         kind, constant = carried.get("payload", "unit"), carried.get("constant")
         if kind == "unit":
             return None
         if kind == "pair":
             return {"pair": [self._value(role, carried["first"]), self._value(role, carried["second"])]}
         if kind == "vector":
-            return {"vector": [mine[register] for register in carried.get("registers", range(2, len(mine)))]}
+            return {"vector": [registers[register] for register in carried.get("registers", range(2, len(registers)))]}
         if kind == "fixed":
-            return {"fixed": mine[carried.get("register", 2)] if constant is None else constant * ONE}
+            return {"fixed": registers[carried.get("register", 2)] if constant is None else constant * ONE}
         if constant is not None:
             return constant
         if kind == "boolean":
-            return mine[carried["register"]] > 0
-        return mine[carried["register"]] // ONE if "register" in carried else self.counted[role]
+            return registers[carried["register"]] > 0
+        return registers[carried["register"]] // ONE if "register" in carried else self.counted[role]
 
     def _keep(self, role: str, carried: dict[str, Any], payload: Any) -> None:
         numbers = _numbers(payload)

@@ -1,4 +1,4 @@
-"""Record a run on a disk in memory, cut the power at some moment, and compare what is found with what was promised."""
+"""Record a run on a disk in memory, cut the power at some moment, and compare the recovered tape with the promises."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ TICKS = 40
 
 @attrs.frozen
 class Run:
-    """What is recorded, and what fails meanwhile.
+    """A run and its failures.
 
     Attributes:
         sync: "block", or anything else for a run that is synced by its flushes only.
         flush_every: ticks from one flush to the next; 0 for none.
         split, keep: as for Recorder.
-        fail_kind, fail_k: which call fails once.
+        fail_kind, fail_k: the call that fails once.
         seed: of the inputs.
     """
 
@@ -58,15 +58,15 @@ class Adder:
         self.state = State(Schema(Field("sum", "i8"), Field("still", "i8", (30,))))
 
     def step(self, inputs: int) -> None:
-        """Add, and write somewhere."""
+        """Add, and write at some index."""
         self.state["sum"][...] += inputs
         self.state["still"][inputs % 30] ^= inputs * 7919
 
 
 def record_run(run: Run) -> tuple[MemoryFiles, dict[int, tuple[int, int]], dict[int, int]]:
-    """The files with their history; of each tick its inputs and hash; after how many operations which tick was durable.
+    """The files with their history; inputs and hash of each tick; the operation count at which each tick was durable.
 
-    A tick counts as durable when the recorder had been told so: by a flush that returned, or by a sync of its block.
+    A tick counts as durable once the recorder knows it: after a flush that returned, or a sync of its block.
     """
     numbers = random.Random(run.seed)
     files = FailingFiles(run.fail_k, run.fail_kind)
@@ -85,7 +85,7 @@ def record_run(run: Run) -> tuple[MemoryFiles, dict[int, tuple[int, int]], dict[
     live = {0: (0, tape.simulation.state.hash())}
     synced: dict[int, int] = {}
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # Some runs have a call that fails; that is told, and does not matter here.
+        warnings.simplefilter("ignore")  # Some runs have a failing call; the warning about it does not matter here.
         for tick in range(1, TICKS + 1):
             inputs = numbers.randrange(1000)
             tape.step(inputs)
@@ -99,7 +99,7 @@ def record_run(run: Run) -> tuple[MemoryFiles, dict[int, tuple[int, int]], dict[
 
 
 class pytest_free_patch:  # noqa: N801 - a context, written as one
-    """Let the Recorder that is made inside write to these files; without pytest, since a campaign uses it, too."""
+    """Make the Recorder created inside write to these files; without pytest, since a campaign uses it, too."""
 
     def __init__(self, files: MemoryFiles) -> None:
         self._files = files
@@ -125,7 +125,7 @@ def check_cut(
     *,
     is_ring: bool = False,
 ) -> str | None:
-    """Cut the power during operation number count - 1 of the history; what promise is broken, if any."""
+    """Cut the power during operation number count - 1 of the history; return the broken promise, if any."""
     before_sync = count > 1 and files.history[count - 1].kind == "fdatasync" and numbers.random() < 0.5
     count -= before_sync
     image = powerless(files.history, count, numbers, whole=before_sync)
@@ -143,7 +143,7 @@ def check_cut(
 
 
 def assembled_in(image: Image) -> Assembled:
-    """The recording on such a disk. Raises RecordingError, NoTapeError if there is none."""
+    """The recording on such a disk. Raises RecordingError, or NoTapeError if there is no tape."""
     sources = [
         SegmentInput(number, lambda offset, size, data=data: data[offset : offset + size], len(data))
         for number, data in sorted(image.segments.items())

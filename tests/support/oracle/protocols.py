@@ -15,7 +15,7 @@ REGISTERS = 6
 
 @st.composite
 def values(draw: st.DrawFn, *, depth: int = 0) -> dict[str, Any]:
-    """What a message carries, without ``into``."""
+    """The payload of a message, without ``into``."""
     register = st.integers(0, REGISTERS - 1)
     forms = [
         st.just({}),
@@ -58,7 +58,7 @@ class _Maker:
         return f"m{self.count}"
 
     def carried(self) -> dict[str, Any]:
-        """What a message carries; with ``into`` only where one number surely fits."""
+        """The payload of a message; with ``into`` only where a number is sure to fit."""
         made = self.draw(values())
         if made.get("payload") in ("number", "boolean", "fixed") and self.draw(st.booleans()):
             made = {**made, "into": self.draw(st.integers(0, REGISTERS - 1))}
@@ -86,7 +86,7 @@ class _Maker:
         return made
 
     def choice(self, who: tuple[str, ...], depth: int, name: str | None) -> dict[str, Any]:
-        """A choice of which all of who are told, or else all but two do nothing; the first branch continues name."""
+        """A choice sent to all roles, or after which all but two do nothing; the first branch continues name."""
         chooser, told, *others = self.draw(st.permutations(who))
         tell_all = name is not None or self.draw(st.booleans())
         inside = who if tell_all else (chooser, told)
@@ -109,7 +109,7 @@ class _Maker:
 
 @st.composite
 def configs(draw: st.DrawFn, **options: Any) -> dict[str, Any]:
-    """A whole choreography of one session."""
+    """A complete choreography of one session."""
     made = draw(protocols(**options))
     small = st.integers(-(1 << 31), (1 << 31) - 1)
     return {

@@ -1,4 +1,4 @@
-"""All that a reader gets out of the files of a tape, and whether it says that something is wrong with them."""
+"""Everything that a reader gets from the files of a tape, with all problems that it reports."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ Range = tuple[int, int, int]  # Number of a file, offset, end offset.
 
 @attrs.frozen
 class Found:
-    """What reading everything on a tape gave; two equal ones are the same recording.
+    """The result of reading everything on a tape; two equal ones are the same recording.
 
     Attributes:
         frames: by tick, hash and inputs.
-        states: by tick, whether it is a full keyframe, hash, bytes.
-        meta: how it was made.
-        sealed: whether the recording was closed.
+        states: by tick, True for a full keyframe, hash, bytes.
+        meta: the description of the recording.
+        sealed: True if the recording was closed.
     """
 
     frames: dict[int, Any]
@@ -35,7 +35,7 @@ class Found:
     sealed: bool
 
     def is_part_of(self, truth: Found) -> bool:
-        """Nothing was invented: all that was found is true."""
+        """Return True if nothing was invented: everything that was found is true."""
         return (
             self.frames.items() <= truth.frames.items()
             and self.states.items() <= truth.states.items()
@@ -44,18 +44,18 @@ class Found:
 
 
 def _of_the_run(meta: dict[str, Any]) -> dict[str, Any]:
-    """META without what is about a single file."""
+    """META without facts about a single file."""
     return {key: value for key, value in meta.items() if key != "segment"}
 
 
 @attrs.frozen
 class Reading:
-    """How it went.
+    """The result of one reading.
 
     Attributes:
-        found: what was read; None if the tape could not be opened.
+        found: the content; None if the tape could not be opened.
         status: of the tape after all of it was read; "unreadable" if it could not be opened.
-        problems: what was said to be wrong, in any way.
+        problems: all reported problems.
     """
 
     found: Found | None
@@ -64,12 +64,12 @@ class Reading:
 
     @property
     def offsets(self) -> list[int]:
-        """Where something was said to be wrong, in whichever file."""
+        """The offsets of all reported problems, in any file."""
         return [problem.offset for problem in self.problems if hasattr(problem, "offset")]
 
 
 def read_everything(path: Path) -> Reading:
-    """Open the tape and ask for all that there is; whatever is raised but RecordingError gets through."""
+    """Open the tape and read everything; exceptions other than RecordingError pass through."""
     try:
         tape = Tape(path)
     except RecordingError as error:
@@ -102,7 +102,7 @@ def read_everything(path: Path) -> Reading:
 
 
 def truth_of(path: Path) -> Found:
-    """The same of an undamaged tape, by the second reader."""
+    """The content of an undamaged tape, by the second reader."""
     tape = CheckedTape(path)
     frames = {tick: (state_hash, inputs) for tick, state_hash, inputs in tape.frames()}
     states = {keyframe.tick: (keyframe.is_full, keyframe.state_hash, keyframe.arena) for keyframe in tape.keyframes()}
@@ -133,7 +133,7 @@ class Original:
         return cls(path, files, blocks, truth_of(path))
 
     def read_with(self, number: int, data: bytes) -> Reading:
-        """Read it with other bytes in one of its files, which is then mended."""
+        """Read the tape with changed bytes in one of its files, which is restored afterwards."""
         changed = segment_path(self.path, number)
         changed.write_bytes(data)
         try:
@@ -142,17 +142,17 @@ class Original:
             changed.write_bytes(self.files[number])
 
     def hit(self, number: int, start: int, end: int) -> list[Any]:
-        """The blocks that have bytes from start up to end."""
+        """The blocks with bytes from start up to end."""
         return [b for b in self.blocks[number] if b.offset < end and end_of(b) > start]
 
     def places(self, number: int, start: int, end: int) -> list[int]:
-        """Where the structures start that have bytes from start up to end: file header, blocks, trailer."""
+        """The offsets of the structures with bytes from start up to end: file header, blocks, trailer."""
         starts = [0] if start < 64 else []
         trailer = len(self.files[number]) - 24
         return starts + [block.offset for block in self.hit(number, start, end)] + ([trailer] if end > trailer else [])
 
     def lost_by(self, hit: list[Any]) -> Found:
-        """What is still there when these blocks are gone."""
+        """The content that is left when these blocks are gone."""
         seqs = {block.seq for block in hit}
         ticks = {tick for block in hit if block.kind == second_reader.FRAMES for tick in second_reader.ticks_of(block)}
         gone = set()
@@ -166,5 +166,5 @@ class Original:
 
 
 def end_of(block: Any) -> int:
-    """Where a block ends in its file."""
+    """The end of a block in its file."""
     return block.offset + 72 + -(-block.stored // 8) * 8

@@ -1,4 +1,4 @@
-"""Recordings of many small blocks, ways of spoiling them, and what must hold of what a repair makes of them."""
+"""Recordings of many small blocks, ways to damage them, and the guarantees of a repair."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Pushed(Walkers):
 
 
 def record_small(path: Path, simulation: Any, ticks: int = TICKS, inputs: Any = None, **settings: Any) -> Live:
-    """Record some ticks in many small blocks; what the live states were. inputs: of each tick, by default its number."""
+    """Record some ticks in many small blocks; return the live states. inputs: of each tick, by default its number."""
     with Recorder(path, simulation, **{"keyframe_interval_ticks": 7, "full_every": 3} | settings) as tape:
         live = {0: look_at(tape.simulation.state)}
         for tick in range(1, ticks + 1):
@@ -39,7 +39,7 @@ def record_small(path: Path, simulation: Any, ticks: int = TICKS, inputs: Any = 
 
 
 def destroy(data: bytes, block: Any, how: str) -> bytes:
-    """The file with one block spoilt."""
+    """The file with one damaged block."""
     start = block.offset + {"payload": HEADER_BYTES, "header": 30, "zeros": 0}[how]
     size = HEADER_BYTES + -(-block.stored // 8) * 8 if how == "zeros" else 1
     spoilt = bytes(size) if how == "zeros" else bytes([data[start] ^ 0x10])
@@ -52,7 +52,7 @@ def all_blocks(path: Path) -> list[Any]:
 
 
 def assert_right(target: Path, live: Live, lost: range, make: Any) -> None:
-    """All frames but the lost ones, and states as they were live; the lost ones as a DROP; nothing is wrong with it."""
+    """All frames except the lost ones, and states as they were live; lost ones as a DROP; no problem is reported."""
     found = CheckedTape(target)
     frames = {tick: state_hash for tick, state_hash, _ in found.frames()}
     first = next(found.keyframes()).tick
@@ -71,20 +71,20 @@ def assert_right(target: Path, live: Live, lost: range, make: Any) -> None:
 
 
 def assert_verified(target: Path, make: Any) -> None:
-    """``replay verify`` has nothing to say against it."""
+    """Assert that ``replay verify`` reports nothing."""
     report = verify_tape(target, make)
     assert report.problems == []
     assert report.ok
 
 
 def record_pushed(path: Path) -> tuple[Path, Live, list[Any]]:
-    """A tape of walkers at path, what they were, and its blocks."""
+    """A tape of walkers at path, their states, and its blocks."""
     live = record_small(path, Pushed())
     return path, live, Reader(path.read_bytes()).blocks
 
 
 def spoil(path: Path, *blocks: Any) -> bytes:
-    """Destroy the payloads of these blocks; the file as it is then."""
+    """Destroy the payloads of these blocks; return the damaged file."""
     data = path.read_bytes()
     for block in blocks:
         data = destroy(data, block, "payload")
@@ -93,5 +93,5 @@ def spoil(path: Path, *blocks: Any) -> bytes:
 
 
 def block_at(blocks: list[Any], kind: int, tick: int) -> Any:
-    """The block of this kind that holds this tick."""
+    """The block of this kind that contains this tick."""
     return next(b for b in blocks if b.kind == kind and b.first_tick <= tick <= b.first_tick + max(0, b.tick_count - 1))

@@ -1,4 +1,4 @@
-"""Read a Rerun file back with Rerun's own reader: by entity and component, what there is at each tick."""
+"""Read a Rerun file with Rerun's own reader: values by entity, component and tick."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def read_rrd(path: Path) -> Found:
 
 
 def _value(row: Any) -> Any:
-    """A row of a component: an array for what is one, else plain values."""
+    """A row of a component: an array if it is one, otherwise plain values."""
     value = row.values
     if str(value.type).startswith("struct<shape"):
         (one,) = value

@@ -1,4 +1,4 @@
-"""Whether a tape keeps to SPEC.md wherever second_reader.py, with which it was read, is content to read on.
+"""Checks that a tape follows SPEC.md in everything that second_reader.py does not need for reading.
 
 Strict: anything that is not as described raises AssertionError. It shares no code with the program that writes tapes.
 """
@@ -41,7 +41,7 @@ COLUMNS = {"offset": "Q", "first_tick": "Q", "tick_count": "I", "seq": "Q", "bas
 
 
 class CheckedTape(Tape):
-    """A tape that keeps to SPEC.md in all that can be checked."""
+    """A tape that follows SPEC.md in everything that can be checked."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
@@ -54,7 +54,7 @@ class CheckedTape(Tape):
 
 
 class CheckedReader(Reader):
-    """One segment that keeps to SPEC.md in all that can be checked without the others."""
+    """One segment that follows SPEC.md in everything that can be checked without the others."""
 
     def __init__(self, data: bytes, number: int | None = None) -> None:
         super().__init__(data, number)
@@ -121,13 +121,13 @@ def _check_links(tape: Tape) -> None:
     for one, two in pairwise(tape.segments):
         assert two.meta["segment"]["number"] == two.segment, "number of a segment"
         assert one.run_id == two.run_id and one.blocks[-1].seq < two.first_seq, "run, seq"
-        assert not one.seal or not one.seal["final"], "a segment behind the final one"
+        assert not one.seal or not one.seal["final"], "a segment after the final one"
         if two.seal and one.segment + 1 == two.segment:
             assert two.seal["previous_digest"] == (one.seal["digest"] if one.seal else b""), "previous digest"
 
 
 def _check_order(blocks: list[Any]) -> None:
-    """A frame is of the tick behind the last one, a keyframe of the last one; DROP is passed over, or filled later."""
+    """A frame has the tick after the last one, a keyframe that of the last one; DROP is skipped, or filled later."""
     last: set[int] | None = None
     for block in blocks:
         if block.kind in {FRAMES, FULL, DELTA, DROP}:
@@ -155,7 +155,7 @@ def _check_keyframes(blocks: list[Any]) -> None:
 
 
 def events_of(blocks: list[Any]) -> dict[int, list[Any]]:
-    """The events of each tick that is told of, an empty list where nothing happened."""
+    """The events of each covered tick, an empty list if there were none."""
     told: dict[int, list[Any]] = {}
     payload = b""
     for block in (one for one in blocks if one.kind == EVENTS):
@@ -196,7 +196,7 @@ def _check_sections(sections: list[Any], bodies: bytes, layout: dict[str, Any], 
 
 
 def _row_numbers(index: np.ndarray, row_count: int, rows: int) -> np.ndarray:
-    """As distances where that is shorter than a bitmap."""
+    """Row numbers as distances if that is shorter than a bitmap."""
     bitmap_bytes = -(-rows // 8)
     if 4 * row_count < bitmap_bytes:
         return index.view("<u4").cumsum()
@@ -211,7 +211,7 @@ def field_of(keyframe: Any, name: str) -> np.ndarray:
 
 
 def field_hashes(keyframe: Any) -> bytes:
-    """What the frame of a keyframe's tick says about its fields."""
+    """The per-field hashes in the frame of a keyframe's tick."""
     arena, places = keyframe.arena, keyframe.layout.values()
     hashes = [xxh3_64_intdigest(arena[offset : offset + rows * size]) for _, _, rows, size, offset in places]
     return bytes(one >> 8 & 0xFF for one in hashes) + bytes(one & 0xFF for one in hashes)

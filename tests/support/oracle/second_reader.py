@@ -1,6 +1,6 @@
 """A second reader of tapes, written from SPEC.md alone: it shares no code with the program that writes them.
 
-It reads whole, undamaged tapes; AssertionError where a checksum or a state hash is wrong. All else: second_checks.py.
+It reads complete, undamaged tapes; a wrong checksum or state hash raises AssertionError. All else: second_checks.py.
 """
 
 # ruff: noqa: PT018, PYI024
@@ -28,7 +28,7 @@ Keyframe = namedtuple("Keyframe", "tick is_full state_hash arena layout seed")
 
 
 class Reader:
-    """Everything in one segment; seal is what END says, None if the segment does not end with one."""
+    """Everything in one segment; seal is the content of END, None if the segment does not end with one."""
 
     def __init__(self, data: bytes, number: int | None = None) -> None:
         magic, major, self.minor, place, incompatible, _ = struct.unpack_from("<8sHHIII", data)
@@ -37,7 +37,7 @@ class Reader:
         self.data, self.number = data, number
         self.run_id, self.marker, self.segment, self.first_seq = struct.unpack_from("<16s8sIQ", data, 24)
         self.blocks: list[Any] = []
-        self.trailers: list[tuple[int, int]] = []  # Where each begins, and how many blocks there are before it.
+        self.trailers: list[tuple[int, int]] = []  # The offset of each block, and the number of blocks before it.
         while (tag := data[place : place + 4]) in {b"\xf5BLK", b"\xf5END"}:
             if tag == b"\xf5BLK":
                 place = self._read_block(place)
@@ -79,7 +79,7 @@ class Reader:
 
 
 class Tape(Reader):
-    """Everything in the files of one tape; a segment counts up to where the next one takes over."""
+    """Everything in the files of one tape; a segment is read up to the offset at which the next one takes over."""
 
     def __init__(self, path: Path) -> None:
         names = [re.fullmatch(re.escape(path.name) + r"\.([1-9]\d*)", other.name) for other in path.parent.iterdir()]
@@ -91,7 +91,7 @@ class Tape(Reader):
             assert after.get(number, 0) <= len(data), "after"
             if data := data[: after.get(number)]:
                 self.segments.insert(0, Reader(data, number))
-            if number and self.segments:  # None yet if the last one was made, and nothing written into it.
+            if number and self.segments:  # None yet if the last segment was created, and nothing written to it.
                 after[number - 1] = self.segments[0].meta["segment"]["after"]
         self.meta, self.run_id, self.seal = self.segments[0].meta, self.segments[0].run_id, self.segments[-1].seal
         self.blocks = [block for segment in self.segments for block in segment.blocks]
@@ -99,7 +99,7 @@ class Tape(Reader):
         self.journal = read_journal(journal.read_bytes(), self.run_id) if journal.exists() else {}
 
     def frames(self) -> Iterator[tuple[int, int, Any]]:
-        """Those in blocks, then those of the journal that follow the last tick without a gap."""
+        """The frames in blocks, then those of the journal that follow the last tick without a gap."""
         yield from super().frames()
         for tick in count(max([ticks_of(block)[-1] for block in self.blocks if ticks_of(block)], default=0) + 1):
             if tick not in self.journal:
@@ -113,7 +113,7 @@ def ticks_of(block: Any) -> range:
 
 
 def read_journal(data: bytes, run_id: bytes) -> dict[int, tuple[int, int, Any]]:
-    """The frames of a journal by their ticks; none if it is another run's."""
+    """The frames of a journal by their ticks; none if it belongs to a different run."""
     magic, major, _, _, area_bytes, owner = struct.unpack_from("<8sHHIQ16s", data)
     assert (magic, major, len(data)) == (b"\x89TAJ\r\n\x1a\n", 0, 64 + 2 * area_bytes), "journal header"
     assert struct.unpack_from("<I", data, 60) == (crc32c(data[:60]),), "journal header checksum"
@@ -131,7 +131,7 @@ def read_journal(data: bytes, run_id: bytes) -> dict[int, tuple[int, int, Any]]:
 
 
 def unpack(data: bytes) -> list[Any]:
-    """All values of plain data that stand back to back."""
+    """All values of plain data, back to back."""
     unpacker = msgpack.Unpacker(ext_hook=extension, strict_map_key=False, max_buffer_size=1 << 30)
     unpacker.feed(data)
     values = list(unpacker)
@@ -149,13 +149,13 @@ def extension(code: int, data: bytes) -> Any:
 
 
 def split_head(payload: bytes) -> tuple[dict[str, Any], bytes]:
-    """The head of a payload that begins with one, and what comes behind it."""
+    """The head of a payload that begins with one, and the bytes after it."""
     end = 4 + struct.unpack_from("<I", payload)[0]
     return unpack(payload[4:end])[0], payload[end:]
 
 
 def lay_out(schema: list[Any], capacities: dict[str, int]) -> tuple[dict[str, Any], int, int]:
-    """Of each field dtype, shape, rows, bytes a row and offset; the arena's size; the seed of the state hash."""
+    """For each field dtype, shape, rows, bytes per row and offset; the arena's size; the seed of the state hash."""
     counted = sum(entry[0] != "field" for entry in schema)
     fields, lines = [("#counts", "<i8", (counted,), 1, 2)] if counted else [], []
     for word, name, *rest in schema:
@@ -175,7 +175,7 @@ def lay_out(schema: list[Any], capacities: dict[str, int]) -> tuple[dict[str, An
 
 
 def read_keyframe(payload: bytes, full: Any) -> Any:
-    """A full keyframe, or a delta upon full."""
+    """A full keyframe, or a delta of full."""
     head, bodies = split_head(payload)
     layout, size, seed = lay_out(head["schema"], head["capacities"]) if full is None else (full.layout, 0, full.seed)
     arena = np.zeros(size, np.uint8) if full is None else np.frombuffer(full.arena, np.uint8).copy()
@@ -191,7 +191,7 @@ def read_keyframe(payload: bytes, full: Any) -> Any:
             runs = np.split(values, range(item << 16, len(values), item << 16)) if encoding == 3 else [values]
             field[:] = np.concatenate([run.reshape(item, -1).T.reshape(-1) for run in runs]).reshape(rows, row_bytes)
             continue
-        is_short = 4 * row_count < -(-rows // 8)  # Rows as distances where that is shorter than a bitmap.
+        is_short = 4 * row_count < -(-rows // 8)  # Rows as distances if that is shorter than a bitmap.
         at = index.view("<u4").cumsum() if is_short else np.flatnonzero(np.unpackbits(index, bitorder="little"))
         change = np.ascontiguousarray(values.reshape(row_bytes, row_count).T).view(f"<u{item}")
         now = field.view(change.dtype)  # 4 is STEP_ROWS, 1 is XOR_ROWS.

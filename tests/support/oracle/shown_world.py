@@ -1,4 +1,4 @@
-"""A simulation with a field of each kind that viewers take, and figures and events that JSON does not; its own truth."""
+"""A simulation with a field of each kind that viewers take, and telemetry and events that are not valid JSON."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sim import Blob, Field, RandomStream, Schema, State, Table
 
 
 class Shapes:
-    """Fields of many shapes and dtypes; tells figures and events, some of which are no JSON."""
+    """Fields of many shapes and dtypes, with telemetry and events of which some are not valid JSON."""
 
     def __init__(self, seed: int = 0) -> None:
         self.state = State(

@@ -1,4 +1,4 @@
-"""A small tape, ways of changing it, and all that is read from it, for tests of damage to single bits and blocks."""
+"""A small tape, ways of changing it, and its complete content, for tests of damage to single bits and blocks."""
 
 from __future__ import annotations
 
@@ -46,13 +46,13 @@ def make_tape(path: Path, *, sealed: bool = True, run_id: bytes = bytes(range(16
 
 
 def read_everything(path: Path) -> tuple[bool, str, Found | None]:
-    """Whether a problem was reported, the status, and what was found in spite of it."""
+    """Return True if a problem was reported, the status, and the content that was still read."""
     reading = readings.read_everything(path)
     return bool(reading.problems), reading.status, reading.found
 
 
 def truth_of(data: bytes) -> Found:
-    """The same by the second reader."""
+    """The content by the second reader."""
     reader = Reader(data)
     frames = {tick: (state_hash, inputs) for tick, state_hash, inputs in reader.frames()}
     states = {keyframe.tick: (keyframe.is_full, keyframe.state_hash, keyframe.arena) for keyframe in reader.keyframes()}
@@ -65,14 +65,14 @@ def block_bytes(data: bytes, block: Any) -> bytes:
 
 
 def offsets_found(path: Path) -> list[int]:
-    """Where blocks are found by hopping."""
+    """The offsets of the blocks that a scan finds."""
     with Tape(path) as tape:
         tape.distrust_index()
         return [entry.offset for entry in tape.segments[0].contents.entries]
 
 
 def rewritten(data: bytes, block: Any, payload: bytes) -> bytes:
-    """The tape with another payload of the same length in a block that is not compressed, its checksums mended."""
+    """The tape with a new payload of the same length in an uncompressed block, and corrected checksums."""
     assert (len(payload), block.codec) == (block.stored, 0)
     header = decode_header(data[block.offset :][:HEADER_BYTES], block.offset)
     padded = pad(payload)
@@ -81,7 +81,7 @@ def rewritten(data: bytes, block: Any, payload: bytes) -> bytes:
 
 
 def lie(path: Path, data: bytes, payload: bytes, index: Any) -> None:
-    """Write the tape with another INDEX payload; what lies behind it moves, with mended offsets and checksums."""
+    """Write the tape with a new INDEX payload; the following blocks move, with corrected offsets and checksums."""
     *_, end = Reader(data).blocks
     header = decode_header(data[index.offset :][:HEADER_BYTES], index.offset)
     padded = pad(payload)

@@ -1,4 +1,4 @@
-"""Runs of walkers for readers that follow a tape, and what they should see."""
+"""Runs of walkers for readers that follow a tape, and the expected result."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ def record_walk(path: Path, ticks: int = 60, **settings: Any) -> None:
         for tick in range(1, ticks + 1):
             tape.step([[tick % 20, tick]])
             if tick % 4 == 0:
-                tape.flush()  # So that there are many small blocks.
+                tape.flush()  # For many small blocks.
 
 
 def walk_on(tape: Recorder, ticks: int) -> None:
-    """Go on to a tick, with the inputs that record_walk gives."""
+    """Continue to a tick, with the inputs of record_walk."""
     with tape:
         while tape.tick < ticks:
             tape.step([[(tape.tick + 1) % 20, tape.tick + 1]])

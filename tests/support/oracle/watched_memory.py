@@ -1,4 +1,4 @@
-"""What of this process the kernel holds open, and watches for writes, by its own account."""
+"""The memory that the kernel watches for writes, and the descriptors that are open, as the kernel reports them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def watched_bytes() -> int:
-    """The sizes of the mappings with the flag uw, userfaultfd's write protection; less what nobody refers to any more."""
+    """The sizes of the mappings with the flag uw, userfaultfd's write protection, after unused ones are collected."""
     gc.collect()
     account = Path("/proc/self/smaps").read_text()
     mappings = re.findall(r"^Size: +(\d+) kB.*?^VmFlags:([^\n]*)", account, re.MULTILINE | re.DOTALL)
@@ -16,13 +16,13 @@ def watched_bytes() -> int:
 
 
 def open_descriptors() -> int:
-    """How many there are of those that watching takes; what nobody refers to any more is closed before."""
+    """The number of descriptors of the kinds that watching uses, after unused ones are closed."""
     gc.collect()
     found = 0
     for place in Path("/proc/self/fd").iterdir():
         try:
             name = str(place.readlink())
         except FileNotFoundError:
-            continue  # That of the folder itself, or another thread's.
+            continue  # The descriptor of the folder, or that of a different thread.
         found += name.endswith(("[userfaultfd]", "/pagemap"))
     return found

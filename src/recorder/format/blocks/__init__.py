@@ -1,1 +1,1 @@
-"""The structures of a tape file, one module each; encoder and decoder side by side."""
+"""The structures of a tape file, one per module, each with its encoder and decoder."""

@@ -6,10 +6,10 @@ Layout of the header, little-endian:
     baseline u32
 
 Invariants:
-    1. The header's checksum is right before any of its lengths is believed.
-    2. payload_crc is over the stored (compressed) bytes and their padding, and is right before they are decompressed.
-    3. offset is where the block lies in its file, and marker is the tape's: a block that was moved or that belongs
-       to another run does not count.
+    1. The header's checksum is verified before any of its lengths is used.
+    2. payload_crc covers the stored (compressed) bytes and their padding. It is verified before they are decompressed.
+    3. offset is the position of the block in its file, and marker is the tape's. A block that was moved, or that
+       belongs to a different run, is not accepted.
     4. Blocks start at multiples of 8.
 """
 
@@ -26,10 +26,10 @@ import numpy as np
 from recorder.errors import CorruptError
 from recorder.format.limits import BLOCK_RAW_BYTES_MAX, BLOCK_TICKS_MAX
 
-TAG = b"\xf5BLK"  # The first byte is no ASCII and no UTF-8 start, so that text hardly holds a tag.
+TAG = b"\xf5BLK"  # The first byte is neither ASCII nor the start of a UTF-8 character: text does not contain a tag.
 HEADER_BYTES = 72
 ALIGNMENT_BYTES = 8
-THOROUGH_LEVEL = 3  # LZ4's first one of those: frames become a sixth smaller; the ninth takes off another hundredth.
+THOROUGH_LEVEL = 3  # LZ4's first thorough level: frames become a sixth smaller. Level 9 saves only a hundredth more.
 OPTIONAL_KIND = 0x80  # Kinds with this bit may be skipped by a reader that does not know them.
 
 _HEADER = struct.Struct("<8sQQQQIIIIBBHI")
@@ -38,7 +38,7 @@ assert _PREFIX.size + _HEADER.size == HEADER_BYTES
 
 
 class BlockKind(enum.IntEnum):
-    """What a block holds. 0 is reserved: preallocated files are full of zeros."""
+    """The kind of a block's content. 0 is reserved: preallocated files are full of zeros."""
 
     META = 1
     FRAMES = 2
@@ -54,7 +54,7 @@ class BlockKind(enum.IntEnum):
 
 
 class Codec(enum.IntEnum):
-    """How the payload is stored."""
+    """The compression of a payload."""
 
     NONE = 0
     LZ4 = 1
@@ -66,11 +66,11 @@ class Flags(enum.IntFlag):
 
     REBUILT = 1  # Made by a repair, not by the recording.
     SESSION_START = 2  # The first block after the tape was opened for writing.
-    CONTINUES = 4  # The payload goes on in the next block.
+    CONTINUES = 4  # The payload continues in the next block.
     CONTINUATION = 8  # The payload began in an earlier block.
 
 
-# The same header as NumPy sees it, to take many apart at once.
+# The header as a NumPy dtype, to decode many headers at once.
 HEADER_DTYPE = np.dtype(
     [
         ("tag", "V4"),
@@ -95,21 +95,21 @@ assert HEADER_DTYPE.itemsize == HEADER_BYTES
 
 @attrs.frozen
 class BlockHeader:
-    """What stands before the payload of a block.
+    """The header of a block.
 
     Attributes:
         marker: of the tape.
         seq: number of the block in the tape, from 0.
         offset: of this header in its file, in bytes.
-        durable_bytes: how far the file was known to be on stable storage when the block was made.
+        durable_bytes: length of the file known to be on stable storage when the block was made.
         first_tick: of the frames inside, or the keyframe's tick.
-        tick_count: frames inside; 0 for a block without.
+        tick_count: number of frames inside; 0 for a block without frames.
         stored_bytes, raw_bytes: length of the payload as stored, without padding, and decompressed.
         payload_crc: crc32c of the stored bytes and their padding.
-        kind: a Kind, or the number of one that we do not know.
+        kind: a BlockKind or an unknown number.
         codec: a Codec or an unknown number.
         flags: Flags.
-        baseline: for DELTA, how many blocks before this one its full keyframe starts (distance in seq).
+        baseline: for DELTA, the distance in seq back to the start of its full keyframe.
     """
 
     marker: bytes
@@ -133,7 +133,7 @@ class BlockHeader:
 
     @property
     def end_offset(self) -> int:
-        """Where the next block starts."""
+        """Offset of the next block."""
         return self.offset + HEADER_BYTES + self.padded_bytes
 
     @property
@@ -165,7 +165,7 @@ def encode_header(header: BlockHeader) -> bytes:
 def decode_header(data: bytes, offset: int) -> BlockHeader:
     """Read the header that starts data and was found at offset in its file.
 
-    The caller compares the marker (it may not know it yet). Raises CorruptError for anything that is no header.
+    The caller compares the marker (it may not know it yet). Raises CorruptError for anything that is not a header.
     """
     if len(data) < HEADER_BYTES or data[:4] != TAG:
         raise CorruptError(offset, "no block starts here")
@@ -174,7 +174,7 @@ def decode_header(data: bytes, offset: int) -> BlockHeader:
         raise CorruptError(offset, "the checksum of a block header is wrong")
     header = BlockHeader(*_HEADER.unpack(body))
     if header.offset != offset:
-        raise CorruptError(offset, f"a block that says it lies at byte {header.offset}")
+        raise CorruptError(offset, f"a block whose header states offset {header.offset}")
     if header.raw_bytes > BLOCK_RAW_BYTES_MAX or header.stored_bytes > header.raw_bytes:
         raise CorruptError(offset, f"a block of {header.stored_bytes} bytes for {header.raw_bytes}")
     if header.tick_count > BLOCK_TICKS_MAX:
@@ -183,9 +183,9 @@ def decode_header(data: bytes, offset: int) -> BlockHeader:
 
 
 def compress(raw: bytes | memoryview, *, thoroughly: bool = False) -> tuple[Codec, bytes]:
-    """raw as an LZ4 block, or as it is where LZ4 would not make it smaller.
+    """Compress raw with LZ4, or keep it unchanged if LZ4 would not make it smaller.
 
-    thoroughly: look longer for what repeats. It takes nine times as long, and unpacks as fast.
+    thoroughly: search longer for repetitions. It takes nine times as long and decompresses as fast.
     """
     mode = {"mode": "high_compression", "compression": THOROUGH_LEVEL} if thoroughly else {}
     packed: bytes = lz4.block.compress(raw, store_size=False, **mode)
@@ -193,12 +193,12 @@ def compress(raw: bytes | memoryview, *, thoroughly: bool = False) -> tuple[Code
 
 
 def pad(stored: bytes) -> bytes:
-    """stored with zeros up to a multiple of 8."""
+    """Append zeros up to a multiple of 8."""
     return stored + bytes(-len(stored) % ALIGNMENT_BYTES)
 
 
 def damaged(header: BlockHeader, what: str) -> CorruptError:
-    """The error for a block whose header is sound and whose content is not."""
+    """Make the error for a block with an intact header and damaged content."""
     try:
         name = BlockKind(header.kind).name
     except ValueError:
@@ -213,7 +213,7 @@ def damaged(header: BlockHeader, what: str) -> CorruptError:
 
 
 def ticks_text(ticks: tuple[int, int]) -> str:
-    """A first and a last tick in words."""
+    """Format a first and a last tick for messages."""
     return f"tick {ticks[0]}" if ticks[0] == ticks[1] else f"ticks {ticks[0]} to {ticks[1]}"
 
 
@@ -233,7 +233,7 @@ def decode_payload(header: BlockHeader, padded: bytes) -> bytes:
         except lz4.block.LZ4BlockError as error:
             raise damaged(header, f"a block's content does not decompress: {error}") from None
     else:
-        raise damaged(header, f"codec {header.codec} is not known to this program")
+        raise damaged(header, f"codec {header.codec} is unknown to this program")
     if len(raw) != header.raw_bytes:
-        raise damaged(header, f"{len(raw)} bytes where {header.raw_bytes} were announced")
+        raise damaged(header, f"expected {header.raw_bytes} bytes of content, got {len(raw)}")
     return raw

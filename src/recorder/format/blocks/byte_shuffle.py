@@ -1,10 +1,11 @@
 """Byte-shuffled numbers: the first bytes of all, then the second bytes of all, and so on.
 
-Numbers of like size share their high bytes, which LZ4 then finds in one place. Numbers that repeat as a whole, such as
-zeros between others, it finds as well, or better, where they stand. So it is tried on a piece of each field.
+Numbers of similar size share their high bytes, and shuffling puts these next to each other for LZ4. Numbers that
+repeat completely, such as zeros between others, compress as well or better unshuffled. So a sample of each field
+decides.
 
-Large fields are shuffled in runs: of each the bytes stay in the processor's cache while they find their places, where
-those of a whole field would come and go as often as a number has bytes.
+Large fields are shuffled in runs. The bytes of one run stay in the processor's cache; those of a complete field would be
+loaded once for each byte of a number.
 """
 
 from __future__ import annotations
@@ -18,39 +19,39 @@ import numpy.typing as npt
 
 Unsigned = npt.NDArray[np.unsignedinteger[Any]]
 
-FIELD_BYTES_MIN = 16 << 10  # Of smaller fields nobody would notice the bytes, but the microseconds at each seek.
+FIELD_BYTES_MIN = 16 << 10  # Below, the saved bytes do not matter, but the microseconds of each seek do.
 SAMPLE_BYTES = 64 << 10
-RUN_NUMBERS = 65_536  # The first bytes of a run are as many as LZ4 looks back; all of it is at home in a level 2 cache.
-GAIN_MIN = 0.05  # Of the bytes of the field: below, putting them back in order takes longer than it is worth.
-_FEW = 4096  # Numbers: with fewer the calls take longer than what they save.
-_SHIFTED_BYTES_MAX = 4  # Shifting whole numbers is faster than single bytes with gaps up to this many bytes.
+RUN_NUMBERS = 65_536  # The first bytes of a run fill LZ4's window of 64 KiB; a run fits into a level 2 cache.
+GAIN_MIN = 0.05  # A fraction of the field's bytes; below, the time to unshuffle is not worth it.
+_FEW = 4096  # Numbers: with fewer, the calls cost more than they save.
+_SHIFTED_BYTES_MAX = 4  # Up to this size of a number, shifting numbers is faster than writing single bytes with gaps.
 
 
 def folded(differences: Unsigned) -> Unsigned:
-    """Differences, modulo their size, such that small ones of either sign are small numbers: 0, -1, 1, -2 are 0, 1, 2, 3."""
+    """Map differences of either sign to small unsigned numbers (zigzag): 0, -1, 1, -2 become 0, 1, 2, 3."""
     top = differences.dtype.type(8 * differences.itemsize - 1)
     one = differences.dtype.type(1)
     return (differences << one) ^ (~(differences >> top) + one)
 
 
 def unfolded(numbers: Unsigned) -> Unsigned:
-    """The differences that were folded."""
+    """Undo ``folded``."""
     one = numbers.dtype.type(1)
     return (numbers >> one) ^ (~(numbers & one) + one)
 
 
 def shuffled(numbers: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
-    """The bytes of numbers, one axis, shuffled."""
+    """Shuffle the bytes of a one-dimensional array of numbers."""
     return np.ascontiguousarray(numbers.view(np.uint8).reshape(len(numbers), numbers.itemsize).T).reshape(-1)
 
 
 def unshuffled(content: npt.NDArray[np.uint8], number_bytes: int) -> npt.NDArray[np.unsignedinteger[Any]]:
-    """The numbers of which these are the shuffled bytes."""
+    """Undo ``shuffled``."""
     dtype, parts = np.dtype(f"<u{number_bytes}"), content.reshape(number_bytes, -1)
     count = parts.shape[1]
     if number_bytes == 1 or count < _FEW:
         return np.ascontiguousarray(parts.T).reshape(-1).view(dtype)
-    # Of many numbers the high bytes are mostly zero, and NumPy transposes a narrow array number by number.
+    # Faster than a transpose: NumPy transposes a narrow array number by number, and most high bytes are zero.
     numbers = np.zeros(count, dtype)
     columns = numbers.view(np.uint8).reshape(count, number_bytes)
     for place, part in enumerate(parts):
@@ -64,25 +65,25 @@ def unshuffled(content: npt.NDArray[np.uint8], number_bytes: int) -> npt.NDArray
 
 
 def shuffled_runs(field: npt.NDArray[np.uint8], number_bytes: int) -> Iterator[npt.NDArray[np.uint8]]:
-    """The bytes of a field, run by run shuffled; each is good until the next one is asked for."""
+    """Yield the shuffled runs of a field; each is valid until the next one is requested."""
     run_bytes = RUN_NUMBERS * number_bytes
     memory = np.empty(min(run_bytes, len(field)), np.uint8)
     for begin in range(0, len(field), run_bytes):
         run = field[begin : begin + run_bytes]
-        found = memory[: len(run)]
-        np.copyto(found.reshape(number_bytes, -1), run.reshape(-1, number_bytes).T)
-        yield found
+        content = memory[: len(run)]
+        np.copyto(content.reshape(number_bytes, -1), run.reshape(-1, number_bytes).T)
+        yield content
 
 
 def planes(field: npt.NDArray[np.uint8], number_bytes: int, run_numbers: int) -> list[npt.NDArray[np.uint8]]:
-    """Where in a field's memory its shuffled bytes go: of each run the first bytes, the second bytes, and so on."""
+    """Views of a field's memory in the order of its shuffled bytes: per run first bytes, second bytes, and so on."""
     run_bytes = run_numbers * number_bytes
     runs = (field[begin : begin + run_bytes] for begin in range(0, len(field), run_bytes))
     return [plane for run in runs for plane in run.reshape(-1, number_bytes).T]
 
 
-def pays(field: npt.NDArray[np.uint8], number_bytes: int) -> bool:
-    """Whether a field should be shuffled, by a piece out of its middle."""
+def is_worth_shuffling(field: npt.NDArray[np.uint8], number_bytes: int) -> bool:
+    """Return True if shuffling makes a field enough smaller, judged by a sample from its middle."""
     if number_bytes < 2 or len(field) < FIELD_BYTES_MIN:
         return False
     size = min(SAMPLE_BYTES, len(field)) // number_bytes * number_bytes

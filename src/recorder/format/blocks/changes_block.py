@@ -1,28 +1,28 @@
-"""CHANGES blocks: what each of some consecutive ticks changed in the state, so that a tick is reached without a step.
+"""CHANGES blocks: the changes of consecutive ticks, with which a seek reaches a tick without a step.
 
-Words of a field are its unsigned integers of 1, 2, 4 or 8 bytes, numbered from 0 (see sim.kernel.changes.tick_changes). A block
-holds, for each field that changed, the words of all its ticks as columns.
+Words of a field are its unsigned integers of 1, 2, 4 or 8 bytes, numbered from 0 (see sim.kernel.changes.tick_changes).
+For each field that changed, a block holds the words of all its ticks as columns.
 
 Payload: head_bytes u32 little-endian | head, MessagePack | bodies of the sections back to back.
 
 Head, a map:
-    first_tick, tick_count   of the ticks that the block tells of, all of them
-    layout                   hash_seed of the layout that they are of
-    sections                 list of [field, encoding, word_bytes, count, same], count words in all; same is the number
+    first_tick, tick_count   of the ticks that the block covers
+    layout                   hash_seed of the states' layout
+    sections                 list of [field, encoding, word_bytes, count, same], count words in total; same is the number
                              of an earlier section with the same counts and numbers, or -1
 
-Body of a section: unless same says where they are, the number of words of each tick, u32, and the numbers of the words,
-each the difference to the one before, the first one to 0, modulo 2**32, u32; then the words. All byte-shuffled: the
-first bytes of all, then the second bytes of all, and so on.
+Body of a section: the counts, the numbers, the words. Counts: the number of words of each tick, u32. Numbers: of the
+words, u32, each as the difference from the number before, modulo 2**32; the first one from 0. If same refers to an earlier
+section, the body has only the words. All are byte-shuffled: the first bytes of all, then the second bytes, and so on.
 
 Encodings of the words:
-    VALUES   what the word is after the tick
-    STEPS    by how much it is more than before the tick, modulo 2**(8 word_bytes), folded such that small differences of
+    VALUES   the word after the tick
+    STEPS    the difference from the word before the tick, modulo 2**(8 word_bytes), folded so that small differences of
              either sign are small numbers: 0, -1, 1, -2 are 0, 1, 2, 3
 
 Invariants:
     1. Applied to the state at the tick before, all words of a tick give the state at that tick; words may repeat.
-    2. Words of a tick do not depend on those of other ticks, but for STEPS, which add up.
+    2. Words of a tick do not depend on those of other ticks, except for STEPS, which add up.
 """
 
 from __future__ import annotations
@@ -55,29 +55,29 @@ Columns = tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint32], Words]
 _HEAD_SIZE = struct.Struct("<I")
 _NUMBER_BYTES = 4
 _NO_SECTION = -1
-_BELOW_FLOAT_WORDS = 8  # Words of fewer bytes are compared with what they were, where a scan may name unchanged ones.
+_BELOW_FLOAT_WORDS = 8  # Smaller words are compared with their earlier values if a scan may name unchanged ones.
 
 
 class WordForm(enum.IntEnum):
-    """How a section holds its words."""
+    """The encoding of a section's words."""
 
     VALUES = 0
     STEPS = 1
 
 
 class ChangeEncoder:
-    """Makes CHANGES payloads of consecutive ticks, beginning with the state that it was made with.
+    """Encodes consecutive ticks, beginning after a given state, as CHANGES payloads.
 
-    Keeps what the words were, to write down steps.
+    Keeps the earlier values of all words, from which STEPS are computed.
     """
 
     def __init__(self, layout: Layout, arena: npt.NDArray[np.uint8]) -> None:
-        """arena: of the state; copied."""
+        """arena: of the state before the first tick; copied."""
         self.layout = layout
         self._before = flat_words(arena.copy(), layout)
 
     def encode(self, first_tick: int, ticks: Sequence[TickChanges]) -> memoryview:
-        """The payload for the next ticks."""
+        """Encode the next ticks."""
         by_field = [changes.by_field(self.layout) for changes in ticks]
         exact = all(changes.is_exact for changes in ticks)
         sections: list[list[Any]] = []
@@ -88,7 +88,7 @@ class ChangeEncoder:
                 continue
             columns, form = self._columns(slot, by_field, exact=exact)
             counts, numbers, words = columns
-            same = _same_places(columns, written)
+            same = _section_with_same_numbers(columns, written)
             sections.append([name, int(form), words.itemsize, len(words), same])
             if same == _NO_SECTION:
                 bodies += [shuffled(counts), shuffled(np.diff(numbers, prepend=np.uint32(0)))]
@@ -106,10 +106,10 @@ class ChangeEncoder:
         return np.concatenate([*parts, *bodies]).data
 
     def _columns(self, slot: Slot, by_field: Sequence[FieldWords], *, exact: bool) -> tuple[Columns, WordForm]:
-        given = [fields.get(slot.name) for fields in by_field]
-        counts = np.array([0 if one is None else len(one[0]) for one in given], np.uint32)
-        numbers = np.concatenate([one[0] for one in given if one is not None])
-        values = np.concatenate([one[1] for one in given if one is not None])
+        per_tick = [fields.get(slot.name) for fields in by_field]
+        counts = np.array([0 if words is None else len(words[0]) for words in per_tick], np.uint32)
+        numbers = np.concatenate([words[0] for words in per_tick if words is not None])
+        values = np.concatenate([words[1] for words in per_tick if words is not None])
         steps = slot.dtype.kind in "iu" and slot.dtype.itemsize > 1
         if not steps and (exact or values.itemsize == _BELOW_FLOAT_WORDS):
             return (counts, numbers, values), WordForm.VALUES
@@ -123,9 +123,9 @@ class ChangeEncoder:
 
 
 def _differences(before: Words, numbers: npt.NDArray[np.uint32], values: Words) -> Words:
-    """By how much each word is more than the last time that it came up, or than before; before is brought up to date.
+    """The difference of each word from its previous occurrence or, for the first one, from before. Updates before.
 
-    One sort instead of one look-up a tick, since it lets other threads run.
+    One sort instead of a lookup per tick, since it lets other threads run.
     """
     if not len(numbers):
         return values
@@ -139,21 +139,21 @@ def _differences(before: Words, numbers: npt.NDArray[np.uint32], values: Words) 
     earlier[is_first] = before[in_order[is_first]]
     is_last = np.roll(is_first, -1)
     before[in_order[is_last]] = latest[is_last]
-    found = np.empty_like(values)
-    found[places] = latest - earlier
-    return found
+    differences = np.empty_like(values)
+    differences[places] = latest - earlier
+    return differences
 
 
-def _same_places(columns: Columns, written: Sequence[Columns]) -> int:
-    """The section that has words of the same numbers in the same ticks."""
+def _section_with_same_numbers(columns: Columns, written: Sequence[Columns]) -> int:
+    """The number of an earlier section with the same counts and numbers, or _NO_SECTION."""
     counts, numbers, _ = columns
-    for place, (other_counts, other_numbers, _) in enumerate(written):
+    for section, (other_counts, other_numbers, _) in enumerate(written):
         if numbers is other_numbers or (
             len(numbers) == len(other_numbers)
             and np.array_equal(counts, other_counts)
             and np.array_equal(numbers, other_numbers)
         ):
-            return place
+            return section
     return _NO_SECTION
 
 
@@ -162,13 +162,13 @@ def _same_places(columns: Columns, written: Sequence[Columns]) -> int:
 
 @attrs.frozen(eq=False)
 class LoggedWords:
-    """What consecutive ticks changed in one field.
+    """The changes of one field in consecutive ticks.
 
     Attributes:
         field: its name.
-        form: whether words are what they become, or by how much they change.
-        ends: (ticks + 1,) int64, from where to where in the columns each tick is.
-        numbers: (n,) int64, which words.
+        form: the encoding of the words.
+        ends: (ticks + 1,) int64, the boundaries of each tick in the columns.
+        numbers: (n,) int64, of the words in the field.
         words: (n,) unsigned.
     """
 
@@ -181,13 +181,13 @@ class LoggedWords:
 
 @attrs.frozen(eq=False)
 class ChangeBlock:
-    """What consecutive ticks changed.
+    """The changes of consecutive ticks.
 
     Attributes:
-        first_tick, last_tick: which.
+        first_tick, last_tick: the range of ticks.
         layout: hash_seed of the layout of the states.
-        fields: what changed, field by field.
-        offset: where the block lies, for messages.
+        fields: the changes, one entry per field.
+        offset: of the block in its file, for messages.
     """
 
     first_tick: int
@@ -198,40 +198,40 @@ class ChangeBlock:
 
     @property
     def size_bytes(self) -> int:
-        """Memory that it holds."""
-        return sum(one.ends.nbytes + one.numbers.nbytes + one.words.nbytes for one in self.fields)
+        """Size of the arrays in memory."""
+        return sum(field.ends.nbytes + field.numbers.nbytes + field.words.nbytes for field in self.fields)
 
     def words_of(self, words: Mapping[str, Words], tick: int) -> dict[str, tuple[npt.NDArray[np.uint32], Words]]:
-        """Numbers and values of the words that a tick has changed, as they were taken; words: of the state at tick."""
-        found = {}
-        for one in self.fields:
-            begin, end = one.ends[tick - self.first_tick], one.ends[tick + 1 - self.first_tick]
-            numbers = one.numbers[begin:end]
-            found[one.field] = numbers.astype(np.uint32), words[one.field][numbers]
-        return found
+        """Numbers and values of the words that a tick changed, in recorded order; words: of the state at tick."""
+        changed = {}
+        for field in self.fields:
+            begin, end = field.ends[tick - self.first_tick], field.ends[tick + 1 - self.first_tick]
+            numbers = field.numbers[begin:end]
+            changed[field.field] = numbers.astype(np.uint32), words[field.field][numbers]
+        return changed
 
     def apply(self, words: Mapping[str, Words], first_tick: int, last_tick: int) -> None:
-        """Take a state from the tick before first_tick to last_tick, both of which the block tells of.
+        """Change a state from the tick before first_tick to last_tick, in place. The block must cover both ticks.
 
-        words: of the state, see flat_words. Raises CorruptError for words that are not there.
+        words: of the state, see flat_words. Raises CorruptError for words that the state does not have.
         """
-        for one in self.fields:
-            begin, end = one.ends[first_tick - self.first_tick], one.ends[last_tick + 1 - self.first_tick]
-            numbers, flat = one.numbers[begin:end], words.get(one.field)
+        for field in self.fields:
+            begin, end = field.ends[first_tick - self.first_tick], field.ends[last_tick + 1 - self.first_tick]
+            numbers, flat = field.numbers[begin:end], words.get(field.field)
             if not len(numbers):
                 continue
-            if flat is None or flat.itemsize != one.words.itemsize or numbers.max() >= len(flat):
-                raise CorruptError(self.offset, f"changes of words that field {one.field} does not have")
-            if one.form is WordForm.STEPS:
-                np.add.at(flat, numbers, one.words[begin:end])
+            if flat is None or flat.itemsize != field.words.itemsize or numbers.max() >= len(flat):
+                raise CorruptError(self.offset, f"changes of words that field {field.field} does not have")
+            if field.form is WordForm.STEPS:
+                np.add.at(flat, numbers, field.words[begin:end])
             else:
-                flat[numbers] = one.words[begin:end]  # Of a number that repeats the last one counts.
+                flat[numbers] = field.words[begin:end]  # If a number repeats, its last value counts.
 
 
 def decode_changes(payload: bytes, first_tick: int, offset: int) -> ChangeBlock:
-    """What a CHANGES block says. first_tick: as in its header. offset: where it lies.
+    """Decode a CHANGES block. first_tick: from its header. offset: of the block, for messages.
 
-    Raises CorruptError if it is none, or one of other ticks.
+    Raises CorruptError if it is not a CHANGES block, or has a different first tick.
     """
     try:
         return _decode(payload, first_tick, offset)
@@ -245,9 +245,9 @@ def _decode(payload: bytes, first_tick: int, offset: int) -> ChangeBlock:
         case {"first_tick": int(first), "tick_count": int(count), "layout": int(layout), "sections": list(plain)}:
             pass
         case _:
-            raise ValueError("its head is not whole")
+            raise ValueError("its head is incomplete")
     if first != first_tick or not 0 < count <= BLOCK_TICKS_MAX:
-        raise ValueError("it does not say of which ticks it tells")
+        raise ValueError(f"expected ticks from {first_tick} on, got {count} from {first} on")
     content = np.frombuffer(payload, np.uint8)
     place = _HEAD_SIZE.size + head_bytes
     fields: list[LoggedWords] = []
@@ -256,34 +256,34 @@ def _decode(payload: bytes, first_tick: int, offset: int) -> ChangeBlock:
         nonlocal place
         begin, place = place, place + length * word_bytes
         if place > len(content):
-            raise ValueError("it is shorter than its head says")
+            raise ValueError("it is shorter than its head states")
         return unshuffled(content[begin:place], word_bytes)
 
-    for one in plain:
-        match one:
+    for section in plain:
+        match section:
             case [str(name), 0 | 1 as form, 1 | 2 | 4 | 8 as word_bytes, int(length), int(same)] if length >= 0:
                 pass
             case _:
-                raise ValueError("an entry that is no section")
+                raise ValueError("an entry that is not a section")
         if same == _NO_SECTION:
             ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(column(count, _NUMBER_BYTES), dtype=np.int64)])
             numbers = np.cumsum(column(length, _NUMBER_BYTES), dtype=np.uint32).astype(np.int64)
         elif 0 <= same < len(fields):
             ends, numbers = fields[same].ends, fields[same].numbers
         else:
-            raise ValueError("a section that refers to none before it")
+            raise ValueError("a section that refers to no earlier one")
         if ends[-1] != length or len(numbers) != length:
-            raise ValueError(f"field {name} has other words than those that are counted")
+            raise ValueError(f"field {name}: expected {length} words, the counts of its ticks add up to {ends[-1]}")
         words = column(length, word_bytes)
         is_steps = WordForm(form) is WordForm.STEPS
         fields.append(LoggedWords(name, WordForm(form), ends, numbers, unfolded(words) if is_steps else words))
     if place != len(content):
-        raise ValueError(f"{len(content)} bytes, of which its sections take {place}")
+        raise ValueError(f"{len(content)} bytes, but its sections end at byte {place}")
     return ChangeBlock(first, first + count - 1, layout, fields, offset)
 
 
 def ensure_changes_fit(layout: Layout) -> None:
-    """Raise ValueError for a layout whose changes a block could not hold."""
+    """Raise ValueError for a layout whose changes do not fit into a block."""
     ensure_words_can_be_numbered(layout)
     widest = max((word_bytes_of(slot) for slot in layout.slots.values()), default=1)
     if layout.size_bytes // widest * (widest + _NUMBER_BYTES) > KEYFRAME_RAW_BYTES_MAX:

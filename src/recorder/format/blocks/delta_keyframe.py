@@ -1,4 +1,4 @@
-"""Encode and decode delta keyframes: the rows that differ from the last full one; see full_keyframe.py for how they lie."""
+"""Encode and decode delta keyframes: the rows that differ from the last full keyframe. full_keyframe.py has the layout."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from recorder.format.blocks.full_keyframe import (
     Changes,
     Encoding,
     Section,
-    ensure_proved,
-    ensure_whole,
+    ensure_complete,
+    ensure_state_hash,
     read_head,
     take_rows,
     with_head,
@@ -25,15 +25,15 @@ from sim.kernel.schema import Slot
 from sim.kernel.state import Bytes, Snapshot, unset_arena, view_rows
 
 _UNMARKED_HINT = (
-    "; its bytes are as they were written, so that the simulation probably wrote something without a mark: "
+    "; its bytes are undamaged, so the simulation probably wrote something without a mark: "
     'record with changes="audit" to find it'
 )
 
 
 def delta_payload(tick: int, state_hash: int, changes: Changes, baseline: Snapshot) -> Payload:
-    """Of a delta keyframe: of changes, the rows that differ from baseline (invariant 1).
+    """The payload of a delta keyframe: those rows of changes that differ from baseline (invariant 1).
 
-    The changes are spent: their values are no longer what they were.
+    Consumes the changes: their values are overwritten.
     """
     sections: list[list[Any]] = []
     bodies: list[bytes | memoryview] = []
@@ -43,7 +43,7 @@ def delta_payload(tick: int, state_hash: int, changes: Changes, baseline: Snapsh
         numbers = changes.rows[name]
         mixed, number_bytes = changes.values[name], _step_bytes(slot)
         before = _rows_of(baseline.arena, slot, numbers)
-        # In the memory of the changes, which are needed for nothing else.
+        # In the memory of the changes, which are not needed any more.
         if number_bytes:
             np.subtract(
                 _numbers(mixed, number_bytes), _numbers(before, number_bytes), out=_numbers(mixed, number_bytes)
@@ -66,24 +66,27 @@ def delta_payload(tick: int, state_hash: int, changes: Changes, baseline: Snapsh
 
 
 def _step_bytes(slot: Slot) -> int:
-    """Bytes of a number of a field of which differences are taken, since counters and places move by little; else 0."""
+    """Size of the numbers of an integer field, which is stored as differences; 0 for other fields.
+
+    Counters and positions change by little.
+    """
     return slot.dtype.itemsize if slot.dtype.kind in "iu" and slot.dtype.itemsize > 1 else 0
 
 
 def _numbers(rows: Bytes, number_bytes: int) -> Unsigned:
-    """Rows of bytes as rows of numbers, in the same memory."""
+    """View rows of bytes as rows of numbers."""
     return rows.view(f"<u{number_bytes}")
 
 
 def _rows_of(arena: Bytes, slot: Slot, numbers: Rows | None) -> Bytes:
-    """The same as take_rows, without a copy where there need be none."""
+    """Rows as from take_rows, without a copy if all rows are requested."""
     if numbers is None:
         return view_rows(arena, slot)
     return take_rows(arena, slot, numbers)
 
 
 def _is_any(mixed: Bytes, slot: Slot) -> npt.NDArray[np.bool_]:
-    """Which rows have a byte that is not zero; looked at as words."""
+    """True for each row with a byte that is not zero; compared as words."""
     words = mixed.view(f"<u{word_bytes_of(slot)}")
     return np.asarray(words[:, 0] != 0 if words.shape[1] == 1 else words.any(axis=1))
 
@@ -98,12 +101,12 @@ def _encode_rows(slot: Slot, numbers: Rows) -> bytes:
 
 
 def decode_delta(payload: bytes, baseline: Snapshot, offset: int) -> tuple[int, Snapshot]:
-    """The tick and state of a delta keyframe upon its baseline. offset: of its first block, for messages.
+    """Decode a delta keyframe on top of its baseline: the tick and the state. offset: of its first block, for messages.
 
-    Raises CorruptError if the payload is no delta of this baseline or its state does not hash to what it says.
+    Raises CorruptError if the payload is not a delta of this baseline, or if the state does not have the recorded hash.
     """
     head, sections = read_head(payload, offset)
-    ensure_whole(payload, sections, offset)
+    ensure_complete(payload, sections, offset)
     arena = unset_arena(baseline.layout.size_bytes)
     np.copyto(arena, baseline.arena)
     for section in sections:
@@ -112,17 +115,17 @@ def decode_delta(payload: bytes, baseline: Snapshot, offset: int) -> tuple[int, 
         if slot is None or not (section.encoding == Encoding.XOR_ROWS or (steps and _step_bytes(slot))):
             raise CorruptError(offset, f"a delta of field {section.field}, which its full keyframe does not have")
         if section.value_bytes != section.row_count * slot.row_bytes or not 0 < section.row_count <= slot.row_count:
-            raise CorruptError(offset, f"a delta of field {section.field} with another size than its rows have")
+            raise CorruptError(offset, f"a delta of field {section.field} whose size does not match its rows")
         numbers = _decode_rows(slot, payload, section, offset)
         shuffled = np.frombuffer(payload, np.uint8, section.value_bytes, section.offset + section.index_bytes)
         mixed = np.ascontiguousarray(shuffled.reshape(slot.row_bytes, section.row_count).T)
         if steps:
-            ours = _numbers(view_rows(arena, slot), slot.dtype.itemsize)
-            ours[numbers] += unfolded(_numbers(mixed, slot.dtype.itemsize))
+            own_numbers = _numbers(view_rows(arena, slot), slot.dtype.itemsize)
+            own_numbers[numbers] += unfolded(_numbers(mixed, slot.dtype.itemsize))
             continue
         words = comparable(arena, slot)
         words[numbers] ^= mixed.reshape(-1).view(words.dtype).reshape(section.row_count, *words.shape[1:])
-    return ensure_proved(head, Snapshot(baseline.layout, arena), offset, hint=_UNMARKED_HINT)
+    return ensure_state_hash(head, Snapshot(baseline.layout, arena), offset, hint=_UNMARKED_HINT)
 
 
 def _decode_rows(slot: Slot, payload: bytes, section: Section, offset: int) -> Rows:
@@ -135,7 +138,7 @@ def _decode_rows(slot: Slot, payload: bytes, section: Section, offset: int) -> R
         if not steps[1:].all():
             raise CorruptError(offset, f"row numbers of field {section.field} that do not ascend")
     else:
-        raise CorruptError(offset, f"row numbers of field {section.field} in no known form")
+        raise CorruptError(offset, f"row numbers of field {section.field} in an unknown form")
     if len(numbers) != section.row_count or numbers[-1] >= slot.row_count:
         raise CorruptError(offset, f"row numbers of field {section.field} that it does not have")
     return numbers

@@ -1,4 +1,4 @@
-"""What a DROP block says: which frames the recording could not keep, and why."""
+"""DROP blocks: the frames that the recording could not keep, and the reason."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ class Drop:
     """Ticks whose frames could not be kept.
 
     Attributes:
-        first_tick, last_tick: which.
-        why: one line.
+        first_tick, last_tick: the range of ticks.
+        why: the reason in one line.
     """
 
     first_tick: int
@@ -23,11 +23,11 @@ class Drop:
 
 
 def decode_drop(payload: bytes, offset: int) -> Drop:
-    """What a DROP block at offset says. Raises CorruptError if it is none."""
+    """Decode the DROP block at offset. Raises CorruptError if it is not one."""
     try:
         match decode_plain(payload):
             case {"first_tick": int(first), "last_tick": int(last), "why": str(why)} if 0 <= first <= last:
                 return Drop(first, last, why)
     except ValueError as error:
         raise CorruptError(offset, f"a DROP block that cannot be decoded: {error}") from None
-    raise CorruptError(offset, "a DROP block without all of its parts")
+    raise CorruptError(offset, "a DROP block that is incomplete")

@@ -1,9 +1,9 @@
-"""EVENTS blocks: what happened in each tick, beside the recording proper, which does without it.
+"""EVENTS blocks: the events of each tick. The recording can be replayed without them.
 
-The payload is MessagePack values back to back. The first is [first_tick, tick_count]: the block tells of these ticks, so
-that of a tick inside without a value it is known that nothing happened, and of a tick in no block that its events are
-not on the tape. Then comes, for each tick with events, [tick, [event, ...]], ascending. An event is a map with texts as
-keys, "kind" among them. A reader that does not know the kind of block passes it over.
+The payload is MessagePack values back to back. The first is [first_tick, tick_count], the range that the block covers: a
+tick in this range without a value had no events, and the events of a tick in no range are not on the tape. Then follows
+[tick, [event, ...]] for each tick with events, ascending. An event is a map with texts as keys, "kind" among them. A
+reader that does not know this kind of block skips it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from sim.kernel.plain_data import DECODE_ERRORS, PlainEncoder, decode_plain, enc
 
 Event = dict[str, Any]
 
-KIND, TICK = "kind", "tick"  # Each event has the one; none has the other, which is the name of a column in tables.
+KIND, TICK = "kind", "tick"  # Each event has a kind. No event has a key "tick", which is a column of its tables.
 
 
 @attrs.frozen
@@ -27,8 +27,8 @@ class EventsOfTicks:
     """The events of consecutive ticks.
 
     Attributes:
-        first_tick, last_tick: which.
-        found: those ticks that have events, ascending, with all of them.
+        first_tick, last_tick: the range of ticks.
+        found: the ticks with events, ascending, each with its events.
     """
 
     first_tick: int
@@ -36,33 +36,33 @@ class EventsOfTicks:
     found: Sequence[tuple[int, Sequence[Event]]]
 
     def clipped(self, first_tick: int, last_tick: int) -> EventsOfTicks:
-        """Those of the ticks in this range."""
+        """The events of the ticks in this range."""
         first, last = max(first_tick, self.first_tick), min(last_tick, self.last_tick)
-        return EventsOfTicks(first, last, [one for one in self.found if first <= one[0] <= last])
+        return EventsOfTicks(first, last, [(tick, events) for tick, events in self.found if first <= tick <= last])
 
 
 def encode_tick(encoder: PlainEncoder, tick: int, events: Any) -> bytes:
-    """The events of one tick as a block has them; nothing if there are none.
+    """Encode the events of one tick for a block; no bytes if there are none.
 
-    Raises TypeError or ValueError, saying what is wrong, for what is no list of events that comes back from the tape.
+    Raises TypeError or ValueError for anything but a list of events that can be read back unchanged.
     """
     if type(events) not in (list, tuple):
-        raise TypeError(f"{type(events).__name__} is no list of events")
+        raise TypeError(f"expected a list of events, got {type(events).__name__}")
     if not events:
         return b""
     for event in events:
         if type(event) is not dict:
-            raise TypeError(f"{type(event).__name__} is no event: a dict was expected")
+            raise TypeError(f"expected a dict for each event, got {type(event).__name__}")
         if type(event.get(KIND)) is not str:
-            raise TypeError(f"an event without a text as its {KIND!r}: {_short(event)}")
+            raise TypeError(f"an event needs a text as its {KIND!r}, got {_short(event)}")
         for key in event:
             if type(key) is not str or key == TICK:
-                raise TypeError(f"an event with the key {_short(key)}: texts other than {TICK!r} were expected")
-    encoded, sure = encoder.encode([tick, list(events)])
-    if not sure:
+                raise TypeError(f"an event with the key {_short(key)}: expected texts other than {TICK!r}")
+    encoded, is_decodable = encoder.encode([tick, list(events)])
+    if not is_decodable:
         decode_plain(encoded)
     if len(encoded) > EVENTS_BYTES_MAX:
-        raise ValueError(f"the events take {len(encoded)} bytes, more than {EVENTS_BYTES_MAX}")
+        raise ValueError(f"the events take {len(encoded)} bytes, expected at most {EVENTS_BYTES_MAX}")
     return encoded
 
 
@@ -72,14 +72,14 @@ def _short(value: Any) -> str:
 
 
 def encode_events(first_tick: int, tick_count: int, encoded_ticks: Iterable[bytes]) -> bytes:
-    """The payload that tells of these ticks. encoded_ticks: from encode_tick, ascending."""
+    """The payload for a range of ticks. encoded_ticks: from encode_tick, ascending."""
     return b"".join([encode_plain([first_tick, tick_count]), *encoded_ticks])
 
 
 def decode_events(payload: bytes, first_tick: int, offset: int) -> EventsOfTicks:
-    """What an EVENTS block says. first_tick: as in its header. offset: where it lies.
+    """Decode an EVENTS block. first_tick: from its header. offset: of the block, for messages.
 
-    Raises CorruptError if it is none, or one of other ticks.
+    Raises CorruptError if it is not an EVENTS block, or has a different first tick.
     """
     try:
         values = _values(payload)
@@ -87,32 +87,32 @@ def decode_events(payload: bytes, first_tick: int, offset: int) -> EventsOfTicks
             case [first, count] if _is_tick(first) and first == first_tick and _is_tick(count):
                 if 0 < count <= BLOCK_TICKS_MAX:
                     return EventsOfTicks(first, first + count - 1, list(_ticks(values, first, first + count)))
-        raise ValueError("it does not say of which ticks it tells")
+        raise ValueError(f"it does not begin with a range of ticks from {first_tick} on")
     except DECODE_ERRORS as error:
         raise CorruptError(offset, f"an EVENTS block that cannot be decoded: {error}") from None
 
 
 def _values(payload: bytes) -> Iterator[Any]:
-    """The values one by one, so that the first one that is wrong ends it. Raises DECODE_ERRORS."""
+    """Decode the values one by one. Raises DECODE_ERRORS at the first damaged one."""
     unpacker = make_unpacker(payload)
     while (start := unpacker.tell()) < len(payload):
-        unpacker.skip()  # Shows its length before anything is made of it.
+        unpacker.skip()  # Shows the length before the value is decoded.
         if unpacker.tell() - start > EVENTS_BYTES_MAX:
             raise ValueError(f"a value of {unpacker.tell() - start} bytes")
         yield decode_plain(payload[start : unpacker.tell()])
 
 
 def _ticks(values: Iterator[Any], next_tick: int, end_tick: int) -> Iterator[tuple[int, list[Event]]]:
-    """What is told of each tick that has events. Raises ValueError for values that tell of none, or of other ticks."""
+    """Yield each tick that has events, with its events. Raises ValueError for anything else and for ticks out of order."""
     for value in values:
         match value:
             case [tick, [_, *_] as events] if _is_tick(tick) and next_tick <= tick < end_tick:
                 if not all(map(_is_event, events)):
-                    raise ValueError(f"what tick {tick} has are no events")
+                    raise ValueError(f"tick {tick} has values that are not events")
                 yield tick, events
                 next_tick = tick + 1
             case _:
-                raise ValueError("a value that tells of no tick that is due")
+                raise ValueError(f"expected events of a tick from {next_tick} to {end_tick - 1}")
 
 
 def _is_tick(value: Any) -> bool:

@@ -4,9 +4,9 @@ Layout, little-endian:
     magic 8 | major u16 | minor u16 | header_size u32 | incompatible u32 | compatible u32 | run_id 16 | marker 8 |
     segment u32 | first_seq u64 | crc32c u32 of all before it
 
-The magic shows text-mode damage, as PNG's does. A reader obeys header_size, refuses incompatible bits that it does
-not know, and ignores compatible ones. The marker stands again in every block, so that a tape whose header is lost
-still opens. It is another one in each segment, so that no block counts in a segment that it was not written to.
+The magic reveals text-mode damage, as PNG's does. A reader obeys header_size, refuses unknown incompatible bits, and
+ignores unknown compatible ones. The marker is repeated in every block: a tape whose header is lost can still be opened.
+Each segment has a different marker: a block is not accepted in a segment that it was not written to.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ HEADER_BYTES = 64
 RUN_ID_BYTES = 16
 HEADER_BYTES_MAX = 4096  # A later version may have a longer header, not an arbitrary one.
 MAJOR, MINOR = 0, 2
-LINKED = 1  # Bit of incompatible: frames may have links in place of state hashes.
+LINKED = 1  # Bit of incompatible: frames may have chained hashes in place of state hashes.
 INCOMPATIBLE_KNOWN = LINKED
 
 MARKER_BYTES = 8
@@ -38,16 +38,16 @@ assert _LAYOUT.size + _CRC.size == HEADER_BYTES
 
 @attrs.frozen
 class FileHeader:
-    """What the first bytes of a tape say.
+    """The first bytes of a tape.
 
     Attributes:
         run_id: 16 bytes, new for each recording.
-        marker: 8 bytes, in every block of this segment and hardly anywhere else.
+        marker: 8 bytes that are in every block of this segment and hardly anywhere else.
         segment: number of this file among those of the tape, from 0.
         first_seq: of the first block in this file.
-        major, minor: version of the format; another major is unreadable for us.
+        major, minor: version of the format; this program reads one major version.
         incompatible, compatible: flag words for features added later.
-        size_bytes: of the header, where the first block starts.
+        size_bytes: of the header; the first block starts there.
     """
 
     run_id: bytes
@@ -62,7 +62,7 @@ class FileHeader:
 
 
 def encode_file_header(header: FileHeader) -> bytes:
-    """The 64 bytes of a header; run_id must have 16 and marker 8 bytes."""
+    """Encode a header as 64 bytes; run_id must have 16 and marker 8 bytes."""
     assert len(header.run_id) == 16
     assert len(header.marker) == 8
     body = _LAYOUT.pack(
@@ -84,14 +84,14 @@ def decode_file_header(data: bytes) -> FileHeader:
     """Read the header at the start of data.
 
     Raises TornError if data is shorter than a header, CorruptError if magic or checksum are wrong,
-    UnsupportedVersionError if the tape says that we cannot read it.
+    UnsupportedVersionError if the tape needs a newer program.
     """
     if len(data) < HEADER_BYTES:
         raise TornError(0, HEADER_BYTES, len(data))
     body, (crc,) = data[: _LAYOUT.size], _CRC.unpack_from(data, _LAYOUT.size)
     magic, major, minor, size, incompatible, compatible, run_id, marker, segment, first_seq = _LAYOUT.unpack(body)
     if magic != MAGIC:
-        raise CorruptError(0, f"a tape starts with {MAGIC!r}, this file with {bytes(magic)!r}")
+        raise CorruptError(0, f"expected a tape, which starts with {MAGIC!r}, got {bytes(magic)!r}")
     if crc != google_crc32c.value(body):
         raise CorruptError(0, "the checksum of the file header is wrong")
     if major != MAJOR or incompatible & ~INCOMPATIBLE_KNOWN:
@@ -105,14 +105,14 @@ def decode_file_header(data: bytes) -> FileHeader:
 
 
 def make_file_header(run_id: bytes, segment: int, first_seq: int, incompatible: int = 0) -> FileHeader:
-    """The header of a new segment of the run; incompatible: what a reader has to know of."""
+    """Make the header of a new segment of the run; incompatible: bits of the features that a reader must know."""
     if len(run_id) != RUN_ID_BYTES:
-        raise ValueError(f"run_id has {len(run_id)} bytes instead of {RUN_ID_BYTES}")
+        raise ValueError(f"run_id: expected {RUN_ID_BYTES} bytes, got {len(run_id)}")
     return FileHeader(run_id, marker_of(run_id, segment), segment, first_seq, incompatible=incompatible)
 
 
 def features_of(meta: Mapping[str, Any]) -> int:
-    """What a reader has to know of to read a tape that META describes: the bits of incompatible."""
+    """The bits of incompatible for a tape with this META: the features that a reader must know."""
     settings = meta.get("settings")
     return LINKED if isinstance(settings, Mapping) and settings.get("hashes") == "changes" else 0
 

@@ -1,10 +1,10 @@
-"""Encode and decode tick frames: what went into one tick, and the hash of what came out.
+"""Encode and decode tick frames: the inputs of one tick and the hash of the resulting state.
 
-A frame is the MessagePack array [tick, state_hash, inputs, field_hashes, phase_hashes], tick and state_hash always in
-their 9-byte form so that a frame is written without looking at their size. In place of state_hash there may be a link,
-binary (see hash_chain.py). The last two, which tell where a state parts from another one without either state, are binary;
+A frame is the MessagePack array [tick, state_hash, inputs, field_hashes, phase_hashes]. tick and state_hash always have
+their 9-byte form: an encoder need not check their size. In place of state_hash there may be a chained hash, binary (see
+hash_chain.py). field_hashes and phase_hashes are binary; they locate a difference between two states without the states.
 phase_hashes, or both, may be missing. A FRAMES payload is frames back to back. Later versions may add elements; readers
-ignore those that they do not know.
+ignore elements that they do not know.
 
 Invariants:
     1. Frame t holds the inputs that turned the state at tick t - 1 into the state at tick t, and the hash of the
@@ -40,13 +40,13 @@ class Frame:
     """One tick of a run.
 
     Attributes:
-        tick: that the inputs led to.
-        state_hash: of the state at tick; None if the frame has a link instead.
+        tick: the tick that the inputs led to.
+        state_hash: of the state at tick; None if the frame has a chained hash instead.
         encoded_inputs: as on the tape.
-        field_hashes: 2 bytes for each field, see sim.kernel.hashing.hash_fields; empty if it was recorded without.
-        phase_hashes: 2 bytes for each phase of the step; empty if it was recorded without.
-        offset: of the block that it is from, for messages.
-        link: 8 bytes, see recorder.format.blocks.hash_chain; empty if the frame has the state's hash.
+        field_hashes: 2 bytes for each field, see sim.kernel.hashing.hash_fields; empty if not recorded.
+        phase_hashes: 2 bytes for each phase of the step; empty if not recorded.
+        offset: of the block that contains the frame, for messages.
+        link: the chained hash, 8 bytes, see recorder.format.blocks.hash_chain; empty if the frame has a state hash.
     """
 
     tick: int
@@ -58,22 +58,22 @@ class Frame:
     link: bytes = b""
 
     def encode(self) -> bytes:
-        """As on the tape."""
+        """Encode the frame as on the tape."""
         proof = self.link if self.state_hash is None else self.state_hash
         return encode_frame(self.tick, proof, self.encoded_inputs, self.field_hashes, self.phase_hashes)
 
     @property
     def identity(self) -> bytes:
-        """What the link of the next tick comes upon, 8 bytes."""
+        """The 8 bytes that the chained hash of the next tick is based on."""
         return self.link if self.state_hash is None else identity_of(self.state_hash)
 
     def proof(self) -> dict[str, str]:
-        """What it says of the state, for people: "state_hash", 16 hexadecimal digits, or "link", as many."""
+        """The hash of the frame by its name, as 16 hexadecimal digits: "state_hash", or "link" for a chained hash."""
         return {"link": self.link.hex()} if self.state_hash is None else {"state_hash": f"{self.state_hash:016x}"}
 
     @property
     def inputs(self) -> Any:
-        """Plain data, as given to the step; made anew each time, since a step may change what it is given.
+        """The inputs of the step as plain data; decoded at each access, since a step may change its inputs.
 
         Raises CorruptError if they cannot be decoded.
         """
@@ -86,15 +86,17 @@ class Frame:
 def ensure_inputs_fit(tick: int, encoded_inputs: bytes) -> None:
     """Raise ValueError if the encoded inputs of a tick are longer than INPUT_BYTES_MAX."""
     if len(encoded_inputs) > INPUT_BYTES_MAX:
-        raise ValueError(f"the inputs of tick {tick} take {len(encoded_inputs)} bytes, more than {INPUT_BYTES_MAX}")
+        raise ValueError(
+            f"the inputs of tick {tick} take {len(encoded_inputs)} bytes, expected at most {INPUT_BYTES_MAX}"
+        )
 
 
 def encode_frame(
     tick: int, proof: int | bytes, encoded_inputs: bytes, field_hashes: bytes = b"", phase_hashes: bytes = b""
 ) -> bytes:
-    """One frame. proof: the state's hash, or a link.
+    """Encode one frame. proof: the state hash, or a chained hash.
 
-    encoded_inputs: what plain_data made of the inputs; ensure_inputs_fit has passed them.
+    encoded_inputs: the inputs encoded by plain_data; the caller has checked them with ensure_inputs_fit.
     """
     assert len(encoded_inputs) <= INPUT_BYTES_MAX
     if not field_hashes and not phase_hashes:
@@ -103,8 +105,8 @@ def encode_frame(
         head = _head(_ARRAY_OF_3 + 1, tick, proof)
         return head + encoded_inputs + _bin_head(len(field_hashes)) + field_hashes
     head = _head(_ARRAY_OF_3 + 2, tick, proof)
-    blame = _bin_head(len(field_hashes)) + field_hashes + _bin_head(len(phase_hashes)) + phase_hashes
-    return head + encoded_inputs + blame
+    hashes = _bin_head(len(field_hashes)) + field_hashes + _bin_head(len(phase_hashes)) + phase_hashes
+    return head + encoded_inputs + hashes
 
 
 def _head(first: int, tick: int, proof: int | bytes) -> bytes:
@@ -113,45 +115,45 @@ def _head(first: int, tick: int, proof: int | bytes) -> bytes:
     return _LINKED_HEAD.pack(first, _UINT64, tick, _BIN_8, LINK_BYTES, proof)
 
 
-@functools.lru_cache(maxsize=64)  # Of few lengths, and asked for each tick.
+@functools.lru_cache(maxsize=64)  # A run has few lengths, and needs them at each tick.
 def _bin_head(length: int) -> bytes:
-    """What stands before binary data of this length in MessagePack."""
+    """The MessagePack header of binary data of this length."""
     if length < 1 << 8:
         return struct.pack(">BB", _BIN_8, length)
     return struct.pack(">BH", _BIN_16, length) if length < 1 << 16 else struct.pack(">BI", _BIN_32, length)
 
 
 def decode_frames(header: BlockHeader, payload: bytes) -> list[Frame]:
-    """The frames of a FRAMES block, in order.
+    """Decode the frames of a FRAMES block, in order.
 
-    Raises CorruptError if they are no frames or not those that the header announces (invariant 2).
+    Raises CorruptError if they are not frames, or not those that the header states (invariant 2).
     """
     frames = _unpack_frames(payload, header.offset)
     if [frame.tick for frame in frames] != list(range(header.first_tick, header.first_tick + header.tick_count)):
         raise CorruptError(
             header.offset,
-            f"frames of other ticks than the {header.tick_count} from {header.first_tick} that were announced",
+            f"expected frames of {header.tick_count} ticks from {header.first_tick} on, got different ticks",
         )
     return frames
 
 
 def decode_frame(encoded: bytes, offset: int) -> Frame:
-    """One frame, alone. offset: where it is from, for messages. Raises CorruptError if it is none."""
+    """Decode a single frame. offset: of its block, for messages. Raises CorruptError if it is not a frame."""
     frames = _unpack_frames(encoded, offset)
     if len(frames) != 1:
-        raise CorruptError(offset, f"{len(frames)} frames where one was expected")
+        raise CorruptError(offset, f"expected one frame, got {len(frames)}")
     return frames[0]
 
 
 def _is_u64(value: Any) -> bool:
-    """Whether it is what the format has for a tick and a hash; msgpack also knows negative numbers."""
+    """Return True for an int in the range of ticks and hashes; MessagePack also has negative numbers."""
     return type(value) is int and 0 <= value < 1 << 64
 
 
 def _binary(unpacker: msgpack.Unpacker) -> bytes:
-    """The next element if it is binary; what else may stand in its place in a later version says nothing to this one."""
-    found = unpacker.unpack()
-    return found if type(found) is bytes else b""
+    """The next element if it is binary, otherwise no bytes: a later version may use this place differently."""
+    element = unpacker.unpack()
+    return element if type(element) is bytes else b""
 
 
 def _unpack_frames(payload: bytes, offset: int) -> list[Frame]:
@@ -163,7 +165,7 @@ def _unpack_frames(payload: bytes, offset: int) -> list[Frame]:
             tick, proof = unpacker.unpack(), unpacker.unpack()
             is_link = type(proof) is bytes and len(proof) == LINK_BYTES
             if element_count < 3 or not _is_u64(tick) or not (is_link or _is_u64(proof)):
-                raise ValueError("an item that is no frame")
+                raise ValueError("an item that is not a frame")
             start = unpacker.tell()
             unpacker.skip()
             ensure_inputs_fit(tick, payload[start : unpacker.tell()])

@@ -1,4 +1,4 @@
-"""Encode and decode full keyframes: a whole state; and what they have in common with deltas (delta_keyframe.py).
+"""Encode and decode full keyframes, which hold a complete state. delta_keyframe.py shares their layout and head.
 
 Payload: head_bytes u32 little-endian | head, MessagePack | bodies of the sections back to back.
 
@@ -6,23 +6,23 @@ Head, a map:
     tick, state_hash   of the state
     schema             full only: see sim.kernel.schema.schema_to_plain
     capacities         full only: rows of each table and bytes of each blob
-    sections           list of [field, encoding, row_count, index_bytes, value_bytes], one a field that is present
+    sections           list of [field, encoding, row_count, index_bytes, value_bytes], one per field that is present
 
 Encodings of a section:
     RAW        all bytes of the field; row_count is the field's, index_bytes is 0
-    RUNS       the same, byte-shuffled in runs of RUN_NUMBERS numbers: the first bytes of all, the second bytes of all, ...
-    SHUFFLED   the same with all numbers in one run: as it was written before there were runs
+    RUNS       all bytes, byte-shuffled in runs of RUN_NUMBERS numbers: the first bytes of all, the second bytes of all, …
+    SHUFFLED   all bytes, shuffled in a single run: written before RUNS existed
     XOR_ROWS   row numbers, then the rows XORed with the baseline's, byte-shuffled: the first bytes of all rows, then
                the second bytes of all rows, and so on. Row numbers are either a bitmap of the field's rows (bit 0 of
                byte 0 is row 0) or, where that is shorter, the distances from one number to the next as u32,
-               the first one from 0. index_bytes tells which: a bitmap has ceil(rows of the field / 8) bytes.
-    STEP_ROWS  the same of a field of integers of 2, 4 or 8 bytes, each less the baseline's in place of XORed, folded (see
-               shuffling.folded)
+               the first one from 0. index_bytes distinguishes them: a bitmap has ceil(rows of the field / 8) bytes.
+    STEP_ROWS  for integers of 2, 4 or 8 bytes: as XOR_ROWS, but with the difference from the baseline's number, folded
+               (see byte_shuffle.folded), in place of the XOR
 
 Invariants:
     1. A full keyframe has every field, none as XOR_ROWS or STEP_ROWS. A delta has exactly the rows whose bytes differ from
        its baseline.
-    2. A decoded state hashes to state_hash, or it is not returned.
+    2. A decoded state is returned only if its hash is state_hash.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ import attrs
 import numpy as np
 
 from recorder.errors import CorruptError
-from recorder.format.blocks.byte_shuffle import RUN_NUMBERS, pays, planes, shuffled_runs
+from recorder.format.blocks.byte_shuffle import RUN_NUMBERS, is_worth_shuffling, planes, shuffled_runs
 from recorder.format.blocks.payload import Payload
 from recorder.format.copier import copy_pairs
 from sim.kernel.marks import Rows, comparable
@@ -50,7 +50,7 @@ _HEAD_SIZE = struct.Struct("<I")
 
 
 class Encoding(enum.IntEnum):
-    """How a section holds its field."""
+    """The encoding of a section."""
 
     RAW = 0
     XOR_ROWS = 1
@@ -61,12 +61,12 @@ class Encoding(enum.IntEnum):
 
 @attrs.frozen(eq=False)
 class Changes:
-    """What a delta keyframe is made of before it is encoded: rows that may differ from the baseline.
+    """The input of a delta keyframe: rows that may differ from the baseline.
 
     Attributes:
         rows: by field, (n,) int64 flat row numbers, strictly increasing; None for all rows of the field.
-        values: by field, (n, row_bytes) uint8, what those rows hold now.
-        whole: the arena that the values are in, where it was copied as one; else None.
+        values: by field, (n, row_bytes) uint8, the current content of those rows.
+        whole: the arena that contains the values if it was copied in one piece; else None.
     """
 
     rows: Mapping[str, Rows | None]
@@ -74,7 +74,7 @@ class Changes:
     whole: Bytes | None = None
 
     def taken(self) -> list[Bytes]:
-        """The memory that was taken for them, see gather_changes."""
+        """The buffers that gather_changes took."""
         if self.whole is not None:
             return [self.whole]
         return [self.values[name].reshape(-1) for name, numbers in self.rows.items() if numbers is None]
@@ -82,7 +82,7 @@ class Changes:
 
 @attrs.frozen
 class Section:
-    """One field in a payload, as its head says; offset: of the body."""
+    """The entry of one field in the head of a payload; offset: of its body."""
 
     field: str
     encoding: int
@@ -101,11 +101,11 @@ def gather_changes(
 ) -> Changes:
     """Copy the given rows, or whole fields, out of an arena.
 
-    take: gives the memory for a whole field, or for all of them, by its size. copy: copies pairs of a target and a source.
+    take: returns memory of a given size, for one field or for all. copy: copies pairs of a target and a source.
     """
     values: dict[str, Bytes] = {}
     if all(name in rows and rows[name] is None for name, slot in layout.slots.items() if slot.size_bytes):
-        whole = take(len(arena))  # As one: above some size the processor copies without reading what it will write.
+        whole = take(len(arena))  # In one piece: large copies avoid reading the target into the processor's cache.
         copy([(whole, arena)])
         for name in rows:
             values[name] = view_rows(whole, layout.slots[name])
@@ -124,7 +124,7 @@ def gather_changes(
 
 
 def apply_changes(baseline: Snapshot, changes: Changes) -> Snapshot:
-    """The state that differs from a baseline by these changes, in the memory of the baseline, which is no more."""
+    """Apply changes to a baseline and return the resulting state. It uses the baseline's memory, which it consumes."""
     arena = baseline.arena
     arena.flags.writeable = True
     for name, numbers in changes.rows.items():
@@ -136,22 +136,19 @@ def apply_changes(baseline: Snapshot, changes: Changes) -> Snapshot:
 
 
 def take_rows(arena: Bytes, slot: Slot, numbers: Rows) -> Bytes:
-    """Copies of some rows, (n, row_bytes) uint8; taken as words, which is many times faster than byte by byte."""
+    """Copy some rows, (n, row_bytes) uint8. They are copied as words, many times faster than byte by byte."""
     taken = np.ascontiguousarray(comparable(arena, slot)[numbers])
     return taken.view(np.uint8).reshape(len(numbers), slot.row_bytes)
 
 
 def full_payload(tick: int, state_hash: int, snapshot: Snapshot) -> Payload:
-    """The payload of a full keyframe, in parts that are made of the snapshot on demand.
-
-    All but one run of it lies in the snapshot's memory.
-    """
+    """The payload of a full keyframe in parts, made from the snapshot on request. Only one shuffled run is in memory."""
     layout = snapshot.layout
     sections: list[list[Any]] = []
-    bodies: list[tuple[Bytes, int]] = []  # A field, and how many bytes a number has that is to be shuffled, or 0.
+    bodies: list[tuple[Bytes, int]] = []  # A field, and the size of its numbers if they are shuffled, or 0.
     for slot in layout.slots.values():
         field, number_bytes = snapshot.arena[slot.offset : slot.offset + slot.size_bytes], slot.dtype.itemsize
-        shuffles = pays(field, number_bytes)
+        shuffles = is_worth_shuffling(field, number_bytes)
         bodies.append((field, number_bytes if shuffles else 0))
         encoding = Encoding.RUNS if shuffles else Encoding.RAW
         sections.append([slot.name, int(encoding), slot.row_count, 0, slot.size_bytes])
@@ -176,37 +173,38 @@ def full_payload(tick: int, state_hash: int, snapshot: Snapshot) -> Payload:
 
 
 def with_head(head: dict[str, Any]) -> bytes:
-    """What a payload begins with."""
+    """Encode the head of a payload, with its size."""
     encoded = encode_plain(head)
     return _HEAD_SIZE.pack(len(encoded)) + encoded
 
 
 def decode_full(pieces: Iterable[bytes], offset: int, bytes_max: int) -> tuple[int, Snapshot]:
-    """The tick and state of a full keyframe.
+    """Decode a full keyframe: the tick and the state.
 
-    pieces: of the payload, one after the other; what is in them goes straight to its place in the state, since memory
-    that has to be fresh takes longer than all else. offset: of its first block, for messages. bytes_max: more than the
-    payload can have, so that one that lies takes no memory.
+    pieces: of the payload, in order. Their content is copied straight into the state, since allocating fresh memory
+    takes longer than everything else. offset: of its first block, for messages. bytes_max: an upper bound for the
+    payload; a larger state is refused before memory is allocated.
 
-    Raises CorruptError if the payload is no full keyframe or its state does not hash to what it says.
+    Raises CorruptError if the payload is not a full keyframe, or if the state does not have the recorded hash.
     """
-    coming = iter(pieces)
-    start = _whole_head(coming)
+    remaining = iter(pieces)
+    start = _complete_head(remaining)
     head, sections = read_head(start, offset)
     try:
         layout = _layout_of(encode_plain(head["schema"]), encode_plain(head["capacities"]))
         if layout.size_bytes > bytes_max + 64 * len(layout.slots):  # 64: the arena's padding after each field.
             raise ValueError(f"at most {bytes_max} bytes for a state of {layout.size_bytes}")
     except (KeyError, ValueError, TypeError) as error:
-        raise CorruptError(offset, f"a full keyframe without a sound schema: {error}") from None
+        raise CorruptError(offset, f"a full keyframe without a valid schema: {error}") from None
     if [section.field for section in sections] != list(layout.slots):
         raise CorruptError(offset, "a full keyframe without all of its fields")
     for section in sections:
         size_bytes = layout.slots[section.field].size_bytes
-        known = section.encoding in (Encoding.RAW, Encoding.SHUFFLED, Encoding.RUNS)
-        if not known or section.value_bytes != size_bytes or section.index_bytes:
+        is_full = section.encoding in (Encoding.RAW, Encoding.SHUFFLED, Encoding.RUNS)
+        if not is_full or section.value_bytes != size_bytes or section.index_bytes:
             raise CorruptError(
-                offset, f"field {section.field} of a full keyframe has another size than its schema says"
+                offset,
+                f"field {section.field} of a full keyframe does not have the size or the encoding of its schema",
             )
     arena = make_arena(layout.size_bytes)
     places: list[Bytes] = []
@@ -215,19 +213,19 @@ def decode_full(pieces: Iterable[bytes], offset: int, bytes_max: int) -> tuple[i
         run_numbers = RUN_NUMBERS if section.encoding == Encoding.RUNS else max(1, slot.size_bytes)
         places += [field] if section.encoding == Encoding.RAW else planes(field, slot.dtype.itemsize, run_numbers)
     begin = _HEAD_SIZE.size + _HEAD_SIZE.unpack_from(start)[0]
-    if not _fill(places, chain([start[begin:]], coming)):
-        raise CorruptError(offset, "a full keyframe whose fields take another number of bytes than it has")
-    return ensure_proved(head, Snapshot(layout, arena), offset)
+    if not _fill(places, chain([start[begin:]], remaining)):
+        raise CorruptError(offset, "a full keyframe whose fields do not add up to its size")
+    return ensure_state_hash(head, Snapshot(layout, arena), offset)
 
 
 @functools.lru_cache(maxsize=64)  # Keyframes of a tape have a few layouts; making one takes longer than a small state.
 def _layout_of(schema: bytes, capacities: bytes) -> Layout:
-    """Of a schema and capacities as in a head, encoded. Raises as schema_from_plain and make_layout do."""
+    """The layout of an encoded schema and its capacities. Raises as schema_from_plain and make_layout do."""
     return make_layout(schema_from_plain(decode_plain(schema)), decode_plain(capacities))
 
 
-def _whole_head(pieces: Iterator[bytes]) -> bytes:
-    """The first pieces, as many as the head is in, or all."""
+def _complete_head(pieces: Iterator[bytes]) -> bytes:
+    """Join the first pieces until they contain the head, or all if they do not."""
     start = next(pieces, b"")
     while len(start) < _HEAD_SIZE.size or len(start) < _HEAD_SIZE.size + _HEAD_SIZE.unpack_from(start)[0]:
         more = next(pieces, None)
@@ -238,7 +236,7 @@ def _whole_head(pieces: Iterator[bytes]) -> bytes:
 
 
 def _fill(places: Sequence[Bytes], pieces: Iterable[bytes]) -> bool:
-    """Write pieces into places, one behind the other; whether they have as many bytes."""
+    """Write pieces into places, one after the other. Return True if both have the same number of bytes."""
     number = place = 0
     for piece in pieces:
         left, used = np.frombuffer(piece, np.uint8), 0
@@ -249,14 +247,14 @@ def _fill(places: Sequence[Bytes], pieces: Iterable[bytes]) -> bool:
                 return False
             size = min(len(left) - used, len(places[number]) - place)
             part = left[used : used + size]
-            if places[number].strides[0] == 1 or part.any():  # Of shuffled numbers many bytes are 0, as memory is.
+            if places[number].strides[0] == 1 or part.any():  # Many shuffled bytes are 0, and so is fresh memory.
                 places[number][place : place + size] = part
             used, place = used + size, place + size
-    return all(not len(one) for one in places[number + 1 :]) and (not places or place == len(places[number]))
+    return all(not len(rest) for rest in places[number + 1 :]) and (not places or place == len(places[number]))
 
 
 def read_head(payload: bytes, offset: int) -> tuple[dict[str, Any], list[Section]]:
-    """The head of a payload, and where its sections are. Raises CorruptError."""
+    """Decode the head of a payload, with the offsets of its sections. Raises CorruptError."""
     try:
         (head_bytes,) = _HEAD_SIZE.unpack_from(payload)
         head = decode_plain(payload[_HEAD_SIZE.size : _HEAD_SIZE.size + head_bytes])
@@ -272,22 +270,24 @@ def read_head(payload: bytes, offset: int) -> tuple[dict[str, Any], list[Section
                     sections.append(Section(field, encoding, rows, index, values, place))
                     place += index + values
                 case _:
-                    raise ValueError("an entry that is no section")
+                    raise ValueError("an entry that is not a section")
     except (struct.error, *DECODE_ERRORS) as error:
         raise CorruptError(offset, f"a keyframe whose head cannot be decoded: {error}") from None
     return head, sections
 
 
-def ensure_whole(payload: bytes, sections: Sequence[Section], offset: int) -> None:
-    """Raise CorruptError if the sections take another number of bytes than there are."""
+def ensure_complete(payload: bytes, sections: Sequence[Section], offset: int) -> None:
+    """Raise CorruptError if the sections do not add up to the size of the payload."""
     (head_bytes,) = _HEAD_SIZE.unpack_from(payload)
-    taken = _HEAD_SIZE.size + head_bytes + sum(one.index_bytes + one.value_bytes for one in sections)
-    if taken != len(payload):
-        raise CorruptError(offset, f"a keyframe of {len(payload)} bytes whose sections take {taken}")
+    section_bytes = (
+        _HEAD_SIZE.size + head_bytes + sum(section.index_bytes + section.value_bytes for section in sections)
+    )
+    if section_bytes != len(payload):
+        raise CorruptError(offset, f"a keyframe of {len(payload)} bytes whose sections take {section_bytes}")
 
 
-def ensure_proved(head: dict[str, Any], snapshot: Snapshot, offset: int, hint: str = "") -> tuple[int, Snapshot]:
-    """The tick and the state. Raises CorruptError, with a hint, if it does not have the hash that its head says."""
+def ensure_state_hash(head: dict[str, Any], snapshot: Snapshot, offset: int, hint: str = "") -> tuple[int, Snapshot]:
+    """Return the tick and the state. Raises CorruptError, with the hint, if the state does not have the hash in head."""
     if snapshot.hash() != head["state_hash"]:
         raise CorruptError(
             offset,

@@ -1,12 +1,12 @@
-"""Chained hashes, or links: 64 bits that identify the state at a tick by what it changed and by the tick before.
+"""Chained hashes, or links: 64 bits that identify the state at a tick by its changes and by the tick before.
 
-A link is the XXH3-64, seed 0, of what the frame of the tick before identifies its state by (8 bytes, see ``identity_of``;
-a link is one itself) and of the words that the tick has changed, field by field in the order of the arena, the fields
-that have some only: number of the field among all, u32 | how many words, u32 | their numbers, u32 each | the words; all
-little-endian. So a chain of links leads back to the last tick whose frame has the hash of the whole state.
+A link is the XXH3-64, seed 0, of the identity of the tick before (8 bytes: its state hash, see ``identity_of``, or its
+link) and of the words that the tick changed. Words come field by field in the order of the arena, only fields with
+changed words: number of the field among all, u32 | count of words, u32 | their numbers, u32 each | the words; all
+little-endian. The chain leads back to the last tick whose frame has a state hash.
 
-A hash of the whole state costs time with the size of the state, a link with what has changed: a tenth to a hundredth of
-it on large states. It stands for the state only together with the changes themselves, see change_replay.
+The time for a state hash grows with the size of the state, the time for a link with the size of the changes: on large
+states it is a tenth to a hundredth. A link identifies a state only together with the changes, see change_replay.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ _FIELD = struct.Struct("<II")
 
 
 def identity_of(state_hash: int) -> bytes:
-    """What a link comes upon where the frame before it has the hash of a state."""
+    """The identity of a tick whose frame has a state hash: the base of the next link."""
     return state_hash.to_bytes(LINK_BYTES, "little")
 
 
 class HashChain:
-    """Makes links of states of one layout."""
+    """Makes the links for states of one layout."""
 
     def __init__(self, layout: Layout) -> None:
         self._fields = list(enumerate(layout.slots))
 
     def extend(self, before: bytes, fields: FieldWords) -> bytes:
-        """The link of a tick that has changed these words; before: what identifies the tick before it, 8 bytes."""
+        """The link of a tick that changed these words; before: the identity of the tick before it, 8 bytes."""
         digest = xxhash.xxh3_64(before)
         for number, name in self._fields:
             if name in fields:

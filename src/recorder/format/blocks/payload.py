@@ -1,6 +1,6 @@
-"""The content of blocks in the parts that it is made of: that of a large state is never in memory as a whole.
+"""The content of blocks as a series of parts: the payload of a large state is never completely in memory.
 
-It is put together by NumPy's copies, which let other threads run, where bytes.join would stop them.
+Parts are joined by NumPy copies, which let other threads run; bytes.join would block them.
 """
 
 from __future__ import annotations
@@ -13,28 +13,28 @@ from sim.kernel.state import Bytes
 
 
 class Payload:
-    """Parts back to back, which may be gone through once."""
+    """Parts back to back, which may be iterated once."""
 
     def __init__(self, size_bytes: int, parts: Iterable[Bytes]) -> None:
-        """size_bytes: of all parts."""
+        """size_bytes: of all parts together."""
         self.size_bytes = size_bytes
         self._parts = parts
 
     @classmethod
     def of(cls, *parts: bytes | memoryview) -> Payload:
-        """Of what is in memory already."""
+        """Make a payload of parts that are in memory."""
         return cls(sum(map(len, parts)), [np.frombuffer(part, np.uint8) for part in parts if len(part)])
 
     def joined(self) -> memoryview:
-        """All of it."""
-        whole, place = np.empty(self.size_bytes, np.uint8), 0
-        for part in self._parts:  # One by one: each may come in the memory of the one before.
-            whole[place : place + len(part)] = part
+        """Join all parts."""
+        content, place = np.empty(self.size_bytes, np.uint8), 0
+        for part in self._parts:  # One by one: a part may reuse the memory of the part before.
+            content[place : place + len(part)] = part
             place += len(part)
-        return whole.data
+        return content.data
 
     def pieces(self, size_bytes: int) -> Iterator[memoryview]:
-        """All of it in pieces of a size, the last one may be smaller; each is good until the next one is asked for."""
+        """Yield all parts in pieces of a size; the last may be smaller. Each is valid until the next is requested."""
         gathered, count = np.empty(min(size_bytes, self.size_bytes), np.uint8), 0
         for part in self._parts:
             begin = 0

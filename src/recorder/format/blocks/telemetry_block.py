@@ -1,7 +1,7 @@
-"""TELEMETRY blocks: figures of ticks as columns, beside the recording proper, which does without them.
+"""TELEMETRY blocks: figures of ticks as columns. The recording can be replayed without them.
 
 The payload is plain data: {tick: (n,) int64 ascending, columns: {name: (n,) int64 or float64}}. A block has one set of
-columns; another set begins another block. A reader that does not know the kind passes it over.
+columns; a different set begins a new block. A reader that does not know this kind of block skips it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from sim.kernel.plain_data import decode_plain, encode_plain
 
 Columns = dict[str, npt.NDArray[Any]]
 
-TICK = "tick"  # The column of the ticks, in tables made of several blocks; no figure may be called so.
+TICK = "tick"  # The column of the ticks in joined tables; a figure may not have this name.
 NAME_BYTES_MAX = 256
 COLUMNS_MAX = 4096
 
@@ -28,7 +28,7 @@ class Row:
     """The figures of one tick.
 
     Attributes:
-        tick: which.
+        tick: the tick.
         names, values: of the figures, in equal order.
     """
 
@@ -38,7 +38,7 @@ class Row:
 
 
 def encode_telemetry(ticks: Sequence[int], names: Sequence[str], rows: Sequence[Sequence[int | float]]) -> bytes:
-    """The payload for these rows, ascending by tick. A column with a decimal in it is one of decimals."""
+    """Encode rows, ascending by tick. A column with a float in it is stored as floats."""
     columns = {}
     for name, values in zip(names, zip(*rows, strict=True), strict=True):
         whole = not any(isinstance(value, float) for value in values)
@@ -47,7 +47,7 @@ def encode_telemetry(ticks: Sequence[int], names: Sequence[str], rows: Sequence[
 
 
 def decode_telemetry(payload: bytes, offset: int) -> Columns:
-    """The columns of a block at offset, with that of the ticks first. Raises CorruptError if it is none."""
+    """Decode the columns of the block at offset, the ticks first. Raises CorruptError if it is not a TELEMETRY block."""
     try:
         plain = decode_plain(payload)
     except ValueError as error:
@@ -61,7 +61,7 @@ def decode_telemetry(payload: bytes, offset: int) -> Columns:
             and all(_is_column(values, len(ticks)) for values in columns.values())
         ):
             return {TICK: ticks, **columns}
-    raise CorruptError(offset, "a TELEMETRY block without all of its parts")
+    raise CorruptError(offset, "a TELEMETRY block that is incomplete")
 
 
 def _is_column(values: Any, count: int) -> bool:
@@ -69,15 +69,15 @@ def _is_column(values: Any, count: int) -> bool:
 
 
 def join_telemetry(blocks: Iterable[Columns]) -> Columns:
-    """One table of several blocks, ascending by tick; of two rows for one tick the later block's counts.
+    """Join blocks to one table, ascending by tick. If two rows have the same tick, the one of the later block is kept.
 
-    Where a block lacks a column of another one, whole numbers become decimals and the gap is NaN.
+    If a block lacks a column of a different block, whole numbers become floats and the gap is NaN.
     """
-    found = list(blocks)
-    names = list(dict.fromkeys(name for block in found for name in block))
-    if not found:
+    parts = list(blocks)
+    names = list(dict.fromkeys(name for block in parts for name in block))
+    if not parts:
         return {TICK: np.zeros(0, np.int64)}
-    table = {name: np.concatenate([_column(block, name) for block in found]) for name in names}
+    table = {name: np.concatenate([_column(block, name) for block in parts]) for name in names}
     reversed_ticks = table[TICK][::-1]
     _, last = np.unique(reversed_ticks, return_index=True)  # The first in reverse is the last that was written.
     chosen = len(reversed_ticks) - 1 - last
@@ -89,15 +89,15 @@ def _column(block: Mapping[str, npt.NDArray[Any]], name: str) -> npt.NDArray[Any
 
 
 def make_row(tick: int, row: Any) -> Row:
-    """The row of a tick from what telemetry() gave. Raises TypeError or ValueError, naming the figure, for what is none."""
+    """Convert the result of telemetry() to a row. Raises TypeError or ValueError that names the bad figure."""
     if not isinstance(row, Mapping):
-        raise TypeError(f"telemetry() gave {type(row).__name__}: a mapping of figures by name was expected")
+        raise TypeError(f"telemetry() returned {type(row).__name__}: expected a mapping of figures by name")
     if len(row) > COLUMNS_MAX:
-        raise ValueError(f"telemetry() gave {len(row)} figures: at most {COLUMNS_MAX}")
+        raise ValueError(f"telemetry() returned {len(row)} figures: expected at most {COLUMNS_MAX}")
     names, values = [], []
     for name, value in row.items():
         if not isinstance(name, str) or not name or name == TICK or len(name.encode()) > NAME_BYTES_MAX:
-            raise ValueError(f"telemetry() has a figure called {name!r}: a short text other than {TICK!r} was expected")
+            raise ValueError(f"telemetry() returned a figure named {name!r}: expected a short text other than {TICK!r}")
         if isinstance(value, bool | int | np.integer | np.bool_):
             number: int | float = int(value)
             if not -(1 << 63) <= number < 1 << 63:
@@ -105,7 +105,7 @@ def make_row(tick: int, row: Any) -> Row:
         elif isinstance(value, float | np.floating):
             number = float(value)
         else:
-            raise TypeError(f"telemetry() figure {name} is {type(value).__name__}: a number was expected")
+            raise TypeError(f"telemetry() figure {name} is {type(value).__name__}: expected a number")
         names.append(name)
         values.append(number)
     return Row(tick, tuple(names), tuple(values))

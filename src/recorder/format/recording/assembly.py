@@ -1,11 +1,11 @@
-"""Make one recording of the files of a tape: which segments belong together, which blocks count, what is missing.
+"""Assemble the files of a tape to one recording: matching segments, valid blocks, missing segments.
 
-Sans I/O: the caller has opened the files and gives a way to read each.
+Sans I/O: the caller has opened the files and passes a function that reads each.
 
 Invariants:
-    1. Where a segment took over from one that failed, the failed one counts up to the offset that the later META names,
-       and damage behind that is none.
-    2. Files of another run never count.
+    1. If a segment took over from a failed one, the failed one is valid up to the offset that the later META names.
+       Damage after that offset is ignored.
+    2. Files of a different run are never used.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from recorder.format.segments.segment_contents import Contents, Damage, NoTapeEr
 from recorder.format.segments.segment_reader import Segment
 from sim.kernel.plain_data import decode_plain, encode_plain
 
-_MISSING_NAMED_MAX = 10_000  # A forged file header may say that millions come before it.
+_MISSING_NAMED_MAX = 10_000  # A forged file header may state that millions of segments come before it.
 
 
 @attrs.frozen
@@ -37,9 +37,9 @@ class SegmentInput:
     """A file that may be a segment.
 
     Attributes:
-        number: of the segment, by the file's name.
-        read: its bytes.
-        size_bytes: how long it is.
+        number: of the segment, from the file's name.
+        read: a function that reads its bytes.
+        size_bytes: of the file.
     """
 
     number: int
@@ -49,16 +49,16 @@ class SegmentInput:
 
 @attrs.frozen(eq=False)
 class Assembled:
-    """A tape as its files make it.
+    """A tape assembled from its files.
 
     Attributes:
         recording: its frames and states.
-        meta: how it was made, see SPEC.md; empty if all copies are damaged.
+        meta: the description of the recording, see SPEC.md; empty if all copies are damaged.
         run_id: 16 bytes, or empty if it is lost.
         damages: of all segments, by segment and offset.
-        missing_segments: numbers that should be there.
-        final: whether the last segment is sealed and says that the tape ends there.
-        described: the numbers of those segments of which META is known: the others may have been only begun.
+        missing_segments: numbers of the missing segments.
+        final: True if the last segment is sealed and states that the tape ends there.
+        described: the numbers of the segments with a readable META; the others may have been only begun.
     """
 
     recording: Recording
@@ -71,29 +71,29 @@ class Assembled:
 
     @property
     def status(self) -> str:
-        """Either "intact" (sealed, whole), "incomplete" (all that is there is good) or "corrupt"."""
+        """One of "intact" (sealed and complete), "incomplete" (everything that exists is good) and "corrupt"."""
         if self.missing_segments or any(not damage.torn for damage in self.damages):
             return "corrupt"
-        whole = self.final and not self.damages and not self.recording.drops
-        return "intact" if whole else "incomplete"
+        is_complete = self.final and not self.damages and not self.recording.drops
+        return "intact" if is_complete else "incomplete"
 
 
 def assemble(sources: Sequence[SegmentInput], journal: bytes = b"", *, believe_index: bool = True) -> Assembled:
-    """The recording in these files, given in the order of their numbers.
+    """Assemble the recording in these files, which come in the order of their numbers.
 
     Raises NoTapeError if none of them is a segment, UnsupportedVersionError for a newer format.
     """
-    found, refused = _read_all(sources, believe_index=believe_index)
-    if not found:
+    readable, refused = _read_all(sources, believe_index=believe_index)
+    if not readable:
         raise NoTapeError(refused[0].what if refused else "there is no file")
-    if refused and refused[-1].segment == sources[-1].number:  # A crash came when it was begun.
+    if refused and refused[-1].segment == sources[-1].number:  # A crash happened while the segment was begun.
         refused[-1] = attrs.evolve(refused[-1], torn=True)
-    run_id = _run_id(found)
-    own = [one for one in found if _belongs(one, run_id, alone=len(sources) == 1)] or found[:1]
+    run_id = _run_id(readable)
+    own = [file for file in readable if _belongs(file, run_id, alone=len(sources) == 1)] or readable[:1]
     metas = [_first_meta(source, contents) for source, contents in own]
     clips = [_taken_over(own, metas, place) for place in range(len(own))]
     segments = [
-        Segment(source.number, source.read, contents if clip is None else _hopped(source, contents), clip)
+        Segment(source.number, source.read, contents if clip is None else _scanned(source, contents), clip)
         for (source, contents), clip in zip(own, clips, strict=True)
     ]
     damages = [
@@ -103,18 +103,18 @@ def assemble(sources: Sequence[SegmentInput], journal: bytes = b"", *, believe_i
         if segment.clip is None or damage.offset < segment.clip
     ]
     damages += _cut_short(own, metas)
-    spoiled = {damage.segment for damage in damages}
-    damages += [damage for damage in broken_links(segments) if damage.segment not in spoiled]
+    damaged = {damage.segment for damage in damages}
+    damages += [damage for damage in broken_links(segments) if damage.segment not in damaged]
     numbers = {segment.number for segment in segments}
     abandoned = {segment.number for segment in segments if segment.clip is not None}
     described = {segment.number for segment, meta in zip(segments, metas, strict=True) if meta}
     for place, damage in enumerate(damages):
-        # A segment follows: this was made durable. Without its META, that may have taken over from a failed sync.
+        # A segment follows, so this one was durable. A segment without META may have taken over after a failed sync.
         if damage.torn and damage.segment < max(described, default=0):
             damages[place] = attrs.evolve(damage, torn=False)
     replaced = {n - 1 for n, meta in zip((s.number for s in segments), metas, strict=True) if _after(meta) == 0}
     damages += [damage for damage in refused if damage.segment not in replaced]
-    meta = next((known for known in metas if known), {})
+    meta = next(filter(None, metas), {})
     missing = _missing_numbers(numbers, meta, replaced | {damage.segment for damage in refused})
     if len(segments) == 1 and not numbers & {damage.segment - 1 for damage in refused}:
         missing += _missing_around(segments[0], meta, has_journal=bool(journal))
@@ -135,8 +135,8 @@ def assemble(sources: Sequence[SegmentInput], journal: bytes = b"", *, believe_i
 def _read_all(
     sources: Sequence[SegmentInput], *, believe_index: bool
 ) -> tuple[list[tuple[SegmentInput, Contents]], list[Damage]]:
-    """The contents of each file, and a damage for each in which there is no sound block."""
-    found: list[tuple[SegmentInput, Contents]] = []
+    """The contents of each readable file, and a damage for each file without an intact block."""
+    readable: list[tuple[SegmentInput, Contents]] = []
     refused: list[Damage] = []
     for source in sources:
         try:
@@ -147,16 +147,16 @@ def _read_all(
         except NoTapeError as error:
             refused.append(Damage(0, source.size_bytes, str(error), torn=False, segment=source.number))
         else:
-            found.append((source, contents))
-    return found, refused
+            readable.append((source, contents))
+    return readable, refused
 
 
-def _hopped(source: SegmentInput, contents: Contents) -> Contents:
+def _scanned(source: SegmentInput, contents: Contents) -> Contents:
     return scan_contents(source.read, source.size_bytes) if contents.by_index else contents
 
 
-def _run_id(found: Sequence[tuple[SegmentInput, Contents]]) -> bytes:
-    for _, contents in found:
+def _run_id(readable: Sequence[tuple[SegmentInput, Contents]]) -> bytes:
+    for _, contents in readable:
         if contents.header is not None:
             return contents.header.run_id
         if contents.seal is not None and contents.seal.run_id:
@@ -164,17 +164,17 @@ def _run_id(found: Sequence[tuple[SegmentInput, Contents]]) -> bytes:
     return b""
 
 
-def _belongs(one: tuple[SegmentInput, Contents], run_id: bytes, *, alone: bool) -> bool:
-    """Whether a file is what its name says; any segment may be opened alone."""
-    source, contents = one
-    anything = alone and source.number == 0
+def _belongs(file: tuple[SegmentInput, Contents], run_id: bytes, *, alone: bool) -> bool:
+    """Return True if a file is the segment that its name states; any segment may be opened alone."""
+    source, contents = file
+    may_be_any = alone and source.number == 0
     if contents.header is not None:
-        return contents.header.run_id == run_id and (anything or source.number == contents.header.segment)
-    return not run_id or contents.marker == marker_of(run_id, source.number) or anything
+        return contents.header.run_id == run_id and (may_be_any or source.number == contents.header.segment)
+    return not run_id or contents.marker == marker_of(run_id, source.number) or may_be_any
 
 
 def _first_meta(source: SegmentInput, contents: Contents) -> dict[str, Any]:
-    """What the META at the start of a segment says, or its copy in END; empty if both are damaged."""
+    """The META at the start of a segment, or its copy in END; empty if both are damaged."""
     copies = [contents.seal.meta] if contents.seal is not None else []
     if not copies or contents.header is None:
         segment = Segment(source.number, source.read, contents)
@@ -185,24 +185,25 @@ def _first_meta(source: SegmentInput, contents: Contents) -> dict[str, Any]:
                 if row is not None:
                     copies.append(segment.joined(loaded.entry(row), loaded.end_of(row)))
         except (CorruptError, TornError):
-            pass  # The copy in END, or another segment's, may be sound.
+            pass  # The copy in END, or that of a different segment, may be intact.
     return next((meta for copy in copies if (meta := decode_meta(copy)) is not None), {})
 
 
 def decode_meta(payload: bytes) -> dict[str, Any] | None:
-    """What META says, or None if it is not what META should be: then it is of no type that readers expect."""
+    """Decode a META payload; None if its values do not have the types that readers expect."""
     if len(payload) > META_BYTES_MAX + META_EXTRA_BYTES:
         return None
     try:
         plain = decode_plain(payload)
-        if len(encode_plain(plain)) > META_BYTES_MAX + META_EXTRA_BYTES:  # A copy could not hold it, or nest so deeply.
+        # A copy of META has the same limits of size and nesting.
+        if len(encode_plain(plain)) > META_BYTES_MAX + META_EXTRA_BYTES:
             return None
     except ValueError:
         return None
     match plain:
         case {"world": None | {"name": str(), "version": int(), "config": dict()}}:
-            fits = all(isinstance(plain.get(key, expected()), expected) for key, expected in _META_TYPES)
-            return dict(plain) if fits else None
+            is_valid = all(isinstance(plain.get(key, expected()), expected) for key, expected in _META_TYPES)
+            return dict(plain) if is_valid else None
     return None
 
 
@@ -219,7 +220,7 @@ _META_TYPES = (
 
 
 def _after(meta: dict[str, Any]) -> int | None:
-    """From which offset on a segment takes over from the one before it."""
+    """The offset in the segment before from which on this segment took over; None if it did not."""
     match meta.get("segment"):
         case {"number": int(), "after": int(after)} if after >= 0:
             return after
@@ -229,7 +230,7 @@ def _after(meta: dict[str, Any]) -> int | None:
 def _taken_over(
     own: Sequence[tuple[SegmentInput, Contents]], metas: Sequence[dict[str, Any]], place: int
 ) -> int | None:
-    """Up to where a segment counts, if the next one took over before its end."""
+    """The offset up to which a segment is valid; None unless the next one took over before its end."""
     source, contents = own[place]
     if place + 1 < len(own) and own[place + 1][0].number == source.number + 1:
         after = _after(metas[place + 1])
@@ -239,39 +240,42 @@ def _taken_over(
 
 
 def _cut_short(own: Sequence[tuple[SegmentInput, Contents]], metas: Sequence[dict[str, Any]]) -> list[Damage]:
-    """The ends of segments that are missing although the next one goes on behind them."""
-    found = []
+    """Damages for segments that end before the offset at which the next segment continues."""
+    damages = []
     for (source, contents), (following, _), meta in zip(own, own[1:], metas[1:], strict=False):
         after = _after(meta)
         if following.number == source.number + 1 and after is not None and after > contents.size_bytes:
-            what = f"the file ends here, segment {following.number} goes on behind byte {after}"
-            found.append(Damage(contents.size_bytes, after, what, torn=False, segment=source.number))
-    return found
+            what = f"the file ends here, but segment {following.number} continues after byte {after}"
+            damages.append(Damage(contents.size_bytes, after, what, torn=False, segment=source.number))
+    return damages
 
 
 def broken_links(segments: Sequence[Segment]) -> list[Damage]:
-    """The segments that are not those whose digests the seals behind them name, or have lost their own seal."""
-    found = []
-    for one, two in pairwise(segments):
-        seal, other = two.contents.seal, one.contents.seal
-        if two.number != one.number + 1 or two.clip is not None or seal is None or not seal.previous_digest:
+    """Damages for segments that lost their seal, or whose digest differs from the one in the next segment's seal."""
+    damages = []
+    for segment, following in pairwise(segments):
+        next_seal, own_seal = following.contents.seal, segment.contents.seal
+        if following.number != segment.number + 1 or following.clip is not None:
             continue
-        if other is None and one.clip is None:
-            what = f"the seal is gone: segment {two.number} was begun behind a sealed one"
-        elif other is None or one.clip is not None or other.digest != seal.previous_digest:
-            what = f"this file is not the one that was recorded before segment {two.number}"
+        if next_seal is None or not next_seal.previous_digest:
+            continue
+        if own_seal is None and segment.clip is None:
+            what = f"the seal is missing: segment {following.number} was begun after a sealed one"
+        elif own_seal is None or segment.clip is not None or own_seal.digest != next_seal.previous_digest:
+            what = f"this file is not the one that was recorded before segment {following.number}"
         else:
             continue
-        end_offset = one.contents.size_bytes
-        found.append(Damage(end_offset, end_offset, what, torn=False, segment=one.number))
-    return found
+        end_offset = segment.contents.size_bytes
+        damages.append(Damage(end_offset, end_offset, what, torn=False, segment=segment.number))
+    return damages
 
 
 def _missing_around(alone: Segment, meta: dict[str, Any], *, has_journal: bool) -> list[int]:
-    """Which segments should be there besides the one under the tape's own name, if there is none.
+    """The numbers of missing segments if only the file with the tape's own name exists.
 
-    Those before it; and the second, if it is the first one and says that the tape goes on in another. A writer that was
-    killed just then would have left its journal, if it kept one; a ring has none yet when it begins its second file.
+    These are the segments before it, and the second one if this is the first and its seal states that the tape
+    continues. A writer that was killed at that moment would have left its journal, if it kept one. A ring has no journal
+    yet when it begins its second file.
     """
     if alone.number:
         return []
@@ -284,22 +288,22 @@ def _missing_around(alone: Segment, meta: dict[str, Any], *, has_journal: bool) 
             is_ring, keeps_journal = False, False
     if own:
         return [0] if is_ring else list(range(min(own, _MISSING_NAMED_MAX)))
-    goes_on = seal is not None and not seal.final
-    return [1] if goes_on and keeps_journal and not is_ring and not has_journal else []
+    continues = seal is not None and not seal.final
+    return [1] if continues and keeps_journal and not is_ring and not has_journal else []
 
 
-def _missing_numbers(numbers: set[int], meta: dict[str, Any], known: set[int]) -> list[int]:
-    """Which segments should be there. A ring has lost its oldest ones, but for the first."""
+def _missing_numbers(numbers: set[int], meta: dict[str, Any], explained: set[int]) -> list[int]:
+    """The numbers of missing segments. A ring has deleted its oldest ones, except for the first."""
     last = max(numbers)
     first = 0
     match meta.get("settings"):
         case {"keep_ticks": keep_ticks, "keep_s": keep_s} if keep_ticks is not None or keep_s is not None:
             first = min(numbers - {0}, default=last)
-    return [number for number in range(first, last) if number not in numbers and number not in known]
+    return [number for number in range(first, last) if number not in numbers and number not in explained]
 
 
 def _journal_frames(journal: bytes, run_id: bytes, damages: list[Damage]) -> list[Frame]:
-    """What the journal holds for this run; that of another run, as after a copy of a file, is none of ours."""
+    """The frames in the journal if it belongs to this run; after a copy of files it may belong to a different one."""
     if not journal:
         return []
     try:

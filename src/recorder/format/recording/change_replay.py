@@ -1,10 +1,11 @@
-"""Reach a tick by what the ticks changed, without a step: from a keyframe on, block by block of the tape's change log.
+"""Reach a tick without a step: apply the recorded changes to a keyframe, block by block of the tape's change log.
 
 Invariants:
-    1. A state that is given has the recorded hash of its tick; or, where that has a link instead, comes upon one that
-       has, by changes whose links are the recorded ones, which lead to the recorded hash of the next keyframe. Behind
-       the last keyframe, and where blocks before the next one are lost, the links have to do.
-    2. Where the log does not lead, None is given: the simulation does.
+    1. A returned state has the recorded hash of its tick. If the tick has a link instead, the state results from
+       a state with a recorded hash by changes that match the recorded links, and these changes lead to the
+       recorded hash of the next keyframe. The links alone are the check after the last keyframe, and where blocks before
+       the next keyframe are lost.
+    2. If the log does not lead to a tick, the result is None, and the caller runs the simulation.
 """
 
 from __future__ import annotations
@@ -26,24 +27,24 @@ from sim.kernel.changes.tick_changes import flat_words
 from sim.kernel.hashing import hash_arena
 from sim.kernel.state import Snapshot
 
-CACHE_BYTES_MAX = 64 << 20  # Of blocks that were read, decoded: some thousand ticks of a large state.
-COPIES_MAX = 4  # To read and apply a block of the log takes as long as to copy so many times its bytes.
+CACHE_BYTES_MAX = 64 << 20  # Of decoded blocks: some thousand ticks of a large state.
+COPIES_MAX = 4  # Reading and applying a block of the log takes as long as copying its bytes this many times.
 
 
 def blocks_of(reader: IndexedReader, kind: BlockKind) -> list[OptionalBlock]:
-    """The optional blocks of one kind by their first ticks, of equal ones in file order; their content is not read."""
+    """The optional blocks of one kind by first tick, then in file order; their content is not read."""
     blocks = reader.believing_index(lambda: optional_blocks(reader.segments))
-    return sorted((one for one in blocks if one.entry.kind == kind), key=lambda one: one.entry.first_tick)
+    return sorted((block for block in blocks if block.entry.kind == kind), key=lambda block: block.entry.first_tick)
 
 
 @attrs.frozen(eq=False)
 class Reached:
-    """A state that the log has led to.
+    """A state reached by the log.
 
     Attributes:
-        tick, snapshot, state_hash: where, and what.
-        start_tick: of the keyframe, or of the state still in memory, that it began with.
-        applied_ticks: how many ticks' changes came upon that.
+        tick, snapshot, state_hash: of the state.
+        start_tick: of the keyframe, or of the cached state, that the changes were applied to.
+        applied_ticks: number of ticks whose changes were applied.
     """
 
     tick: int
@@ -54,13 +55,13 @@ class Reached:
 
 
 class _Walk:
-    """A state of its own that the log moves along."""
+    """A state that the log moves from tick to tick."""
 
-    def __init__(self, recording: StateReader, tick: int, start: Snapshot, *, spends: bool = False) -> None:
-        """start: the state at tick. spends: nobody else has it, so that it may be changed."""
+    def __init__(self, recording: StateReader, tick: int, start: Snapshot, *, owns_start: bool = False) -> None:
+        """start: the state at tick. owns_start: True if it has no other user and may be changed."""
         self._recording = recording
         self.tick, self.layout = tick, start.layout
-        if spends:
+        if owns_start:
             self.arena = start.arena
             self.arena.flags.writeable = True
         else:
@@ -69,22 +70,22 @@ class _Walk:
         self._hash_chain = HashChain(self.layout)
 
     def jump(self, block: ChangeBlock, tick: int) -> None:
-        """Go to tick, up to which the block leads. Raises CorruptError."""
+        """Apply the changes of the block up to tick. Raises CorruptError."""
         block.apply(self._words, self.tick + 1, tick)
         self.tick = tick
 
     def is_right(self) -> bool:
-        """Whether the state has the recorded hash."""
+        """Return True if the state has the recorded hash."""
         return self.hash() == self._recording.recorded_hashes.recorded_hash(self.tick)
 
     def hash(self) -> int:
-        """Of the state."""
+        """The hash of the state."""
         return hash_arena(self.layout, self.arena)
 
     def go(self, block: ChangeBlock, tick: int) -> bool:
-        """Go to tick, one after the other, and look at what is recorded of each; False at the first that is wrong.
+        """Go to tick in single ticks and check each against its recorded hash or link; False at the first mismatch.
 
-        Raises MissingTickError where nothing is recorded, and CorruptError.
+        Raises MissingTickError for a tick without a record, and CorruptError.
         """
         hashes = self._recording.recorded_hashes
         while self.tick < tick:
@@ -108,8 +109,8 @@ class _Start:
     """A state that a walk can begin with.
 
     Attributes:
-        tick, snapshot: which.
-        is_kept: whether others have it, too, or will.
+        tick, snapshot: of the state.
+        is_kept: True if the snapshot has or will have other users.
     """
 
     tick: int
@@ -117,53 +118,53 @@ class _Start:
     is_kept: bool = True
 
     def walk(self, recording: StateReader) -> _Walk:
-        """One that begins here; the snapshot is spent if nobody keeps it."""
-        return _Walk(recording, self.tick, self.snapshot, spends=not self.is_kept)
+        """Begin a walk at this state. It consumes the snapshot unless others keep it."""
+        return _Walk(recording, self.tick, self.snapshot, owns_start=not self.is_kept)
 
 
 class ChangeLog:
-    """The change log of a tape; of a tape without one it leads nowhere."""
+    """The change log of a tape. For a tape without changes it is empty and reaches no tick."""
 
     def __init__(self, recording: StateReader) -> None:
         self.recording = recording
         self._blocks = blocks_of(recording, BlockKind.CHANGES)
-        self._starts = [one.entry.first_tick for one in self._blocks]
+        self._starts = [block.entry.first_tick for block in self._blocks]
         self._decoded: OrderedDict[int, ChangeBlock] = OrderedDict()
         self._decoded_bytes = 0
-        self._known: list[_Start] = []  # Where it was last, and the state at the start of that block.
-        self._walk: _Walk | None = None  # Of the last hash that was asked for.
-        self._whole: dict[int, bool | None] = {}  # Whether what follows a keyframe leads to the next one.
+        self._cached: list[_Start] = []  # The state that was reached last, and that at the start of its block.
+        self._walk: _Walk | None = None  # Of the last requested hash.
+        self._verified: dict[int, bool | None] = {}  # By tick of a keyframe: whether the changes lead to the next one.
 
     def __bool__(self) -> bool:
-        """Whether there is one."""
+        """Return True if the tape has a change log."""
         return bool(self._blocks)
 
     def reach(self, tick: int) -> Reached | None:
-        """The state at tick; None if the log does not lead there, or to another state than was recorded.
+        """The state at tick; None if the log does not lead there, or leads to a state other than the recorded one.
 
-        Raises MissingTickError if it is not recorded which state that should be.
+        Raises MissingTickError if neither a hash nor a link of the state is recorded.
         """
         is_linked = self.recording.recorded_hashes.is_chained(tick)
-        is_whole = self._is_whole(tick) if is_linked else None
-        if is_whole is False:
+        is_verified = self._is_verified(tick) if is_linked else None
+        if is_verified is False:
             return None
         start = self._start_before(tick)
         blocks = self._blocks_between(start.tick, tick) if start is not None else None
         if start is None or blocks is None:
             return None
-        return self._apply(blocks, start, tick, by_links=is_linked and not is_whole)
+        return self._apply(blocks, start, tick, by_links=is_linked and not is_verified)
 
-    def _is_whole(self, tick: int) -> bool | None:
-        """Whether the changes between the keyframes around tick lead from one to the other, link by link.
+    def _is_verified(self, tick: int) -> bool | None:
+        """Return True if the changes lead from the keyframe before tick to the one after it, link by link.
 
-        A write that the simulation did not mark shows there only. None if that cannot be known.
+        Only this check reveals a write that the simulation did not mark. None if it cannot be made.
         """
         place, following = next(self.recording.keyframes_at_or_before(tick), None), self.recording.keyframe_after(tick)
         if place is None or following is None:
             return None
-        if place.tick not in self._whole:
-            self._whole[place.tick] = self._leads_to(place, following.tick)
-        return self._whole[place.tick]
+        if place.tick not in self._verified:
+            self._verified[place.tick] = self._leads_to(place, following.tick)
+        return self._verified[place.tick]
 
     def _leads_to(self, place: KeyframeLocation, end: int) -> bool | None:
         blocks = self._blocks_between(place.tick, end)
@@ -171,17 +172,17 @@ class ChangeLog:
             start = self.recording.snapshot(place)
             if blocks is None or any(block.layout != start.layout.hash_seed for block in blocks):
                 return None
-            walk = _Walk(self.recording, place.tick, start, spends=not place.is_full)
+            walk = _Walk(self.recording, place.tick, start, owns_start=not place.is_full)
             return all(walk.go(block, min(block.last_tick, end)) for block in blocks)
         except (CorruptError, TornError, MissingTickError):
             return None
 
     def state_hash(self, tick: int) -> int | None:
-        """The hash of the state at a tick of which a link is recorded; None if the log does not lead there.
+        """The hash of the state at a tick with a recorded link; None if the log does not lead there.
 
-        Asked for one tick after the other it goes from one to the next.
+        Calls for ascending ticks continue from the last one.
         """
-        if self._is_whole(tick) is False:
+        if self._is_verified(tick) is False:
             return None
         walk, self._walk = self._walk, None
         place = next(self.recording.keyframes_at_or_before(tick), None)
@@ -202,26 +203,26 @@ class ChangeLog:
         return walk.hash()
 
     def forget(self) -> None:
-        """Keep no state and no block in memory: the next one is read from the tape. What was proved remains so."""
-        self._known, self._walk, self._decoded_bytes = [], None, 0
+        """Drop all cached states and blocks. Results of checks are kept."""
+        self._cached, self._walk, self._decoded_bytes = [], None, 0
         self._decoded.clear()
 
     def missing_ticks(self) -> list[tuple[int, int]]:
-        """Ranges of ticks, first and final, to which neither a keyframe nor what the ticks changed leads."""
+        """Ranges of ticks, first and final, that neither a keyframe nor recorded changes reach."""
         missing: list[tuple[int, int]] = []
         next_tick, last_tick = self.recording.first_tick + 1, self.recording.last_tick
-        keyframes = {place.tick for place in self.recording.keyframes}  # Of a new layout: its tick tells no changes.
-        told = [(block.first_tick, block.last_tick) for n in range(len(self._blocks)) if (block := self._block(n))]
-        for first, last in sorted([*told, *((tick, tick) for tick in keyframes)]):
+        keyframes = {place.tick for place in self.recording.keyframes}  # The tick of a new layout has no changes.
+        covered = [(block.first_tick, block.last_tick) for n in range(len(self._blocks)) if (block := self._block(n))]
+        for first, last in sorted([*covered, *((tick, tick) for tick in keyframes)]):
             if first > next_tick:
                 missing.append((next_tick, first - 1))
             next_tick = max(next_tick, last + 1)
         return [*missing, (next_tick, last_tick)] if next_tick <= last_tick else missing
 
     def wrong_ticks(self) -> list[tuple[int, int]]:
-        """Ranges of ticks whose changes, upon the keyframe before, do not give the recorded states.
+        """Ranges of ticks whose changes, applied to the keyframe before, do not give the recorded states.
 
-        Of each stretch between keyframes only what is up to the first wrong one is known: the rest counts as wrong.
+        Between two keyframes all ticks from the first wrong one on count as wrong.
         """
         wrong: list[tuple[int, int]] = []
         places = self.recording.keyframes
@@ -241,43 +242,43 @@ class ChangeLog:
         while walk.tick < end:
             blocks = self._blocks_between(walk.tick, walk.tick + 1)
             if not blocks or blocks[0].layout != start.layout.hash_seed:
-                return None  # Not there, which is another matter.
-            for now in range(walk.tick + 1, min(blocks[0].last_tick, end) + 1):
+                return None  # Missing, not wrong.
+            for next_tick in range(walk.tick + 1, min(blocks[0].last_tick, end) + 1):
                 try:
-                    if not walk.go(blocks[0], now):
-                        # Changes whose links are right, and which lead elsewhere, may be wrong from the first one on.
-                        return tick + 1 if self.recording.recorded_hashes.is_chained(now - 1) else now
+                    if not walk.go(blocks[0], next_tick):
+                        # If the links match but the state does not, the changes may be wrong from the first one on.
+                        return tick + 1 if self.recording.recorded_hashes.is_chained(next_tick - 1) else next_tick
                 except MissingTickError:
-                    pass  # Nobody knows what the state should be.
+                    pass  # Nothing is recorded to compare with.
                 except (CorruptError, TornError):
-                    return now
+                    return next_tick
         return None
 
     def _start_before(self, tick: int) -> _Start | None:
-        """The nearest state that is at hand at or before tick: a remembered one, or that of a keyframe."""
+        """The nearest available state at or before tick: a cached one, or that of a keyframe."""
         place = next(self.recording.keyframes_at_or_before(tick), None)
         if place is None:
             return None
-        near = [one for one in self._known if place.tick <= one.tick <= tick]
+        near = [start for start in self._cached if place.tick <= start.tick <= tick]
         if near:
-            return max(near, key=lambda one: one.tick)
+            return max(near, key=lambda start: start.tick)
         try:
             return _Start(place.tick, self.recording.snapshot(place), is_kept=place.is_full)
         except (CorruptError, TornError, MissingTickError):
             return None
 
     def _blocks_between(self, start_tick: int, tick: int) -> list[ChangeBlock] | None:
-        """Blocks that tell of all ticks behind start_tick up to tick; None if there are not all of them."""
-        found: list[ChangeBlock] = []
+        """Blocks that cover all ticks after start_tick up to tick; None if some are missing."""
+        blocks: list[ChangeBlock] = []
         next_tick = start_tick + 1
         while next_tick <= tick:
             number = bisect.bisect_right(self._starts, next_tick) - 1
             block = self._block(number) if number >= 0 else None
             if block is None or block.last_tick < next_tick:
                 return None
-            found.append(block)
+            blocks.append(block)
             next_tick = block.last_tick + 1
-        return found
+        return blocks
 
     def _block(self, number: int) -> ChangeBlock | None:
         if number in self._decoded:
@@ -299,46 +300,44 @@ class ChangeLog:
         if any(block.layout != start.snapshot.layout.hash_seed for block in blocks):
             return None
         walk = start.walk(self.recording)
-        known = [start] if start.is_kept and len(blocks) == 1 else []
-        is_long_way = COPIES_MAX * sum(one.size_bytes for one in blocks[:-1]) >= len(walk.arena)
+        cached = [start] if start.is_kept and len(blocks) == 1 else []
+        is_long_way = COPIES_MAX * sum(block.size_bytes for block in blocks[:-1]) >= len(walk.arena)
         try:
             for block in blocks:
-                if (
-                    block is blocks[-1] and is_long_way and len(blocks) > 1
-                ):  # Scrubbing about here begins with this state.
-                    known = [_Start(walk.tick, walk.snapshot())]
+                if block is blocks[-1] and is_long_way and len(blocks) > 1:  # Scrubbing near tick starts from here.
+                    cached = [_Start(walk.tick, walk.snapshot())]
                 last = min(block.last_tick, tick)
                 if not by_links:
                     walk.jump(block, last)
                 elif not walk.go(block, last):
                     return None
-        except (CorruptError, TornError, MissingTickError):  # Of the changes, or of the frames with the links.
+        except (CorruptError, TornError, MissingTickError):  # The changes, or the frames with the links, are damaged.
             return None
         state_hash, hashes = walk.hash(), self.recording.recorded_hashes
         if not hashes.is_chained(tick) and state_hash != hashes.recorded_hash(tick):
             return None
         reached = Snapshot(walk.layout, walk.arena)
-        self._known = [*known, _Start(tick, reached)]
+        self._cached = [*cached, _Start(tick, reached)]
         return Reached(tick, reached, state_hash, start.tick, tick - start.tick)
 
 
 class StateHashes(RecordedHashes):
-    """The recorded hashes of one tape, and those to which its change log leads."""
+    """The recorded hashes of one tape, and the hashes of states reached by its change log."""
 
     def __init__(self, reader: StateReader) -> None:
         super().__init__(reader)
         self._states = reader
 
     def state_hash(self, tick: int) -> int:
-        """The hash of the state at tick: the recorded one, or, of a tick with a link, that to which its changes lead.
+        """The hash of the state at tick: the recorded one or, for a tick with a link, that of the reached state.
 
-        Raises as Recording.frame and snapshot do, and MissingTickError where they do not lead there.
+        Raises as Recording.frame and snapshot do, and MissingTickError if the recorded changes do not lead there.
         """
         recorded = self.recorded_hash(tick)
         if recorded is None:
             recorded = self._log.state_hash(tick)
         if recorded is None:
-            raise MissingTickError(tick, "its frame has no state hash, and what the ticks changed does not lead to it")
+            raise MissingTickError(tick, "its frame has no state hash, and the recorded changes do not lead to it")
         return recorded
 
     @functools.cached_property

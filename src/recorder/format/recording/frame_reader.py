@@ -1,4 +1,4 @@
-"""Protocol of a reader of frames and keyframes: what the recorded hashes of a tape need of it."""
+"""Protocol of a reader of frames and keyframes, as RecordedHashes needs it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sim.kernel.state import Snapshot
 
 
 class FrameReader(Protocol):
-    """Reads frames and keyframes of one tape; see Recording, which raises what these raise."""
+    """Reads frames and keyframes of one tape. Raises as Recording does."""
 
     @property
     def segments(self) -> Sequence[Segment]:

@@ -1,10 +1,10 @@
-"""Read frames and states from the segments of a tape, and from the journal beside it; bytes in, no files.
+"""Read frames and states from the segments of a tape and from its journal; bytes in, no files.
 
 Invariants:
-    1. A state is given out only after its hash was compared with the recorded one.
-    2. If the index leads astray, the blocks are found by their headers instead; answers are the same with and without
+    1. A state is returned only after its hash was compared with the recorded one.
+    2. If the index is wrong, the blocks are found by their headers instead; results are the same with and without
        an index.
-    3. Frames of the journal count where they follow the last tick of the blocks without a gap.
+    3. Frames of the journal are used if they follow the last tick of the blocks without a gap.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ from recorder.format.segments.segment_contents import read_header, read_payload
 from recorder.format.segments.segment_reader import WINDOW_BYTES, Segment
 from sim.kernel.state import Snapshot
 
-FRAME_BLOCKS_KEPT = 8  # Decoded blocks of some hundred frames: what scrubbing near a tick touches again.
+FRAME_BLOCKS_KEPT = 8  # Decoded blocks of some hundred frames: scrubbing near a tick needs them again.
 FULL_STATES_KEPT = 2  # Neighbouring deltas share a baseline.
 
 _KINDS = {int(kind) for kind in BlockKind}
 T = TypeVar("T")
 
 
-def _by_any_means(method: Callable[[Recording], T]) -> Callable[[Recording], T]:
-    """The method, run once more with the blocks found by their headers if the index led it astray."""
+def _with_rescan(method: Callable[[Recording], T]) -> Callable[[Recording], T]:
+    """Decorate a method: if it fails because of a wrong index, find the blocks by their headers and run it again."""
 
     @functools.wraps(method)
     def run(self: Recording) -> T:
@@ -51,11 +51,11 @@ def _by_any_means(method: Callable[[Recording], T]) -> Callable[[Recording], T]:
 
 
 class Recording:
-    """All segments of one tape, and what its journal adds.
+    """All segments of one tape, and the frames that its journal adds.
 
     Attributes:
-        hopped: whether an index led astray, so that blocks were looked for by their headers.
-        copier: does what a second thread can, for large states.
+        hopped: True if an index was wrong and the blocks were found by their headers instead.
+        copier: copies and reads large states, possibly with a second thread.
     """
 
     def __init__(self, segments: Sequence[Segment], journal: Sequence[Frame] = ()) -> None:
@@ -70,7 +70,7 @@ class Recording:
         places = [BlockLocation(segment, part) for segment in self.segments for part in segment.parts]
         ticking = [(place.summary.first_tick, place.summary.last_tick) != (0, 0) for place in places]
         first = ticking.index(True) if any(ticking) else len(places)
-        # Before the first tick above 0, (0, 0) may be the keyframe of tick 0; behind it, it is no tick at all.
+        # Before the first tick above 0, (0, 0) may be the keyframe of tick 0; after it, it means that there is no tick.
         self._places = [place for n, place in enumerate(places) if n < first or ticking[n]]
         self._part_ticks = [place.summary.first_tick for place in self._places]
         self._seq_places = [place for place in places if place.summary.first_seq or place is places[0]]
@@ -79,7 +79,7 @@ class Recording:
         self._block_last_tick = max(
             [place.summary.last_tick for place in self._places] + [seal.last_tick for seal in seals], default=0
         )
-        self._near: tuple[int, int, list[Frame]] = (1, 0, [])  # Ticks of the block that was asked for last, its frames.
+        self._near: tuple[int, int, list[Frame]] = (1, 0, [])  # Ticks and frames of the block that was used last.
         self._journal: dict[int, Frame] = {}
         for frame in self._all_journal:
             if frame.tick == self._block_last_tick + 1 + len(self._journal):
@@ -90,7 +90,7 @@ class Recording:
             self.__dict__.pop(name, None)
 
     def clip(self, number: int, offset: int) -> None:
-        """Let blocks of a segment that lie at offset or behind it not count."""
+        """Ignore the blocks of a segment from offset on."""
         segment = self._by_number[number]
         segment.clip = offset
         segment.take(segment.contents)
@@ -98,21 +98,21 @@ class Recording:
 
     @property
     def journal(self) -> list[Frame]:
-        """The frames that are in the journal only, in the order of their ticks."""
+        """The frames that are only in the journal, in the order of their ticks."""
         return list(self._journal.values())
 
     @property
     def journal_ticks(self) -> int:
-        """How many ticks are in the journal only."""
+        """The number of ticks that are only in the journal."""
         return len(self._journal)
 
     @functools.cached_property
-    @_by_any_means
+    @_with_rescan
     def keyframes(self) -> list[KeyframeLocation]:
-        """All keyframes that have what they build upon, in the order of their ticks."""
-        return [place for places in self._places for place in places.keyframes() if self._is_founded(place)]
+        """All keyframes whose baseline is available, in the order of their ticks."""
+        return [place for places in self._places for place in places.keyframes() if self._has_baseline(place)]
 
-    def _is_founded(self, place: KeyframeLocation) -> bool:
+    def _has_baseline(self, place: KeyframeLocation) -> bool:
         return place.is_full or self._find_full(place) is not None
 
     def _find_full(self, place: KeyframeLocation) -> KeyframeLocation | None:
@@ -127,22 +127,22 @@ class Recording:
         return None
 
     @functools.cached_property
-    @_by_any_means
+    @_with_rescan
     def drops(self) -> list[Drop]:
-        """What the recording says that it could not keep, as far as it is missing, ascending and without overlaps.
+        """The missing ticks that DROP blocks name, with their reasons, ascending and without overlaps.
 
-        Damaged DROP blocks are left out. Ticks that a DROP block names may be there after all, from the journal.
+        Damaged DROP blocks are left out. A tick that a DROP block names is not missing if the journal has it.
         """
-        found = []
+        recorded = []
         if BlockKind.DROP in self._kinds:
-            for segment, part in ((one, lazy.load()) for one in self.segments for lazy in one.parts):
+            for segment, part in ((owner, lazy.load()) for owner in self.segments for lazy in owner.parts):
                 for row in np.flatnonzero(part.columns["kind"] == BlockKind.DROP):
                     drop = segment.drop(part, int(row))
-                    found += [drop] if drop is not None else []
+                    recorded += [drop] if drop is not None else []
         try:
-            return share_out([*self._gaps, (self.last_tick + 1, TICK_MAX)], found) if found else []
+            return share_out([*self._gaps, (self.last_tick + 1, TICK_MAX)], recorded) if recorded else []
         except MissingTickError:
-            return share_out([(0, TICK_MAX)], found)
+            return share_out([(0, TICK_MAX)], recorded)
 
     @functools.cached_property
     def _kinds(self) -> set[int]:
@@ -150,18 +150,18 @@ class Recording:
         return {kind for segment in self.segments for kind in segment.kinds()}
 
     @property
-    @_by_any_means
+    @_with_rescan
     def first_tick(self) -> int:
-        """The first tick whose state can be had. Raises MissingTickError if there is none."""
+        """The first tick whose state can be read. Raises MissingTickError if there is none."""
         for place in self._places:
             for keyframe in place.keyframes():
-                if self._is_founded(keyframe):
+                if self._has_baseline(keyframe):
                     return keyframe.tick
-        raise MissingTickError(0, "the tape has no keyframe yet, so that no state can be had")
+        raise MissingTickError(0, "the tape has no keyframe yet, so no state can be read")
 
     @property
     def last_tick(self) -> int:
-        """The last tick of which there is a frame or a keyframe. Raises MissingTickError if there is no keyframe."""
+        """The last tick with a frame or a keyframe. Raises MissingTickError if there is no keyframe."""
         return max(self._block_last_tick + len(self._journal), self.first_tick)
 
     def missing_ticks(self) -> list[tuple[int, int]]:
@@ -169,7 +169,7 @@ class Recording:
         return list(self._gaps)
 
     @functools.cached_property
-    @_by_any_means
+    @_with_rescan
     def _gaps(self) -> list[tuple[int, int]]:
         missing, next_tick = [], self.first_tick + 1
         for place in self._places:
@@ -179,43 +179,43 @@ class Recording:
                 if first > next_tick:
                     missing.append((next_tick, first - 1))
                 next_tick = max(next_tick, first + count)
-        if next_tick <= self._block_last_tick:  # What the journal adds follows without a gap.
+        if next_tick <= self._block_last_tick:  # The frames of the journal follow without a gap.
             missing.append((next_tick, self._block_last_tick))
         return missing
 
     def gap_at(self, tick: int) -> tuple[int, int] | None:
-        """The range of missing_ticks that tick is in."""
+        """The range of missing_ticks that contains tick."""
         return gap_at(self._gaps, tick)
 
     def drop_at(self, tick: int) -> Drop | None:
-        """What the recording itself says of a tick that it could not keep."""
+        """The drop that contains tick; None if the recording did not drop it."""
         return drop_at(self.drops, tick)
 
     def frame(self, tick: int) -> Frame:
         """The frame of one tick.
 
-        Raises MissingTickError, CorruptError if its block is damaged, UnsupportedVersionError if the tape holds kinds
-        of blocks that a reader must know and this one does not.
+        Raises MissingTickError, CorruptError if its block is damaged, UnsupportedVersionError if the tape has unknown
+        kinds of blocks that a reader must know.
         """
         first, last, near = self._near
         if first <= tick <= last:
             return near[tick - first]
-        found = self._journal.get(tick)
-        return found if found is not None else self.believing_index(lambda: self._frame(tick))
+        in_journal = self._journal.get(tick)
+        return in_journal if in_journal is not None else self.believing_index(lambda: self._frame(tick))
 
     def _frame(self, tick: int) -> Frame:
         frames = self._frames_around(tick)
         return frames[tick - frames[0].tick]
 
     def _frames_around(self, tick: int) -> list[Frame]:
-        """The frames of the block that tick is in. Raises as frame does."""
+        """The frames of the block that contains tick. Raises as frame does."""
         self._ensure_known_kinds()
         index = bisect.bisect_right(self._part_ticks, tick) - 1
         while index >= 0 and self._places[index].summary.last_tick >= tick:
             place = self._places[index]
-            found = place.frames_block(tick)
-            if found is not None:
-                frames = self._decode_frames(place.segment.number, *found)
+            block = place.frames_block(tick)
+            if block is not None:
+                frames = self._decode_frames(place.segment.number, *block)
                 end = min([place.next_block_tick(tick), *self._part_ticks[index + 1 : index + 2]])
                 self._near = frames[0].tick, min(frames[-1].tick, end - 1), frames
                 return frames
@@ -223,7 +223,7 @@ class Recording:
         raise self._missing(tick)
 
     def runs(self, first_tick: int, last_tick: int) -> Iterator[FrameRun]:
-        """What frame gives for each of these ticks, in runs: a block's frames are decoded once, a gap is one step.
+        """Frames of these ticks, or their errors, in runs: the frames of a block are decoded once, a gap is one run.
 
         Raises UnsupportedVersionError as frame does.
         """
@@ -236,7 +236,7 @@ class Recording:
     def _run_from(self, tick: int, last_tick: int) -> FrameRun:
         frames: Sequence[Frame]
         if tick in self._journal:
-            frames = [self._journal[one] for one in range(tick, min(last_tick, self.last_tick) + 1)]
+            frames = [self._journal[number] for number in range(tick, min(last_tick, self.last_tick) + 1)]
             return FrameRun(tick, frames[-1].tick, frames, None)
         try:
             frames = self.believing_index(lambda: self._frames_around(tick))
@@ -246,7 +246,7 @@ class Recording:
         return FrameRun(tick, end, frames[tick - frames[0].tick : end + 1 - frames[0].tick], None)
 
     def _next_start(self, tick: int) -> int:
-        """The first tick above this one with which a block of frames begins, or the journal."""
+        """The next tick after this one at which a block of frames, or the journal, begins."""
         starts = self._frame_starts
         index = int(np.searchsorted(starts, np.uint64(tick), side="right")) if tick <= TICK_MAX else len(starts)
         if index < len(starts):
@@ -255,7 +255,7 @@ class Recording:
         return journal if journal > tick else TICK_MAX + 1
 
     @functools.cached_property
-    @_by_any_means
+    @_with_rescan
     def _frame_starts(self) -> npt.NDArray[np.uint64]:
         starts = [place.load().frame_ticks for place in self._places]
         return np.unique(np.concatenate([np.empty(0, np.uint64), *starts]))
@@ -274,14 +274,14 @@ class Recording:
 
     def keyframes_at_or_before(self, tick: int) -> Iterator[KeyframeLocation]:
         """Keyframes from which tick may be reached, the nearest first."""
-        given: set[tuple[int, int]] = set()
+        yielded: set[tuple[int, int]] = set()
         while True:
             try:
                 for keyframe in self._keyframes_down_from(min(tick, TICK_MAX)):
-                    if (keyframe.segment, keyframe.entry.offset) not in given:
-                        given.add((keyframe.segment, keyframe.entry.offset))
+                    if (keyframe.segment, keyframe.entry.offset) not in yielded:
+                        yielded.add((keyframe.segment, keyframe.entry.offset))
                         yield keyframe
-            except (CorruptError, TornError):  # Of the index: nothing else has been read.
+            except (CorruptError, TornError):  # In the index: nothing else has been read.
                 if self.hopped:
                     raise
                 self.distrust_index()
@@ -290,19 +290,19 @@ class Recording:
 
     def _keyframes_down_from(self, tick: int) -> Iterator[KeyframeLocation]:
         for index in range(bisect.bisect_right(self._part_ticks, tick) - 1, -1, -1):
-            yield from filter(self._is_founded, self._places[index].keyframes_down_from(tick))
+            yield from filter(self._has_baseline, self._places[index].keyframes_down_from(tick))
 
     def keyframe_after(self, tick: int) -> KeyframeLocation | None:
         """The first keyframe at or after tick."""
         return self.believing_index(lambda: self._keyframe_after(min(max(0, tick), TICK_MAX)))
 
     def keyframe_at(self, tick: int) -> KeyframeLocation | None:
-        """The first keyframe of this very tick."""
+        """The first keyframe of exactly this tick."""
         place = self.keyframe_after(tick)
         return place if place is not None and place.tick == tick else None
 
     def state_hash(self, tick: int) -> int:
-        """The hash of the state at tick, as StateHashes.state_hash gives it."""
+        """The hash of the state at tick, see StateHashes.state_hash."""
         return self.recorded_hashes.state_hash(tick)
 
     @functools.cached_property
@@ -315,17 +315,17 @@ class Recording:
         while start > 0 and self._places[start - 1].summary.last_tick >= tick:
             start -= 1
         for place in self._places[start:]:
-            keyframe = next(filter(self._is_founded, place.keyframes_up_from(tick)), None)
+            keyframe = next(filter(self._has_baseline, place.keyframes_up_from(tick)), None)
             if keyframe is not None:
                 return keyframe
         return None
 
     def snapshot(self, place: KeyframeLocation) -> Snapshot:
-        """The state at a keyframe, proved by its hash. Raises CorruptError, TornError or as frame does."""
+        """The state at a keyframe, checked against its hash. Raises CorruptError, TornError or as frame does."""
         return self.believing_index(lambda: self._snapshot(place))
 
     def payload(self, place: KeyframeLocation) -> bytes:
-        """The payload of a keyframe, as it is on the tape. Raises CorruptError or TornError."""
+        """The payload of a keyframe as on the tape. Raises CorruptError or TornError."""
         return self._by_number[place.segment].joined(place.entry, place.end_offset)
 
     def _snapshot(self, place: KeyframeLocation) -> Snapshot:
@@ -340,28 +340,28 @@ class Recording:
         return place.ensure_its_own(tick, snapshot)
 
     def _full(self, place: KeyframeLocation) -> Snapshot:
-        found = self._decode_full(place)
-        if isinstance(found, RecordingError):
-            raise found.with_traceback(None)
-        return found
+        result = self._decode_full(place)
+        if isinstance(result, RecordingError):
+            raise result.with_traceback(None)
+        return result
 
     def believing_index(self, action: Callable[[], T]) -> T:
-        """Run action; if the index led it astray, find the blocks by their headers and run it once more."""
+        """Run action; if it fails because of a wrong index, find the blocks by their headers and run it again."""
         hopped = self.hopped
         try:
             return action()
         except (CorruptError, TornError, MissingTickError) as error:
             if isinstance(error, MissingTickError) and (not error.damaged or self.drop_at(error.tick) is not None):
                 raise
-            if hopped or not (self.hopped or self.distrust_index()):  # The action may have led there itself.
+            if hopped or not (self.hopped or self.distrust_index()):  # The action may have rescanned already.
                 raise
             try:
                 return action()
             except (CorruptError, TornError, MissingTickError):
-                raise error from None  # It names the place; without the index the block is only missing.
+                raise error from None  # It has the offset; without the index the block is only missing.
 
     def distrust_index(self) -> bool:
-        """Find the blocks again by their headers; True if that gave other blocks than the index did."""
+        """Find the blocks by their headers; return True if they differ from those of the index."""
         by_index = [segment for segment in self.segments if segment.contents.by_index]
         self.hopped = self.hopped or bool(by_index)
         differs = [segment.rescan() for segment in by_index]
@@ -380,13 +380,13 @@ class Recording:
             owner.read(entry.offset, min(end_offset - entry.offset, WINDOW_BYTES))  # Into the window.
             header = read_header(owner.read, entry.offset, owner.contents.marker)
             if entry_of(header) != entry:
-                raise CorruptError(entry.offset, "another block than the one that the index names")
+                raise CorruptError(entry.offset, "a different block than the one that the index names")
             return decode_frames(header, read_payload(owner.read, header))
         except CorruptError as error:
             raise error.inside(segment) from None
 
     def _read_full(self, place: KeyframeLocation) -> Snapshot | RecordingError:
-        """The state, or what is wrong with it: deltas on one that is damaged do not read it again each."""
+        """The state or its error. The result is cached: several deltas on a damaged keyframe read it once."""
         try:
             owner = self._by_number[place.segment]
             stored_bytes = place.end_offset - place.entry.offset

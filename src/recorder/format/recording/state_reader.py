@@ -1,4 +1,4 @@
-"""Protocols of a reader of states: what the change log of a tape needs of it."""
+"""Protocols of a reader of states, as ChangeLog needs it."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ T = TypeVar("T")
 
 
 class IndexedReader(Protocol):
-    """Finds blocks by the index of a tape, or by their headers where the index is wrong."""
+    """Finds blocks by the index of a tape, or by their headers if the index is wrong."""
 
     @property
     def segments(self) -> Sequence[Segment]:
         """All segments, ascending by number."""
 
     def believing_index(self, action: Callable[[], T]) -> T:
-        """Run action; if the index led it astray, find the blocks by their headers and run it again."""
+        """Run action; if it fails because of a wrong index, find the blocks by their headers and run it again."""
 
 
 class StateReader(FrameReader, IndexedReader, Protocol):
-    """Reads what the change log of a tape begins with and is checked against; see Recording."""
+    """Reads the keyframes that a change log starts from and the hashes that it is checked against; see Recording."""
 
     @property
     def copier(self) -> Copier:

@@ -1,1 +1,1 @@
-"""One file of a tape: place blocks, find blocks, index and seal."""
+"""One file of a tape: writing and finding blocks, index and seal."""

@@ -1,7 +1,7 @@
-"""Where frames and keyframes lie: a part of the index together with the segment that it is of, and what is found in it.
+"""Locations of frames and keyframes: a part of the index together with its segment.
 
-Ticks are unsigned 64-bit integers. NumPy is always asked with numbers of that type: with Python's it would turn the whole
-column into floats for every single question, which takes time and is wrong above 2^53.
+Ticks are unsigned 64-bit integers. NumPy is always queried with numbers of that type. With a Python int it would convert
+the column to floats at every query, which takes time and is wrong above 2^53.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from recorder.format.segments.segment_contents import LazyIndexPart
 from recorder.format.segments.segment_reader import Segment
 from sim.kernel.state import Snapshot
 
-TICK_MAX = (1 << 64) - 1  # What 64 bits hold.
+TICK_MAX = (1 << 64) - 1  # The largest number of 64 bits.
 
 
 @attrs.frozen
@@ -31,10 +31,10 @@ class KeyframeLocation:
 
     Attributes:
         tick: of the state.
-        is_full: or a delta.
+        is_full: True for a full keyframe, False for a delta.
         entry: of its first block.
-        segment: number of the segment that it is in.
-        end_offset: where its last block ends at the latest.
+        segment: number of its segment.
+        end_offset: an upper bound for the end of its last block.
     """
 
     tick: int
@@ -50,7 +50,7 @@ class KeyframeLocation:
         return cls(entry.first_tick, entry.kind == BlockKind.FULL, entry, segment, part.end_of(row))
 
     def ensure_its_own(self, tick: int, snapshot: Snapshot) -> Snapshot:
-        """The state that was read here. Raises CorruptError if it says that it is of another tick."""
+        """Return the state that was read here. Raises CorruptError if its tick is a different one."""
         if tick != self.tick:
             raise CorruptError(self.entry.offset, f"a keyframe of tick {tick} in a block of tick {self.tick}")
         return snapshot
@@ -58,12 +58,12 @@ class KeyframeLocation:
 
 @attrs.frozen
 class FrameRun:
-    """Consecutive ticks that are alike: their frames can be read, or none of them can.
+    """Consecutive ticks whose frames can all be read, or of which none can.
 
     Attributes:
-        first_tick, last_tick: which.
-        frames: one for each of them; empty if there are none.
-        error: why there are none; None if they are there.
+        first_tick, last_tick: the range of ticks.
+        frames: one for each tick; empty if they cannot be read.
+        error: why they cannot be read; None if they can.
     """
 
     first_tick: int
@@ -77,9 +77,9 @@ class OptionalBlock:
     """A block of a kind that this program need not know.
 
     Attributes:
-        segment: that it is in.
+        segment: that contains it.
         entry: of its first piece.
-        end_offset: where its last piece ends at the latest.
+        end_offset: an upper bound for the end of its last piece.
     """
 
     segment: Segment
@@ -88,27 +88,27 @@ class OptionalBlock:
 
     @property
     def position(self) -> tuple[int, int]:
-        """Where it stands among all blocks of the tape."""
+        """Position among all blocks of the tape: segment and offset."""
         return self.segment.number, self.entry.offset
 
     def payload(self, bytes_max: int = KEYFRAME_RAW_BYTES_MAX) -> bytes:
-        """What is in it, its pieces put together; at most bytes_max. Raises CorruptError or TornError."""
+        """Read the payload, joined from its pieces; at most bytes_max. Raises CorruptError or TornError."""
         return self.segment.joined(self.entry, self.end_offset, bytes_max)
 
 
 def optional_blocks(segments: Sequence[Segment]) -> list[OptionalBlock]:
-    """All blocks of kinds that may be skipped, but for INDEX, in file order. Raises as reading an index does."""
-    found: list[OptionalBlock] = []
+    """All blocks of kinds that may be skipped, except INDEX, in file order. Raises as reading an index does."""
+    blocks: list[OptionalBlock] = []
     for segment in segments:
         for part in (lazy.load() for lazy in segment.parts):
             kinds = part.columns["kind"]
             rows = np.flatnonzero((kinds & OPTIONAL_KIND != 0) & (kinds != BlockKind.INDEX)).tolist()
-            found += [OptionalBlock(segment, part.entry(row), part.end_of(row)) for row in rows]
-    return found
+            blocks += [OptionalBlock(segment, part.entry(row), part.end_of(row)) for row in rows]
+    return blocks
 
 
 class BlockLocation:
-    """A part of the index and the segment that it is of."""
+    """A part of the index with its segment."""
 
     def __init__(self, segment: Segment, lazy: LazyIndexPart) -> None:
         self.segment = segment
@@ -120,25 +120,25 @@ class BlockLocation:
         return KeyframeLocation.of(part, row, self.segment.number)
 
     def keyframes(self) -> Iterator[KeyframeLocation]:
-        """All keyframes in it. Raises CorruptError or TornError, as the rest does, if the index cannot be read."""
+        """All keyframes in this part. All methods raise CorruptError or TornError if the index cannot be read."""
         part = self.load()
         return (self.keyframe(part, int(row)) for row in part.keyframe_rows)
 
     def keyframes_down_from(self, tick: int) -> Iterator[KeyframeLocation]:
-        """Those at or before tick, the nearest first."""
+        """The keyframes at or before tick, the nearest first."""
         part = self.load()
         for number in range(_count_up_to(part.keyframe_ticks, tick) - 1, -1, -1):
             yield self.keyframe(part, int(part.keyframe_rows[number]))
 
     def keyframes_up_from(self, tick: int) -> Iterator[KeyframeLocation]:
-        """Those at or after tick, the nearest first."""
+        """The keyframes at or after tick, the nearest first."""
         part = self.load()
         start = int(np.searchsorted(part.keyframe_ticks, np.uint64(tick)))
         for number in range(start, len(part.keyframe_rows)):
             yield self.keyframe(part, int(part.keyframe_rows[number]))
 
     def frames_block(self, tick: int) -> tuple[Entry, int] | None:
-        """The block that should hold the frame of tick, and where it ends at the latest; None if there is none."""
+        """The block that should hold the frame of tick, with an upper bound for its end; None if there is none."""
         part = self.load()
         number = _count_up_to(part.frame_ticks, tick) - 1
         if number >= 0:
@@ -148,7 +148,7 @@ class BlockLocation:
         return None
 
     def next_block_tick(self, tick: int) -> int:
-        """The first tick of the next block of frames in this part, above this tick; TICK_MAX if there is none."""
+        """The first tick of the next block of frames after tick in this part; TICK_MAX if there is none."""
         part = self.load()
         number = _count_up_to(part.frame_ticks, tick)
         return int(part.frame_ticks[number]) if number < len(part.frame_ticks) else TICK_MAX

@@ -1,11 +1,11 @@
 """Find the blocks of a segment by hopping from header to header.
 
-Sans I/O: the caller gives ``read(offset, size)``, which returns up to size bytes. Only headers are read, save for the
-blocks that were not yet durable when the tape stopped: these are checked whole, since a power cut may have torn them.
+Sans I/O: the caller passes ``read(offset, size)``, which returns up to size bytes. Only headers are read, except for
+blocks that were not yet durable when the tape stopped. These are checked completely: a power cut may have torn them.
 
 Invariants:
-    1. A block counts only if its header's checksum, its marker and its own offset are right.
-    2. Scanning never raises for damage; damage is in the result, with the place where sound blocks go on.
+    1. A block is accepted only if its header's checksum, its marker and its own offset are right.
+    2. Scanning never raises for damage. Damage is in the result, with the offset at which intact blocks continue.
     3. Zeros to the end of the file are a clean end (a preallocated file).
 """
 
@@ -47,17 +47,17 @@ from recorder.format.segments.segment_contents import (
     read_payload,
 )
 
-HOP_BYTES = 1 << 16  # How much is read at a time when hopping: some blocks of frames, little of a keyframe.
-SEARCH_BYTES = 1 << 16  # How much is read at a time when looking for the next sound block.
+HOP_BYTES = 1 << 16  # Size of one read while hopping: some blocks of frames, little of a keyframe.
+SEARCH_BYTES = 1 << 16  # Size of one read while searching for the next intact block.
 
 # Of a block header: tag, crc32c, marker, offset, tick_count, stored_bytes, raw_bytes.
 _QUICK = struct.Struct("<4sI8s8xQ16xIII")
 
 
 def scan_contents(read: Read, size_bytes: int, expected_marker: bytes | None = None) -> Contents:
-    """The blocks of a segment, found by hopping from header to header and past damage.
+    """Find the blocks of a segment by hopping from header to header and past damage.
 
-    expected_marker: of the segment, if its file header should be damaged; by default that of the first sound block.
+    expected_marker: of the segment, used if its file header is damaged; by default that of the first intact block.
     Raises NoTapeError if there is no header and no block, UnsupportedVersionError for a newer format.
     """
     damages: list[Damage] = []
@@ -66,10 +66,10 @@ def scan_contents(read: Read, size_bytes: int, expected_marker: bytes | None = N
         file_header = decode_file_header(read(0, FILE_HEADER_BYTES))
         marker, offset = file_header.marker, file_header.size_bytes
     except (CorruptError, TornError) as error:
-        found = find_block(read, 0, size_bytes, expected_marker)
-        if found is None:
+        first = find_block(read, 0, size_bytes, expected_marker)
+        if first is None:
             raise NoTapeError(str(error)) from None
-        marker, offset = found.marker, found.offset
+        marker, offset = first.marker, first.offset
         damages.append(Damage(0, offset, _what(error), torn=False))
     scan = _Scan(read, size_bytes, marker, damages)
     scan.run(offset)
@@ -88,7 +88,7 @@ def scan_contents(read: Read, size_bytes: int, expected_marker: bytes | None = N
 
 
 def _with_missing_ticks(scan: _Scan, file_header: FileHeader | None) -> list[Damage]:
-    """The damages; those of which no header says what was there with the ticks that are missing around them."""
+    """The damages of a scan. Those without a readable header get the range of the ticks that are missing there."""
     part = scan.part
     rows = np.flatnonzero(np.isin(part.columns["kind"], TICKING_KINDS))
     offsets = part.columns["offset"][rows]
@@ -104,9 +104,9 @@ def _with_missing_ticks(scan: _Scan, file_header: FileHeader | None) -> list[Dam
                 first_segment=file_header is not None and file_header.segment == 0,
             )
             if ticks is not None:
-                found = ticks if ticks[0] <= ticks[1] else None
-                text = f"{ticks_text(found)} missing" if found is not None else "no ticks are missing"
-                damage = attrs.evolve(damage, ticks=found, what=f"{damage.what} ({text})")  # noqa: PLW2901 - the same
+                missing = ticks if ticks[0] <= ticks[1] else None
+                text = f"{ticks_text(missing)} missing" if missing is not None else "no ticks are missing"
+                damage = attrs.evolve(damage, ticks=missing, what=f"{damage.what} ({text})")  # noqa: PLW2901 - the same
         named.append(damage)
     return named
 
@@ -114,7 +114,7 @@ def _with_missing_ticks(scan: _Scan, file_header: FileHeader | None) -> list[Dam
 def _ticks_between(
     before: Entry | None, after: Entry | None, seal: Seal | None, *, first_segment: bool
 ) -> tuple[int, int] | None:
-    """First and last of the ticks that should stand between two blocks; None if that is not known."""
+    """The first and the last tick expected between two blocks; None if unknown."""
     if after is not None:
         high = after.first_tick - 1 if after.kind == BlockKind.FRAMES else after.first_tick
     elif seal is not None:
@@ -129,7 +129,7 @@ def _ticks_between(
 
 
 class _Scan:
-    """One walk over the headers of a tape."""
+    """One pass over the headers of a segment."""
 
     def __init__(self, read: Read, size_bytes: int, marker: bytes, damages: list[Damage]) -> None:
         self._read = read
@@ -146,24 +146,24 @@ class _Scan:
         self._end_offset = 0
 
     def run(self, offset: int) -> None:
-        found: list[bytes] = []
+        headers: list[bytes] = []
         while offset < self._size_bytes:
-            offset = self._hop(offset, found)
+            offset = self._hop(offset, headers)
             if offset >= self._size_bytes:
                 break
-            skipped = self._skip(offset, self._what_is_wrong(offset))
+            skipped = self._skip(offset, self._error_at(offset))
             if skipped is None:
                 break
             offset = skipped
         self.good_end = offset
-        self._accept(np.frombuffer(b"".join(found), HEADER_DTYPE), found)
+        self._accept(np.frombuffer(b"".join(headers), HEADER_DTYPE), headers)
         torn = [damage.offset for damage in self.damages if damage.torn]
         self.good_end = min([self.good_end, *torn])
 
-    def _hop(self, offset: int, found: list[bytes]) -> int:
-        """Gather the headers of consecutive sound blocks; the place that holds none, or the end.
+    def _hop(self, offset: int, headers: list[bytes]) -> int:
+        """Append the headers of consecutive intact blocks. Return the first offset without one, or the end.
 
-        The same as read_header again and again, in about a microsecond each.
+        A fast version of a loop over read_header: about a microsecond per block.
         """
         window, start = b"", 0
         marker, size_bytes = self._marker, self._size_bytes
@@ -182,12 +182,12 @@ class _Scan:
             end_offset = offset + HEADER_BYTES + (stored_bytes + 7 & ~7)
             if tick_count > BLOCK_TICKS_MAX or end_offset > size_bytes:
                 break
-            found.append(header)
+            headers.append(header)
             offset = end_offset
         return offset
 
-    def _what_is_wrong(self, offset: int) -> CorruptError | TornError:
-        """Why there is no whole block at offset."""
+    def _error_at(self, offset: int) -> CorruptError | TornError:
+        """The reason why there is no complete block at offset."""
         try:
             header = read_header(self._read, offset, self._marker)
         except (CorruptError, TornError) as error:
@@ -195,7 +195,7 @@ class _Scan:
         return TornError(offset, header.end_offset, self._size_bytes)
 
     def _skip(self, offset: int, error: CorruptError | TornError) -> int | None:
-        """Where to go on after something that is no block of ours; None at the end."""
+        """The offset at which to continue after bytes that are not a block of this segment; None at the end."""
         try:
             marker, sealed_offset = decode_trailer(self._read(offset, TRAILER_BYTES), offset)
             if marker == self._marker:
@@ -211,35 +211,36 @@ class _Scan:
             self._add_damage(offset, self._size_bytes, error)
         return None
 
-    def _accept(self, headers: npt.NDArray[Any], found: list[bytes]) -> None:
-        """Make the part and the lists; blocks that may be torn are looked at whole first."""
+    def _accept(self, headers: npt.NDArray[Any], encoded: list[bytes]) -> None:
+        """Build the part and the lists from all headers, after a complete check of the blocks that may be torn."""
         last = len(headers) - 1
         if last >= 0:
             self._durable_bytes = int(headers["durable_bytes"].max())
-            self._end_offset = decode_header(found[last], int(headers["offset"][last])).end_offset
-        sound = np.ones(len(headers), np.bool_)
+            self._end_offset = decode_header(encoded[last], int(headers["offset"][last])).end_offset
+        intact = np.ones(len(headers), np.bool_)
         unsure = (headers["offset"] >= self._durable_bytes) | (headers["kind"] == BlockKind.END)
         for row in np.flatnonzero(unsure).tolist():
-            sound[row] = self._is_sound(decode_header(found[row], int(headers["offset"][row])), is_last=row == last)
+            intact[row] = self._is_intact(decode_header(encoded[row], int(headers["offset"][row])), is_last=row == last)
         is_index = headers["kind"] == BlockKind.INDEX
-        kept = sound & ~is_index & ((headers["flags"] & int(Flags.CONTINUATION)) == 0)
+        kept = intact & ~is_index & ((headers["flags"] & int(Flags.CONTINUATION)) == 0)
         if last >= 0 and headers["flags"][last] & int(Flags.CONTINUES) and kept.any():
-            # The recording ended in the middle of a keyframe of several pieces: it is no keyframe.
+            # The recording ended inside a keyframe of several pieces: the keyframe is incomplete.
             first = int(np.flatnonzero(kept)[-1])
             kept[first] = False
             error = damaged(
-                decode_header(found[first], int(headers["offset"][first])), "the last pieces of a keyframe are missing"
+                decode_header(encoded[first], int(headers["offset"][first])),
+                "the last pieces of a keyframe are missing",
             )
             self._add_damage(int(headers["offset"][first]), self._end_offset, error)
         self.part = part_of_headers(headers[kept], self._end_offset)
-        self.indexes = list(part_of_headers(headers[sound & is_index], self._end_offset).entries())
+        self.indexes = list(part_of_headers(headers[intact & is_index], self._end_offset).entries())
         self.damages = [
             attrs.evolve(damage, torn=damage.offset >= self._durable_bytes and not self._closed)
             for damage in sorted(self.damages, key=lambda damage: damage.offset)
         ]
 
-    def _is_sound(self, header: BlockHeader, *, is_last: bool) -> bool:
-        """Whether the payload of a block is whole; notes the damage if not, and the seal if it is that."""
+    def _is_intact(self, header: BlockHeader, *, is_last: bool) -> bool:
+        """Return True if the payload of a block is intact. Adds a damage if not; sets the seal if the block is END."""
         try:
             payload = read_payload(self._read, header)
             if header.kind == BlockKind.END and is_last and header.offset == self._sealed_offset:
@@ -251,16 +252,16 @@ class _Scan:
         return True
 
     def _add_damage(self, offset: int, end_offset: int, error: CorruptError | TornError) -> None:
-        known = (error.kind, error.ticks) if isinstance(error, CorruptError) else (None, None)
-        # Whether it is torn is judged when all headers are known.
-        self.damages.append(Damage(offset, end_offset, _what(error), False, 0, *known))
+        kind_and_ticks = (error.kind, error.ticks) if isinstance(error, CorruptError) else (None, None)
+        # torn is set when all headers are known.
+        self.damages.append(Damage(offset, end_offset, _what(error), False, 0, *kind_and_ticks))
 
 
 def _is_closed(read: Read, size_bytes: int, marker: bytes) -> bool:
-    """Whether the file ends with END and its trailer, so that all before them was durable.
+    """Return True if the file ends with END and its trailer: then everything before them was durable.
 
-    A trailer alone does not say that: both are appended at once, and a power cut before they are synced may lose the
-    sectors of one and keep those of the other.
+    A trailer alone does not prove that. Both are appended at once, and a power cut before the sync may lose the sectors
+    of END and keep those of the trailer.
     """
     try:
         place = max(0, size_bytes - TRAILER_BYTES)
@@ -275,25 +276,25 @@ def _is_closed(read: Read, size_bytes: int, marker: bytes) -> bool:
 
 
 def _what(error: CorruptError | TornError) -> str:
-    """What is wrong, without the place, which a Damage names itself."""
+    """The text of an error without the offset, which Damage has as an attribute."""
     return error.what if isinstance(error, CorruptError) else "the file ends inside a block"
 
 
 def find_block(read: Read, offset: int, size_bytes: int, marker: bytes | None) -> BlockHeader | None:
-    """The first sound block header at or after offset, of this marker or, if None, of any."""
+    """The first intact block header at or after offset, with this marker or, if None, with any."""
     place = -(-offset // ALIGNMENT_BYTES) * ALIGNMENT_BYTES
     while place < size_bytes:
         data = read(place, SEARCH_BYTES + HEADER_BYTES)
-        found = data.find(TAG)
-        while 0 <= found < SEARCH_BYTES:
-            if found % ALIGNMENT_BYTES == 0:
+        tag_offset = data.find(TAG)
+        while 0 <= tag_offset < SEARCH_BYTES:
+            if tag_offset % ALIGNMENT_BYTES == 0:
                 try:
-                    header = decode_header(data[found : found + HEADER_BYTES], place + found)
+                    header = decode_header(data[tag_offset : tag_offset + HEADER_BYTES], place + tag_offset)
                     if marker is None or header.marker == marker:
                         return header
                 except CorruptError:
-                    pass  # Not a header after all: the search goes on behind it.
-            found = data.find(TAG, found + 1)
+                    pass  # Not a header: the search continues after it.
+            tag_offset = data.find(TAG, tag_offset + 1)
         place += SEARCH_BYTES
     return None
 

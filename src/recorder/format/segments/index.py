@@ -1,12 +1,12 @@
-"""The index: where blocks lie. A cache; everything in it can be found again by hopping from block to block.
+"""The index: the offsets of blocks. It is a cache: a scan from block to block finds the same entries.
 
 Payload of an INDEX block: MessagePack map {previous, count} | columns back to back, little-endian, each with count
 values:
     offset u64 | first_tick u64 | tick_count u32 | seq u64 | baseline u32 | kind u8 | flags u16
-head_bytes u32 stands before the map, as in a keyframe. previous is the offset of the INDEX before this one, 0 if there
+head_bytes u32 precedes the map, as in a keyframe. previous is the offset of the INDEX before this one, 0 if there
 is none. Continuation pieces are not listed.
 
-END lists the INDEX blocks themselves, each as a IndexPartSummary, so that the one that is wanted is found without the others.
+END lists the INDEX blocks, each as an IndexPartSummary: a reader finds the one it needs without reading the others.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from recorder.format.blocks.block import BlockHeader, BlockKind
 from recorder.format.limits import INDEX_BLOCKS
 from sim.kernel.plain_data import decode_plain, encode_plain
 
-ENTRIES_MAX = 2 * INDEX_BLOCKS  # One append may bring some blocks more than INDEX_BLOCKS.
+ENTRIES_MAX = 2 * INDEX_BLOCKS  # One append may exceed INDEX_BLOCKS by some blocks.
 _HEAD_SIZE = struct.Struct("<I")
 _COLUMNS = (
     ("offset", "<u8"),
@@ -39,12 +39,12 @@ TICKING_KINDS = (
     BlockKind.FRAMES,
     BlockKind.FULL,
     BlockKind.DELTA,
-)  # Of these the ticks count; others only stand among them.
+)  # Only these define the range of ticks of a part.
 
 
 @attrs.frozen
 class Entry:
-    """What the index, or a scan, knows of one block.
+    """The entry of one block in the index, or in the result of a scan.
 
     Attributes: as in BlockHeader; final_tick is the last tick inside.
     """
@@ -65,12 +65,12 @@ class Entry:
 
 @attrs.frozen
 class IndexPartSummary:
-    """What END says of one INDEX block.
+    """The entry of one INDEX block in END.
 
     Attributes:
         offset: of the INDEX block.
         first_tick, last_tick: of the frames and keyframes that it lists; both 0 if it lists none.
-        first_seq: of the first block that it lists; where it lists none, 0.
+        first_seq: of the first block that it lists; 0 if it lists none.
     """
 
     offset: int
@@ -80,13 +80,13 @@ class IndexPartSummary:
 
 
 class IndexPart:
-    """Some consecutive blocks of a segment, as columns.
+    """Consecutive blocks of a segment, as columns.
 
     Attributes:
-        columns: by the names of Entry's attributes, one array each, all of one length.
-        end_offset: where the last of the blocks ends at the latest.
-        frame_rows, frame_ticks: which of the blocks hold frames, and from which tick on, ascending.
-        keyframe_rows, keyframe_ticks: likewise for keyframes.
+        columns: one array for each attribute of Entry, all of equal length.
+        end_offset: an upper bound for the end of the last block.
+        frame_rows, frame_ticks: rows of the blocks with frames, and their first ticks, ascending.
+        keyframe_rows, keyframe_ticks: rows of the keyframes, and their ticks, ascending.
     """
 
     def __init__(self, columns: dict[str, npt.NDArray[Any]], end_offset: int) -> None:
@@ -101,7 +101,7 @@ class IndexPart:
         return len(self.columns["kind"])
 
     def entry(self, row: int) -> Entry:
-        """One of the blocks."""
+        """The entry of one block."""
         return Entry(*(int(self.columns[name][row]) for name, _ in _COLUMNS))
 
     def entries(self) -> Iterator[Entry]:
@@ -110,7 +110,7 @@ class IndexPart:
         return (Entry(*values) for values in zip(*columns, strict=True))
 
     def row_of_seq(self, seq: int) -> int | None:
-        """The row of the block with this number, if it is here."""
+        """The row of the block with this number; None if the part does not contain it."""
         seqs = self.columns["seq"]
         if seq < 0:
             return None
@@ -118,12 +118,12 @@ class IndexPart:
         return row if row < len(seqs) and seqs[row] == seq else None
 
     def end_of(self, row: int) -> int:
-        """Where the block of a row, with the pieces that continue it, ends at the latest."""
+        """An upper bound for the end of the block in a row and of the pieces that continue it."""
         offsets = self.columns["offset"]
         return int(offsets[row + 1]) if row + 1 < len(offsets) else self.end_offset
 
     def before(self, offset: int) -> IndexPart:
-        """The part of it that lies before offset."""
+        """The blocks before offset."""
         count = int(np.searchsorted(self.columns["offset"], offset))
         if count == len(self):
             return self
@@ -131,7 +131,7 @@ class IndexPart:
         return IndexPart({name: column[:count] for name, column in self.columns.items()}, end_offset)
 
     def summary(self, offset: int) -> IndexPartSummary:
-        """What END says of it. offset: of its INDEX block."""
+        """The entry of this part in END. offset: of its INDEX block."""
         ticking = np.isin(self.columns["kind"], TICKING_KINDS)
         if not ticking.any():
             return IndexPartSummary(offset, 0, 0, int(self.columns["seq"][0]) if len(self) else 0)
@@ -141,15 +141,15 @@ class IndexPart:
 
 
 def _in_order(rows: npt.NDArray[Any], ticks: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-    own = ticks[rows]
-    if len(own) > 1 and not (own[1:] >= own[:-1]).all():  # Never in a tape of ours; a hostile one may do as it likes.
-        order = np.argsort(own, kind="stable")
-        rows, own = rows[order], own[order]
-    return rows, own
+    row_ticks = ticks[rows]
+    if len(row_ticks) > 1 and not (row_ticks[1:] >= row_ticks[:-1]).all():  # Only in a hostile tape.
+        order = np.argsort(row_ticks, kind="stable")
+        rows, row_ticks = rows[order], row_ticks[order]
+    return rows, row_ticks
 
 
 def make_part(entries: Sequence[Entry], end_offset: int) -> IndexPart:
-    """A part from entries in file order."""
+    """Make a part from entries in file order."""
     columns = {
         name: np.array([getattr(entry, name) for entry in entries], dtype).astype(np.dtype(dtype).newbyteorder("="))
         for name, dtype in _COLUMNS
@@ -158,7 +158,7 @@ def make_part(entries: Sequence[Entry], end_offset: int) -> IndexPart:
 
 
 def part_of_headers(headers: npt.NDArray[Any], end_offset: int) -> IndexPart:
-    """A part from block headers in file order, as an array of block.HEADER_DTYPE."""
+    """Make a part from block headers in file order, as an array of block.HEADER_DTYPE."""
     columns = {
         name: np.ascontiguousarray(headers[name]).astype(np.dtype(dtype).newbyteorder("="), copy=False)
         for name, dtype in _COLUMNS
@@ -167,28 +167,28 @@ def part_of_headers(headers: npt.NDArray[Any], end_offset: int) -> IndexPart:
 
 
 def summarize(entries: Sequence[Entry], offset: int) -> IndexPartSummary:
-    """What END says of the INDEX block at offset that lists these entries."""
+    """The entry in END for the INDEX block at offset that lists these entries."""
     return make_part(entries, offset).summary(offset)
 
 
 def entry_of(header: BlockHeader) -> Entry:
-    """The entry for a block."""
+    """The entry of a block."""
     return Entry(
         header.offset, header.first_tick, header.tick_count, header.seq, header.baseline, header.kind, header.flags
     )
 
 
 def encode_index(entries: Sequence[Entry], previous: int) -> bytes:
-    """The payload of an INDEX block."""
+    """Encode the payload of an INDEX block."""
     head = encode_plain({"previous": previous, "count": len(entries)})
     columns = [np.array([getattr(entry, name) for entry in entries], dtype).tobytes() for name, dtype in _COLUMNS]
     return b"".join([_HEAD_SIZE.pack(len(head)), head, *columns])
 
 
 def decode_index(payload: bytes, offset: int) -> tuple[IndexPart, int]:
-    """The blocks listed, and the offset of the INDEX before. offset: of this block, for messages.
+    """Decode the list of blocks and the offset of the INDEX before. offset: of this block, for messages.
 
-    Raises CorruptError if the payload is no index.
+    Raises CorruptError if the payload is not an index.
     """
     try:
         (head_bytes,) = _HEAD_SIZE.unpack_from(payload)
@@ -205,8 +205,8 @@ def decode_index(payload: bytes, offset: int) -> tuple[IndexPart, int]:
     except (struct.error, ValueError) as error:
         raise CorruptError(offset, f"an index that cannot be decoded: {error}") from None
     if place != len(payload) or not 0 <= previous < offset:
-        raise CorruptError(offset, f"an index of {len(payload)} bytes where {place} were expected")
+        raise CorruptError(offset, f"expected an index of {place} bytes, got {len(payload)}")
     offsets = columns["offset"]
     if count and (int(offsets[-1]) >= offset or not (offsets[1:] > offsets[:-1]).all()):
-        raise CorruptError(offset, "an index of blocks that do not lie one after the other before it")
+        raise CorruptError(offset, "an index whose blocks do not lie before it in ascending order")
     return IndexPart(columns, offset), previous

@@ -1,24 +1,24 @@
 """The end of a segment that was closed properly: the END block's payload and the trailer after it.
 
 END payload, a MessagePack map:
-    meta             the META payload again, as bytes, in case the first one is lost
+    meta             a copy of the META payload, as bytes, in case the first one is lost
     digest           BLAKE2b, 32 bytes, over the 72-byte headers of all blocks before END, in file order
-    block_count      how many those are
+    block_count      the number of these blocks
     frame_count, first_tick, last_tick
     index_offset     of the last INDEX block
     outcome          why and how the recording ended, plain data
     run_id, segment  as in the file header, in case that is lost
-    final            false: the tape goes on in another segment
+    final            false: the tape continues in the next segment
     previous_digest  the digest of the segment before, empty if that one was never closed
-    counts           by kind of block, how many were listed in the index
+    counts           the number of blocks in the index, by kind
     parts            the INDEX blocks in file order, each as [offset, first_tick, last_tick, first_seq]
 Tapes of format 0.1 end with outcome.
 
-Trailer, 24 bytes, little-endian: tag 4 | crc32c u32 of the rest | marker 8 | offset of END u64. It is found from the
-end of the file; one that is followed by blocks, because the recording was resumed, means nothing.
+Trailer, 24 bytes, little-endian: tag 4 | crc32c u32 of the rest | marker 8 | offset of END u64. It is read from the
+end of the file. A trailer that is followed by blocks, because the recording was resumed, has no meaning.
 
-The headers hold the checksums of the payloads, so that the digest shows any block that was removed, added, moved or
-replaced with mended checksums. It is no signature: who can write the tape can write a new digest.
+The headers contain the checksums of the payloads. So the digest reveals any block that was removed, added, moved, or
+replaced with corrected checksums. It is not a signature: anyone who can write the tape can write a new digest.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ assert _PREFIX.size + _BODY.size == TRAILER_BYTES
 
 @attrs.frozen
 class Seal:
-    """What END says.
+    """The content of an END block.
 
-    Attributes: as in the module's docstring; parts is None and run_id empty where an older tape does not have them.
+    Attributes: as in the module's docstring; parts is None and run_id empty in older tapes, which do not have them.
     """
 
     meta: bytes
@@ -66,13 +66,13 @@ class Seal:
 
 
 def encode_seal(seal: Seal) -> bytes:
-    """The payload of an END block."""
+    """Encode the payload of an END block."""
     plain = {field.name: getattr(seal, field.name) for field in attrs.fields(Seal)}
     return encode_plain(plain | {"parts": [list(attrs.astuple(part)) for part in seal.parts or []]})
 
 
 def decode_seal(payload: bytes, offset: int) -> Seal:
-    """The seal in an END block at offset. Raises CorruptError if the payload is none."""
+    """Decode the seal in an END block at offset. Raises CorruptError if the payload is not a seal."""
     try:
         plain = decode_plain(payload)
         match plain:
@@ -86,15 +86,15 @@ def decode_seal(payload: bytes, offset: int) -> Seal:
                 "index_offset": int(index_offset),
                 "outcome": _,
             } if 0 <= index_offset < offset:
-                known = {field.name: plain[field.name] for field in attrs.fields(Seal) if field.name in plain}
-                return Seal(**known | _later_keys(plain, offset))
+                values = {field.name: plain[field.name] for field in attrs.fields(Seal) if field.name in plain}
+                return Seal(**values | _later_keys(plain, offset))
     except ValueError as error:
         raise CorruptError(offset, f"an END block that cannot be decoded: {error}") from None
-    raise CorruptError(offset, "an END block without all of its parts")
+    raise CorruptError(offset, "an END block that is incomplete")
 
 
 def _later_keys(plain: dict[Any, Any], offset: int) -> dict[str, Any]:
-    """The keys that format 0.2 added. Raises CorruptError if they are not what they should be."""
+    """The keys that format 0.2 added. Raises CorruptError if their types are wrong."""
     match plain:
         case {
             "run_id": bytes(),
@@ -111,17 +111,17 @@ def _later_keys(plain: dict[Any, Any], offset: int) -> dict[str, Any]:
             pass
         case _:
             return {}
-    raise CorruptError(offset, "an END block whose parts are of other types than they should be")
+    raise CorruptError(offset, "an END block with values of the wrong types")
 
 
 def encode_trailer(marker: bytes, end_offset: int) -> bytes:
-    """The 24 bytes after END."""
+    """Encode the 24 bytes after END."""
     body = _BODY.pack(marker, end_offset)
     return _PREFIX.pack(TRAILER_TAG, google_crc32c.value(body)) + body
 
 
 def decode_trailer(data: bytes, offset: int) -> tuple[bytes, int]:
-    """The marker and the offset of END in the trailer that starts data. Raises CorruptError if there is none."""
+    """Decode the marker and the offset of END from the trailer that starts data. Raises CorruptError if there is none."""
     if len(data) < TRAILER_BYTES or data[:4] != TRAILER_TAG:
         raise CorruptError(offset, "no trailer here")
     body = data[_PREFIX.size : TRAILER_BYTES]

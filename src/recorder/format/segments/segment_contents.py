@@ -1,4 +1,4 @@
-"""What is known of one segment: its blocks, its damages, its seal; and how single blocks are read."""
+"""The contents of one segment (blocks, damages, seal), and functions that read single blocks."""
 
 from __future__ import annotations
 
@@ -12,21 +12,22 @@ from recorder.format.blocks.file_header import FileHeader
 from recorder.format.segments.index import Entry, IndexPart, IndexPartSummary
 from recorder.format.segments.seal import TRAILER_BYTES, Seal, decode_trailer
 
-Read = Callable[[int, int], bytes]  # From an offset and a size to up to so many bytes.
+Read = Callable[[int, int], bytes]  # Takes an offset and a size; returns up to that many bytes.
 
 
 @attrs.frozen
 class Damage:
-    """A stretch of the file that holds no sound block.
+    """A range of bytes without an intact block.
 
     Attributes:
-        offset: where it starts.
-        end_offset: where sound blocks go on, or the end of the file.
-        what: what was expected and found.
-        torn: it lies above all that was known to be durable, in a file that was not closed: what a crash leaves behind.
+        offset: its start.
+        end_offset: the offset of the next intact block, or the end of the file.
+        what: the expected and the actual content.
+        torn: True for the typical trace of a crash: the file was not closed, and the range lies after all bytes that
+            were known to be durable.
         segment: number of the file.
-        kind: of block, by name; None where its header is damaged, too.
-        ticks: the first and the last one that it costs; None if there are none, or they are not known.
+        kind: of block, by name; None if its header is damaged, too.
+        ticks: the first and the last tick that are lost; None if there are none, or they are unknown.
     """
 
     offset: int
@@ -38,24 +39,24 @@ class Damage:
     ticks: tuple[int, int] | None = None
 
     def as_error(self) -> CorruptError:
-        """The same as an error."""
+        """Convert the damage to an error."""
         return CorruptError(self.offset, self.what, self.kind, self.ticks, self.segment)
 
 
 @attrs.frozen
 class Contents:
-    """What is in one segment of a tape.
+    """The contents of one segment of a tape.
 
     Attributes:
         marker: of the segment.
         header: the file header, or None if it is damaged.
-        parts: what each INDEX block lists, read when it is needed; a segment without an index has one part.
-        indexes: the INDEX blocks, in file order; empty if they were not looked for.
+        parts: one for each INDEX block, read on demand; a segment without an index has one part.
+        indexes: the INDEX blocks, in file order; empty if the segment was not scanned.
         damages: in file order; empty for an intact segment.
-        seal: what END says, or None if the segment was not closed.
-        size_bytes: of the file when it was looked at.
-        by_index: whether the index was believed; else all headers were read.
-        good_end: where the last sound block or trailer ends.
+        seal: the content of END, or None if the segment was not closed.
+        size_bytes: of the file when it was read.
+        by_index: True if the index was used, False if all headers were read.
+        good_end: the end of the last intact block or trailer.
     """
 
     marker: bytes
@@ -75,10 +76,10 @@ class Contents:
 
 
 class LazyIndexPart:
-    """A part of the index that is read when it is needed.
+    """A part of the index that is read on demand.
 
     Attributes:
-        summary: what is known of it without reading it.
+        summary: its entry in END, known without reading it.
     """
 
     def __init__(self, summary: IndexPartSummary, load: Callable[[], IndexPart]) -> None:
@@ -87,14 +88,14 @@ class LazyIndexPart:
         self._part: IndexPart | None = None
 
     def load(self) -> IndexPart:
-        """The part. Raises CorruptError or TornError if its INDEX block is damaged."""
+        """Read the part, once. Raises CorruptError or TornError if its INDEX block is damaged."""
         if self._part is None:
             self._part = self._load()
         return self._part
 
 
 class NoTapeError(Exception):
-    """Nothing in the file is a block of a tape; the reader adds the path."""
+    """The file contains no block of a tape; the reader adds the path."""
 
 
 def read_payload(read: Read, header: BlockHeader) -> bytes:
@@ -127,14 +128,14 @@ def read_header(read: Read, offset: int, marker: bytes) -> BlockHeader:
         raise TornError(offset, offset + HEADER_BYTES, offset + len(data))
     header = decode_header(data, offset)
     if header.marker != marker:
-        raise CorruptError(offset, "a block of another tape")
+        raise CorruptError(offset, "a block of a different tape")
     return header
 
 
 def hop(read: Read, offset: int, end_offset: int, marker: bytes) -> Iterator[BlockHeader]:
-    """The headers of consecutive blocks from offset on, up to end_offset; a trailer on the way is passed over.
+    """The headers of consecutive blocks from offset up to end_offset; trailers between them are skipped.
 
-    Raises CorruptError or TornError at the first place that holds no block.
+    Raises CorruptError or TornError at the first offset without a block.
     """
     while offset < end_offset:
         try:

@@ -1,14 +1,14 @@
-"""Turn payloads into the blocks of a tape: compression and checksums first, numbers, places, index and seal after.
+"""Encode payloads as the blocks of a tape: first compression and checksums, then numbers, offsets, index and seal.
 
-A ``Piece`` is a block that is ready but for its place: it can be placed again in another file if the first one fails
-it. ``SegmentEncoder`` gives pieces their places in one file. Bytes out, nothing else: the caller appends what each
-method returns to the file, in the order of the calls.
+A ``Piece`` is a block without seq and offset: it can be placed again in a different file if the first one fails.
+``SegmentEncoder`` places pieces in one file. It only returns bytes: the caller appends the result of each method to the
+file, in the order of the calls.
 
 Invariants:
-    1. next_offset is the length of the file once all that was returned is in it.
+    1. next_offset is the length of the file once all returned bytes are in it.
     2. Each INDEX lists the blocks since the INDEX before it; continuation pieces and INDEX blocks are not listed.
-    3. Block numbers (seq) go on from one segment to the next, so that a delta may build upon a full keyframe in an
-       earlier one.
+    3. Block numbers (seq) continue from one segment to the next: a delta may refer to a full keyframe in an earlier
+       segment.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from recorder.format.segments.index import Entry, IndexPartSummary, encode_index
 from recorder.format.segments.seal import DIGEST_BYTES, Seal, encode_seal, encode_trailer
 from sim.kernel.plain_data import encode_plain
 
-# Frames of a block from which on it is packed thoroughly: that takes three quarters of a millisecond, which is less for
-# each of so many ticks than what any of them takes, so that the writer keeps up.
+# From this number of frames on a block is compressed thoroughly. That takes three quarters of a millisecond. Divided by
+# this many ticks it is less than any tick takes, so the writer keeps up.
 THOROUGH_TICKS_MIN = 128
 _INDEX_PAYLOAD_BYTES_MAX = 64 * (INDEX_BLOCKS + 2)
 assert _INDEX_PAYLOAD_BYTES_MAX <= BLOCK_RAW_BYTES_MAX, "an INDEX must fit into one block"
@@ -38,10 +38,10 @@ assert _INDEX_PAYLOAD_BYTES_MAX <= BLOCK_RAW_BYTES_MAX, "an INDEX must fit into 
 
 @attrs.define(eq=False)
 class SeqReference:
-    """Where a full keyframe was placed last; deltas hold on to it, so that it may be placed again.
+    """The latest place of a full keyframe. Its deltas share this object, so the keyframe can be placed again.
 
     Attributes:
-        seq: of its first block; None while it has no place.
+        seq: of its first block; None until it is placed.
     """
 
     seq: int | None = None
@@ -49,13 +49,13 @@ class SeqReference:
 
 @attrs.frozen(eq=False)
 class Piece:
-    """A block that is ready but for its place.
+    """A complete block except for its seq and offset.
 
     Attributes:
         kind, codec, stored_bytes, raw_bytes, payload_crc, first_tick, tick_count, flags: as in BlockHeader.
         padded: the stored bytes with their padding.
-        place: told the seq when the piece is placed; None if nobody asks.
-        baseline: of a delta, the full keyframe that it builds upon.
+        place: receives the seq when the piece is placed; None if nothing refers to it.
+        baseline: for a delta, the full keyframe that it is based on.
         number: of this piece in its payload, from 0.
     """
 
@@ -85,7 +85,7 @@ def make_piece(
     number: int = 0,
     thoroughly: bool = False,
 ) -> Piece:
-    """Compress a payload and take its checksum."""
+    """Compress a payload and compute its checksum."""
     assert len(payload) <= BLOCK_RAW_BYTES_MAX, "no reader would take this block"
     codec, stored = compress(payload, thoroughly=thoroughly) if kind != BlockKind.META else (Codec.NONE, bytes(payload))
     padded = pad(stored)
@@ -107,14 +107,14 @@ def make_piece(
 
 
 def frames_piece(first_tick: int, count: int, payload: bytes, flags: int = 0) -> Piece:
-    """A FRAMES block of count frames from first_tick on."""
+    """Make a FRAMES block of count frames from first_tick on."""
     assert count > 0
     thoroughly = count >= THOROUGH_TICKS_MIN
     return make_piece(BlockKind.FRAMES, payload, first_tick, tick_count=count, flags=flags, thoroughly=thoroughly)
 
 
 def pieces_of_frames(frames: Iterable[Frame]) -> Iterator[Piece]:
-    """FRAMES blocks of frames of consecutive ticks, each as full as a block may be; a longer frame has one of its own."""
+    """Pack frames of consecutive ticks into full FRAMES blocks; a frame larger than a block gets a block alone."""
     group: list[bytes] = []
     size, first = 0, 0
     for frame in frames:
@@ -131,33 +131,33 @@ def pieces_of_frames(frames: Iterable[Frame]) -> Iterator[Piece]:
 
 
 def full_pieces(tick: int, payload: Payload | memoryview, flags: int = 0) -> tuple[list[Piece], SeqReference]:
-    """The blocks of a full keyframe, and what deltas upon it refer to."""
+    """Make the blocks of a full keyframe, and the reference for its deltas."""
     place = SeqReference()
     return _cut(BlockKind.FULL, payload, tick, flags, place, None), place
 
 
 def delta_pieces(tick: int, payload: Payload | memoryview, baseline: SeqReference, flags: int = 0) -> list[Piece]:
-    """The blocks of a delta keyframe."""
+    """Make the blocks of a delta keyframe."""
     return _cut(BlockKind.DELTA, payload, tick, flags, None, baseline)
 
 
 def telemetry_piece(first_tick: int, payload: bytes) -> Piece:
-    """A TELEMETRY block with rows from first_tick on."""
+    """Make a TELEMETRY block with rows from first_tick on."""
     return make_piece(BlockKind.TELEMETRY, payload, first_tick)
 
 
 def events_piece(first_tick: int, payload: bytes) -> Piece:
-    """An EVENTS block that tells of ticks from first_tick on."""
+    """Make an EVENTS block for ticks from first_tick on."""
     return make_piece(BlockKind.EVENTS, payload, first_tick)
 
 
 def changes_pieces(first_tick: int, payload: memoryview) -> list[Piece]:
-    """The blocks of what ticks from first_tick on changed."""
+    """Make the blocks with the changes of ticks from first_tick on."""
     return _cut(BlockKind.CHANGES, payload, first_tick, 0, None, None)
 
 
 def drop_piece(first_tick: int, last_tick: int, why: str) -> Piece:
-    """A DROP block: the frames of these ticks could not be kept."""
+    """Make a DROP block: the frames of these ticks could not be kept."""
     payload = encode_plain({"first_tick": first_tick, "last_tick": last_tick, "why": why})
     return make_piece(BlockKind.DROP, payload, first_tick)
 
@@ -179,14 +179,14 @@ def _cut(
             flags |= Flags.CONTINUATION
         if (number + 1) * PIECE_RAW_BYTES < payload.size_bytes:
             flags |= Flags.CONTINUES
-        own = place if not number else None
-        pieces.append(make_piece(kind, raw, tick, flags=flags, place=own, baseline=baseline, number=number))
+        piece_place = place if not number else None
+        pieces.append(make_piece(kind, raw, tick, flags=flags, place=piece_place, baseline=baseline, number=number))
     return pieces
 
 
 @attrs.frozen
 class _Mark:
-    """What an append that failed is rolled back to."""
+    """The state of an encoder before an append, restored if the append fails."""
 
     next_offset: int
     next_seq: int
@@ -202,7 +202,7 @@ class _Mark:
 
 
 class SegmentEncoder:
-    """Gives blocks their places in one segment, from its start to its seal."""
+    """Places blocks in one segment, from its start to its seal."""
 
     def __init__(self, header: FileHeader, meta: bytes, previous_digest: bytes = b"") -> None:
         """header: of the file. meta: the META payload. previous_digest: of the END of the segment before."""
@@ -226,9 +226,9 @@ class SegmentEncoder:
     def continuing(
         cls, header: FileHeader, meta: bytes, blocks: Sequence[BlockHeader], next_offset: int, previous_digest: bytes
     ) -> Self:
-        """An encoder that goes on behind these blocks, all those of a segment that was written before.
+        """Make an encoder that continues an existing segment after its last block.
 
-        previous_digest: as its END said or would have said.
+        blocks: all of the segment. previous_digest: as in the segment's END, or as it would have been there.
         """
         encoder = cls(header, meta, previous_digest)
         for block in blocks:
@@ -239,13 +239,13 @@ class SegmentEncoder:
         return encoder
 
     def start(self, flags: int = Flags.SESSION_START) -> bytes:
-        """The file header and the META block."""
+        """Encode the file header and the META block."""
         head = encode_file_header(self.header)
         self.next_offset = len(head)
         return head + self.place(make_piece(BlockKind.META, self._meta, 0, flags=flags))
 
     def place(self, piece: Piece) -> bytes:
-        """A block at the end of the segment."""
+        """Place a piece at the end of the segment and encode it."""
         if piece.place is not None:
             piece.place.seq = self.next_seq
         baseline = 0
@@ -272,15 +272,15 @@ class SegmentEncoder:
         return encoded + piece.padded
 
     def index_if_due(self) -> bytes:
-        """An INDEX block if INDEX_BLOCKS blocks came since the last one, else nothing."""
+        """Encode an INDEX block if INDEX_BLOCKS blocks were placed since the last one, otherwise no bytes."""
         return self._index() if len(self._entries) >= INDEX_BLOCKS else b""
 
     def last_index(self) -> bytes:
-        """The INDEX block that comes before END."""
+        """Encode the INDEX block that precedes END."""
         return self._index()
 
     def end(self, outcome: Any, *, final: bool) -> bytes:
-        """END and the trailer, after last_index. outcome: plain data. final: the tape ends with this segment."""
+        """Encode END and the trailer, after last_index. outcome: plain data. final: the tape ends with this segment."""
         self.sealed_digest = self._digest.digest()
         seal = Seal(
             meta=self._meta,
@@ -305,14 +305,14 @@ class SegmentEncoder:
         return end + trailer
 
     def next_segment(self, number: int, meta: bytes, previous_digest: bytes) -> SegmentEncoder:
-        """The encoder of another segment that goes on from this one."""
+        """Make the encoder of the segment that follows this one."""
         header = make_file_header(self.header.run_id, number, self.next_seq, self.header.incompatible)
         following = SegmentEncoder(header, meta, previous_digest)
         following.last_tick = self.last_tick
         return following
 
     def mark(self) -> _Mark:
-        """Where to roll back to if what is placed next does not reach the file."""
+        """The current state, to roll back to if the next blocks do not reach the file."""
         return _Mark(
             self.next_offset,
             self.next_seq,
@@ -328,7 +328,7 @@ class SegmentEncoder:
         )
 
     def roll_back(self, mark: _Mark) -> None:
-        """Forget what was placed since mark."""
+        """Discard everything that was placed since mark."""
         self.next_offset, self.next_seq = mark.next_offset, mark.next_seq
         self._entries = mark.entries
         del self._entries[mark.entry_count :]

@@ -1,4 +1,4 @@
-"""Read one file of a tape: few large reads, blocks joined from their pieces."""
+"""Read one file of a tape with few large reads, and join blocks from their pieces."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from recorder.format.segments.contents_by_scan import scan_contents
 from recorder.format.segments.index import Entry, IndexPart, entry_of
 from recorder.format.segments.segment_contents import Contents, LazyIndexPart, Read, read_header, read_payload
 
-WINDOW_BYTES = 1 << 18  # What one read brings: the frames of an interval, and often its keyframe.
-AHEAD_BYTES = 4 << 20  # Of a large keyframe: some blocks, and far less than memory that has to be fresh each time.
-LZ4_RATIO_MAX = 255  # A byte of a length that goes on stands for so many.
+WINDOW_BYTES = 1 << 18  # Size of one read: the frames of an interval, and often its keyframe.
+AHEAD_BYTES = 4 << 20  # Of a large keyframe: some blocks, but small enough that the allocator reuses the memory.
+LZ4_RATIO_MAX = 255  # A continuation byte of a length in LZ4 stands for up to this many bytes.
 
 
 class Segment:
@@ -24,8 +24,8 @@ class Segment:
 
     Attributes:
         number: of the segment.
-        contents: what is in it.
-        clip: blocks from this offset on do not count; None if all do. A clipped segment is not read by its index.
+        contents: its blocks, damages and seal.
+        clip: blocks from this offset on are ignored; None for no limit. A clipped segment is not read by its index.
     """
 
     def __init__(self, number: int, read: Read, contents: Contents, clip: int | None = None) -> None:
@@ -44,7 +44,7 @@ class Segment:
         self.parts = parts
 
     def read(self, offset: int, size: int) -> bytes:
-        """Up to size bytes from offset on, from a window of what was read last if they are there."""
+        """Up to size bytes from offset on, from the bytes that were read last if these contain them."""
         start, data = self._window
         if start <= offset and offset + size <= start + len(data):
             return data[offset - start : offset - start + size]
@@ -53,7 +53,7 @@ class Segment:
         return data[:size]
 
     def rescan(self) -> bool:
-        """Find the blocks by their headers; whether that gave other blocks than before."""
+        """Find the blocks by their headers; return True if they differ from those before."""
         try:
             before: list[Entry] | None = self.contents.entries
         except (CorruptError, TornError):
@@ -62,22 +62,22 @@ class Segment:
         return before != self.contents.entries
 
     def kinds(self) -> set[int]:
-        """The kinds of blocks in it; those that END counts, where the index is read."""
+        """The kinds of blocks in the segment; taken from END if the index is used."""
         seal = self.contents.seal
         if self.contents.by_index and seal is not None and seal.counts:
             return set(seal.counts)
         return {int(kind) for part in self.parts for kind in np.unique(part.load().columns["kind"])}
 
     def drop(self, part: IndexPart, row: int) -> Drop | None:
-        """What the DROP block in this row of the part says; None if it is damaged, which is told with the blocks."""
+        """Decode the DROP block in a row of the part; None if it is damaged, which a check of the blocks reports."""
         entry = part.entry(row)
         try:
             return decode_drop(self.joined(entry, part.end_of(row)), entry.offset)
         except (CorruptError, TornError):
-            return None  # Its ticks are missing all the same.
+            return None  # Its ticks are reported as missing in any case.
 
     def joined(self, entry: Entry, end_offset: int, bytes_max: int = KEYFRAME_RAW_BYTES_MAX) -> bytes:
-        """The payload of a block and of those that continue it; at most bytes_max. Raises CorruptError or TornError."""
+        """The payload of a block and its continuations; at most bytes_max. Raises CorruptError or TornError."""
         try:
             return self._joined(entry, end_offset, bytes_max)
         except CorruptError as error:
@@ -88,41 +88,41 @@ class Segment:
         return b"".join(parts) if len(parts) > 1 else parts[0]
 
     def pieces(self, entry: Entry, end_offset: int) -> Iterator[bytes]:
-        """What joined gives, block by block: a large payload is never in memory as a whole. Raises as joined does."""
+        """The payload block by block: a large one is never completely in memory. Raises as joined does."""
         try:
             yield from self._pieces(entry, end_offset, KEYFRAME_RAW_BYTES_MAX)
         except CorruptError as error:
             raise error.inside(self.number) from None
 
     def raw_bytes_max(self, entry: Entry) -> int:
-        """More than a payload that begins here can have."""
+        """An upper bound for the size of the payload that begins at entry."""
         return LZ4_RATIO_MAX * (self.contents.size_bytes - entry.offset)
 
     def _pieces(self, entry: Entry, end_offset: int, bytes_max: int) -> Iterator[bytes]:
-        known_bytes = end_offset - entry.offset
-        read = self.read if known_bytes <= WINDOW_BYTES else self._reader_ahead(end_offset)
-        total, offset, wanted = 0, entry.offset, entry.seq
+        stored_bytes = end_offset - entry.offset
+        read = self.read if stored_bytes <= WINDOW_BYTES else self._reader_ahead(end_offset)
+        total, offset, seq = 0, entry.offset, entry.seq
         while True:
             header = read_header(read, offset, self.contents.marker)
-            expected = bool(header.flags & Flags.CONTINUATION) if wanted > entry.seq else entry_of(header) == entry
-            if (header.seq, header.kind) != (wanted, entry.kind) or not expected:
-                raise CorruptError(offset, "another block than the one that was expected here")
+            matches = bool(header.flags & Flags.CONTINUATION) if seq > entry.seq else entry_of(header) == entry
+            if (header.seq, header.kind) != (seq, entry.kind) or not matches:
+                raise CorruptError(offset, f"expected block {seq} of the tape, got a different block")
             total += header.raw_bytes
             if total > bytes_max:
                 raise CorruptError(entry.offset, f"a payload of more than {bytes_max} bytes")
             yield read_payload(read, header)
             if not header.flags & Flags.CONTINUES:
                 return
-            offset, wanted = header.end_offset, wanted + 1
+            offset, seq = header.end_offset, seq + 1
 
     def _reader_ahead(self, end_offset: int) -> Read:
-        """Reads that go on up to end_offset, a few MiB at a time, in memory that the allocator gives again and again."""
+        """A function that reads ahead up to end_offset, a few MiB at a time, in memory that the allocator reuses."""
         start, data = 0, memoryview(b"")
 
         def read(offset: int, size: int) -> bytes:
             nonlocal start, data
             if not start <= offset <= offset + size <= start + len(data):
-                data = memoryview(b"")  # Before the next one is read, so that it can be there.
+                data = memoryview(b"")  # Freed before the next read, which can then use the same memory.
                 start, data = offset, memoryview(self._read(offset, max(size, min(end_offset - offset, AHEAD_BYTES))))
             return bytes(data[offset - start : offset - start + size])
 

@@ -1,8 +1,8 @@
-"""One watch for each arena, whoever asks: each page that the kernel tells of reaches all readers, as it tells but once.
+"""One watch per arena, shared by all readers: the kernel reports each written page only once, so all readers note it.
 
 Invariants:
-    1. A reader is told of every page that was written since it last took; others may be among them.
-    2. Where the kernel fails, and in a forked child, a reader is told that nothing is known, from then on.
+    1. A reader gets every page that was written since its last take; it may get others, too.
+    2. After a failure of the kernel, and in a forked child, a reader gets None: the written pages are unknown.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ _lock = threading.Lock()
 
 
 class PageReader:
-    """What one consumer asks of the watch of an arena.
+    """One consumer's view of the watch of an arena.
 
     Attributes:
-        arena: which is watched.
-        lead_bytes, page_count: where its first whole page begins, and how many there are.
+        arena: the memory that is watched.
+        lead_bytes, page_count: the offset of its first complete page, and the number of complete pages.
     """
 
     def __init__(self, arena: Bytes, shared: _SharedWatch) -> None:
@@ -36,7 +36,7 @@ class PageReader:
 
     @classmethod
     def open(cls, arena: Bytes) -> Self | None:
-        """A reader of the pages of an arena; None if the kernel does not watch it."""
+        """Open a reader of the pages of an arena; return None if the kernel does not watch it."""
         if obstacle() is not None:
             return None
         with _lock:
@@ -53,7 +53,7 @@ class PageReader:
 
     @classmethod
     def begin(cls, arena: Bytes, size_min_bytes: int) -> Self | None:
-        """A reader of what is written from now on; None also for an arena that is smaller."""
+        """Open a reader of pages written from now on; return None also for an arena below size_min_bytes."""
         reader = cls.open(arena) if len(arena) >= size_min_bytes else None
         if reader is not None and reader.take() is None:
             reader.close()
@@ -61,11 +61,11 @@ class PageReader:
         return reader
 
     def look(self) -> Pages | None:
-        """The pages written since the last take, ascending; None if that is not known."""
+        """Return the pages written since the last take, ascending; None if they are unknown."""
         return self._ask(take=False)
 
     def take(self) -> Pages | None:
-        """The same; from now on those that are written after this are told."""
+        """Return the pages written since the last take, as look does; the next take begins here."""
         return self._ask(take=True)
 
     def _ask(self, *, take: bool) -> Pages | None:
@@ -79,11 +79,11 @@ class PageReader:
         return pages
 
     def note(self, pages: Pages) -> None:
-        """These were written."""
+        """Note pages that were written."""
         self._seen[pages] = True
 
     def close(self) -> None:
-        """Ask no more; the last one ends the watch."""
+        """Stop reading; the last reader to close ends the watch."""
         shared, self._shared = self._shared, None
         if shared is not None:
             with _lock:
@@ -93,23 +93,26 @@ class PageReader:
 
 
 class _SharedWatch:
-    """The watch of one arena, and who reads of it; ends with them."""
+    """The watch of one arena and its readers; it ends with the last of them."""
 
     def __init__(self, arena: Bytes) -> None:
-        self.watch = WriteWatch(arena)  # Holds the arena: no other one has its id meanwhile.
+        self.watch = WriteWatch(arena)  # Keeps the arena alive, so that its id stays unique.
         self.works = True
         self.readers: weakref.WeakSet[PageReader] = weakref.WeakSet()
         self.lock = threading.Lock()
         refuse_after_fork(self)
 
     def disown(self) -> None:
-        """In a forked child, which may watch its own copy of the arena: there may be nobody left to open these locks."""
+        """In a forked child: end the watch and replace the locks, which a thread of the parent may hold.
+
+        The child may open a watch of its own copy of the arena.
+        """
         global _lock  # noqa: PLW0603 - see above
         _lock = self.lock = threading.Lock()
         self.end()
 
     def collect(self, *, protect: bool) -> bool:
-        """Tell all readers what the kernel tells; False if it does not."""
+        """Pass the pages that the kernel reports to all readers; return False if it reports none any more."""
         with self.lock:
             if not self.works:
                 return False
@@ -123,7 +126,7 @@ class _SharedWatch:
             return True
 
     def end(self) -> None:
-        """Watch no more."""
+        """End the watch."""
         self.works = False
         self.watch.close()
 

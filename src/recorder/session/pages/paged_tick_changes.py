@@ -1,9 +1,10 @@
-"""Know what each tick changed in an unmarked state by the pages of memory that the kernel saw written.
+"""Find the changes of each tick in an unmarked state from the memory pages that the kernel saw written.
 
-Those are compared with what they were a tick ago; the whole arena is where the kernel tells nothing, where the state is
-too small for it to be worth it, and while so many pages are written that comparing all of them costs less.
+The written pages are compared with their contents one tick ago. The complete arena is compared instead if the kernel
+reports no pages, if the state is too small for that to be worth it, or while so many pages are written that comparing
+all of them costs less.
 
-Invariant: what is taken is what a scan finds, word for word.
+Invariant: the result equals that of a scan, word for word.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from recorder.session.pages.watch_cost import FAULT_COSTS, SCATTERED_COSTS, Watc
 from sim.kernel.changes.tick_changes import ARENA_WORD_BYTES, ArenaWords, ScannedTicks, TickChanges
 from sim.kernel.state import State
 
-PAGES_AT_A_TIME = 256  # Copies of so many stay in the processor's cache.
+PAGES_AT_A_TIME = 256  # Copies of that many pages stay in the processor's cache.
 PAGE_WORDS = PAGE_BYTES // ARENA_WORD_BYTES
 
 Words = npt.NDArray[np.uint64]
@@ -25,10 +26,10 @@ Numbers = npt.NDArray[np.int64]
 
 
 class PagedTicks(ScannedTicks):
-    """What a comparison of the pages that were written finds."""
+    """The changes of each tick, found by comparing the written pages."""
 
     def __init__(self, state: State, size_min_bytes: int = 0) -> None:
-        """size_min_bytes: of a state that is watched."""
+        """size_min_bytes: a smaller state is not watched but scanned."""
         self._size_min_bytes = size_min_bytes
         self._reader: PageReader | None = None
         self._watch_cost = WatchCost()
@@ -39,7 +40,7 @@ class PagedTicks(ScannedTicks):
         if state.arena is not self._arena:
             return None
         if self._watch_cost.backing_off and self._watch_cost.backoff_over():
-            # Before the comparison: what is written after this is for the next one.
+            # Before the comparison: pages written after this belong to the next tick.
             self._reader = PageReader.begin(state.arena, self._size_min_bytes)
             return super().take(state)
         reader = self._reader
@@ -59,7 +60,7 @@ class PagedTicks(ScannedTicks):
     def reset(self, state: State) -> None:
         """See TickSource."""
         if self._reader is not None and self._reader.arena is self._arena is state.arena:
-            self.take(state)  # The consumer has it in its copy of the whole.
+            self.take(state)  # Discarded: the consumer's copy of the state has these changes.
             return
         self._let_go()
         if not self._watch_cost.backing_off:
@@ -76,13 +77,13 @@ class PagedTicks(ScannedTicks):
             self._reader = None
 
     def _differing(self, lead: int, page_count: int, pages: Pages) -> Numbers:
-        """The words that differ in these pages, and in what lies in no whole page. lead: words before the first one."""
+        """Return the words that differ in these pages and outside of all pages. lead: words before the first page."""
         tail = lead + page_count * PAGE_WORDS
         now, before = self._words[lead:tail].reshape(-1, PAGE_WORDS), self._before[lead:tail].reshape(-1, PAGE_WORDS)
-        found = [np.flatnonzero(self._words[:lead] != self._before[:lead])]
+        differing = [np.flatnonzero(self._words[:lead] != self._before[:lead])]
         for begin in range(0, len(pages), PAGES_AT_A_TIME):
-            some = pages[begin : begin + PAGES_AT_A_TIME]
-            places = np.flatnonzero(now.take(some, axis=0) != before.take(some, axis=0))
-            found.append(lead + some[places // PAGE_WORDS] * PAGE_WORDS + places % PAGE_WORDS)
-        found.append(tail + np.flatnonzero(self._words[tail:] != self._before[tail:]))
-        return np.concatenate(found)
+            batch = pages[begin : begin + PAGES_AT_A_TIME]
+            indices = np.flatnonzero(now.take(batch, axis=0) != before.take(batch, axis=0))
+            differing.append(lead + batch[indices // PAGE_WORDS] * PAGE_WORDS + indices % PAGE_WORDS)
+        differing.append(tail + np.flatnonzero(self._words[tail:] != self._before[tail:]))
+        return np.concatenate(differing)

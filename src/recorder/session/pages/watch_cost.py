@@ -7,29 +7,30 @@ from __future__ import annotations
 
 import attrs
 
-# Measured by tools/bench/tracking.py on 6 to 268 MB: the fault of the first write to a page takes 1.2 to 2 µs, looking at
-# a page here and there 1 to 2 µs, and in passing 0.3 µs, or 0.8 while others use the memory, too: what is written of each
-# 100 pages in a tick has to stay below 11 to 20 to be worth it. Of keyframes more may be, since one fault serves many.
+# Measured by tools/bench/tracking.py on 6 to 268 MB. The fault of the first write to a page takes 1.2 to 2 µs.
+# Comparing a scattered page takes 1 to 2 µs, comparing pages in sequence 0.3 µs each, or 0.8 while others use the
+# memory. Watching is therefore worth it if fewer than 11 to 20 of each 100 pages are written per tick. For keyframes the
+# limit is higher, since one fault serves many ticks.
 FAULT_COSTS, SCATTERED_COSTS = 4, 3
 BACKOFF_MIN, BACKOFF_MAX = 4, 1024
 
-# States that mark nothing are watched by themselves from these sizes on. A smaller one is compared in each tick in less time
-# than asking the kernel takes, and what NumPy does with its answer: 100 to 150 µs. For keyframes one of 12 MB gains nothing:
-# half of it is written from one to the next, and a copy takes 1 ms. Watched memory is in small pages, too, in which random
-# writes take a third more, and going over all of it up to 3 % more.
+# Unmarked states are watched automatically from these sizes on. Comparing a smaller one in each tick takes less time
+# than asking the kernel and handling the answer in NumPy: 100 to 150 µs. For keyframes, watching a state of 12 MB gains
+# nothing: half of it is written from one to the next, and a copy takes 1 ms. Watched memory also has small pages, in
+# which random writes take a third longer, and a pass over all of it up to 3 % longer.
 WATCHED_TICKS_BYTES_MIN, WATCHED_KEYFRAMES_BYTES_MIN = 8 << 20, 32 << 20
 
 
 @attrs.define
 class WatchCost:
-    """Decides if pages are watched, by the costs of the rounds so far."""
+    """Decides if pages are watched, from the costs of the rounds so far."""
 
     _backoff: int = 0
     _next_backoff: int = BACKOFF_MIN
 
     @property
     def backing_off(self) -> bool:
-        """Return True if pages are not worth being watched for now."""
+        """Return True while pages are not watched because that was not worth it."""
         return self._backoff > 0
 
     def is_worth_it(self, cost: int, saved: int) -> bool:

@@ -1,1 +1,1 @@
-"""Rows of the tables of a data set: states, training pairs, actions and events; and rows as columns."""
+"""Rows of the tables of a data set (states, training pairs, actions, events), collected as columns."""

@@ -1,4 +1,4 @@
-"""Rows of a table on their way to a file, as columns: numbers of one shape, lists of any length, and labels."""
+"""Rows of a table, collected as columns: numbers of one shape, lists of any length, and labels."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Lists:
     """A column of arrays whose lengths differ.
 
     Attributes:
-        values: all of them, one behind the other: (sum of lengths, *shape of an item).
+        values: the items of all rows, one row after the other: (sum of lengths, *shape of an item).
         lengths: of each row, int64.
     """
 
@@ -29,11 +29,11 @@ class Lists:
 
 @attrs.frozen(eq=False)
 class Labels:
-    """A column of texts, of which there are few; the same ones in all parts of a data set.
+    """A column of texts from a small set, which is the same in all parts of a data set.
 
     Attributes:
-        texts: those that there may be.
-        codes: which of them each row has, int32.
+        texts: all possible texts.
+        codes: the index of each row's text, int32.
     """
 
     texts: tuple[str, ...]
@@ -41,17 +41,17 @@ class Labels:
 
 
 Column = Array | Lists | Labels
-Block = Mapping[str, Column]  # All columns have as many rows.
+Block = Mapping[str, Column]  # All columns have the same number of rows.
 
 
 @attrs.frozen
 class Shape:
-    """What the values of a column look like.
+    """The dtype and shape of the values of a column.
 
     Attributes:
         dtype: NumPy's text for it, or "text".
-        shape: of one value; of one item where is_list.
-        is_list: whether the rows hold lists of any length.
+        shape: of one value; of one item if is_list.
+        is_list: True if the rows hold lists of any length.
     """
 
     dtype: str
@@ -59,7 +59,7 @@ class Shape:
     is_list: bool = False
 
     def plain(self) -> dict[str, Any]:
-        """As JSON has it."""
+        """Return the shape as plain data for JSON."""
         return {"dtype": self.dtype, "shape": list(self.shape), "is_list": self.is_list}
 
     def __str__(self) -> str:
@@ -68,7 +68,7 @@ class Shape:
 
 
 def shape_of(column: Column) -> Shape:
-    """Of a whole column."""
+    """Return the shape of a column."""
     if isinstance(column, Labels):
         return Shape("text")
     if isinstance(column, Lists):
@@ -77,17 +77,17 @@ def shape_of(column: Column) -> Shape:
 
 
 class Rows:
-    """Collects rows, one after the other, and gives them as columns.
+    """Collects rows, one after the other, and returns them as columns.
 
-    A one-dimensional array that had two lengths is a list; so is one that was announced as such. What a column holds is
-    settled by its first row, and may not change after that.
+    The first row decides the dtype and shape of each column, which may not change after that. One-dimensional arrays
+    whose lengths differ have to be named as lists.
     """
 
     def __init__(self, table: str, labels: Mapping[str, tuple[str, ...]]) -> None:
-        """labels: all texts that there are for the columns that hold texts."""
+        """labels: all possible texts, by column of texts."""
         self.table = table
         self._labels = labels
-        self.bytes = 0  # Of what is collected.
+        self.bytes = 0  # Of the collected rows.
         self._values: dict[str, list[Any]] = {}
         self._shapes: dict[str, Shape] = {}
 
@@ -97,7 +97,7 @@ class Rows:
     def add(self, tick: int, row: Mapping[str, Any], lists: frozenset[str] = frozenset()) -> None:
         """Add a row; arrays are kept, not copied. lists: names of the columns whose lengths may differ.
 
-        Raises ExtractionError for a row that does not go with those before it.
+        Raises ExtractionError for a row that does not fit those before it.
         """
         if not self._shapes:
             self._shapes = {name: _shape_of_value(value, is_list=name in lists) for name, value in row.items()}
@@ -108,20 +108,22 @@ class Rows:
                     f"table {self.table}: {empty} has no values, its shape is {self._shapes[empty].shape}"
                 )
         if row.keys() != self._shapes.keys():
-            other = ", ".join(sorted(row.keys() ^ self._shapes.keys()))
-            raise ExtractionError(f"table {self.table}, tick {tick:,}: rows have other columns than before: {other}")
+            differing = ", ".join(sorted(row.keys() ^ self._shapes.keys()))
+            raise ExtractionError(
+                f"table {self.table}, tick {tick:,}: the columns differ from those before: {differing}"
+            )
         for name, value in row.items():
-            shape, settled = _shape_of_value(value, is_list=name in lists), self._shapes[name]
-            if shape != settled:
-                problem = f"{shape} after {settled}; a value must keep its dtype and shape"
-                if len(shape.shape) == 1 == len(settled.shape):
+            shape, expected = _shape_of_value(value, is_list=name in lists), self._shapes[name]
+            if shape != expected:
+                problem = f"{shape} after {expected}; a value must keep its dtype and shape"
+                if len(shape.shape) == 1 == len(expected.shape):
                     problem += f", unless it is named as a list (--list {name.partition('.')[2]})"
                 raise ExtractionError(f"table {self.table}, tick {tick:,}: {name} is {problem}")
             self._values[name].append(value)
             self.bytes += getattr(value, "nbytes", 8)
 
     def take(self) -> Block:
-        """What was collected, which is forgotten here."""
+        """Return the collected rows and forget them."""
         block = {name: self._column(name, values) for name, values in self._values.items()}
         self._values = {name: [] for name in self._values}
         self.bytes = 0

@@ -1,4 +1,4 @@
-"""Tables of records (events, actions), whose columns are known only when all rows are: from lines of JSON to typed files."""
+"""Tables of records (events, actions): find their columns, which are known only when all rows are known."""
 
 from __future__ import annotations
 
@@ -10,33 +10,33 @@ from typing import Any
 from replayer.datasets.request import ExtractionError
 from replayer.export.event_files import COLUMNS_MAX
 
-BATCH_ROWS = 8192  # So many rows are in memory at once.
-_EXACT_MAX = 1 << 53  # Whole numbers up to here are the same as decimals.
+BATCH_ROWS = 8192  # The number of rows in memory at once.
+_EXACT_MAX = 1 << 53  # Integers up to here are exact as decimals.
 _FORMS = {bool: "boolean", float: "decimal", str: "text", type(None): "none"}
 
 Row = dict[str, Any]
 
 
 def read_rows(paths: Sequence[Path]) -> Iterator[Row]:
-    """The rows of these files, in their order."""
+    """Yield the rows of these files, in their order."""
     for path in paths:
         with path.open(encoding="utf-8", newline="") as file:
             for line in file:
                 yield json.loads(line)
 
 
-def column_forms(tell: Callable[[], Iterator[Row]]) -> dict[str, str]:
-    """The columns in the order in which they come, and what each holds: boolean, whole, decimal, text or json.
+def column_forms(read: Callable[[], Iterator[Row]]) -> dict[str, str]:
+    """Find the columns, in order of appearance, and the form of each: boolean, whole, decimal, text or json.
 
-    What is nested, and what is of several kinds, is JSON text. Raises ExtractionError for too many columns.
+    Nested values and columns of mixed kinds become JSON text. Raises ExtractionError for too many columns.
     """
-    found: dict[str, set[str]] = {}
-    for row in tell():
+    forms_seen: dict[str, set[str]] = {}
+    for row in read():
         for name, value in row.items():
-            found.setdefault(name, set()).add(_form_of(value))
-        if len(found) > COLUMNS_MAX:
+            forms_seen.setdefault(name, set()).add(_form_of(value))
+        if len(forms_seen) > COLUMNS_MAX:
             raise ExtractionError(f"the rows have more than {COLUMNS_MAX} different keys")
-    return {name: _settled(forms - {"none"}) for name, forms in found.items()}
+    return {name: _settled(forms - {"none"}) for name, forms in forms_seen.items()}
 
 
 def _form_of(value: Any) -> str:
@@ -49,7 +49,7 @@ def _form_of(value: Any) -> str:
 
 def _settled(forms: set[str]) -> str:
     if not forms:
-        return "text"  # Nothing is known of it but that it is missing everywhere.
+        return "text"  # The value is missing in all rows.
     if forms <= {"whole", "long"}:
         return "whole"
     if forms == {"whole", "decimal"}:
@@ -58,7 +58,7 @@ def _settled(forms: set[str]) -> str:
 
 
 def as_form(form: str, value: Any) -> Any:
-    """A value as its column holds it."""
+    """Convert a value to the form of its column."""
     if value is None:
         return None
     if form == "json":

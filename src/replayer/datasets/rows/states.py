@@ -1,4 +1,4 @@
-"""The table of states: fields at each sampled tick, one row a tick, or one row for each entity and cell."""
+"""The table of states: fields at each sampled tick, with one row per tick, or one row per entity or cell."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ RUN, TICK, AGENT, ROW = "run", "tick", "agent", "row"
 
 
 def chosen_slots(layout: Layout, names: Sequence[str]) -> list[Slot]:
-    """The fields of these names; all but blobs, a scenario's own and those without values, if there are none.
+    """Return the fields of these names. Without names: all but blobs, the scenario's own fields and empty ones.
 
-    Raises ExtractionError for a name that there is not.
+    Raises ExtractionError for an unknown name.
     """
     if names:
         known = {name: slot for name, slot in layout.slots.items() if not name.startswith("#")}
-        strange = next((name for name in names if name not in known), None)
-        if strange is not None:
-            raise ExtractionError(f"there is no field {strange}; fields: {', '.join(known)}")
+        unknown = next((name for name in names if name not in known), None)
+        if unknown is not None:
+            raise ExtractionError(f"there is no field {unknown}; fields: {', '.join(known)}")
         return [known[name] for name in names]
     return shown_slots(layout)
 
 
 class StateRows:
-    """One row a tick: fields of fixed size keep their shape, columns of tables are lists of their live rows."""
+    """One row per tick: fields of fixed size keep their shape, columns of tables are lists of their live rows."""
 
     def __init__(self, run: str, fields: Sequence[str], labels: Vocabulary) -> None:
         self._run, self._fields = run, fields
         self._rows = Rows("states", labels)
 
     def add(self, tick: int, state: State) -> None:
-        """A sample. Raises ExtractionError."""
+        """Add a sample. Raises ExtractionError."""
         slots = chosen_slots(state.layout, self._fields)
         lists = frozenset(slot.name for slot in slots if slot.owner is not None)
         row = {RUN: self._run, TICK: tick} | {slot.name: state[slot.name].copy() for slot in slots}
@@ -48,30 +48,30 @@ class StateRows:
 
     @property
     def bytes(self) -> int:
-        """Of what is collected."""
+        """The size of the collected rows."""
         return self._rows.bytes
 
     def take(self) -> Iterator[tuple[str, Block]]:
-        """What was collected, by table."""
+        """Yield the collected rows with their table, and forget them."""
         if len(self._rows):
             yield "states", self._rows.take()
 
 
 class _Collected:
-    """Rows of a column, put where they will be needed at once: a list of them would be copied once more."""
+    """Rows of a column in one array. A list of arrays would have to be copied once more."""
 
     def __init__(self) -> None:
         self._memory: np.ndarray | None = None
         self._count = 0
 
     def add(self, rows: np.ndarray) -> None:
-        """Copy rows behind those that are there."""
+        """Append a copy of rows."""
         memory, begin = self._memory, self._count
         end = begin + len(rows)
         if memory is None:
             memory = self._memory = np.empty((end, *rows.shape[1:]), rows.dtype)
         elif rows.shape[1:] != memory.shape[1:]:
-            raise ValueError(f"rows of shape {rows.shape[1:]} behind those of shape {memory.shape[1:]}")
+            raise ValueError(f"expected rows of shape {memory.shape[1:]}, got {rows.shape[1:]}")
         elif end > len(memory) or rows.dtype != memory.dtype:  # Another state may have another schema.
             self._memory = np.empty((max(end, 2 * begin), *memory.shape[1:]), np.result_type(memory.dtype, rows.dtype))
             self._memory[:begin] = memory[:begin]
@@ -80,7 +80,7 @@ class _Collected:
         self._count = end
 
     def take(self) -> np.ndarray:
-        """All of them; what comes next goes to memory of the same size."""
+        """Return all rows; later rows go to new memory of the same size."""
         assert self._memory is not None
         rows, self._count = self._memory[: self._count], 0
         self._memory = np.empty_like(self._memory)
@@ -88,7 +88,7 @@ class _Collected:
 
 
 class StateCells:
-    """One row for each live row of a table, and for each cell of fields of one shape: a table for each of these."""
+    """One row per entity or cell: a table for each table of the state, and one for all fields of the same shape."""
 
     def __init__(self, run: str, fields: Sequence[str], labels: Vocabulary) -> None:
         self._run, self._fields, self._labels = run, fields, labels
@@ -96,11 +96,11 @@ class StateCells:
         self._ticks: dict[str, list[tuple[int, int]]] = {}  # Tick and number of rows.
         self._shapes: dict[str, tuple[int, ...]] = {}
         self._layout: Layout | None = None
-        self._slots: list[tuple[str, list[Slot]]] = []  # By table, as long as the layout stays the same.
+        self._slots: list[tuple[str, list[Slot]]] = []  # By table; valid while the layout stays the same.
         self.bytes = 0
 
     def add(self, tick: int, state: State) -> None:
-        """A sample. Raises ExtractionError."""
+        """Add a sample. Raises ExtractionError."""
         if state.layout is not self._layout:
             self._lay_out(state.layout)
         for table, slots in self._slots:
@@ -124,23 +124,23 @@ class StateCells:
             self._shapes[table] = () if group[0].owner is not None else group[0].rows_shape
 
     def take(self) -> Iterator[tuple[str, Block]]:
-        """What was collected, by table."""
+        """Yield the collected rows with their table, and forget them."""
         for table, columns in self._groups.items():
-            told = self._ticks[table]
-            if not told:
+            sampled = self._ticks[table]
+            if not sampled:
                 continue
-            ticks = np.repeat([tick for tick, _ in told], [count for _, count in told])
+            ticks = np.repeat([tick for tick, _ in sampled], [count for _, count in sampled])
             texts = self._labels[RUN]
             code = texts.index(self._run)
             block: dict[str, Column] = {RUN: Labels(texts, np.full(len(ticks), code, np.int32)), TICK: ticks}
-            block |= self._places(table, [count for _, count in told])
+            block |= self._row_numbers(table, [count for _, count in sampled])
             block |= {name: values.take() for name, values in columns.items()}
             yield table, block
             self._ticks[table] = []
         self.bytes = 0
 
-    def _places(self, table: str, counts: Sequence[int]) -> dict[str, Column]:
-        """Which row or cell each row is of: its number, or one number for each axis; nothing for single numbers."""
+    def _row_numbers(self, table: str, counts: Sequence[int]) -> dict[str, Column]:
+        """Make the columns with the number of each entity, or of each cell by axis; none for single numbers."""
         shape = self._shapes[table]
         if not shape and table == "states":
             return {}
@@ -153,12 +153,12 @@ class StateCells:
 
 
 def long_tables(layout: Layout, names: Sequence[str]) -> list[str]:
-    """The names of the tables that StateCells makes. Raises ExtractionError."""
+    """List the names of the tables that StateCells makes. Raises ExtractionError."""
     return sorted({_table_of(slot) for slot in chosen_slots(layout, names)})
 
 
 def _table_of(slot: Slot) -> str:
-    """The name of the long table to which a field belongs."""
+    """Return the name of the long table of a field."""
     if slot.owner is not None:
         return f"states_{slot.owner}"
     return "_".join(["states", *(["x".join(map(str, slot.rows_shape))] if slot.rows_shape else [])])

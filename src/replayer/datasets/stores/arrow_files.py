@@ -1,4 +1,4 @@
-"""Write blocks of rows as Parquet or Arrow files. The only module that knows both our columns and Arrow's."""
+"""Write blocks of rows as Parquet or Arrow files."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ import pyarrow.parquet as pq
 from replayer.datasets.rows.columns import Block, Column, Labels, Lists
 from replayer.datasets.rows.records import as_form
 
-pa.array(np.zeros(1))  # With its first array pyarrow imports pandas, if it is there: once here, not in each worker.
+pa.array(np.zeros(1))  # The first array makes pyarrow import pandas, if installed: once here, not in each worker.
 
-ZSTD_LEVEL = 1  # Level 3 makes files of numbers a few per cent smaller and takes half as long again.
+ZSTD_LEVEL = 1  # Level 3 makes files of numbers a few per cent smaller and takes 1.5 times as long.
 
 
 def to_arrow(block: Block) -> pa.RecordBatch:
-    """Arrays of a fixed shape become fixed-shape tensors, lists lists, labels dictionaries of texts."""
+    """Convert a block: arrays of a fixed shape to fixed-shape tensors, lists to lists, labels to dictionaries of texts."""
     columns = {name: _to_array(column) for name, column in block.items()}
     return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
 
@@ -35,7 +35,7 @@ def _to_array(column: Column) -> pa.Array:
         return pa.ListArray.from_arrays(pa.array(offsets), _nested(column.values))
     if column.ndim == 1:
         return pa.array(column)
-    values = column.view(np.uint8) if column.dtype == np.bool_ else column  # Tensors know no booleans.
+    values = column.view(np.uint8) if column.dtype == np.bool_ else column  # Arrow has no tensors of booleans.
     flat = pa.array(np.ascontiguousarray(values).reshape(-1))
     shape = values.shape[1:]
     storage = pa.FixedSizeListArray.from_arrays(flat, math.prod(shape))
@@ -43,7 +43,7 @@ def _to_array(column: Column) -> pa.Array:
 
 
 def _nested(values: Any) -> pa.Array:
-    """Items of a list: numbers, or lists of a fixed length for each further axis."""
+    """Convert the items of a list: numbers, or lists of a fixed length for each further axis."""
     array = pa.array(np.ascontiguousarray(values).reshape(-1))
     for size in reversed(values.shape[1:]):
         array = pa.FixedSizeListArray.from_arrays(array, size)
@@ -51,9 +51,9 @@ def _nested(values: Any) -> pa.Array:
 
 
 class ParquetFile:
-    """Without dictionaries, but for labels, and with the bytes of numbers apart, which suits noisy numbers.
+    """A Parquet file with dictionaries for labels only, and with byte stream split for numbers, which suits noise.
 
-    tools/bench/extract.py has it beside the ordinary way.
+    tools/bench/extract.py compares this with the default encodings.
     """
 
     def __init__(self, path: Path) -> None:
@@ -72,7 +72,7 @@ class ParquetFile:
                 compression_level=ZSTD_LEVEL,
                 use_dictionary=labels or False,
                 use_byte_stream_split=split or False,
-                write_statistics=[RUN_COLUMN, TICK_COLUMN],  # Of tensors they say nothing, and cost time.
+                write_statistics=[RUN_COLUMN, TICK_COLUMN],  # For tensors they are useless, and cost time.
             )
         self._writer.write_batch(batch)
 
@@ -86,17 +86,17 @@ RUN_COLUMN, TICK_COLUMN = "run", "tick"
 
 
 def _encodings(batch: pa.RecordBatch) -> tuple[list[str], list[str]]:
-    """Leaves of the Parquet schema that get a dictionary, and those whose bytes are kept apart."""
+    """Return the leaves of the Parquet schema that get a dictionary, and those that get byte stream split."""
     sample = io.BytesIO()
     pq.write_table(pa.Table.from_batches([batch.slice(0, 0)]), sample)
     leaves = pq.ParquetFile(sample).schema
-    paths = [(leaves.column(place).path, leaves.column(place).physical_type) for place in range(len(leaves))]
+    paths = [(leaves.column(index).path, leaves.column(index).physical_type) for index in range(len(leaves))]
     labels = [path for path, kind in paths if kind == "BYTE_ARRAY"]
     return labels, [path for path, kind in paths if kind in ("INT32", "INT64", "FLOAT", "DOUBLE")]
 
 
 class ArrowFile:
-    """Arrow's own file format, uncompressed, so that it can be mapped into memory as it is."""
+    """A file in Arrow's own format, uncompressed: it can be mapped into memory."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -124,38 +124,41 @@ _RECORD_TYPES = {
     "text": pa.string(),
     "json": pa.string(),
 }
-_RECORD_LABELS = ("run", "agent", "kind")  # Few different texts.
+_RECORD_LABELS = ("run", "agent", "kind")  # Columns with few different texts.
 
 
 def records_schema(forms: Mapping[str, str]) -> pa.Schema:
-    """Of records with columns of these forms, see records.py."""
-    return pa.schema([(name, _RECORD_TYPES[one]) for name, one in forms.items()])
+    """Return the schema of records with columns of these forms, see records.py."""
+    return pa.schema([(name, _RECORD_TYPES[form]) for name, form in forms.items()])
 
 
 def records_to_arrow(
     forms: Mapping[str, str], rows: Iterable[dict[str, Any]], batch_rows: int
 ) -> Iterator[pa.RecordBatch]:
-    """Records with columns of these forms; a missing value is null."""
+    """Yield batches of records with columns of these forms; a missing value is null."""
     schema, waiting = records_schema(forms), iter(rows)
     while batch := list(itertools.islice(waiting, batch_rows)):
         columns = [
-            pa.array([as_form(one, row.get(name)) for row in batch], _RECORD_TYPES[one]) for name, one in forms.items()
+            pa.array([as_form(form, row.get(name)) for row in batch], _RECORD_TYPES[form])
+            for name, form in forms.items()
         ]
         yield pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-def write_records(path: Path, form: str, forms: dict[str, str], rows: Iterable[dict[str, Any]], batch_rows: int) -> int:
-    """Write rows with columns of these forms; how many they were."""
+def write_records(
+    path: Path, file_format: str, forms: dict[str, str], rows: Iterable[dict[str, Any]], batch_rows: int
+) -> int:
+    """Write rows with columns of these forms, and return their number."""
     count = 0
-    with _record_writer(path, form, records_schema(forms)) as writer:
+    with _record_writer(path, file_format, records_schema(forms)) as writer:
         for batch in records_to_arrow(forms, rows, batch_rows):
             writer.write_batch(batch)
             count += batch.num_rows
     return count
 
 
-def _record_writer(path: Path, form: str, schema: pa.Schema) -> Any:
-    if form == "arrow":
+def _record_writer(path: Path, file_format: str, schema: pa.Schema) -> Any:
+    if file_format == "arrow":
         return pa.ipc.new_file(path, schema)
     labels = [name for name in schema.names if name in _RECORD_LABELS]
     return pq.ParquetWriter(

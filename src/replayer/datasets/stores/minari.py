@@ -1,9 +1,9 @@
-"""Build Minari data sets out of the table of pairs: one episode for each run and agent, one data set for each split.
+"""Build Minari data sets from the table of pairs: one episode for each run and agent, one data set for each split.
 
     DIR/fog-v0/data/main_data.hdf5         for "-o fog"; MINARI_DATASETS_PATH=DIR minari.load_dataset("fog-v0")
     DIR/fog-train-v0/data/main_data.hdf5   with splits
 
-HDF5, since Minari 0.5 gives back only the beginning of long episodes that are stored as Arrow (Minari #351).
+The files are HDF5: of long episodes stored as Arrow, Minari 0.5 returns only the beginning (Minari #351).
 
 Invariant: an episode of T actions has T + 1 observations, of ticks without a gap.
 """
@@ -35,27 +35,33 @@ from replayer.datasets.task import Task
 
 DATA_FORMAT = "hdf5"
 OBSERVED, DONE, WORTH, THEN = "obs.", "action.", "reward.", "next."
-NOTES = ("author", "author_email", "code_permalink", "description", "algorithm_name")  # Of a tape, which go in.
-_SEED_MAX = (1 << 63) - 1  # What an attribute of HDF5 holds.
+NOTES = (
+    "author",
+    "author_email",
+    "code_permalink",
+    "description",
+    "algorithm_name",
+)  # Notes of a tape that are copied.
+_SEED_MAX = (1 << 63) - 1  # The limit of an attribute of HDF5.
 
 
 def ensure_fits(task: Task) -> None:
-    """Raises ExtractionError if the request asks for what Minari cannot hold."""
+    """Raise ExtractionError if Minari cannot hold what the request asks for."""
     request = task.request
     if task.tables != ("pairs",):
-        raise ExtractionError(f"Minari holds pairs, and no table {', '.join(set(task.tables) - {'pairs'})}")
+        raise ExtractionError(f"Minari holds only pairs, not the table {', '.join(set(task.tables) - {'pairs'})}")
     if len(request.rewards) != 1:
-        given = ", ".join(request.rewards) or "none"
-        raise ExtractionError(f"Minari holds one reward a step; asked for: {given}")
+        names = ", ".join(request.rewards) or "none"
+        raise ExtractionError(f"Minari holds one reward per step: expected one reward, got {names}")
     if not task.encodings:
-        raise ExtractionError("Minari holds actions: give an encoding of them, since the inputs are no numbers")
+        raise ExtractionError("Minari needs actions: give an encoding, since the inputs are not numbers")
     if request.mode == "inputs" or len(request.ranges) > 1:
-        what = "only pairs with inputs" if request.mode == "inputs" else "several ranges of ticks"
-        raise ExtractionError(f"an episode of Minari has no gaps, which {what} would leave in it")
+        cause = "only pairs with inputs" if request.mode == "inputs" else "several ranges of ticks"
+        raise ExtractionError(f"an episode of Minari must not have gaps, which {cause} would cause")
 
 
 def ensure_columns(table: str, columns: Mapping[str, Mapping[str, Any]]) -> None:
-    """Raises ExtractionError if Minari cannot hold these."""
+    """Raise ExtractionError if Minari cannot hold these columns."""
     for name, shape in columns.items():
         if shape["is_list"]:
             raise ExtractionError(
@@ -63,27 +69,27 @@ def ensure_columns(table: str, columns: Mapping[str, Mapping[str, Any]]) -> None
             )
         if "/" in name:
             raise ExtractionError(f"Minari cannot hold a column called {name} (table {table})")
-    for start, what in ((OBSERVED, "observation"), (DONE, "action")):
-        if not any(name.startswith(start) for name in columns):
-            raise ExtractionError(f"Minari holds an {what} for each step, and the pairs have none")
+    for prefix, kind in ((OBSERVED, "observation"), (DONE, "action")):
+        if not any(name.startswith(prefix) for name in columns):
+            raise ExtractionError(f"Minari needs an {kind} for each step, and the pairs have none")
 
 
 def versions() -> dict[str, str]:
-    """Of the packages that decide what the data sets hold."""
+    """Return the versions of the packages that decide the contents of the data sets."""
     return {name: metadata.version(name) for name in ("minari", "h5py")}
 
 
 def assemble(folder: Path, name: str, tables: Tables, task: Task) -> Tables:
-    """Build the data sets out of the Arrow files below folder; what the manifest says of them.
+    """Build the data sets from the Arrow files below folder, and return their entries for the manifest.
 
     Raises ExtractionError if an episode would have a gap, OSError.
     """
     built: Tables = {}
     splits = [split for split, _ in task.request.splits] or [""]
-    for table, told in tables.items():
+    for table, entry in tables.items():
         identities, listed = [], []
         for split in splits:
-            rows = file_table(folder, PARTS_FORMAT, table, told, split or None)
+            rows = file_table(folder, PARTS_FORMAT, table, entry, split or None)
             identity = dataset_id(name, split)
             if (folder / identity).exists():
                 shutil.rmtree(folder / identity)
@@ -92,11 +98,11 @@ def assemble(folder: Path, name: str, tables: Tables, task: Task) -> Tables:
                 path = folder.resolve() / identity / "data"  # Minari joins a relative one to itself.
                 _Building(rows, own, identity).write(path)
                 identities.append(identity)
-                found = sorted(file for file in (folder / identity).rglob("*") if file.is_file())
-                listed += [described_file(folder, file) for file in found]
+                files = sorted(file for file in (folder / identity).rglob("*") if file.is_file())
+                listed += [described_file(folder, file) for file in files]
         built[table] = {
-            "rows": told["rows"],
-            "columns": told["columns"],
+            "rows": entry["rows"],
+            "columns": entry["columns"],
             "datasets": identities,
             "files": listed,
         }
@@ -104,7 +110,7 @@ def assemble(folder: Path, name: str, tables: Tables, task: Task) -> Tables:
 
 
 def dataset_id(name: str, split: str) -> str:
-    """The id of a data set in a folder of this name: without what ids cannot have, and with a version, which they must."""
+    """Make the id of a data set from the folder's name: without forbidden characters, and with the required version."""
     stem, version = re.fullmatch(r"(.*?)(-v\d+)?", name, re.DOTALL).groups()  # type: ignore[union-attr]
     stem = re.sub(r"[^A-Za-z0-9_-]+", "-", stem).strip("-") or "data"
     return f"{stem}{'-' if split else ''}{split}{version or '-v0'}"
@@ -115,8 +121,8 @@ class _Episode:
     """An episode that is being written.
 
     Attributes:
-        number: among those of the data set. rows: of it. written: so many of them so far.
-        then: the tick at which the last row that was looked at ends, and another one would begin.
+        number: in the data set. rows: of the episode. written: the number of rows written so far.
+        then: the tick at which the last row read so far ends, and the next one has to begin.
     """
 
     number: int
@@ -132,33 +138,35 @@ class _Building:
     """Writes one data set."""
 
     def __init__(self, table: DatasetTable, sources: Sequence[TapeInput], identity: str) -> None:
-        """Raises ExtractionError if there is a gap."""
+        """Raises ExtractionError if an episode has a gap."""
         self._table, self._identity = table, identity
         self._sources = {source.run: source for source in sources}
         shapes = {name: shape for name, shape in table.shapes.items() if shape is not None}
-        self._observed = {name.removeprefix(OBSERVED): one for name, one in shapes.items() if name.startswith(OBSERVED)}
-        self._done = {name.removeprefix(DONE): one for name, one in shapes.items() if name.startswith(DONE)}
+        self._observed = {
+            name.removeprefix(OBSERVED): shape for name, shape in shapes.items() if name.startswith(OBSERVED)
+        }
+        self._done = {name.removeprefix(DONE): shape for name, shape in shapes.items() if name.startswith(DONE)}
         [self._reward] = [name for name in shapes if name.startswith(WORTH)]
-        self._episodes = self._look_over()
+        self._episodes = self._find_episodes()
 
-    def _look_over(self) -> dict[_Key, _Episode]:
-        """All episodes, in the order in which they begin. Raises ExtractionError if one has a gap."""
-        found: dict[_Key, _Episode] = {}
+    def _find_episodes(self) -> dict[_Key, _Episode]:
+        """Find all episodes, in the order in which they begin. Raises ExtractionError if one has a gap."""
+        episodes: dict[_Key, _Episode] = {}
         for batch in self._table.select(RUN, TICK, AGENT, "ticks"):
             columns = {name: values_of(batch, name, self._table.shapes[name]) for name in batch.schema.names}
             for run, tick, agent, ticks in zip(*(columns[name] for name in (RUN, TICK, AGENT, "ticks")), strict=True):
-                episode = found.setdefault((str(run), str(agent)), _Episode(len(found)))
+                episode = episodes.setdefault((str(run), str(agent)), _Episode(len(episodes)))
                 if episode.then is not None and tick != episode.then:
                     raise ExtractionError(
                         f"{self._sources[str(run)].name}{f', agent {agent}' if agent else ''}: the pairs from tick "
-                        f"{episode.then:,} to {tick:,} are missing, and an episode of Minari has no gaps: give --ticks "
-                        "without them, or use parquet"
+                        f"{episode.then:,} to {tick:,} are missing, and an episode of Minari must not have gaps: give "
+                        "--ticks without them, or use parquet"
                     )
                 episode.rows, episode.then = episode.rows + 1, int(tick + ticks)
-        return found
+        return episodes
 
     def write(self, path: Path) -> None:
-        """Make the data set at path, batch by batch. Raises OSError."""
+        """Write the data set at path, batch by batch. Raises OSError."""
         path.mkdir(parents=True)
         storage = MinariStorage.new(
             path,
@@ -174,7 +182,7 @@ class _Building:
         )
 
     def _pieces(self) -> Iterator[EpisodeBuffer]:
-        """Episodes in pieces, each as long as a batch has rows of it; those of one number are put together."""
+        """Yield episodes in pieces, one per batch; Minari joins the pieces of one number."""
         for batch in self._table:
             columns = {name: values_of(batch, name, shape) for name, shape in self._table.shapes.items()}
             runs, agents = np.asarray(columns[RUN]), np.asarray(columns[AGENT])
@@ -184,19 +192,19 @@ class _Building:
                 yield self._piece(self._episodes[run, agent], run, own)
 
     def _piece(self, episode: _Episode, run: str, own: dict[str, Array]) -> EpisodeBuffer:
-        """The first piece brings the first observation; the others are those after each action."""
+        """Make a piece. The first one begins with the first observation; all hold the observations after each action."""
         is_first = episode.written == 0
 
-        def along(first: Array, then: Array) -> Array:
+        def with_first(first: Array, then: Array) -> Array:
             return np.concatenate([first[:1], then]) if is_first else then
 
-        seen = {name: along(own[OBSERVED + name], own[THEN + name]) for name in self._observed}
+        seen = {name: with_first(own[OBSERVED + name], own[THEN + name]) for name in self._observed}
         done = {name: own[DONE + name] for name in self._done}
-        ticks = {"tick": along(own[TICK], own[TICK] + own["ticks"])}
+        ticks = {"tick": with_first(own[TICK], own[TICK] + own["ticks"])}
         terminated, truncated = own["terminated"].copy(), own["truncated"].copy()
         episode.written += len(terminated)
         if episode.written == episode.rows and not terminated[-1]:
-            truncated[-1] = True  # The run goes on, but not here.
+            truncated[-1] = True  # The run continues, but not in this data set.
         return EpisodeBuffer(
             id=episode.number,
             seed=_seed(self._sources[run]) if is_first else None,
@@ -209,7 +217,7 @@ class _Building:
         )
 
     def _about(self, key: _Key, episode: _Episode) -> dict[str, Any]:
-        """Attributes of an episode. The total is that of its last piece until it is set here."""
+        """Return the attributes of an episode. Until total_steps is set here, it is that of the last piece."""
         run, agent = key
         source = self._sources[run]
         return {
@@ -222,13 +230,13 @@ class _Building:
         }
 
     def _metadata(self) -> dict[str, Any]:
-        """What the tapes say of who made this, and how; what they do not say is left out."""
+        """Collect author, description and policies from the notes of the tapes."""
         notes: dict[str, list[str]] = {}
         policies: dict[str, None] = {}
         for source in self._sources.values():
             with open_source(source) as tape:
-                given = tape.meta.get("notes")
-            own = given if isinstance(given, dict) else {}
+                recorded = tape.meta.get("notes")
+            own = recorded if isinstance(recorded, dict) else {}
             for name in NOTES:
                 if isinstance(own.get(name), str) and own[name] not in notes.setdefault(name, []):
                     notes[name].append(own[name])
@@ -245,8 +253,8 @@ class _Building:
 
     def _description(self) -> str:
         worlds = dict.fromkeys(
-            "a simulation of the user's" if one.world is None else f"the world {one.world['name']}"
-            for one in self._sources.values()
+            "the user's own simulation" if source.world is None else f"the world {source.world['name']}"
+            for source in self._sources.values()
         )
         return (
             f"Recordings of {', '.join(worlds)}: {len(self._episodes)} episodes of {len(self._sources)} runs, one for "
@@ -255,7 +263,7 @@ class _Building:
 
 
 def _seed(source: TapeInput) -> int | None:
-    """The run's, if its world's configuration names one."""
+    """Return the run's seed, if its world's configuration has one."""
     seed = source.world["config"].get("seed") if source.world is not None else None
     return seed if type(seed) is int and 0 <= seed <= _SEED_MAX else None
 
@@ -265,7 +273,7 @@ def _plain(arrays: dict[str, Array]) -> Any:
 
 
 def _space(shapes: Mapping[str, Shape]) -> gymnasium.Space[Any]:
-    """All values that the dtypes can have, since nobody says which ones the world can give."""
+    """Make a space of all values of the dtypes, since the world's own limits are unknown."""
     boxes = {name: _box(shape) for name, shape in shapes.items()}
     return next(iter(boxes.values())) if len(boxes) == 1 else gymnasium.spaces.Dict(boxes)  # type: ignore[arg-type]
 

@@ -1,7 +1,7 @@
-"""The formats that a data set can have, and what each needs.
+"""The formats of data sets, and the packages that each needs.
 
-Parquet and Arrow files are written by the workers, part by part. The others are stores: their parts are Arrow files,
-out of which one process builds the store when all parts are done.
+Workers write Parquet and Arrow files, part by part. The other formats are stores: their parts are Arrow files, from
+which one process builds the store when all parts are done.
 """
 
 from __future__ import annotations
@@ -28,28 +28,28 @@ assert set(_NEEDS) == set(get_args(FileFormat))
 
 
 class Store(Protocol):
-    """What a module of a store does."""
+    """The functions of a module that builds a store."""
 
     def ensure_fits(self, task: Task) -> None:
-        """Raises ExtractionError if the request asks for what the store cannot hold."""
+        """Raise ExtractionError if the store cannot hold what the request asks for."""
 
     def ensure_columns(self, table: str, columns: Mapping[str, Mapping[str, Any]]) -> None:
-        """Raises ExtractionError if the store cannot hold these; called as soon as a part is done."""
+        """Raise ExtractionError if the store cannot hold these columns; called as soon as a part is done."""
 
     def assemble(self, folder: Path, name: str, tables: Tables, task: Task) -> Tables:
-        """Build the store out of the Arrow files below folder; what the manifest says of it.
+        """Build the store from the Arrow files below folder, and return its entries for the manifest.
 
-        name: of the data set. What is left of a store that was begun is removed. Raises ExtractionError, OSError.
+        name: of the data set. An unfinished store is removed first. Raises ExtractionError, OSError.
         """
 
     def versions(self) -> dict[str, str]:
-        """Of the packages that decide what the store holds."""
+        """Return the versions of the packages that decide the contents of the store."""
 
 
 def find_store(file_format: str) -> Store | None:
-    """The module of a store; None for the formats that workers write.
+    """Return the module that builds a store; None for the formats that workers write.
 
-    Raises ExtractionError for a format that there is not, and for one whose packages are not installed.
+    Raises ExtractionError for an unknown format, and for one whose packages are not installed.
     """
     if file_format not in _NEEDS:
         raise ExtractionError(f"there is no format {file_format}; formats: {', '.join(_NEEDS)}")
@@ -62,7 +62,7 @@ def find_store(file_format: str) -> Store | None:
 
         return zarr_store
     if file_format == "minari":
-        from replayer.datasets.stores import minari as minari_store  # noqa: PLC0415 - likewise
+        from replayer.datasets.stores import minari as minari_store  # noqa: PLC0415 - an extra, too
 
         return minari_store
     return None

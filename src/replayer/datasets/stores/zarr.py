@@ -1,11 +1,11 @@
-"""Build a Zarr store out of the parts of a data set: a group for each table, an array for each column.
+"""Build a Zarr store from the parts of a data set: a group for each table, an array for each column.
 
     DIR/data.zarr/pairs/obs.grid           (row, obs.grid_0, obs.grid_1)
-    DIR/data.zarr/pairs/obs.ants           (obs.ants_item): the values of lists, one behind the other,
-    DIR/data.zarr/pairs/obs.ants.lengths   (row): and how many of them each row has (CF's contiguous ragged arrays)
+    DIR/data.zarr/pairs/obs.ants           (obs.ants_item): the items of lists, one row after the other,
+    DIR/data.zarr/pairs/obs.ants.lengths   (row): the number of items of each row (CF's contiguous ragged arrays)
     DIR/data.zarr/pairs/train/obs.grid     with splits
 
-Invariant: a shard is written once, whole.
+Invariant: a shard is written once, complete.
 """
 
 from __future__ import annotations
@@ -31,55 +31,57 @@ from replayer.datasets.table import DatasetTable, values_of
 from replayer.datasets.task import Task
 
 STORE = "data.zarr"
-CHUNK_BYTES = 1 << 20  # What is read at once; a reader of few rows does not want more.
-SHARD_BYTES = 64 << 20  # What a file holds, and what is in memory when it is written.
-TEXT_BYTES = 32  # Of a text, roughly.
+CHUNK_BYTES = 1 << 20  # Read at once; more would be wasted on a reader of few rows.
+SHARD_BYTES = 64 << 20  # The size of a file, and the memory needed to write it.
+TEXT_BYTES = 32  # The size of a text, roughly.
 LENGTHS = ".lengths"
 _ZSTD = ZstdCodec(level=1)
 
 
 def ensure_fits(task: Task) -> None:
-    """Raises ExtractionError if the request asks for what the store cannot hold."""
-    strange = next((table for table in task.tables if table in RECORDS), None)
-    if strange is not None:
+    """Raise ExtractionError if Zarr cannot hold what the request asks for."""
+    record_table = next((table for table in task.tables if table in RECORDS), None)
+    if record_table is not None:
         raise ExtractionError(
-            f"Zarr holds arrays, and the rows of the table {strange} have no common columns: use parquet or arrow for it"
+            f"Zarr holds arrays, and the rows of the table {record_table} have no common columns: use parquet or arrow"
         )
 
 
 def ensure_columns(table: str, columns: Mapping[str, Mapping[str, Any]]) -> None:
-    """Raises ExtractionError if the store cannot hold these."""
+    """Raise ExtractionError if Zarr cannot hold these columns."""
     for name in columns:
         if "/" in name or name in (".", "..", "zarr.json"):
             raise ExtractionError(f"Zarr cannot hold a column called {name} (table {table})")
         if columns[name]["is_list"] and f"{name}{LENGTHS}" in columns:
-            raise ExtractionError(f"the column {name}{LENGTHS} has the name that the lengths of {name} get in Zarr")
+            raise ExtractionError(
+                f"the column {name}{LENGTHS} clashes with the lengths of {name}, which get this name in Zarr"
+            )
 
 
 def versions() -> dict[str, str]:
-    """Of the packages that decide what the store holds."""
+    """Return the versions of the packages that decide the contents of the store."""
     return {"zarr": metadata.version("zarr")}
 
 
 def assemble(folder: Path, name: str, tables: Tables, task: Task) -> Tables:
-    """Build the store out of the Arrow files below folder; what the manifest says of it. Raises OSError."""
+    """Build the store from the Arrow files below folder, and return its entries for the manifest. Raises OSError."""
     path = folder / STORE
     if path.exists():
         shutil.rmtree(path)
     zarr.create_group(path, attributes={"name": name})
     splits = [split for split, _ in task.request.splits] or [""]
     built: Tables = {}
-    for table, told in tables.items():
+    for table, entry in tables.items():
         groups = []
         for split in splits:
-            rows = file_table(folder, PARTS_FORMAT, table, told, split or None)
+            rows = file_table(folder, PARTS_FORMAT, table, entry, split or None)
             if rows.rows:
                 groups.append(f"{table}/{split}" if split else table)
                 _write_table(path, groups[-1], rows)
         files = sorted(file for file in (path / table).rglob("*") if file.is_file())
         root = [path / "zarr.json"] if not built else []
         listed = [described_file(folder, file) for file in [*root, *files]]
-        built[table] = {"rows": told["rows"], "columns": told["columns"], "groups": groups, "files": listed}
+        built[table] = {"rows": entry["rows"], "columns": entry["columns"], "groups": groups, "files": listed}
     return built
 
 
@@ -92,10 +94,10 @@ def _write_table(path: Path, name: str, table: DatasetTable) -> None:
         if shape.is_list:
             count = 0
             lengths = np.zeros(rows, np.int64)
-            at = 0
+            start = 0
             for batch in table.select(column):
-                lengths[at : at + batch.num_rows] = pc.list_value_length(batch.column(column))
-                at += batch.num_rows
+                lengths[start : start + batch.num_rows] = pc.list_value_length(batch.column(column))
+                start += batch.num_rows
             count = int(lengths.sum())
             item = f"{column}_item"
             about = {"sample_dimension": item}
@@ -113,14 +115,14 @@ def _values(table: DatasetTable, column: str, shape: Shape) -> Iterator[Array]:
 
 @attrs.frozen
 class _Grid:
-    """How rows are cut into chunks, and chunks put into shards, in rows."""
+    """The sizes of chunks and shards, in rows."""
 
     chunk: int
     shard: int
 
     @classmethod
     def of(cls, row_bytes: int, rows: int) -> _Grid:
-        """As many rows as make about CHUNK_BYTES and SHARD_BYTES, and no more than there are."""
+        """Choose sizes of about CHUNK_BYTES and SHARD_BYTES, limited by the number of rows."""
         chunk = max(1, min(CHUNK_BYTES // max(row_bytes, 1), rows))
         chunks = max(1, min(SHARD_BYTES // (chunk * max(row_bytes, 1)), -(-rows // chunk)))
         return cls(chunk, chunk * chunks)
@@ -148,15 +150,15 @@ def _write(
         dimension_names=[dimension, *(f"{name}_{axis}" for axis in range(len(shape.shape)))],
         attributes=attributes,
     )
-    at = 0
+    start = 0
     for shard in _regrouped(pieces, grid.shard):
-        array[at : at + len(shard)] = shard
-        at += len(shard)
-    assert at == rows
+        array[start : start + len(shard)] = shard
+        start += len(shard)
+    assert start == rows
 
 
 def _regrouped(pieces: Iterator[Array], size: int) -> Iterator[Array]:
-    """The same rows in arrays of this many, the last one with what is left."""
+    """Yield the same rows in arrays of size rows, the last one with the rest."""
     waiting: list[Array] = []
     count = 0
     for piece in pieces:

@@ -1,12 +1,12 @@
-"""Training data straight from tapes, without a data set in between: the rows of ``extract``, in a shuffled order.
+"""Training data directly from tapes, without a data set in between: the rows of ``extract``, in a shuffled order.
 
-Parts of a tape, an interval or more each, come in a random order, and their rows go through a buffer of bounded size out
-of which random ones are given.
+Parts of a tape, an interval or more each, are read in a random order. Their rows pass through a buffer of bounded size,
+which returns random ones.
 
 Invariants:
-    1. In an epoch all shards together give each row exactly once.
-    2. The order of a shard depends on tapes, request, seed, epoch, shard and the buffer's bounds, on nothing else.
-    3. A row is byte for byte that of ``extract``: the same functions make it, in a fresh simulation for each part.
+    1. In an epoch all shards together yield each row exactly once.
+    2. The order of a shard depends only on tapes, request, seed, epoch, shard and the bounds of the buffer.
+    3. A row equals that of ``extract`` byte for byte: the same functions make it, in a fresh simulation for each part.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from replayer.datasets.worker import Losses, rows_of_part
 from replayer.playback.make_simulation import Factory
 from replayer.playback.sampled_states import Missing
 
-PART_STRIDES = 8  # A part has so many samples at least, so that what it shares with the next one costs little.
-CHUNK_ROWS_MAX = 256  # Rows are collected so many at a time before they go into the buffer,
-CHUNK_SHARE = 16  # or until they take this part of its bytes.
+PART_STRIDES = 8  # The least number of samples in a part: the ticks shared with the next part cost little.
+CHUNK_ROWS_MAX = 256  # The number of rows collected before they go into the buffer,
+CHUNK_SHARE = 16  # unless they take 1/16 of its bytes before.
 OUTCOME = "outcome"
 
 Sample = dict[str, Any]  # Arrays, NumPy numbers, texts.
@@ -50,15 +50,15 @@ def _to_columns(columns: Sequence[str]) -> tuple[str, ...]:
 
 @attrs.frozen
 class Order:
-    """In which order rows come.
+    """The order and the form of the rows.
 
     Attributes:
-        shuffle: whether in a random one. seed: of it.
-        buffer_rows, buffer_bytes: how many rows are held back at most; the smaller one counts.
-        shard: which one, from 0, and of how many.
-        batch: rows in each of what is given; None gives single rows.
-        columns: which ones, as names or as patterns such as "obs.*"; None is all. Without outcome, the last state of each
-            tape need not be simulated before the first row.
+        shuffle: True for a random order. seed: of this order.
+        buffer_rows, buffer_bytes: the limits of the shuffle buffer; the smaller one counts.
+        shard: its index, from 0, and the number of shards.
+        batch: the number of rows in a batch; None yields single rows.
+        columns: names, or patterns such as "obs.*"; None is all. Without the column outcome, the last state of each tape
+            need not be simulated before the first row.
     """
 
     shuffle: bool = True
@@ -70,12 +70,12 @@ class Order:
     columns: tuple[str, ...] | None = attrs.field(default=None, converter=attrs.converters.optional(_to_columns))
 
     def __attrs_post_init__(self) -> None:
-        number, count = self.shard
-        if not 0 <= number < count:
-            raise ValueError(f"shard {number} of {count}: the first is 0, the last is {count - 1}")
+        index, count = self.shard
+        if not 0 <= index < count:
+            raise ValueError(f"shard: expected an index from 0 to {count - 1} of {count} shards, got {index}")
 
-    def gives(self, column: str) -> bool:
-        """Whether a column of this name is wanted."""
+    def includes(self, column: str) -> bool:
+        """Return True if the column of this name is requested."""
         return self.columns is None or any(fnmatch.fnmatchcase(column, pattern) for pattern in self.columns)
 
 
@@ -96,33 +96,35 @@ def samples(
     jobs: int = 1,
     **wanted: Any,
 ) -> Samples:
-    """Rows of tapes, or of folders of tapes, to iterate over, one epoch each time: dicts by column, as ``extract`` names them.
+    """Return the rows of tapes, or of folders of tapes: dicts by column, named as by ``extract``.
+
+    Each iteration yields one epoch. With batch, arrays have a first axis for the rows, and arrays that differ in length
+    are a list.
 
     table: training pairs, or states; by default as extract chooses. world: makes the simulation, for tapes that name no
     registered world. shuffle, buffer_rows, buffer_bytes, shard, batch, columns: see Order. seed: of the order, and of the
-    choices that splits and balancing make. epoch: which one comes first, see Samples.set_epoch. split: of the splits in
-    wanted, the one whose runs are read. jobs: processes that look at the tapes before the first row. wanted: see Request.
+    random choices of splits and balanced agents. epoch: the first one, see Samples.set_epoch. split: read only the runs
+    of this split. jobs: the number of processes that inspect the tapes before the first row. wanted: see Request.
 
-    With batch, arrays have an axis for the rows in front, and what differs in length is a list of arrays.
-
-    Raises ExtractionError for what cannot be, ValueError for an order that cannot be; OSError; what opening a tape raises.
+    Raises ExtractionError for a request that cannot be met, ValueError for an invalid order, OSError, and as opening a
+    tape does.
     """
     order = Order(shuffle, seed, buffer_rows, buffer_bytes, shard, batch, columns)
     paths = list_tapes([tapes] if isinstance(tapes, str | os.PathLike) else tapes)
     if jobs < 1:
-        raise ValueError(f"jobs={jobs}: at least 1 was expected")
+        raise ValueError(f"jobs: expected at least 1, got {jobs}")
     request = Request(tables=() if table is None else (table,), seed=seed, **wanted)
     if request.long:
-        raise ExtractionError("long: a row is a sample here; the long form is for files, see extract")
-    # Outcomes take the last state of each tape, which is simulated for that; of states nobody asks for them.
-    looking = request if order.gives(OUTCOME) else attrs.evolve(request, tables=("states",))
-    looked = inspect_tapes(paths, looking, world, ForkPool(jobs), lambda _: None)
-    sources = looked.sources
+        raise ExtractionError("long is not available here: a row is a sample; use extract")
+    # Outcomes need the last state of each tape, which has to be simulated; the table states has none.
+    inspected_request = request if order.includes(OUTCOME) else attrs.evolve(request, tables=("states",))
+    inspected = inspect_tapes(paths, inspected_request, world, ForkPool(jobs), lambda _: None)
+    sources = inspected.sources
     task = make_task(sources, request, world, Path(), "parquet")
     if len(task.tables) != 1 or task.tables[0] not in ("pairs", "states"):
-        raise ExtractionError(f"table {', '.join(task.tables)}: pairs or states was expected")
+        raise ExtractionError(f"table: expected pairs or states, got {', '.join(task.tables)}")
     if split is not None and not any(source.split == split for source in sources):
-        splits = ", ".join(name for name, _ in request.splits) or "none were asked for"
+        splits = ", ".join(name for name, _ in request.splits) or "none"
         raise ExtractionError(f"no run is in split {split}; splits: {splits}")
     parts = [
         part
@@ -132,16 +134,16 @@ def samples(
             task.tables == ("states",) or (task.agents[part.source] and (part.then is not None or len(part.ticks) > 1))
         )
     ]
-    return Samples(task, parts, order, looked.notes, epoch)
+    return Samples(task, parts, order, inspected.notes, epoch)
 
 
 class Samples:
-    """Rows of tapes, see samples(). Each iteration gives one epoch.
+    """Rows of tapes, see samples(). Each iteration yields one epoch.
 
     Attributes:
-        order: in which they come. epoch: of the next iteration.
-        sources: the tapes. notes: on those that are left out.
-        missing: of the last iteration, as far as it has come: which samples could not be had, by the tape's name.
+        order: of the rows. epoch: of the next iteration.
+        sources: the tapes. notes: a sentence for each tape left out.
+        missing: the missing samples of the last iteration so far, each with the name of its tape.
     """
 
     def __init__(
@@ -152,54 +154,56 @@ class Samples:
         self.sources: Sequence[TapeInput] = task.sources
         self.notes = notes
         self.missing: list[tuple[str, Missing]] = []
-        self._given = 0  # Rows of the iteration that is under way, or was last.
-        self._skip = 0  # Rows of the next iteration that were given before.
+        self._yielded = 0  # Rows of the current iteration, or of the last one.
+        self._skip = 0  # Rows at the start of the next iteration that were yielded before.
 
     def set_epoch(self, epoch: int) -> None:
-        """Which epoch the next iteration gives: the same rows as any other, in an order of its own."""
-        self.epoch, self._skip, self._given = epoch, 0, 0
+        """Set the epoch of the next iteration. Each epoch has the same rows in a different order."""
+        self.epoch, self._skip, self._yielded = epoch, 0, 0
 
     def of_shard(self, number: int, count: int) -> Self:
-        """The same rows as far as they belong to another shard."""
+        """Return the samples of a different shard."""
         order = attrs.evolve(self.order, shard=(number, count))
         return type(self)(self._task, self._parts, order, self.notes, self.epoch)
 
     def state_dict(self) -> dict[str, Any]:
-        """How far the iteration is that is under way, as plain data."""
-        return {"plan": self._digest(), "epoch": self.epoch, "rows": self._given}
+        """Return the position of the current iteration as plain data."""
+        return {"plan": self._digest(), "epoch": self.epoch, "rows": self._yielded}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on behind the rows that were given when state_dict was called.
+        """Continue after the rows that had been yielded when state_dict was called.
 
-        The next iteration simulates its way there again, without giving anything: exact, and as long as it took before.
-        Raises ExtractionError for the state of other tapes, another request or another order.
+        The next iteration simulates its way there again and drops these rows: exact, but it takes as long as before.
+        Raises ExtractionError for the state of different tapes, a different request or a different order.
         """
         if state["plan"] != self._digest():
-            raise ExtractionError("this state is of other tapes, another request or another order: rows would be lost")
-        self.epoch, self._skip, self._given = state["epoch"], state["rows"], state["rows"]
+            raise ExtractionError(
+                "this state is of different tapes, a different request or a different order: rows would be lost"
+            )
+        self.epoch, self._skip, self._yielded = state["epoch"], state["rows"], state["rows"]
 
     def _digest(self) -> str:
         tapes = [(source.run, source.digest) for source in self.sources]
         order = attrs.evolve(self.order, batch=None)
-        whole = (tapes, self._task.request, self._task.agents, self._task.encodings, self._parts, order)
-        return hashlib.blake2b(repr(whole).encode(), digest_size=16).hexdigest()
+        plan = (tapes, self._task.request, self._task.agents, self._task.encodings, self._parts, order)
+        return hashlib.blake2b(repr(plan).encode(), digest_size=16).hexdigest()
 
     def __iter__(self) -> Iterator[Sample]:
-        self.missing, self._given = [], self._skip
+        self.missing, self._yielded = [], self._skip
         skip, self._skip = self._skip, 0
         chunks = _without(self._ordered(), skip)
         if self.order.batch is not None:
             for batch in in_batches(chunks, self.order.batch):
-                self._given += row_count(batch)
+                self._yielded += row_count(batch)
                 yield dict(batch)
             return
         for chunk in chunks:
             for row in range(row_count(chunk)):
-                self._given += 1
+                self._yielded += 1
                 yield {name: _own(column[row]) for name, column in chunk.items()}
 
     def _ordered(self) -> Iterator[Chunk]:
-        """All rows of the shard in their order."""
+        """Yield all rows of the shard in their order."""
         order = self.order
         parts = list(self._parts)
         if order.shuffle:
@@ -216,28 +220,26 @@ class Samples:
         yield from buffer.drain()
 
     def _rows(self, parts: Sequence[DatasetPart]) -> Iterator[Chunk]:
-        """All rows of these parts, in order. Raises ExtractionError if tapes give different columns."""
-        settled: tuple[str, dict[str, Shape]] | None = None
+        """Yield all rows of these parts, in order. Raises ExtractionError if tapes have different columns."""
+        first: tuple[str, dict[str, Shape]] | None = None
         for part in parts:
             source = self.sources[part.source]
             for block in self._blocks(part):
                 shapes = {name: shape_of(column) for name, column in block.items()}
-                if settled is None:
-                    settled = source.name, shapes
-                elif shapes != settled[1]:
-                    differing = sorted(
-                        name for name in {*shapes, *settled[1]} if shapes.get(name) != settled[1].get(name)
-                    )
+                if first is None:
+                    first = source.name, shapes
+                elif shapes != first[1]:
+                    differing = sorted(name for name in {*shapes, *first[1]} if shapes.get(name) != first[1].get(name))
                     raise ExtractionError(
-                        f"{settled[0]} and {source.name} give other columns ({', '.join(differing[:4])}): "
-                        "iterate over them apart, or choose columns that they share"
+                        f"{first[0]} and {source.name} have different columns ({', '.join(differing[:4])}): "
+                        "iterate over them separately, or choose columns that they share"
                     )
                 yield to_chunk(block)
 
     def _blocks(self, part: DatasetPart) -> Iterator[Block]:
-        """The rows of a part, few at a time."""
+        """Yield the rows of a part, a few at a time."""
         task, source, order = self._task, self.sources[part.source], self.order
-        at_once = len(task.agents[part.source]) if task.tables == ("pairs",) else 1
+        rows_per_sample = len(task.agents[part.source]) if task.tables == ("pairs",) else 1
         rows = max(1, min(CHUNK_ROWS_MAX, order.buffer_rows // 4))
         losses = Losses()
         with open_source(source) as tape:
@@ -248,27 +250,27 @@ class Samples:
                 lambda _: None,
                 losses,
                 buffer_bytes=order.buffer_bytes // CHUNK_SHARE,
-                buffer_samples=max(1, rows // at_once),
+                buffer_samples=max(1, rows // rows_per_sample),
             ):
-                assert not isinstance(block, list)  # Tables of records are not asked for here.
+                assert not isinstance(block, list)  # samples() refuses tables of records.
                 yield self._chosen(block)
-        for one in losses.missing:
-            if (source.name, one) not in self.missing:  # Where parts meet, both have the sample.
-                self.missing.append((source.name, one))
+        for missing in losses.missing:
+            if (source.name, missing) not in self.missing:  # Neighbouring parts share a sample.
+                self.missing.append((source.name, missing))
 
     def _chosen(self, block: Block) -> Block:
-        """The columns that are wanted. Raises ExtractionError for one that there is not."""
-        wanted = self.order.columns
-        if wanted is None:
+        """Return the requested columns. Raises ExtractionError for an unknown one."""
+        patterns = self.order.columns
+        if patterns is None:
             return block
-        strange = next((pattern for pattern in wanted if not fnmatch.filter(block, pattern)), None)
-        if strange is not None:
-            raise ExtractionError(f"there is no column {strange}; columns: {', '.join(block)}")
-        return {name: column for name, column in block.items() if self.order.gives(name)}
+        unknown = next((pattern for pattern in patterns if not fnmatch.filter(block, pattern)), None)
+        if unknown is not None:
+            raise ExtractionError(f"there is no column {unknown}; columns: {', '.join(block)}")
+        return {name: column for name, column in block.items() if self.order.includes(name)}
 
 
 def _without(chunks: Iterator[Chunk], rows: int) -> Iterator[Chunk]:
-    """All but the first rows."""
+    """Yield all but the first rows."""
     for chunk in chunks:
         count = row_count(chunk)
         if rows < count:
@@ -277,7 +279,7 @@ def _without(chunks: Iterator[Chunk], rows: int) -> Iterator[Chunk]:
 
 
 def _own(value: Any) -> Any:
-    """One value of a column, which does not keep the column in memory."""
+    """Copy one value of a column, so that the column can be freed."""
     return str(value) if isinstance(value, str) else value.copy()
 
 

@@ -1,4 +1,4 @@
-"""A PyTorch data set that reads tapes directly: the rows of ``samples`` as tensors, shared out among the workers."""
+"""A PyTorch data set that reads tapes directly: the rows of ``samples`` as tensors, divided among the workers."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ from replayer.datasets.stream.samples import Sample, Samples, samples
 class TapeDataset(IterableDataset):  # type: ignore[misc]
     """Rows of tapes as dicts of tensors, for a DataLoader or without one.
 
-    With batch, give the DataLoader batch_size=None: the batches are made here, out of arrays, and lists of any length stay
-    lists of tensors. Without it the DataLoader's batch_size works as usual, as long as no column has arrays of different
-    lengths; columns chooses. Texts stay texts. Tensors share the memory of the arrays, which nobody else has.
+    With batch, give the DataLoader batch_size=None: the batches are made here, from arrays, and lists of any length stay
+    lists of tensors. Without batch, the DataLoader's batch_size works as usual if no column has arrays of different
+    lengths; choose columns that have none. Texts stay texts. Tensors share the memory of arrays that are not used again.
 
-    Shards of several machines are given as shard; each worker takes its share of its machine's.
+    For several machines, give each its shard; the workers of a machine divide its shard among them.
     """
 
     def __init__(self, tapes: str | os.PathLike[str] | Iterable[str | os.PathLike[str]], **wanted: Any) -> None:
-        """Look at the tapes; wanted: as samples() takes it. Raises as that."""
+        """Inspect the tapes. wanted: the arguments of samples(). Raises as samples() does."""
         super().__init__()
         self._samples: Samples = samples(tapes, **wanted)
-        # Shared memory, as workers that persist have copies of this object, which nobody could tell of a new epoch.
+        # In shared memory: persistent workers have copies of this object, and have to see a new epoch.
         self._epoch = torch.tensor(self._samples.epoch, dtype=torch.int64).share_memory_()
 
     @property
     def samples(self) -> Samples:
-        """What the rows come from; what is missing in them, as far as this process has read it."""
+        """The samples of this process, with the missing ones among the rows that it has read."""
         return self._samples
 
     def set_epoch(self, epoch: int) -> None:
-        """Which epoch comes next: the same rows in another order. Reaches workers that persist, too."""
+        """Set the next epoch: the same rows in a different order. Persistent workers see it, too."""
         self._epoch.fill_(epoch)
 
     def __iter__(self) -> Iterator[Sample]:
@@ -53,13 +53,13 @@ class TapeDataset(IterableDataset):  # type: ignore[misc]
             yield {name: to_tensor(value) for name, value in row.items()}
         if worker is not None:
             for name, missing in rows.missing:
-                # What a worker knows ends with it; a warning gets out.
+                # The list of missing samples ends with the worker; a warning reaches the main process.
                 text = f"{name}: ticks {missing.first_tick:,} to {missing.last_tick:,} are left out: {missing.why}"
                 warnings.warn(text, stacklevel=2)
 
 
 def to_tensor(value: Any) -> Any:
-    """A tensor on the memory of an array; texts as they are, in lists if there are several."""
+    """Make a tensor on the memory of an array. Texts stay texts, several of them a list."""
     if isinstance(value, str):
         return value
     if isinstance(value, list):

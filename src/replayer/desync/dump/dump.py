@@ -1,6 +1,6 @@
-"""Write a finding down: one folder with a report to read and the states and inputs to look into.
+"""Write the dump of a finding: a folder with a report, states and inputs.
 
-What is there already is never written over: see recorder.storage.atomic_folder.
+Existing files are never overwritten: see recorder.storage.atomic_folder.
 """
 
 from __future__ import annotations
@@ -25,11 +25,14 @@ from replayer.value_text import to_json
 DUMP_FILES = {
     *("report.md", "finding.json", "inputs.json", "before.npz", "replayed.npz", "keyframe_recorded.npz"),
     *("keyframe_replayed.npz", "differences.csv", "reproduction.tape", "state.tape", "tree.json"),
-}  # All that a dump may have.
+}  # All files that a dump may have.
 
 
 def keep_dump(folder: Path | None, tape: Tape, finding: Finding) -> tuple[Path | None, Finding]:
-    """Write the dump if a folder is given; if that fails, the desync matters more, and the finding's note says why."""
+    """Write the dump unless folder is None; returns its path, and the finding.
+
+    A failure raises nothing: the desync matters more. The reason is added to the finding's note.
+    """
     if folder is None:
         return None, finding
     try:
@@ -40,7 +43,7 @@ def keep_dump(folder: Path | None, tape: Tape, finding: Finding) -> tuple[Path |
 
 
 def write_dump(folder: Path, tape: Tape, finding: Finding) -> Path:
-    """Write the dump of a finding into folder and return its path, which has a number if there is another already.
+    """Write the dump of a finding into folder and return its path; a number is appended if the name is taken.
 
     Raises OSError if the folder cannot be written.
     """
@@ -73,7 +76,7 @@ def _write_files(folder: Path, tape: Tape, finding: Finding) -> None:
 
 
 def report_lines(tape: Tape, finding: Finding, table: TableOfDifferences | None) -> list[str]:
-    """The report as lines of Markdown; table: what is in differences.csv, if there is one."""
+    """The report as lines of Markdown. table: extent of differences.csv; None without that file."""
     lines = [
         f"# Desync at tick {finding.tick}",
         "",
@@ -86,13 +89,13 @@ def report_lines(tape: Tape, finding: Finding, table: TableOfDifferences | None)
         lines.append(f"- note: {finding.note}")
     lines += ["", "## Where", ""]
     lines += [f"- {line}" for line in place_lines(finding)]
-    lines += ["", "## What differs", ""]
+    lines += ["", "## Differences", ""]
     if finding.compared_tick is None:
-        lines.append("Recorded values are not known.")
+        lines.append("Recorded values are unknown.")
     elif finding.compared_replayed is None:
         lines.append(f"The next recorded keyframe, tick {finding.compared_tick}, was not reached by the replay.")
     elif not finding.differences:
-        lines.append(f"Nothing differs at the next recorded keyframe, tick {finding.compared_tick}.")
+        lines.append(f"No field differs at the next recorded keyframe, tick {finding.compared_tick}.")
     else:
         lines.append(
             f"At the next recorded keyframe, tick {finding.compared_tick} ({finding.compared_tick - finding.tick} ticks later):"
@@ -105,7 +108,7 @@ def report_lines(tape: Tape, finding: Finding, table: TableOfDifferences | None)
     if draws:
         lines += ["", "## Random draws", "", *(f"- {line}" for line in draws)]
     if finding.tested:
-        lines += ["", "## What was tested", ""]
+        lines += ["", "## Tested causes", ""]
         lines += [f"- {tested.cause}: {tested.found}" for tested in finding.tested]
     inputs = next((frame.inputs for frame in finding.frames if frame.tick == finding.tick), None)
     lines += ["", f"## Inputs of tick {finding.tick}", "", "```json", json.dumps(to_json(inputs), indent=1), "```"]
@@ -113,46 +116,46 @@ def report_lines(tape: Tape, finding: Finding, table: TableOfDifferences | None)
 
 
 def _file_lines(finding: Finding, table: TableOfDifferences | None) -> list[str]:
-    """What the other files of the dump are."""
+    """Lines that describe the other files of the dump."""
     lines = ["", "## Files", ""]
-    lines.append(f"- `before.npz`: the state at tick {finding.tick - 1}, on which both agree")
+    lines.append(f"- `before.npz`: the state at tick {finding.tick - 1}, on which recording and replay agree")
     lines.append(f"- `replayed.npz`: the state at tick {finding.tick} as replayed")
     if finding.compared_replayed is not None:
         lines.append("- `keyframe_recorded.npz`, `keyframe_replayed.npz`: both states at the next keyframe")
     elif finding.compared_recorded is not None:
         lines.append("- `keyframe_recorded.npz`: the recorded state at the next keyframe")
     if finding.before is not None:
-        lines.append(f"- `reproduction.tape`: the state at tick {finding.tick - 1} and the inputs from there on")
+        lines.append(f"- `reproduction.tape`: the state at tick {finding.tick - 1} and the following inputs")
     lines.append(
         "- `state.tape`, `tree.json`: the replayed state, and the hashes of its blocks, for replay diff of dumps"
     )
     if table is not None:
-        lines.append(f"- `differences.csv`: {table.what()}, with the distance of floats in ULPs")
+        lines.append(f"- `differences.csv`: {table.text()}, with the distance of floats in ULPs")
     lines.append("- `inputs.json`: recorded frames around the tick")
-    lines.append("- `finding.json`: all of this for programs, and both environments")
+    lines.append("- `finding.json`: this report as JSON, with both environments")
     if finding.before is not None:
-        lines += ["", "## To see it again", "", "    replay verify reproduction.tape", ""]
+        lines += ["", "## Reproduction", "", "    replay verify reproduction.tape", ""]
         lines.append("with `--sim module:factory` if the tape names no registered world.")
     return lines
 
 
 def place_lines(finding: Finding) -> list[str]:
-    """Phase and fields of the bad tick, as far as they are known."""
+    """Lines about the phase and the fields of the divergent tick, if they are known."""
     place = finding.place
     phase = phase_text(place)
     lines = [phase] if phase is not None else []
     if place.fields is None:
-        lines.append(f"fields: which ones differ at tick {finding.tick:,} the tape does not say")
+        lines.append(f"fields: the tape does not record which ones differ at tick {finding.tick:,}")
     elif place.fields:
         lines.append(f"fields that differ at tick {finding.tick:,}: {', '.join(place.fields)}")
     if place.room:
         only = "not by values, only by" if place.fields else f"no value differs at tick {finding.tick:,}, only"
-        lines.append(f"{only} the room for rows: {', '.join(place.room)}")
+        lines.append(f"{only} the capacity for rows: {', '.join(place.room)}")
     return lines
 
 
-def difference_lines(difference: FieldDifference, sides: tuple[str, str] = ("recorded", "replayed")) -> list[str]:
-    """One line about a field, then a few about its first rows. sides: what to call them."""
+def difference_lines(difference: FieldDifference, labels: tuple[str, str] = ("recorded", "replayed")) -> list[str]:
+    """One line about a field, then a few lines about its first rows. labels: names of the two states."""
     if difference.note is not None:
         return [f"{difference.field}: {difference.note}"]
     plural = "row" if difference.row_count == 1 else "rows"
@@ -161,7 +164,7 @@ def difference_lines(difference: FieldDifference, sides: tuple[str, str] = ("rec
         numbers, count = difference.blocks
         where = f" in {len(numbers)} of {count} blocks of 64 KiB, the first is number {numbers[0]}"
     lines = [f"{difference.field}: {difference.row_count} {plural}{where}"]
-    return lines + [f"    {line}" for line in row_lines(difference, sides)]
+    return lines + [f"    {line}" for line in row_lines(difference, labels)]
 
 
 def _as_json(tape: Tape, finding: Finding) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""The parts of a dump that are tapes themselves, and the comparison of two dumps by their trees of hashes."""
+"""Tapes inside a dump, and the comparison of two dumps by their trees of hashes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from recorder.errors import CorruptError
 from recorder.session.lockstep import RUN_NAME, TREE_NAME, write_tree
 from recorder.storage.tape_copy import TapeCopy, copied_meta
 from replayer.desync.finding import Finding
-from replayer.desync.state_diff import SIDES, FieldDifference, compare_states
+from replayer.desync.state_diff import STATE_LABELS, FieldDifference, compare_states
 from replayer.tape.tape import Tape
 from sim.kernel.merkle_tree import MerkleTree, find_differing_leaves
 from sim.kernel.state import Snapshot
@@ -22,9 +22,9 @@ STATE = "state.tape"
 
 
 def write_tapes(folder: Path, tape: Tape, finding: Finding) -> None:
-    """Write the state before the bad tick with what led on from there, and the replayed state with its tree.
+    """Write two tapes: the state before the divergent tick with the following inputs, and the replayed state.
 
-    Raises OSError.
+    The hash tree of the replayed state is written, too. Raises OSError.
     """
     run_id, meta = tape.assembled.run_id, copied_meta(tape.assembled, cut={"from": tape.path.name})
     if finding.before is not None:
@@ -40,14 +40,14 @@ def write_tapes(folder: Path, tape: Tape, finding: Finding) -> None:
 
 @attrs.frozen(eq=False)
 class DumpDifference:
-    """How the states of two dumps differ.
+    """The differences between the states of two dumps.
 
     Attributes:
-        ticks: of the two states.
-        blocks: field and number of each 64 KiB block that differs; None if the states' layouts do.
-        block_count: of one state.
-        exchanges: of hashes that it took to find the blocks.
-        differences: by field.
+        ticks: ticks of the two states.
+        blocks: field and number of each 64 KiB block that differs; None if the states' layouts differ.
+        block_count: number of blocks of one state.
+        exchanges: number of exchanges of hashes to find the blocks.
+        differences: the differences of each field.
     """
 
     ticks: tuple[int, int]
@@ -58,19 +58,20 @@ class DumpDifference:
 
 
 def is_dump(path: Path) -> bool:
-    """Whether it is a folder as a desync leaves it."""
+    """Return True if path is a folder with the dump of a desync."""
     return path.is_dir() and (path / TREE_NAME).is_file()
 
 
-def diff_dumps(one: Path, other: Path) -> DumpDifference:
+def diff_dumps(folder_a: Path, folder_b: Path) -> DumpDifference:
     """Compare two dumps. Raises OSError, ValueError for a damaged tree, RecordingError for a damaged state."""
-    (left_tick, left), (right_tick, right) = _read_tree(one), _read_tree(other)
-    states = _state(one, left_tick), _state(other, right_tick)
+    (tick_a, tree_a), (tick_b, tree_b) = _read_tree(folder_a), _read_tree(folder_b)
+    states = _state(folder_a, tick_a), _state(folder_b, tick_b)
     blocks, exchanges = None, 1
-    if left.leaves == right.leaves:
-        found, exchanges = find_differing_leaves(left, right.ask)
-        blocks = [left.leaves[number] for number in found]
-    return DumpDifference((left_tick, right_tick), blocks, len(left.leaves), exchanges, compare_states(*states, SIDES))
+    if tree_a.leaves == tree_b.leaves:
+        leaf_numbers, exchanges = find_differing_leaves(tree_a, tree_b.ask)
+        blocks = [tree_a.leaves[number] for number in leaf_numbers]
+    differences = compare_states(*states, STATE_LABELS)
+    return DumpDifference((tick_a, tick_b), blocks, len(tree_a.leaves), exchanges, differences)
 
 
 def _read_tree(folder: Path) -> tuple[int, MerkleTree]:
@@ -78,7 +79,7 @@ def _read_tree(folder: Path) -> tuple[int, MerkleTree]:
     match plain:
         case {"tick": int(tick)}:
             return tick, MerkleTree.from_plain(plain)
-    raise ValueError(f"{folder / TREE_NAME}: no tree of hashes")
+    raise ValueError(f"{folder / TREE_NAME}: expected a tree of hashes")
 
 
 def _state(folder: Path, tick: int) -> Snapshot:

@@ -13,7 +13,7 @@ import attrs
 
 from recorder.errors import CorruptError, RecordingError, TornError
 from recorder.format.blocks.frame import Frame
-from replayer.desync.state_diff import SIDES, FieldDifference, compare_states
+from replayer.desync.state_diff import STATE_LABELS, FieldDifference, compare_states
 from replayer.tape.tape import Tape
 from sim.kernel.hashing import FIELD_HASH_BYTES, split_short
 
@@ -201,7 +201,7 @@ def _first_states(one: Tape, other: Tape, tick: int) -> list[FieldDifference] | 
             return None
     if states[0].hash() == states[1].hash():
         return []
-    return compare_states(states[0], states[1], SIDES)
+    return compare_states(states[0], states[1], STATE_LABELS)
 
 
 def _values(one: Tape, other: Tape, tick: int) -> tuple[int | None, list[FieldDifference]]:

@@ -27,7 +27,7 @@ from replayer.diagnose.hidden_state.roots import Roots
 from replayer.diagnose.hidden_state.transplant import Transplant
 from sim.kernel.hooks import CanEnd, EmitsEvents, HasTelemetry, hook, member_name
 from sim.kernel.plain_data import decode_plain
-from sim.kernel.simulation import Simulation, as_simulation, inner_of, restore, tells_unasked
+from sim.kernel.simulation import Simulation, as_simulation, emits_unrequested_events, inner_of, restore
 from sim.kernel.state import Snapshot
 
 CANDIDATES_MAX = 16  # Candidates tried one by one; each costs a repetition of the period.
@@ -235,7 +235,7 @@ class Trials:
 def reader_names(simulation: Simulation) -> list[str]:
     """The methods of a simulation that only read its present state."""
     inner = inner_of(simulation)
-    kinds = (HasTelemetry, EmitsEvents, CanEnd) if tells_unasked(simulation) else (HasTelemetry, CanEnd)
+    kinds = (HasTelemetry, EmitsEvents, CanEnd) if emits_unrequested_events(simulation) else (HasTelemetry, CanEnd)
     names = [member_name(kind) for kind in kinds if hook(inner, kind) is not None]
     return [*names, *(["save"] if callable(getattr(inner, "save", None)) else [])]
 

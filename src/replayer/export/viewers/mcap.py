@@ -1,17 +1,17 @@
-"""Write an MCAP file: JSON messages with schemas, in the order of their ticks, in chunks that are compressed by zstd.
+"""Write an MCAP file: JSON messages with schemas, in tick order, in zstd-compressed chunks.
 
     /telemetry       tape.Telemetry: the figures of a tick
     /events          tape.Event
-    /inputs          tape.Inputs: what a step was fed with, where it is not nothing
+    /inputs          tape.Inputs: the inputs of a step, if it has any
     /frames          tape.Frame: hashes of the state, of its fields, and after each phase
     /keyframes       tape.Keyframe
-    /states          tape.State: the hash of a state that follows
-    /state/FIELD     tape.Array: bit for bit
-    /layers/NAME     foxglove.Grid: what the world shows as maps; without a world, fields of two dimensions; 64-bit floats
+    /states          tape.State: the hash of the state in the following messages
+    /state/FIELD     tape.Array: the exact bytes
+    /layers/NAME     foxglove.Grid: maps of the world; without a world, fields of two dimensions; 64-bit floats
     /points/NAME     foxglove.PointCloud: points on these maps
 
-Metadata "tape" says what the recording is and which part of it this is, metadata "losses" what could not be had; META and
-the world's configuration are attachments.
+Metadata "tape" describes the recording and the exported range, metadata "losses" lists missing data. META and the
+world's configuration are attachments.
 
 Invariant: log_time is tick × Clock.tick_ns, and never descends.
 """
@@ -36,47 +36,48 @@ from mcap.writer import CompressionType, Writer
 from recorder.exit_codes import UsageError
 from recorder.storage.atomic_file import atomic_file
 from replayer.export.viewers import mcap_schemas as schemas
-from replayer.export.viewers.tick_range import Tell, TickRange
+from replayer.export.viewers.tick_range import OnProgress, TickRange
 from replayer.tape.digest import tape_digest
 from replayer.value_text import to_json
 from sim.kernel.state import Snapshot
 
-VALUES_MAX = 16  # So many numbers stand as such beside their bytes.
-TIME_NS_MAX = (1 << 63) - 1  # Readers in other languages have signed numbers.
+VALUES_MAX = 16  # Arrays up to this size are also written as JSON numbers.
+TIME_NS_MAX = (1 << 63) - 1  # Readers in other languages use signed integers.
 
 _Message = tuple[int, int, str, Any, dict[str, Any]]  # Tick, rank among those of a tick, topic, schema, content.
 
 
 @attrs.frozen
 class Clock:
-    """How ticks become times.
+    """Conversion of ticks to times.
 
     Attributes:
-        tick_ns: how long a tick is.
+        tick_ns: duration of a tick.
     """
 
     tick_ns: int
 
     @classmethod
     def of_seconds(cls, tick_seconds: float) -> Self:
-        """Raises UsageError for less than a nanosecond."""
+        """The clock for a tick length. Raises UsageError if that is less than a nanosecond or too large."""
         tick_ns = round(tick_seconds * 1e9) if tick_seconds < TIME_NS_MAX / 1e9 else 0
         if tick_ns < 1:
-            raise UsageError(f"a tick of {tick_seconds} seconds: a nanosecond to some centuries was expected")
+            raise UsageError(f"expected a tick length from 1 nanosecond to some centuries, got {tick_seconds} seconds")
         return cls(tick_ns)
 
     def at(self, tick: int) -> int:
-        """Raises UsageError for a tick whose time is too large for the format's readers."""
+        """The time of a tick in ns. Raises UsageError for a time that is too large for the format's readers."""
         time_ns = tick * self.tick_ns
         if time_ns > TIME_NS_MAX:
             raise UsageError(
-                f"tick {tick:,} of {self.tick_ns} ns each is too far for MCAP: give a shorter --tick-seconds"
+                f"the time of tick {tick:,} is too large for MCAP at {self.tick_ns} ns per tick: "
+                "give a shorter --tick-seconds"
             )
         return time_ns
 
 
-def write_mcap(source: TickRange, path: str | os.PathLike[str], tell: Tell, clock: Clock) -> None:
-    """Write what source gives; an existing file is replaced. Raises OSError, UsageError and as Source does."""
+def write_mcap(source: TickRange, path: str | os.PathLike[str], on_progress: OnProgress, clock: Clock) -> None:
+    """Write the range; an existing file is replaced. Raises OSError, UsageError and as TickRange does."""
     clock.at(source.last)
     with atomic_file(path, existing="replace") as part, part.open("wb") as file:
         writer = Writer(file, compression=CompressionType.ZSTD)
@@ -88,7 +89,7 @@ def write_mcap(source: TickRange, path: str | os.PathLike[str], tell: Tell, cloc
             _frames(source),
             _keyframes(source),
             _events(source),
-            _states(source, clock, tell),
+            _states(source, clock, on_progress),
         ]
         for tick, _, topic, schema, content in heapq.merge(*streams, key=lambda message: message[:2]):
             channels.add(tick, topic, schema, content)
@@ -99,7 +100,7 @@ def write_mcap(source: TickRange, path: str | os.PathLike[str], tell: Tell, cloc
 
 
 class _Channels:
-    """The channels of a file, made when they are first needed."""
+    """The channels of a file, registered at their first message."""
 
     def __init__(self, writer: Writer, clock: Clock) -> None:
         self._writer, self._clock = writer, clock
@@ -124,7 +125,7 @@ _SEQUENCE = 0xFFFFFFFF  # The format has 32 bits for it.
 
 
 def strict_json(value: Any) -> bytes:
-    """value as JSON that every reader takes: numbers that are none stand as texts ("NaN", "Infinity", "-Infinity")."""
+    """Encode value as standard JSON: numbers that are not finite become texts ("NaN", "Infinity", "-Infinity")."""
     try:
         return json.dumps(value, allow_nan=False).encode()
     except ValueError:
@@ -141,7 +142,7 @@ def _without_nan(value: Any) -> Any:
     return value
 
 
-# --- what the file says of itself
+# --- metadata and attachments
 
 
 def _attach(writer: Writer, source: TickRange) -> None:
@@ -167,14 +168,14 @@ def _about(source: TickRange, clock: Clock) -> dict[str, str]:
         "simulation": tape.meta.get("simulation"),
         "first_tick": source.first,
         "last_tick": source.last,
-        "every": "keyframes" if source.wanted.keyframes else source.every,
-        "states": source.given,
+        "every": "keyframes" if source.request.keyframes else source.every,
+        "states": source.state_count,
         "tick_ns": clock.tick_ns,
     }
     return {name: str(value) for name, value in about.items() if value is not None}
 
 
-# --- what happened
+# --- telemetry, frames, events
 
 
 def _telemetry(source: TickRange) -> Iterator[_Message]:
@@ -184,7 +185,7 @@ def _telemetry(source: TickRange) -> Iterator[_Message]:
         figures = {
             name: value
             for name, value in zip(names, row, strict=True)
-            if not (isinstance(value, float) and math.isnan(value))  # It was not given at this tick.
+            if not (isinstance(value, float) and math.isnan(value))  # NaN: no value was recorded at this tick.
         }
         yield row[0], 0, "/telemetry", schemas.TELEMETRY, figures
 
@@ -204,11 +205,11 @@ def _frames(source: TickRange) -> Iterator[_Message]:
 
 
 def _by_phase(phases: Any, hashes: bytes) -> dict[str, str]:
-    """By the names that META has; by their numbers if these are lost."""
-    each = [hashes[start : start + 2].hex() for start in range(0, len(hashes), 2)]
-    named = isinstance(phases, list) and len(phases) == len(each)
-    names: Sequence[Any] = phases if named else range(len(each))
-    return {str(name): one for name, one in zip(names, each, strict=True)}
+    """Hashes by the phase names in META; by phase number if the names are lost."""
+    short_hashes = [hashes[start : start + 2].hex() for start in range(0, len(hashes), 2)]
+    named = isinstance(phases, list) and len(phases) == len(short_hashes)
+    names: Sequence[Any] = phases if named else range(len(short_hashes))
+    return {str(name): short_hash for name, short_hash in zip(names, short_hashes, strict=True)}
 
 
 def _keyframes(source: TickRange) -> Iterator[_Message]:
@@ -224,8 +225,8 @@ def _events(source: TickRange) -> Iterator[_Message]:
 # --- states
 
 
-def _states(source: TickRange, clock: Clock, tell: Tell) -> Iterator[_Message]:
-    for tick, snapshot in source.states(tell):
+def _states(source: TickRange, clock: Clock, on_progress: OnProgress) -> Iterator[_Message]:
+    for tick, snapshot in source.states(on_progress):
         fields = source.fields(snapshot)
         yield tick, 4, "/states", schemas.STATE, {"tick": tick, "state_hash": f"{snapshot.hash():016x}"}
         for name, array in fields.items():
@@ -240,7 +241,7 @@ def _states(source: TickRange, clock: Clock, tell: Tell) -> Iterator[_Message]:
 
 
 def _flat(snapshot: Snapshot, fields: Any) -> dict[str, npt.NDArray[Any]]:
-    """The fields that are maps as they are."""
+    """Fields of two dimensions, which are maps without a world."""
     slots = snapshot.layout.slots
     return {
         name: array
@@ -250,7 +251,7 @@ def _flat(snapshot: Snapshot, fields: Any) -> dict[str, npt.NDArray[Any]]:
 
 
 def array_message(tick: int, array: npt.NDArray[Any]) -> dict[str, Any]:
-    """An array as tape.Array; what is not of this machine's byte order becomes little-endian."""
+    """An array as a tape.Array message, little-endian."""
     little = array.astype(array.dtype.newbyteorder("<"), copy=False)
     content: dict[str, Any] = {"tick": tick, "dtype": little.dtype.str, "shape": list(array.shape)}
     content["data"] = base64.b64encode(little.tobytes()).decode()

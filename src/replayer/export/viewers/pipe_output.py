@@ -1,8 +1,8 @@
-"""Let a library write to a path, and write what comes out ourselves, so that a full disk or a reader that has gone is seen.
+"""Copy the output of a library to a file descriptor through a named pipe, to detect a full disk or a closed reader.
 
-Rerun's file sink does not say when the disk refuses, and then waits for a minute or for ever. So it is given a named pipe.
-Another process empties the pipe, since a thread of this one might be kept from running while the library waits for it;
-and goes on emptying it after a failure, so that the library never sees one.
+Rerun's file sink does not report write errors, and then waits for a minute or forever. It therefore writes to a named
+pipe, which a separate process empties: a thread of this process might not run while the library waits. After a failure
+that process continues to empty the pipe: the library never sees the error.
 """
 
 from __future__ import annotations
@@ -30,43 +30,43 @@ while piece := os.read(0, 1 << 20):
 
 @contextmanager
 def pumped(output: int, suffix: str) -> Iterator[tuple[Path, Callable[[], None]]]:
-    """Inside, a path to write to once, from the beginning to the end, and a function that looks whether all is well.
+    """Provide a path to write to once, from beginning to end, and a function that raises if writing has failed.
 
-    output: the descriptor of the file where it goes. suffix: of the path. That function, and leaving the block, raise the
-    OSError that writing to output has met.
+    output: descriptor of the target. suffix: suffix of the path. The function and the end of the block raise the
+    OSError of writing to output.
     """
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"stream{suffix}"
         os.mkfifo(path)
-        reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # Else this would wait for the writer.
+        reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # A blocking open would wait for the writer.
         os.set_blocking(reader, True)
-        writer = os.open(path, os.O_WRONLY)  # As long as this is open, the pipe has not come to its end.
+        writer = os.open(path, os.O_WRONLY)  # While this is open, the reader does not see the end of the pipe.
         status, status_end = os.pipe()
         os.set_blocking(status, False)
         program = ["-I", "-S", "-c", PUMP]
-        # In a session of its own, so that Ctrl-C is for us alone.
+        # In a separate session: Ctrl-C then interrupts this process only.
         pump = start_python(program, stdin=reader, stdout=output, stderr=status_end, is_own_session=True)
         os.close(reader)
         os.close(status_end)
 
-        def look() -> None:
+        def check() -> None:
             _raise_failure(status)
 
         try:
-            yield path, look
+            yield path, check
         finally:
             os.close(writer)
             pump.wait()
             try:
-                look()
+                check()
             finally:
                 os.close(status)
 
 
 def _raise_failure(status: int) -> None:
     try:
-        found = os.read(status, 16)
+        error_number = os.read(status, 16)
     except BlockingIOError:
-        return  # Nothing was said.
-    if found:
-        raise OSError(int(found), os.strerror(int(found)))
+        return  # No failure was reported.
+    if error_number:
+        raise OSError(int(error_number), os.strerror(int(error_number)))

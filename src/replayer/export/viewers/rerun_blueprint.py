@@ -1,4 +1,4 @@
-"""How the Rerun viewer arranges a tape when it is opened: maps with what is on them, curves, logs."""
+"""The initial layout of the Rerun viewer for a tape: maps with their points, curves, logs."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import rerun.blueprint as rrb
 
-MAPS_MAX = 9  # What one window has room for; the others can be added in the viewer.
+MAPS_MAX = 9  # Fits in one window; the others can be added in the viewer.
 
 
 def make_blueprint(prefix: str, layers: Sequence[str]) -> rrb.Blueprint:
-    """layers: the entities that are maps."""
+    """Make the layout. layers: the entities that are maps."""
     root = f"/{prefix.strip('/')}" if prefix.strip("/") else ""
     maps = [
         rrb.Spatial2DView(origin=f"/{layer}", contents=[f"/{layer}", f"{root}/points/**"], name=_name(layer))

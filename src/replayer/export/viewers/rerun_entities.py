@@ -1,19 +1,19 @@
-"""Write what a tape holds into a Rerun recording: on the timeline "tick", an entity for each thing that changes.
+"""Write a tape into a Rerun recording: one entity per field, map or log, on the timeline "tick".
 
-    tape                text: what the recording is; static
-    tape/state_hash     text log: the hash of each state that is shown
+    tape                text: description of the recording; static
+    tape/state_hash     text log: the hash of each exported state
     tape/keyframes      text log
-    tape/losses         text log: what of the tape could not be had
+    tape/losses         text log: data that is missing on the tape
     telemetry/NAME      curves
-    events              text log, an event a line
-    inputs              text log: what steps were fed with, where it is not nothing
-    state/FIELD         curves of up to CURVES_MAX numbers, depth images of other grids, bars of rows, tensors of the rest
-    state/TABLE         curve: how many rows there are
-    layers/NAME         depth images: what the world shows as maps
+    events              text log, one event per line
+    inputs              text log: the inputs of each step that has any
+    state/FIELD         curves of up to CURVES_MAX numbers, depth images of other grids, bars of rows, else tensors
+    state/TABLE         curve: number of rows
+    layers/NAME         depth images: maps of the world
     points/NAME         points on these maps
 
-Curves are 64-bit floats, as Rerun has them; everything else keeps its dtype, but for booleans (bytes of 0 and 1) and
-complex numbers (a last axis of real and imaginary part).
+Curves are 64-bit floats, the only type of Rerun's curves. All other data keeps its dtype, except booleans (bytes of 0
+and 1) and complex numbers (a last axis of real and imaginary part).
 """
 
 from __future__ import annotations
@@ -29,23 +29,23 @@ import pyarrow as pa
 import rerun as rr
 
 from replayer.export.viewers.rerun_blueprint import make_blueprint
-from replayer.export.viewers.tick_range import Tell, TickRange
+from replayer.export.viewers.tick_range import OnProgress, TickRange
 from replayer.report.tape_facts import tape_facts
 from replayer.value_text import plain_text, to_json
 from sim.kernel.state import Snapshot
 
 TIMELINE = "tick"
-CURVES_MAX = 16  # So many lines of one field can be told apart.
-BATCH_BYTES = 8 << 20  # What is collected before it is handed to Rerun.
+CURVES_MAX = 16  # More curves of one field could not be distinguished.
+BATCH_BYTES = 8 << 20  # Collected before it is passed to Rerun.
 BATCH_ROWS = 4096
 TEXT_CHARS_MAX = 4096  # Of one line in a log.
 
-Pass = Callable[[], None]  # Called when something may have come out of the recording.
+OnBatch = Callable[[], None]  # Called after each batch, when Rerun may have written output.
 
 
 @contextmanager
 def strict() -> Iterator[None]:
-    """Inside, Rerun raises ValueError for what it cannot take; else it would only warn, and leave the row out."""
+    """Make Rerun raise ValueError for data that it cannot store; by default it warns and leaves the row out."""
     before = rr.strict_mode()
     rr.set_strict_mode(True)
     try:
@@ -55,18 +55,22 @@ def strict() -> Iterator[None]:
 
 
 def fill(
-    recording: rr.RecordingStream, source: TickRange, tell: Tell, prefix: str = "", passed: Pass | None = None
+    recording: rr.RecordingStream,
+    source: TickRange,
+    on_progress: OnProgress,
+    prefix: str = "",
+    on_batch: OnBatch | None = None,
 ) -> None:
-    """Write everything; what cannot be had of the states is noted by the source, and stands at tape/losses.
+    """Write everything. States that cannot be reached are collected by source, and listed at tape/losses.
 
-    prefix: of all entities. passed: called after each batch. Raises as Source does.
+    prefix: prefix of all entities. on_batch: called after each batch. Raises as TickRange does.
     """
-    rows = _Rows(recording, prefix, passed or (lambda: None))
+    rows = _Rows(recording, prefix, on_batch or (lambda: None))
     with strict():
-        _tell_tape(rows, source)
-        _tell_telemetry(rows, source)
-        _tell_ticks(rows, source)
-        layers = _tell_states(rows, source, tell)
+        _add_tape(rows, source)
+        _add_telemetry(rows, source)
+        _add_ticks(rows, source)
+        layers = _add_states(rows, source, on_progress)
         for line in source.losses()[0]:
             rows.add("tape/losses", source.first, rr.TextLog, plain_text(line), level="WARN")
         rows.flush()
@@ -74,26 +78,26 @@ def fill(
 
 
 class _Rows:
-    """Collects rows of entities and hands them over in columns, which is some ten times as fast as one by one."""
+    """Collects rows of entities and sends them as columns: about ten times as fast as single rows."""
 
-    def __init__(self, recording: rr.RecordingStream, prefix: str, passed: Pass) -> None:
-        self._recording, self._passed = recording, passed
+    def __init__(self, recording: rr.RecordingStream, prefix: str, on_batch: OnBatch) -> None:
+        self._recording, self._on_batch = recording, on_batch
         self.prefix = prefix.strip("/")
         self._ticks: dict[tuple[str, Any], list[int]] = {}
         self._values: dict[tuple[str, Any], list[Any]] = {}
         self._bytes = 0
 
     def path(self, *parts: str) -> str:
-        """The entity of these names, which may hold anything; below the prefix."""
-        named = "/".join(rr.escape_entity_path_part(part) if part else "_" for part in parts)
-        return f"{self.prefix}/{named}" if self.prefix else named
+        """The entity path of these names, escaped, below the prefix."""
+        escaped = "/".join(rr.escape_entity_path_part(part) if part else "_" for part in parts)
+        return f"{self.prefix}/{escaped}" if self.prefix else escaped
 
-    def always(self, entity: str, what: Any) -> None:
-        """Something that holds at all ticks."""
+    def add_static(self, entity: str, what: Any) -> None:
+        """Write data that is valid at all ticks."""
         self._recording.log(entity, what, static=True)
 
     def add(self, entity: str, tick: int, archetype: Any, value: Any, level: str = "INFO") -> None:
-        """One row. value: an array; for text, text."""
+        """Add one row. value: an array, or a text for a text log."""
         if archetype is rr.TextLog:
             value = (value[:TEXT_CHARS_MAX], level)
             entity = f"{self.prefix}/{entity}" if self.prefix else entity
@@ -105,17 +109,17 @@ class _Rows:
             self.flush()
 
     def send(self, entity: str, ticks: npt.NDArray[np.int64], columns: Any) -> None:
-        """Rows that are there already."""
+        """Send complete columns."""
         self._recording.send_columns(entity, [rr.TimeColumn(TIMELINE, sequence=ticks)], columns)
-        self._passed()
+        self._on_batch()
 
     def flush(self) -> None:
-        """Hand over what is collected."""
+        """Send the collected rows."""
         for (entity, archetype), ticks in self._ticks.items():
             columns = _COLUMNS[archetype](self._values[entity, archetype])
             self._recording.send_columns(entity, [rr.TimeColumn(TIMELINE, sequence=ticks)], columns)
         self._ticks, self._values, self._bytes = {}, {}, 0
-        self._passed()
+        self._on_batch()
 
 
 # --- rows as columns
@@ -148,7 +152,7 @@ def _points(values: Sequence[npt.NDArray[Any]]) -> Any:
 
 
 def _tensors(values: Sequence[npt.NDArray[Any]]) -> pa.Array:
-    # Tensor.columns takes no list of arrays, but it does take what they are in Arrow.
+    # Tensor.columns does not accept a list of arrays, but it accepts an Arrow array.
     return pa.concat_arrays([rr.components.TensorDataBatch(value).as_arrow_array() for value in values])
 
 
@@ -166,27 +170,27 @@ _COLUMNS: dict[Any, Callable[[Sequence[Any]], Any]] = {
 }
 
 
-# --- what is written
+# --- contents
 
 
-def _tell_tape(rows: _Rows, source: TickRange) -> None:
+def _add_tape(rows: _Rows, source: TickRange) -> None:
     facts = json.dumps(tape_facts(source.tape, check=False), indent=1, ensure_ascii=False)
-    rows.always(rows.path("tape"), rr.TextDocument(facts, media_type="text/plain"))
+    rows.add_static(rows.path("tape"), rr.TextDocument(facts, media_type="text/plain"))
     for place in source.keyframes():
         rows.add("tape/keyframes", place.tick, rr.TextLog, "full" if place.is_full else "delta")
 
 
-def _tell_telemetry(rows: _Rows, source: TickRange) -> None:
+def _add_telemetry(rows: _Rows, source: TickRange) -> None:
     columns = dict(source.telemetry())
     ticks = columns.pop("tick", np.empty(0, np.int64))
     for name, values in columns.items():
-        there = ~np.isnan(values) if values.dtype.kind == "f" else np.ones(len(values), bool)
-        if there.any():  # A figure that was not given is left out.
-            shown = rr.Scalars.columns(scalars=values[there].astype(np.float64))
-            rows.send(rows.path("telemetry", name), ticks[there], shown)
+        present = ~np.isnan(values) if values.dtype.kind == "f" else np.ones(len(values), bool)
+        if present.any():  # Missing values are left out.
+            shown = rr.Scalars.columns(scalars=values[present].astype(np.float64))
+            rows.send(rows.path("telemetry", name), ticks[present], shown)
 
 
-def _tell_ticks(rows: _Rows, source: TickRange) -> None:
+def _add_ticks(rows: _Rows, source: TickRange) -> None:
     for frame in source.frames():
         inputs = source.inputs(frame)
         if isinstance(inputs, np.ndarray) or inputs:
@@ -201,13 +205,13 @@ def _line(value: Any) -> str:
     return plain_text(json.dumps(to_json(value), ensure_ascii=False))
 
 
-def _tell_states(rows: _Rows, source: TickRange, tell: Tell) -> list[str]:
-    """The states; the entities of the layers."""
+def _add_states(rows: _Rows, source: TickRange, on_progress: OnProgress) -> list[str]:
+    """Write the states; return the entities of the layers."""
     named: set[str] = set()
     layers: dict[str, None] = {}
-    for tick, snapshot in source.states(tell):
+    for tick, snapshot in source.states(on_progress):
         rows.add("tape/state_hash", tick, rr.TextLog, f"{snapshot.hash():016x}")
-        _tell_fields(rows, source, tick, snapshot, named)
+        _add_fields(rows, source, tick, snapshot, named)
         for name, layer in source.layers(snapshot).items():
             entity = rows.path("layers", name)
             layers[entity] = None
@@ -217,7 +221,7 @@ def _tell_states(rows: _Rows, source: TickRange, tell: Tell) -> list[str]:
     return list(layers)
 
 
-def _tell_fields(rows: _Rows, source: TickRange, tick: int, snapshot: Snapshot, named: set[str]) -> None:
+def _add_fields(rows: _Rows, source: TickRange, tick: int, snapshot: Snapshot, named: set[str]) -> None:
     tables: dict[str, int] = {}
     for name, array in source.fields(snapshot).items():
         owner = snapshot.layout.slots[name].owner
@@ -227,22 +231,22 @@ def _tell_fields(rows: _Rows, source: TickRange, tick: int, snapshot: Snapshot, 
         if kind is rr.Scalars and values.size > 1 and entity not in named:
             named.add(entity)
             names = [f"{name}[{', '.join(map(str, place))}]" for place in np.ndindex(values.shape)]
-            rows.always(entity, rr.SeriesLines(names=names))
+            rows.add_static(entity, rr.SeriesLines(names=names))
         rows.add(entity, tick, kind, values)
-        if owner is not None and owner != name:  # A blob owns itself.
+        if owner is not None and owner != name:  # A blob is its own owner.
             tables[owner] = len(array)
     for name, count in tables.items():
         rows.add(rows.path("state", *_parts(name)), tick, rr.Scalars, np.array(count))
 
 
 def _parts(name: str) -> list[str]:
-    """A field's name as names of entities, the table's above its columns'."""
+    """A field's name as parts of an entity path: the columns of a table are below the table."""
     parts = name.split(".")
     return parts if all(parts) else [name]
 
 
 def drawable(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """A copy of an array in a dtype that Rerun has; little-endian, C order."""
+    """Copy an array to a dtype that Rerun supports; little-endian, C order."""
     if array.dtype.kind == "c":
         parts = np.ascontiguousarray(array).view(f"<f{array.dtype.itemsize // 2}")
         return parts.reshape(*array.shape, 2).copy()
@@ -250,7 +254,7 @@ def drawable(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 
 def _kind(values: npt.NDArray[Any], *, is_of_table: bool) -> Any:
-    """As what a field is shown."""
+    """The archetype for a field."""
     if not is_of_table and values.size <= CURVES_MAX:
         return rr.Scalars
     if values.ndim == 1:

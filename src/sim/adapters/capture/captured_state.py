@@ -1,12 +1,12 @@
-"""The attributes of foreign objects as a state of ours: packed into an arena after each step, unpacked after a load.
+"""The attributes of foreign objects as a State: packed into an arena after each step, unpacked after a load.
 
-What there is and where it lies is found out here, once and whenever something is of another kind than before; what
-each step pays for is pack.py.
+This module makes the structure and the layout, at the start and whenever an attribute is of a different kind than
+before. The work of each step is in pack.py.
 
 Invariants:
-    1. The arena is a function of the objects and of the arena before, so that the same steps from the same state give
-       the same hash, whoever takes them.
-    2. unpack(pack()) gives objects whose every further step is the same, as far as the structure has no unknown.
+    1. The arena is a function of the objects and of the previous arena, so that equal steps from equal states give
+       equal hashes in every process.
+    2. unpack(pack()) gives objects whose further steps are equal, if the structure has no unknown attribute.
 """
 
 from __future__ import annotations
@@ -39,29 +39,25 @@ from sim.kernel.schema import Blob, Field, Schema
 from sim.kernel.state import State
 
 STRUCTURE, REST, CONSTANTS, TRUSTED = "structure", "rest", "constants", "trusted"
-CONSTANT_CHECK_STEPS = (
-    256  # So often large containers are compared with what they were; that takes up to a millisecond.
-)
-MOVES_OF_CELLS, MOVES_OF_REST = (
-    2,
-    6,
-)  # From so many on an attribute is expected to move; until then each costs a survey.
+CONSTANT_CHECK_STEPS = 256  # Large containers are compared every 256 steps; that takes up to a millisecond.
+# After this many moves an attribute is expected to move. Until then each move costs a survey.
+MOVES_OF_CELLS, MOVES_OF_REST = 2, 6
 
 
-CHOICES = "Choose: trust=True (such things are saved by pickle), ignore=[...] (names of those that no step reads), or "
+CHOICES = "Choose trust=True (such values are saved by pickle), ignore=[...] (names of those that no step reads), or "
 REPEATING = "level='inputs_only' (a seek repeats the inputs since the last reset)"
 
 
 class CapturedWarning(UserWarning):
-    """What was taken to stay as it is has changed; the message says what that costs."""
+    """A value that was assumed to be constant has changed; the message states the consequence."""
 
 
 class CapturedState:
-    """The attributes of some objects, and of those in them, in an arena.
+    """The attributes of some objects, and of the objects inside them, in an arena.
 
     Attributes:
-        state: the arena; another one when the structure has changed.
-        structure: what each attribute is.
+        state: the arena; replaced when the structure changes.
+        structure: the category of each attribute.
         objects: by the names of their layers.
     """
 
@@ -78,16 +74,16 @@ class CapturedState:
         opens_objects: bool = True,
         otherwise: str = REPEATING,
     ) -> None:
-        """Look at the objects and write down what they are.
+        """Survey the objects and write them into an arena.
 
-        layers: the outermost objects by their names. classify: see Surveyor. detached: layers whose arrays are taken
-        as copies, whoever else holds them. pickler: for what cannot be saved
-        otherwise; only where the user trusts it. ignored: full names of attributes to be kept as they are.
+        layers: the outermost objects by their names. classify: see Surveyor. detached: layers whose arrays count as
+        copies, even if other objects hold them. pickler: for values that cannot be saved otherwise; only where the user
+        trusts it. ignored: full names of attributes that are neither saved nor restored.
 
-        opens_objects: look into objects of other classes, which must then be there when they are loaded. otherwise: what
-        the user may choose if something cannot be saved, after all else.
+        opens_objects: capture the attributes of objects of other classes, which must then exist at a load. otherwise:
+        the last option in the message for a value that cannot be saved.
 
-        Raises NotCapturedError for what pickle does not take.
+        Raises NotCapturedError for a value that pickle refuses.
         """
         self._layers = list(layers)
         self._choices = CHOICES + otherwise
@@ -100,7 +96,7 @@ class CapturedState:
             detached=self._detached,
             opens_objects=opens_objects,
         )
-        self._moves: dict[tuple[str, str], int] = {}  # How often each was seen to move; what moves often is restless.
+        self._moves: dict[tuple[str, str], int] = {}  # The moves of each attribute; one with many is restless.
         self._steps = 0
         self._constants = b""
         self._moving_written = b""
@@ -108,7 +104,7 @@ class CapturedState:
         self._lay_out()
 
     def parts(self) -> tuple[Part, ...]:
-        """What is captured, layer by layer."""
+        """The captured attributes, layer by layer."""
         saved = {"cell", "array", "generator", "rest", "constant", "member", "object", "same", "trusted"}
 
         def names(layer: Any, *categories: str) -> tuple[str, ...]:
@@ -126,11 +122,12 @@ class CapturedState:
         )
 
     def ensure_all_known(self, subject: str) -> None:
-        """Raise NotCapturedError, naming what, if there is anything that cannot be saved."""
+        """Raise NotCapturedError, naming the attributes, if there are any that cannot be saved."""
         slotted = [f"{name}.{slot} (in __slots__)" for name, one in self.objects.items() for slot in slots_of(one)]
         if slotted:
             raise NotCapturedError(
-                f"{subject} cannot be saved exactly because of {', '.join(slotted)}: only what is in __dict__ is seen"
+                f"{subject} cannot be saved exactly because of {', '.join(slotted)}: only attributes in __dict__ "
+                "are captured"
             )
         unknown = [key for key, one in self.structure.category_of().items() if one.category == "unknown"]
         if unknown:
@@ -143,9 +140,9 @@ class CapturedState:
     # --- after a step
 
     def pack(self) -> None:
-        """Write what the objects are now into the arena.
+        """Write the present attributes of the objects into the arena.
 
-        Raises NotCapturedError if something has become what cannot be captured.
+        Raises NotCapturedError if an attribute now has a value that cannot be captured.
         """
         self._steps = steps = self._steps + 1
         packer = self._packer
@@ -153,20 +150,20 @@ class CapturedState:
             self._refresh()
         elif (not self._moving_rest or self._write_rest()) and self._trusted:
             self._write_blob(TRUSTED, self._pickled())
-        # After a refresh, too: in a run that was loaded there may be none at this step.
+        # Also after a refresh: in a run that was loaded there may be no refresh at this step.
         if self._constant_names and steps % CONSTANT_CHECK_STEPS == 0:
             self._check_constants()
 
-    def pack_anew(self) -> None:
-        """The same after looking at everything anew, whatever has moved. Raises NotCapturedError."""
+    def survey_and_pack(self) -> None:
+        """Survey all objects again, and write their attributes into the arena. Raises NotCapturedError."""
         self._steps += 1
         self._refresh()
 
     def _write_rest(self) -> bool:
-        """Write the blob of all other values; False if there is something new among them, which is written then, too."""
+        """Write the blob of all other values. Return False if a refresh was needed, which also wrote everything."""
         packer = self._packer
         try:
-            # All together: one by one they would look the same when only what they share has changed.
+            # All together: one by one they would seem equal if only a shared object has changed.
             moving = self._encoded(self._moving_rest)
             if moving == self._moving_written:
                 return True
@@ -175,7 +172,7 @@ class CapturedState:
             self._refresh()
             return False
         self._write_blob(REST, encoded)
-        if self._packer is packer:  # Another one may see other attributes as moving.
+        if self._packer is packer:  # A new packer may expect different attributes to move.
             self._moving_written = moving
         return True
 
@@ -186,11 +183,11 @@ class CapturedState:
             if self.state.arena is not self._packer.arena:
                 self._make_packer()  # The blob has grown, and the arena with it.
 
-    # --- when something is another thing than before
+    # --- when an attribute is of a different kind than before
 
     def _refresh(self) -> None:
-        """Look at everything anew. Raises NotCapturedError."""
-        replaced = self._note_what_moved()
+        """Survey all objects again. Raises NotCapturedError."""
+        replaced = self._count_moves()
         structure, self.objects = self._surveyor.survey(self._layers, self._learn(replaced))
         if structure.encode() == self.structure.encode():
             self.structure = structure
@@ -200,40 +197,40 @@ class CapturedState:
             return
         self._refuse_new_unknowns(structure)
         changed = self._changed_constants(replaced)
-        if changed:  # Otherwise the new arena would take them for what they had always been.
+        if changed:  # Otherwise the new arena would treat the changed values as the original ones.
             structure, self.objects = self._surveyor.survey(self._layers, self._learn(replaced | changed))
         self.structure = structure
         self._lay_out()
 
     def _refuse_new_unknowns(self, structure: Structure) -> None:
-        known = self.structure.category_of()
-        found = structure.category_of().items()
-        new = [key for key, one in found if one.category == "unknown" and known.get(key) != one]
+        before = self.structure.category_of()
+        now = structure.category_of().items()
+        new = [key for key, attribute in now if attribute.category == "unknown" and before.get(key) != attribute]
         if new:
-            raise NotCapturedError(f"{self._named(new)} came up in a step and cannot be saved. {self._choices}")
+            raise NotCapturedError(f"{self._named(new)} appeared in a step and cannot be saved. {self._choices}")
 
     def _named(self, keys: Sequence[tuple[str, str]]) -> str:
-        """Attributes with what they are, and what in them it is that cannot be saved."""
+        """Attributes with their types, and with the values inside them that cannot be saved."""
         return ", ".join(f"{layer}.{name} ({described(vars(self.objects[layer])[name])})" for layer, name in keys)
 
-    def _note_what_moved(self) -> set[tuple[str, str]]:
-        """Count what has moved; which of the large containers were replaced. Raises NotCapturedError."""
+    def _count_moves(self) -> set[tuple[str, str]]:
+        """Count the moves of attributes, and return the replaced large containers. Raises NotCapturedError."""
         replaced = set()
-        for key, one in self.structure.category_of().items():
+        for key, attribute in self.structure.category_of().items():
             before = self._packer.before.get(key, self)
             if before is self or vars(self.objects[key[0]]).get(key[1], self) is before:
                 continue
             self._moves[key] = self._moves.get(key, 0) + 1
-            if one.category == "constant":
+            if attribute.category == "constant":
                 replaced.add(key)
-            if one.category == "fixed":
+            if attribute.category == "fixed":
                 raise NotCapturedError(
-                    f"{key[0]}.{key[1]} ({one.detail}) was replaced in a step: such a thing is not saved"
+                    f"{key[0]}.{key[1]} ({attribute.detail}) was replaced in a step: a value of this type is not saved"
                 )
         return replaced
 
     def _learn(self, moved: set[tuple[str, str]]) -> Structure:
-        """The structure until now, where these attributes are known to belong to the rest."""
+        """The present structure, with these attributes moved to the rest."""
         return Structure(
             tuple(
                 attrs.evolve(
@@ -254,19 +251,21 @@ class CapturedState:
             self._lay_out()
 
     def _changed_constants(self, replaced: set[tuple[str, str]]) -> set[tuple[str, str]]:
-        """Which of the large containers have changed in place, of which the user is warned. Raises NotCapturedError."""
+        """Find the large containers that changed in place, and warn the user of each. Raises NotCapturedError."""
         names = {full: key for full, key in self._constant_names.items() if key not in replaced}
         try:
             if not replaced and self._encoded_constants() == self._constants:
                 return set()
             now = {full: encode_value(vars(self.objects[layer])[name]) for full, (layer, name) in names.items()}
         except NotPlainError as error:
-            raise NotCapturedError(f"{error}, inside of what was taken not to change. {self._choices}") from None
+            raise NotCapturedError(
+                f"{error}, inside a value that was assumed to be constant. {self._choices}"
+            ) from None
         before = decode_value(self._constants) if names else {}
         moved = {names[full] for full, encoded in now.items() if encoded != encode_value(before[full])}
         for layer, name in sorted(moved):
             warnings.warn(
-                f"{layer}.{name} was taken not to change and has changed in the last {CONSTANT_CHECK_STEPS} steps: "
+                f"{layer}.{name} was assumed to be constant and has changed in the last {CONSTANT_CHECK_STEPS} steps: "
                 "it is saved at each step from now on; a seek into these steps may not be exact",
                 CapturedWarning,
                 stacklevel=4,
@@ -276,21 +275,21 @@ class CapturedState:
     # --- laying out
 
     def _lay_out(self) -> None:
-        """Make an arena for the structure and write everything into it."""
+        """Make an arena for the structure and write all values into it."""
         hot: list[Field | Blob] = [Field(STEPS_FIELD, "i8", hot=True)]
         entries: list[Field | Blob] = []
         cells = 0
         for layer in self.structure.layers:
-            for one in layer.attributes:
-                name = field_name(layer.name, one.name)
-                if one.category == "cell":
-                    entries.append(Field(name, f"{one.detail}8"))
+            for attribute in layer.attributes:
+                name = field_name(layer.name, attribute.name)
+                if attribute.category == "cell":
+                    entries.append(Field(name, f"{attribute.detail}8"))
                     cells += 1
-                elif one.category == "array":
-                    array = array_field(name, *one.detail)
+                elif attribute.category == "array":
+                    array = array_field(name, *attribute.detail)
                     size_bytes = math.prod(array.shape) * array.dtype.itemsize
                     hot.append(attrs.evolve(array, hot=is_hot(size_bytes)))
-                elif one.category == "generator":
+                elif attribute.category == "generator":
                     hot.append(Field(name, "u8", (PCG_WORDS,), hot=True))
         self._find_all()
         self._constants = self._encoded_constants()
@@ -306,41 +305,41 @@ class CapturedState:
         self._write_everything()
 
     def _find_all(self) -> None:
-        """Find, in the objects, what is written as bytes."""
+        """Find the values that are written as bytes."""
         self._rest: list[tuple[str, dict[str, Any], str]] = []
         self._members: dict[str, type] = {}
-        self._elsewhere_kept: list[tuple[str, dict[str, Any], str]] = []  # Than in the rest.
+        self._outside_rest: list[tuple[str, dict[str, Any], str]] = []
         self._trusted: list[tuple[str, dict[str, Any], str]] = []
         self._constant_names: dict[str, tuple[str, str]] = {}
         for layer in self.structure.layers:
             attributes = vars(self.objects[layer.name])
-            for one in layer.attributes:
-                full = f"{layer.name}.{one.name}"
-                if one.category in ("rest", "member"):
-                    self._rest.append((full, attributes, one.name))
-                    if one.category == "member":
-                        self._members[full] = type(attributes[one.name])
-                elif one.category == "constant":
-                    self._constant_names[full] = (layer.name, one.name)
-                elif one.category == "trusted":
-                    self._trusted.append((full, attributes, one.name))
-                if one.category in ("array", "generator", "constant"):
-                    self._elsewhere_kept.append((full, attributes, one.name))
+            for attribute in layer.attributes:
+                full = f"{layer.name}.{attribute.name}"
+                if attribute.category in ("rest", "member"):
+                    self._rest.append((full, attributes, attribute.name))
+                    if attribute.category == "member":
+                        self._members[full] = type(attributes[attribute.name])
+                elif attribute.category == "constant":
+                    self._constant_names[full] = (layer.name, attribute.name)
+                elif attribute.category == "trusted":
+                    self._trusted.append((full, attributes, attribute.name))
+                if attribute.category in ("array", "generator", "constant"):
+                    self._outside_rest.append((full, attributes, attribute.name))
 
     def _make_packer(self) -> None:
         self._packer = StepPacker(self.state, self.structure, self.objects, self._is_restless, self._detached)
         self._moving_rest = [entry for entry in self._rest if entry[0] in self._packer.moving_rest]
-        self._moving_written = b""  # A packer is made where all is written: what was written before is no measure.
+        self._moving_written = b""  # With a new packer everything is written: the previous bytes do not count.
 
-    def _is_restless(self, key: tuple[str, str], one: Attribute) -> bool:
-        """Whether an attribute is looked at by itself at each step; of those in the rest that means to write them all."""
-        if one.category not in ("cell", "rest", "member") or one.detail == NEVER_SET:
-            return False  # Whether they are what they were decides what the structure is.
-        return self._moves.get(key, 0) >= (MOVES_OF_CELLS if one.category == "cell" else MOVES_OF_REST)
+    def _is_restless(self, key: tuple[str, str], attribute: Attribute) -> bool:
+        """Return True if an attribute is checked alone at each step; one in the rest then writes all of the rest."""
+        if attribute.category not in ("cell", "rest", "member") or attribute.detail == NEVER_SET:
+            return False  # A change of these attributes changes the structure.
+        return self._moves.get(key, 0) >= (MOVES_OF_CELLS if attribute.category == "cell" else MOVES_OF_REST)
 
     def _write_everything(self) -> None:
         written = self._packer.pack_all(self._steps)
-        assert written  # The packer was made of what the objects are now.
+        assert written  # The packer was made from the present objects.
         self._write_blob(REST, self._encoded(self._rest))
         if self._trusted:
             self._write_blob(TRUSTED, self._pickled())
@@ -348,11 +347,11 @@ class CapturedState:
     # --- as bytes
 
     def _known(self) -> dict[str, Any]:
-        """Arrays, generators and large containers that are kept elsewhere than in the rest, by name."""
-        return {full: attributes[name] for full, attributes, name in self._elsewhere_kept}
+        """Arrays, generators and large containers, which are kept outside the rest, by name."""
+        return {full: attributes[name] for full, attributes, name in self._outside_rest}
 
     def _encoded(self, entries: Sequence[tuple[str, dict[str, Any], str]]) -> bytes:
-        """The rest, or some of it, as bytes."""
+        """These entries of the rest as bytes."""
         values: dict[str, Any] = {}
         for full, attributes, name in entries:
             value = values[full] = attributes[name]
@@ -371,7 +370,7 @@ class CapturedState:
         return {full: attributes[name] for full, attributes, name in self._trusted}
 
     def _elsewhere(self) -> dict[str, Any]:
-        """What is not pickled, since it is there already when a pickle is loaded."""
+        """The objects that are not pickled, since they exist already when a pickle is loaded."""
         return self._known() | {full: attributes[name] for full, attributes, name in self._rest} | self.objects
 
     def _pickled(self) -> bytes:
@@ -382,16 +381,16 @@ class CapturedState:
     # --- after a load
 
     def unpack(self) -> None:
-        """Make the objects what the arena says.
+        """Restore the objects from the arena.
 
-        Raises NotCapturedError if they are not of the kind that was saved, ValueError for an arena of something else.
+        Raises NotCapturedError if they are not of the kind that was saved, ValueError for an arena of anything else.
         """
         state = self.state
         self.structure, self.objects = restore_objects(
             state, self._layers, self._surveyor, self._constants, self._pickler, self._detached
         )
         surveyed, objects = self._surveyor.survey(self._layers, self.structure)
-        if surveyed.encode() == self.structure.encode():  # With what is not written down: kept, and to be watched.
+        if surveyed.encode() == self.structure.encode():  # With the attributes that are watched but not written.
             self.structure, self.objects = surveyed, objects
         self._steps = int(state[STEPS_FIELD])
         self._constants = state.blob(CONSTANTS)

@@ -1,7 +1,7 @@
-"""The state of a simulation that cannot be saved: what it was given since its last reset, to be given again at a load.
+"""The state of a simulation that cannot be saved: its inputs since the last reset, which a load repeats.
 
-Nothing is approximated: a load puts back what could be captured from before the reset (the random generator, the
-wrappers' counters), resets, and repeats the inputs; then the last result must be, bit for bit, the recorded one.
+Nothing is approximated. A load restores the values that were captured before the reset (the random generator, the
+wrappers' counters), resets, and repeats the inputs. Then the last result must equal the recorded result, bit for bit.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ INPUTS, BEFORE, RESULT = "inputs", "before_reset", "result"
 
 
 class NotRepeatableError(ValueError):
-    """The same inputs since the last reset have given another result than they gave in the recorded run."""
+    """The inputs since the last reset gave a different result than in the recorded run."""
 
 
 class InputsSinceReset:
-    """Inputs since the last reset, as a state.
+    """The inputs since the last reset, as a state.
 
     Attributes:
         state: the arena.
-        captured: what could be captured, as it was before the last reset.
+        captured: the values that can be captured, as they were before the last reset.
     """
 
     def __init__(self, captured: CapturedState) -> None:
@@ -45,15 +45,15 @@ class InputsSinceReset:
         self.begin()
 
     def begin(self) -> None:
-        """Before a reset: forget the inputs until now, and take down what can be captured."""
-        self.captured.pack_anew()
+        """Clear the inputs before a reset, and capture what can be captured."""
+        self.captured.survey_and_pack()
         state = self.captured.state
         before = [schema_to_plain(state.layout.schema), dict(state.layout.capacities), state.arena.tobytes()]
         self.state.truncate_rows(INPUTS, 0)
         self.state.set_blob(BEFORE, encode_value(before))
 
     def add(self, inputs: Any, result: Any) -> None:
-        """After a step: keep its inputs and its result."""
+        """Keep the inputs and the result of a step."""
         encoded = encode_plain(inputs)
         rows = self.state.add_rows(INPUTS, len(encoded))
         self.state[f"{INPUTS}.bytes"][rows] = np.frombuffer(encoded, np.uint8)
@@ -61,9 +61,10 @@ class InputsSinceReset:
         self.state["steps"][()] += 1
 
     def load(self, repeat: Callable[[Any], Any]) -> None:
-        """Bring the simulation to where the state is. repeat: from inputs, taken in a step, to its result.
+        """Bring the simulation to the state. repeat: makes a step with inputs and returns its result.
 
-        Raises NotRepeatableError if the last result is another one than the recorded; ValueError for another state.
+        Raises NotRepeatableError if the last result differs from the recorded one; ValueError for a state of another
+        kind.
         """
         encoded = self.state.blob(BEFORE)
         plain, capacities, arena = decode_value(encoded)
@@ -79,7 +80,7 @@ class InputsSinceReset:
             count += 1
         if count and encode_value(result) != self.state.blob(RESULT):
             raise NotRepeatableError(
-                f"the {count} inputs since the last reset give another result now than they gave in the recorded run: "
-                "the simulation cannot be replayed by its inputs, or something outlives a reset, such as a physics world "
-                "that is not made anew"
+                f"the {count} inputs since the last reset give a different result than in the recorded run: the "
+                "simulation cannot be replayed by its inputs, or something outlives a reset, such as a physics world "
+                "that the reset does not build again"
             )

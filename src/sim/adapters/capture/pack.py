@@ -1,8 +1,9 @@
-"""Write what some objects are into an arena, after each step: the part of capturing that every recorded step pays for.
+"""Write the attributes of objects into an arena after each step: the part of capturing that costs time in every step.
 
-Most of it is finding out, cheaply, that most attributes are the objects that they were, all of a layer at once; another
-object for the same text or number, of the same type, counts as that; only what moves is looked at one by one. Arrays and generators are copied each time, all small ones with one store: they lie
-side by side in the arena (hot fields), and their memory is joined as it is.
+Most of the work is a cheap check, for all attributes of a layer at once, that they are the same objects as before. A
+different object with an equal text or number of the same type counts as the same. Only attributes that often change are
+checked one by one. Arrays and generators are copied each time. All small ones are written with one store: they are
+adjacent in the arena (hot fields), and their memory is joined as it is.
 """
 
 from __future__ import annotations
@@ -30,14 +31,14 @@ from sim.kernel.state import State
 
 STEPS_FIELD, KINDS_FIELD = "steps", "kinds"
 BLOB_BYTES_MIN = 256
-HOT_BYTES_MAX = 1 << 12  # Larger arrays are copied by themselves.
+HOT_BYTES_MAX = 1 << 12  # Larger arrays are copied one by one.
 
 _WATCHED = ("cell", "rest", "member", "constant", "object", "same", "fixed", "drawing")
 
 
 @attrs.define(eq=False)
 class _Watch:
-    """One layer: its attributes, and what those had that do not move."""
+    """One layer: its attributes, and the values of those that do not move."""
 
     holder: Any
     attributes: dict[str, Any]
@@ -46,7 +47,7 @@ class _Watch:
     values: tuple[Any, ...]
 
     def has_moved(self) -> bool:
-        """Whether any of them is another one now, or there are more or fewer of them."""
+        """Return True if a watched attribute has a different value, or the number of attributes has changed."""
         attributes = self.attributes
         if len(attributes) != self.size or vars(self.holder) is not attributes:
             return True
@@ -54,12 +55,12 @@ class _Watch:
             return False
         try:
             values = self.get(attributes)
-        except KeyError:  # An attribute that has gone.
+        except KeyError:  # An attribute was removed.
             return True
-        return any(map(is_not, values, self.values)) and self._has_other(values)
+        return any(map(is_not, values, self.values)) and self._has_unequal(values)
 
-    def _has_other(self, values: tuple[Any, ...]) -> bool:
-        """Whether any of these is more than another object for the same text or number."""
+    def _has_unequal(self, values: tuple[Any, ...]) -> bool:
+        """Return True if a value is not just a different object for an equal text or number."""
         for value, before in zip(values, self.values, strict=True):
             if value is before:
                 continue
@@ -72,7 +73,7 @@ class _Watch:
 
 @attrs.define(eq=False)
 class _Cell:
-    """A number, and where it stands in the memory of its letter."""
+    """A number, and its index in the memory of its letter."""
 
     attributes: dict[str, Any]
     name: str
@@ -86,7 +87,7 @@ class _Cell:
 
 @attrs.define(eq=False)
 class _Array:
-    """An array: its place among the parts that are joined, or the view that it is copied to."""
+    """An array: its index among the joined parts, or the view that it is copied to."""
 
     attributes: dict[str, Any]
     name: str
@@ -99,11 +100,11 @@ class _Array:
 
 
 class StepPacker:
-    """Packs one structure into one arena.
+    """A packer of one structure into one arena.
 
     Attributes:
-        before: what each attribute was when the packer was made, by the names of its layer and its own.
-        moving_rest: full names of what in the rest may move at any step.
+        before: the value of each attribute when the packer was made, by the names of the layer and the attribute.
+        moving_rest: full names of the attributes in the rest that may move at any step.
     """
 
     def __init__(
@@ -114,7 +115,7 @@ class StepPacker:
         is_restless: Callable[[tuple[str, str], Attribute], bool],
         detached: frozenset[str],
     ) -> None:
-        """is_restless: whether an attribute is expected to move. detached: layers whose arrays are copies in truth."""
+        """is_restless: true for an attribute that is expected to move. detached: layers whose arrays are copies."""
         self.before: dict[tuple[str, str], Any] = {}
         self.moving_rest: set[str] = set()
         self.arena = state.arena
@@ -132,22 +133,24 @@ class StepPacker:
         self._add_hot(bytes(8), slots[STEPS_FIELD].offset, 8)
         for layer in structure.layers:
             attributes = vars(objects[layer.name])
-            for one in layer.attributes:
-                if one.category in ("cell", "array", "generator"):
-                    slot = slots[field_name(layer.name, one.name)]
-                    value = attributes[one.name]
-                    if one.category == "cell":
-                        self._add_cell(attributes, one, slot, value, moves=is_restless((layer.name, one.name), one))
-                    elif one.category == "array":
-                        self._add_array(attributes, one.name, slot, value, state, detached=layer.name in detached)
+            for attribute in layer.attributes:
+                name = attribute.name
+                if attribute.category in ("cell", "array", "generator"):
+                    slot = slots[field_name(layer.name, name)]
+                    value = attributes[name]
+                    if attribute.category == "cell":
+                        moves = is_restless((layer.name, name), attribute)
+                        self._add_cell(attributes, attribute, slot, value, moves=moves)
+                    elif attribute.category == "array":
+                        self._add_array(attributes, name, slot, value, state, detached=layer.name in detached)
                     else:
-                        self._add_generator(attributes, one.name, slot, value)
+                        self._add_generator(attributes, name, slot, value)
             self._watches.append(self._watch(layer.name, layer.attributes, objects[layer.name], is_restless))
 
     # --- each step
 
     def pack(self, steps: int) -> bool:
-        """Write what has moved; False if something is of another kind than before, and not all is written."""
+        """Write the values that have moved. Return False, with some unwritten, if one is of a different kind."""
         for watch in self._watches:
             if watch.has_moved():
                 return False
@@ -155,7 +158,7 @@ class StepPacker:
             if not (self._pack_cells() and self._pack_arrays() and self._pack_generators()):
                 return False
         except KeyError:
-            return False  # An attribute has gone, and another one has come, so that their number is the same.
+            return False  # An attribute was removed and a different one added: their number is unchanged.
         self._parts[0] = steps.to_bytes(8, "little")
         self._memory[self._start : self._end] = b"".join(self._parts)
         return True
@@ -191,14 +194,14 @@ class StepPacker:
         return True
 
     def pack_all(self, steps: int) -> bool:
-        """Write everything, what does not move included."""
+        """Write all values, including those that do not move."""
         for cell in self._cells:
             self._kinds[cell.kind_index] = KIND_NUMBERS[cell.kind]
             cell.memory[cell.index] = _as_number(cell.value)
         return self.pack(steps)
 
     def _write(self, cell: _Cell, value: Any) -> bool:
-        """Put another number into its cell; False if it does not fit there."""
+        """Write a new number into its cell. Return False if it does not fit."""
         kind = type(value)
         if kind is not cell.kind:
             if value is not None and cell_of(value) != cell.letter:
@@ -212,7 +215,7 @@ class StepPacker:
         return True
 
     def _is_like(self, array: _Array, value: Any) -> bool:
-        """Whether another array can take the place of the one that was there."""
+        """Return True if a new array can replace the array that was packed before."""
         if type(value) is not np.ndarray or value.dtype is not array.dtype or value.shape != array.shape:
             return False
         if value.ndim > 1 and not value.flags.c_contiguous:
@@ -223,22 +226,26 @@ class StepPacker:
             return False
         for other in self._arrays:
             if not other.detached and other is not array and value is other.attributes.get(other.name):
-                return False  # One array under two names: the rest tells that.
+                return False  # One array under two names: only the rest can express that.
         return True
 
     # --- made once
 
     def _add_hot(self, part: Any, offset: int, size: int) -> int:
-        """Another part of the memory that is written at once; its number."""
+        """Add a part to the memory that is written with one store, and return its number."""
         if offset > self._end:
             self._parts.append(bytes(offset - self._end))
         self._parts.append(part)
         self._end = offset + size
         return len(self._parts) - 1
 
-    def _add_cell(self, attributes: dict[str, Any], one: Attribute, slot: Any, value: Any, *, moves: bool) -> None:
-        memory = self._by_letter[one.detail]
-        cell = _Cell(attributes, one.name, one.detail, memory, slot.offset // 8, len(self._cells), type(value), value)
+    def _add_cell(
+        self, attributes: dict[str, Any], attribute: Attribute, slot: Any, value: Any, *, moves: bool
+    ) -> None:
+        memory = self._by_letter[attribute.detail]
+        cell = _Cell(
+            attributes, attribute.name, attribute.detail, memory, slot.offset // 8, len(self._cells), type(value), value
+        )
         self._cells.append(cell)
         if moves:
             self._moving_cells.append(cell)
@@ -257,9 +264,9 @@ class StepPacker:
             self._generators.append((attributes, name, value, part))
             return
         offset = slot.offset
-        for one in memory:
-            self._add_hot(one, offset, one.nbytes)
-            offset += one.nbytes
+        for words in memory:
+            self._add_hot(words, offset, words.nbytes)
+            offset += words.nbytes
         self._generators.append((attributes, name, value, None))
 
     def _watch(
@@ -270,24 +277,24 @@ class StepPacker:
         is_restless: Callable[[tuple[str, str], Attribute], bool],
     ) -> _Watch:
         attributes, watched = vars(holder), list[str]()
-        for one in listed:
-            if one.category in ("kept", "clock", "unknown", "trusted"):
+        for attribute in listed:
+            if attribute.category in ("kept", "clock", "unknown", "trusted"):
                 continue
-            key, value = (layer, one.name), attributes[one.name]
+            key, value = (layer, attribute.name), attributes[attribute.name]
             self.before[key] = value
-            if one.category not in _WATCHED:
-                continue  # Looked at, each, when they are copied.
-            if is_restless(key, one) or (one.category == "rest" and not _is_immutable(value)):
-                if one.category in ("rest", "member"):
-                    self.moving_rest.add(f"{layer}.{one.name}")
+            if attribute.category not in _WATCHED:
+                continue  # Each of them is checked when it is copied.
+            if is_restless(key, attribute) or (attribute.category == "rest" and not _is_immutable(value)):
+                if attribute.category in ("rest", "member"):
+                    self.moving_rest.add(f"{layer}.{attribute.name}")
             else:
-                watched.append(one.name)
+                watched.append(attribute.name)
         get = _getter(watched)
         return _Watch(holder, attributes, len(attributes), get, get(attributes) if get else ())
 
 
 def _as_number(value: Any) -> Any:
-    """What a cell's memory takes: of NumPy's truth values it takes none."""
+    """The number for the memory of a cell, which does not accept NumPy's booleans."""
     if value is None:
         return 0
     return int(value) if type(value) is np.bool_ else value
@@ -298,7 +305,7 @@ def _bytes_of(texts: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 
 def is_hot(size_bytes: int) -> bool:
-    """Whether an array is among those that are written at once."""
+    """Return True if an array of this size is written together with the other small ones."""
     return 0 < size_bytes <= HOT_BYTES_MAX
 
 
@@ -315,11 +322,11 @@ def _is_immutable(value: Any) -> bool:
 
 
 def array_field(name: str, dtype: str, shape: Sequence[int]) -> Field:
-    """The field for an array; of texts their bytes."""
+    """The field for an array; an array of texts is stored as bytes."""
     made = np.dtype(dtype)
     return Field(name, "u1", (*shape, made.itemsize)) if made.kind in TEXT_KINDS else Field(name, made, tuple(shape))
 
 
 def room_for(content: bytes) -> int:
-    """Room for a blob: a power of two, so that it does not depend on what was there before."""
+    """The capacity of a blob: a power of two, so that it does not depend on earlier contents."""
     return max(BLOB_BYTES_MIN, 1 << (len(content) - 1).bit_length())

@@ -1,4 +1,4 @@
-"""What saves the rest of a state where the user trusts pickle; apart from pickle_trusted.py, which few may reach."""
+"""The interface for saving by pickle; it is separate from pickle_trusted.py, which only few modules may import."""
 
 from __future__ import annotations
 
@@ -7,13 +7,19 @@ from typing import Any, Protocol
 
 
 class Pickler(Protocol):
-    """What saves that which values.py does not; see pickle_trusted.py."""
+    """Saves the values that values.py does not; see pickle_trusted.py."""
 
     def dump(self, values: Mapping[str, Any], known: Mapping[int, str]) -> bytes:
-        """The values as bytes; known: names of what is kept elsewhere, by id. Raises NotCapturedError for what cannot be saved so."""
+        """The values as bytes. known: names of objects that are kept elsewhere, by id.
+
+        Raises NotCapturedError for a value that pickle cannot save.
+        """
 
     def load(self, data: bytes, known: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The values again."""
+        """The values that dump wrote as data. known: objects that are kept elsewhere, by name."""
 
     def ensure_loads(self, values: Mapping[str, Any], elsewhere: Mapping[str, Any]) -> None:
-        """Raise NotCapturedError, naming it, for a value that cannot be loaded again. elsewhere: what is not dumped, by name."""
+        """Raise NotCapturedError, naming it, for a value that cannot be loaded again.
+
+        elsewhere: objects that are not dumped, by name.
+        """

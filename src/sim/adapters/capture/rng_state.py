@@ -1,6 +1,6 @@
-"""Random generators as plain words and back, whole: with the half of a word that they have buffered.
+"""Convert the complete state of random generators to plain words and back, including a buffered half of a word.
 
-No pickle: a generator is made again from the name of its class, which must be one of those listed here.
+No pickle: a generator is rebuilt from the name of its class, which must be listed here.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _PCG = ("PCG64", "PCG64DXSM")
 
 
 def is_generator(value: Any) -> bool:
-    """Whether value is a random generator that can be captured whole."""
+    """Return True if value is a random generator whose complete state can be captured."""
     if type(value) is random.Random:
         return True
     if type(value) not in (np.random.Generator, np.random.RandomState):
@@ -38,7 +38,7 @@ def _bit_generator(generator: Any) -> Any:
 
 
 def generator_to_plain(generator: Any) -> list[Any]:
-    """The whole state of a generator: its class, its bit generator's class, the state as numbers and arrays."""
+    """The complete state of a generator: its class, its bit generator's class, the state as numbers and arrays."""
     if type(generator) is random.Random:
         version, words, gauss = generator.getstate()
         return ["Random", "", [version, np.array(words, np.uint64), gauss]]
@@ -49,7 +49,7 @@ def generator_to_plain(generator: Any) -> list[Any]:
 
 
 def generator_from_plain(plain: Any, present: Any = None) -> Any:
-    """The generator that generator_to_plain took down; present is used for it if it is of the same kind.
+    """The generator that generator_to_plain described. present: reused if it is of the same kind.
 
     Raises ValueError for anything else.
     """
@@ -67,11 +67,11 @@ def generator_from_plain(plain: Any, present: Any = None) -> Any:
             else:
                 made.bit_generator.state = _dict_from_plain(state)
             return made
-    raise ValueError("no random generator")
+    raise ValueError("expected the state of a random generator")
 
 
 def _dict_to_plain(state: dict[str, Any]) -> list[Any]:
-    """A state as pairs: texts, whole numbers of any size and arrays."""
+    """A state as pairs: texts, integers of any size and arrays."""
     return [[key, _dict_to_plain(value) if isinstance(value, dict) else value] for key, value in state.items()]
 
 
@@ -79,11 +79,11 @@ def _dict_from_plain(pairs: list[Any]) -> dict[str, Any]:
     return {key: _dict_from_plain(value) if isinstance(value, list) else value for key, value in pairs}
 
 
-# --- the quick way for the generator that NumPy gives by default
+# --- the fast path for NumPy's default generator
 
 
 def is_pcg(value: Any) -> bool:
-    """Whether value is a Generator whose state pcg_words gives."""
+    """Return True if value is a Generator that pcg_words supports."""
     return type(value) is np.random.Generator and type(value.bit_generator).__name__ in _PCG
 
 
@@ -95,7 +95,7 @@ def pcg_words(generator: np.random.Generator) -> list[int]:
 
 
 def set_pcg_words(generator: np.random.Generator, words: list[int]) -> None:
-    """Put a Generator over PCG64 or PCG64DXSM into the state that pcg_words took down."""
+    """Set a Generator over PCG64 or PCG64DXSM to the state that pcg_words returned."""
     generator.bit_generator.state = {
         "bit_generator": type(generator.bit_generator).__name__,
         "state": {"state": words[0] | words[1] << WORD_BITS, "inc": words[2] | words[3] << WORD_BITS},
@@ -105,11 +105,11 @@ def set_pcg_words(generator: np.random.Generator, words: list[int]) -> None:
 
 
 def generator_memory(generator: np.random.Generator) -> list[memoryview] | None:
-    """The words of a PCG64 generator where they lie, in two parts; None where that is not known for sure.
+    """The words of a PCG64 generator as views of its own memory, in two parts; None if the layout is not certain.
 
-    Reading them there takes a twentieth of the time that NumPy's dict takes. NumPy documents where they are
-    (``bit_generator.ctypes.state_address``), not how they are laid out: so that is relied upon only after a generator of
-    the same class was seen to agree with its dict in several states. The generator must outlive what is returned.
+    Reading the memory takes a twentieth of the time of NumPy's dict. NumPy documents the address
+    (``bit_generator.ctypes.state_address``), but not the layout. The layout is therefore used only after a generator of
+    the same class agreed with its dict in several states. The generator must outlive the views.
     """
     return _memory_of(generator) if _memory_is_known(type(generator.bit_generator)) else None
 

@@ -1,22 +1,22 @@
-"""What the attributes of some objects are, so that each is saved where it is cheapest: the plan of a captured state.
+"""Survey the attributes of objects and choose the cheapest storage for each: the structure of a captured state.
 
-A structure is part of the state that it describes (the blob ``structure``), so that what was learned on the way, such
-as that an attribute is now a number and now None, is there again after a load. Each attribute is one of:
+A structure is part of the state that it describes (the blob ``structure``). Knowledge from earlier steps, such as an
+attribute that is sometimes a number and sometimes None, is thus restored by a load. The categories of attributes:
 
-    cell       a number or truth value, or now and then None: a field of one number, its type in the field ``kinds``
-    array      numbers, C order, memory of its own: a field
-    generator  np.random.Generator over PCG64: a field of six words
-    rest       any other value that values.py writes: in the blob ``rest``, all together, so that what is shared stays so
-    constant   a large container that is taken not to change (looked at now and then): in the blob ``constants``
-    object     an instance of a class with attributes of its own: a layer of its own, loaded in place
-    trusted    saved by pickle, since the user said trust=True: in the blob ``trusted``
-    member     one of an enumeration: its name, in the blob ``rest``
-    same       an object that is captured already, under the name that the detail says
-    fixed      functions, classes, modules: left as they were made, and watched, since another one would not be saved
-    kept       left as it was made: configuration, rendering
-    drawing    kept, and watched: None up to now, and by its name what will be drawn with; it may become something else
-    clock      kept, too: a time of the day
-    unknown    nobody knows
+    cell       a number or boolean, or sometimes None: a field of one number, its type in the field ``kinds``
+    array      numbers, C order, its own memory: a field
+    generator  np.random.Generator over PCG64: a field of five words
+    rest       any other value that values.py writes: in the blob ``rest``, together, so that shared objects stay shared
+    constant   a large container that is assumed not to change (checked at intervals): in the blob ``constants``
+    object     an instance of a class with attributes: a separate layer, loaded in place
+    trusted    saved by pickle, since the user passed trust=True: in the blob ``trusted``
+    member     a member of an enumeration: its name, in the blob ``rest``
+    same       an object that is captured already, under the name in the detail
+    fixed      functions, classes, modules: not saved, and watched, since a replacement would not be saved
+    kept       not saved: configuration, rendering
+    drawing    kept, and watched: None until now, and a drawing object by its name; it may become something else
+    clock      kept: a time of the day
+    unknown    not saved, although a step may read it
 """
 
 from __future__ import annotations
@@ -37,18 +37,18 @@ from sim.adapters.capture.values import NotPlainError, encode_value
 from sim.kernel.class_names import module_of
 
 Category = Literal[
-    "cell", "array", "generator", "rest", "constant", "member", "object", "same", "trusted", "fixed", "kept", "drawing", "clock",
-    "unknown",
+    "cell", "array", "generator", "rest", "constant", "member", "object", "same", "trusted", "fixed", "kept", "drawing",
+    "clock", "unknown",
 ]  # fmt: skip
-Said = Literal["kept", "clock", "drawing", "open"]
-Classify = Callable[[object, str, Any], Said | None]
+Treatment = Literal["kept", "clock", "drawing", "open"]
+Classify = Callable[[object, str, Any], Treatment | None]
 
-CONSTANT_ELEMENTS = 200  # A container with more elements than this is not written anew at each step.
-LAYERS_MAX = 200  # Objects in objects; more of them are a graph, for which there is pickle.
+CONSTANT_ELEMENTS = 200  # A container with more elements than this is not written at each step.
+LAYERS_MAX = 200  # Objects in objects; more of them are a graph, which only pickle can save.
 HOLDERS_OF_A_LONE_BASE = 3  # The view, the variable here, and the call that counts.
-TEXT_KINDS = "SU"  # Texts of fixed length: their fields are bytes, with one axis more.
-_FOR_GOOD = ("unknown", "trusted")
-# The type of a cell's value, by its number in ``kinds``. Appended to, never changed: tapes hold these numbers.
+TEXT_KINDS = "SU"  # Texts of fixed length: their fields are bytes, with one more axis.
+_PERMANENT = ("unknown", "trusted")
+# The type of a cell's value, by its number in ``kinds``. Only append to it: tapes hold these numbers.
 KINDS: tuple[Any, ...] = (
     type(None), bool, int, float, np.bool_, np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32,
     np.float16, np.float32, np.float64,
@@ -58,7 +58,7 @@ _FLOATS = frozenset((float, np.float16, np.float32, np.float64))
 _FIXED_TYPES = (
     types.FunctionType, types.BuiltinFunctionType, types.ModuleType, type, np.dtype, range, slice, re.Pattern,
 )  # fmt: skip
-NEVER_SET = "none"  # What has been None up to now may yet become a number.
+NEVER_SET = "none"  # An attribute that was always None may still become a number.
 _NAME_CHARS = re.compile(r"[^A-Za-z0-9_.-]")
 
 
@@ -69,7 +69,8 @@ class Attribute:
     Attributes:
         name: of the attribute.
         category: see above.
-        detail: of a cell "i" or "f"; of the rest "none" for what has never been set; of an array [dtype, shape]; of an object its class; of what is unknown its type.
+        detail: "i" or "f" for a cell; "none" for an attribute in the rest that was never set; [dtype, shape] for an
+            array; the class of an object; the type of an unknown.
     """
 
     name: str
@@ -82,7 +83,7 @@ class Layer:
     """One object whose attributes are captured.
 
     Attributes:
-        name: in front of the names of its fields.
+        name: the prefix of the names of its fields.
         attributes: in the order of their names.
     """
 
@@ -90,9 +91,9 @@ class Layer:
     attributes: tuple[Attribute, ...]
 
     def to_plain(self) -> list[Any]:
-        """As it is written into the state: without what is kept, which differs where something was drawn."""
-        listed = [one for one in self.attributes if one.category not in ("kept", "clock", "drawing")]
-        return [self.name, [[one.name, one.category, one.detail] for one in listed]]
+        """The layer as it is written into the state: without kept attributes, which differ if something was drawn."""
+        listed = [attribute for attribute in self.attributes if attribute.category not in ("kept", "clock", "drawing")]
+        return [self.name, [[attribute.name, attribute.category, attribute.detail] for attribute in listed]]
 
 
 @attrs.frozen
@@ -102,16 +103,16 @@ class Structure:
     layers: tuple[Layer, ...]
 
     def encode(self) -> bytes:
-        """As bytes, equal for equal structures."""
+        """The structure as bytes, equal for equal structures."""
         return encode_value([layer.to_plain() for layer in self.layers])
 
     def category_of(self) -> dict[tuple[str, str], Attribute]:
-        """Each attribute by the names of its layer and its own."""
-        return {(layer.name, one.name): one for layer in self.layers for one in layer.attributes}
+        """Each attribute by the names of its layer and of the attribute."""
+        return {(layer.name, attribute.name): attribute for layer in self.layers for attribute in layer.attributes}
 
 
 def structure_from_plain(plain: Any) -> Structure:
-    """The structure that to_plain gave. Raises ValueError for anything else."""
+    """The structure of these plain layers. Raises ValueError for anything else."""
     try:
         return Structure(
             tuple(
@@ -120,21 +121,21 @@ def structure_from_plain(plain: Any) -> Structure:
             )
         )
     except (TypeError, ValueError):
-        raise ValueError("no structure of a captured state") from None
+        raise ValueError("expected the structure of a captured state") from None
 
 
 def field_name(layer: str, attribute: str) -> str:
-    """The name of an attribute's field, in the letters that a field's name may have."""
+    """The name of an attribute's field, in the characters that a field name may have."""
     return _NAME_CHARS.sub("_", f"{layer}.{attribute}")[:150]
 
 
 def type_name(value: Any) -> str:
-    """How a user would call the type of value."""
+    """The type of value as users write it."""
     return f"{module_of(type(value))}.{type(value).__qualname__}".removeprefix("builtins.").removeprefix(".")
 
 
 def described(value: Any) -> str:
-    """Its type; of what would be saved but for something inside of it, where that is and what."""
+    """The type of value, with the path and type of the value inside it that cannot be saved, if there is one."""
     try:
         encode_value(value)
     except NotPlainError as error:
@@ -146,7 +147,7 @@ def described(value: Any) -> str:
 
 
 def is_quick_array(value: Any) -> bool:
-    """Whether it is an array that is copied into a field as it is: numbers, C order, memory of its own."""
+    """Return True for an array that is copied into a field as it is: numbers, C order, its own memory."""
     if type(value) is not np.ndarray or not value.flags.c_contiguous or value.ndim > 8 or not has_own_memory(value):
         return False
     dtype = value.dtype
@@ -156,7 +157,7 @@ def is_quick_array(value: Any) -> bool:
 
 
 def has_own_memory(array: np.ndarray[Any, Any]) -> bool:
-    """Whether nobody else can see the memory of an array: it is its own, or that of one whom nobody else holds."""
+    """Return True if no other array shares the memory: the array owns it, or is the only holder of its base."""
     base = array.base
     if base is None:
         return True
@@ -164,7 +165,7 @@ def has_own_memory(array: np.ndarray[Any, Any]) -> bool:
 
 
 def cell_of(value: Any) -> str | None:
-    """The letter of the cell that can hold value; None if none can."""
+    """The letter of the cell that can hold value; None if no cell can."""
     kind = type(value)
     if kind not in KIND_NUMBERS or kind is type(None):
         return None
@@ -174,16 +175,16 @@ def cell_of(value: Any) -> str | None:
 
 
 class Surveyor:
-    """Looks at objects and says what their attributes are."""
+    """Determines the categories of the attributes of objects."""
 
     def __init__(
         self, classify: Classify, *, trust: bool, ignored: frozenset[str], detached: frozenset[str], opens_objects: bool
     ) -> None:
-        """What is known beforehand.
+        """Set the options of all surveys.
 
-        classify: what an adapter knows of an attribute, from the object, its name and its value; "open" says that the
-        attributes of the value are to be looked at, too. ignored: full names that are kept at the user's word.
-        detached: layers whose arrays count as copies. opens_objects: look into objects of other classes.
+        classify: the treatment that an adapter prescribes for an attribute, from the object, the attribute's name and
+        its value; "open" makes the value a layer. ignored: full names that the user has excluded. detached: layers
+        whose arrays count as copies. opens_objects: capture the attributes of objects of other classes.
         """
         self._detached = detached
         self._opens_objects = opens_objects
@@ -192,50 +193,51 @@ class Surveyor:
         self._ignored = ignored
 
     def survey(self, layers: Sequence[tuple[str, Any]], before: Structure | None) -> tuple[Structure, dict[str, Any]]:
-        """The structure of these objects and of those inside of them, and all of these objects by name.
+        """The structure of these objects and of the objects inside them, and all these objects by name.
 
-        before: the structure until now, from which is kept what was learned.
+        before: the previous structure, whose knowledge is kept.
         """
-        known = before.category_of() if before is not None else {}
-        found: list[Layer] = []
+        previous = before.category_of() if before is not None else {}
+        surveyed: list[Layer] = []
         objects: dict[str, Any] = {}
         waiting = list(layers)
-        seen: dict[int, str] = {id(one): name for name, one in layers}
-        taken: set[int] = set()  # Arrays and generators that have a field: what is met again goes to the rest.
+        seen: dict[int, str] = {id(holder): name for name, holder in layers}
+        taken: set[int] = set()  # Arrays and generators that have a field: a second occurrence goes to the rest.
         while waiting:
-            name, one = waiting.pop(0)
-            objects[name] = one
+            name, holder = waiting.pop(0)
+            objects[name] = holder
             attributes = []
-            mine = set() if name in self._detached else taken
-            for attribute, value in sorted(vars(one).items()):
+            taken_here = set() if name in self._detached else taken
+            for attribute, value in sorted(vars(holder).items()):
                 full = f"{name}.{attribute}"
-                category, detail = self._category(one, full, attribute, value, known.get((name, attribute)), mine)
+                earlier = previous.get((name, attribute))
+                category, detail = self._category(holder, full, attribute, value, earlier, taken_here)
                 if category == "object":
                     if id(value) in seen and seen[id(value)] != full:
-                        category, detail = "same", seen[id(value)]  # Captured already, under its first name.
+                        category, detail = "same", seen[id(value)]  # Captured already under its first name.
                     elif len(seen) < LAYERS_MAX:
                         seen[id(value)] = full
                         waiting.append((full, value))
                     else:
                         category, detail = self._last_resort(value)
                 attributes.append(Attribute(attribute, category, detail))
-            found.append(Layer(name, tuple(attributes)))
-        return Structure(tuple(found)), objects
+            surveyed.append(Layer(name, tuple(attributes)))
+        return Structure(tuple(surveyed)), objects
 
-    def category(self, one: Any, full: str, value: Any) -> Category:
-        """What an attribute of an object would be that was not there before."""
-        return self._category(one, full, full.rpartition(".")[2], value, None, set())[0]
+    def category(self, holder: Any, full: str, value: Any) -> Category:
+        """The category of a new attribute of an object."""
+        return self._category(holder, full, full.rpartition(".")[2], value, None, set())[0]
 
     def _category(
-        self, one: Any, full: str, attribute: str, value: Any, before: Attribute | None, taken: set[int]
+        self, holder: Any, full: str, attribute: str, value: Any, before: Attribute | None, taken: set[int]
     ) -> tuple[Category, Any]:
         was = before.category if before is not None else None
-        said = self._classify(one, attribute, value)
-        if said in ("kept", "clock", "drawing"):
-            return said, None
+        treatment = self._classify(holder, attribute, value)
+        if treatment in ("kept", "clock", "drawing"):
+            return treatment, None
         if full in self._ignored:
             return "kept", None
-        if before is not None and (was in _FOR_GOOD or (was == "rest" and before.detail != NEVER_SET)):
+        if before is not None and (was in _PERMANENT or (was == "rest" and before.detail != NEVER_SET)):
             return self._as_before(before, value)
         letter = cell_of(value)
         if was == "cell" and before is not None:
@@ -251,13 +253,13 @@ class Surveyor:
                 return "generator", type(value.bit_generator).__name__
             return "array", [value.dtype.str, list(value.shape)]
         if was == "constant" and type(value) in (dict, list, set, tuple):
-            return "constant", None  # It is compared whole now and then.
-        if said == "open":
+            return "constant", None  # It is compared completely at intervals.
+        if treatment == "open":
             return "object", type_name(value)
         return self._by_type(value, before)
 
     def _as_before(self, before: Attribute, value: Any) -> tuple[Category, Any]:
-        """What was once written with the rest stays there, if it can, and so on: see invariant 1 of captured_state.py."""
+        """Keep the earlier category, if the value allows it: see invariant 1 of captured_state.py."""
         if before.category == "rest":
             try:
                 encode_value(value)
@@ -273,7 +275,8 @@ class Surveyor:
         try:
             encode_value(value)
         except NotPlainError:
-            comes_and_goes = before is not None and before.category != "object"  # Elsewhere there may be none to load.
+            # At a load there may be no object to load into.
+            comes_and_goes = before is not None and before.category != "object"
             opened = self._opens_objects and is_open_object(value) and not (self._trust and comes_and_goes)
             return ("object", type_name(value)) if opened else self._last_resort(value)
         if type(value) in (dict, list, set, tuple) and element_count(value) > CONSTANT_ELEMENTS:
@@ -286,38 +289,38 @@ class Surveyor:
 
 def slots_of(value: Any) -> list[str]:
     """The names of an object's attributes that are not in its ``__dict__``."""
-    listed = [vars(one).get("__slots__", ()) for one in type(value).__mro__]
-    names = [name for one in listed for name in ((one,) if isinstance(one, str) else one)]
+    listed = [vars(kind).get("__slots__", ()) for kind in type(value).__mro__]
+    names = [name for slots in listed for name in ((slots,) if isinstance(slots, str) else slots)]
     return sorted({*names} - {"__dict__", "__weakref__"})
 
 
 def is_open_object(value: Any) -> bool:
-    """Whether all that an object is lies in its ``__dict__``: it is made and copied as Python's own classes are."""
+    """Return True if ``__dict__`` holds the complete object: it is made and copied as ordinary Python objects are."""
     kind = type(value)
     if isinstance(value, type) or not hasattr(value, "__dict__") or callable(value):
         return False
-    if any(vars(one).get("__slots__") for one in kind.__mro__):
-        return False  # What is in slots is not in the dict.
+    if any(vars(base).get("__slots__") for base in kind.__mro__):
+        return False  # Attributes in slots are not in the dict.
     return all(getattr(kind, name) is getattr(object, name) for name in ("__new__", "__reduce__", "__reduce_ex__"))
 
 
 def element_count(value: Any, limit: int = CONSTANT_ELEMENTS) -> int:
-    """How many elements a container has, those of the containers in it included; counted no further than limit."""
+    """The number of elements of a container and of the containers inside it; the count stops above limit."""
     count, waiting = 0, [value]
     seen: set[int] = set()
     while waiting and count <= limit:
-        one = waiting.pop()
-        if id(one) in seen:
+        container = waiting.pop()
+        if id(container) in seen:
             continue
-        seen.add(id(one))
-        count += len(one)
-        items = one.values() if isinstance(one, Mapping) else one
+        seen.add(id(container))
+        count += len(container)
+        items = container.values() if isinstance(container, Mapping) else container
         waiting += [item for item in items if type(item) in (dict, list, set, tuple)]
     return count
 
 
 def is_quiet_by_equality(value: Any) -> bool:
-    """Whether a value of the same type that is equal to this one is the same, in sign, too."""
+    """Return True if every equal value of the same type is identical to this one, including its sign."""
     kind = type(value)
     if kind is float:
         return math.isfinite(value) and not value.is_integer()

@@ -1,7 +1,7 @@
-"""Make objects what a captured state says: the way back of captured_state.py.
+"""Restore objects from a captured state: the counterpart of pack.py.
 
-Nothing is made here but plain values (see values.py): an object of a class must be there already, in the place where it
-was saved, so that no tape can have a class imported or called.
+Only plain values are created here (see values.py). An object of a class must exist already, under the name under which
+it was saved, so that no tape can import or call a class.
 """
 
 from __future__ import annotations
@@ -38,19 +38,22 @@ def restore_objects(
     pickler: Any,
     detached: frozenset[str],
 ) -> tuple[Structure, dict[str, Any]]:
-    """Put what the arena holds into the objects; its structure, and all objects by name.
+    """Restore the objects from the arena, and return its structure and all objects by name.
 
-    detached: layers whose arrays are never written to, since others may hold them. constants_now: the large containers that the objects have, as bytes, so that equal ones are left as they are.
-    Raises NotCapturedError, naming what is of another kind than was saved; ValueError for an arena of something else.
+    detached: layers whose arrays are never written to, since others may hold them. constants_now: the present large
+    containers of the objects, as bytes: equal ones are not replaced.
+
+    Raises NotCapturedError, naming an object of a different kind than was saved; ValueError for an arena of anything
+    else.
     """
     if "structure" not in state.layout.slots:
-        raise ValueError("the state is not one of captured objects")
+        raise ValueError("expected a state of captured objects, got one without the field 'structure'")
     structure = structure_from_plain(decode_value(state.blob("structure")))
     return structure, _Restoring(state, structure, surveyor, dict(layers), detached).run(constants_now, pickler)
 
 
 class _Restoring:
-    """One restoring."""
+    """One restore of all objects."""
 
     def __init__(
         self, state: State, structure: Structure, surveyor: Surveyor, objects: dict[str, Any], detached: frozenset[str]
@@ -60,30 +63,32 @@ class _Restoring:
         self._surveyor = surveyor
         self._objects = objects
         self._detached = detached
-        self._used: set[int] = set()  # Arrays that were written to: a second attribute gets one of its own.
+        self._used: set[int] = set()  # Arrays that were written to: a second attribute gets its own array.
         self._known: dict[str, Any] = {}
         self._cell_count = 0
 
     def run(self, constants_now: bytes, pickler: Any) -> dict[str, Any]:
-        """Do it, layer by layer; the objects by name."""
+        """Restore layer by layer, and return the objects by name."""
         objects = self._objects
         for layer in self._structure.layers:
             if layer.name not in objects:
-                raise NotCapturedError(f"there is no {layer.name}, whose attributes were saved")
+                raise NotCapturedError(
+                    f"the recorded layer {layer.name} is missing: make the simulation as it was made for the recording"
+                )
             attributes = vars(objects[layer.name])
-            self._clear(layer.name, {one.name for one in layer.attributes}, attributes)
-            for one in layer.attributes:
-                self._restore(layer.name, one, attributes)
+            self._clear(layer.name, {attribute.name for attribute in layer.attributes}, attributes)
+            for attribute in layer.attributes:
+                self._restore(layer.name, attribute, attributes)
         self._restore_constants(constants_now)
         values = self._values(pickler)
         for layer in self._structure.layers:
             attributes = vars(objects[layer.name])
-            for one in layer.attributes:
-                if one.category in ("rest", "member", "trusted"):
-                    value = values[f"{layer.name}.{one.name}"]
-                    attributes[one.name] = _member(layer.name, one, attributes, value)
-                elif one.category == "same":
-                    attributes[one.name] = objects[one.detail]
+            for attribute in layer.attributes:
+                if attribute.category in ("rest", "member", "trusted"):
+                    value = values[f"{layer.name}.{attribute.name}"]
+                    attributes[attribute.name] = _member(layer.name, attribute, attributes, value)
+                elif attribute.category == "same":
+                    attributes[attribute.name] = objects[attribute.detail]
         return objects
 
     def _restore_constants(self, constants_now: bytes) -> None:
@@ -91,54 +96,56 @@ class _Restoring:
         values = None if constants == constants_now else decode_value(constants)
         for layer in self._structure.layers:
             attributes = vars(self._objects[layer.name])
-            for one in layer.attributes:
-                if one.category == "constant":
-                    full = f"{layer.name}.{one.name}"
+            for attribute in layer.attributes:
+                if attribute.category == "constant":
+                    full = f"{layer.name}.{attribute.name}"
                     if values is not None:
-                        attributes[one.name] = values[full]
-                    self._known[full] = attributes[one.name]
+                        attributes[attribute.name] = values[full]
+                    self._known[full] = attributes[attribute.name]
 
     def _values(self, pickler: Any) -> dict[str, Any]:
-        """What was written as bytes, by full name."""
+        """The values that were written as bytes, by full name."""
         values = dict(decode_value(self._state.blob("rest"), self._known))
         if "trusted" not in self._state.layout.slots:
             return values
         if pickler is None:
             raise NotCapturedError(
-                "some of the state was saved by pickle, which may run any code: if you trust the tape, make the "
+                "a part of the state was saved by pickle, which may run any code: if you trust the tape, make the "
                 "simulation with adapt(..., trust=True)"
             )
         return values | dict(pickler.load(self._state.blob("trusted"), self._known | values | self._objects))
 
     def _clear(self, layer: str, saved: set[str], attributes: dict[str, Any]) -> None:
-        """Take away what a used instance has and the saved one had not."""
+        """Remove the attributes that a used instance has and the saved one did not have."""
         for name in attributes.keys() - saved:
             if self._surveyor.category(self._objects[layer], f"{layer}.{name}", attributes[name]) not in _LEFT_ALONE:
                 del attributes[name]
 
-    def _restore(self, layer: str, one: Attribute, attributes: dict[str, Any]) -> None:
-        full = f"{layer}.{one.name}"
-        if one.category == "cell":
+    def _restore(self, layer: str, attribute: Attribute, attributes: dict[str, Any]) -> None:
+        full = f"{layer}.{attribute.name}"
+        if attribute.category == "cell":
             kind = KINDS[int(self._state["kinds"][self._cell_count])]
             self._cell_count += 1
-            number = self._state[field_name(layer, one.name)][()].item()
-            attributes[one.name] = None if kind is type(None) else kind(number)
-        elif one.category == "array":
-            saved, present = self._state[field_name(layer, one.name)], attributes.get(one.name)
-            dtype = np.dtype(one.detail[0])
+            number = self._state[field_name(layer, attribute.name)][()].item()
+            attributes[attribute.name] = None if kind is type(None) else kind(number)
+        elif attribute.category == "array":
+            saved, present = self._state[field_name(layer, attribute.name)], attributes.get(attribute.name)
+            dtype = np.dtype(attribute.detail[0])
             if dtype.kind in TEXT_KINDS:
                 saved = saved.view(dtype)[..., 0]
-            made = saved.copy() if layer in self._detached else self._array(saved, present)
-            attributes[one.name] = self._known[full] = made
-        elif one.category == "generator":
-            words = self._state[field_name(layer, one.name)].tolist()
-            attributes[one.name] = self._known[full] = self._generator(words, one.detail, attributes.get(one.name))
-        elif one.category == "object":
-            present = attributes.get(one.name)
-            if type_name(present) != one.detail:
+            restored = saved.copy() if layer in self._detached else self._array(saved, present)
+            attributes[attribute.name] = self._known[full] = restored
+        elif attribute.category == "generator":
+            words = self._state[field_name(layer, attribute.name)].tolist()
+            attributes[attribute.name] = self._known[full] = self._generator(
+                words, attribute.detail, attributes.get(attribute.name)
+            )
+        elif attribute.category == "object":
+            present = attributes.get(attribute.name)
+            if type_name(present) != attribute.detail:
                 raise NotCapturedError(
-                    f"{full} was a {one.detail} when it was saved and is {type_name(present)} here: "
-                    "an object cannot be made from a tape; with trust=True it is saved by pickle"
+                    f"{full}: expected a {attribute.detail}, as it was saved, got {type_name(present)}: an object "
+                    "cannot be made from a tape; with trust=True it is saved by pickle"
                 )
             self._objects[full] = present
 
@@ -149,13 +156,13 @@ class _Restoring:
         if not fits or not present.flags.writeable or id(present) in self._used:
             present = saved.copy()
         else:
-            present[...] = saved  # In place: what else looks at this memory goes on doing so.
+            present[...] = saved  # In place: other views of this memory stay valid.
         self._used.add(id(present))
         return present  # type: ignore[no-any-return]
 
     def _generator(self, words: list[int], kind: str, present: Any) -> Any:
         if kind not in BIT_GENERATORS:
-            raise ValueError(f"{kind!r} is no bit generator of NumPy's")
+            raise ValueError(f"expected a bit generator of NumPy, got {kind!r}")
         fits = type(present) is np.random.Generator and type(present.bit_generator).__name__ == kind
         if not fits or id(present) in self._used:
             present = np.random.Generator(BIT_GENERATORS[kind](0))
@@ -164,11 +171,13 @@ class _Restoring:
         return present
 
 
-def _member(layer: str, one: Attribute, attributes: dict[str, Any], value: Any) -> Any:
-    """What is set: the value itself, or the member of the enumeration that it names."""
-    if one.category != "member":
+def _member(layer: str, attribute: Attribute, attributes: dict[str, Any], value: Any) -> Any:
+    """The value, or the member of the enumeration that it names."""
+    if attribute.category != "member":
         return value
-    kind: Any = type(attributes.get(one.name))
-    if f"{kind.__module__}.{kind.__qualname__}" != one.detail:
-        raise NotCapturedError(f"{layer}.{one.name} was a {one.detail} when it was saved, and is no such thing here")
+    kind: Any = type(attributes.get(attribute.name))
+    if f"{kind.__module__}.{kind.__qualname__}" != attribute.detail:
+        raise NotCapturedError(
+            f"{layer}.{attribute.name}: expected a {attribute.detail}, as it was saved, got {kind.__qualname__}"
+        )
     return kind[value]

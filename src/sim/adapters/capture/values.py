@@ -1,14 +1,14 @@
-"""Python values as bytes and back, without pickle: numbers, texts, arrays, generators, and containers of these.
+"""Encode Python values as bytes without pickle, and decode them: numbers, texts, arrays, generators, containers.
 
-What is shared stays shared: an object that is met twice is written once, and so is the memory behind a view of an
-array. Types come back exactly: a tuple is a tuple, an np.int64 is one, -0.0 keeps its sign.
+Shared objects stay shared: an object that occurs twice is written once, and so is the memory of a view of an array.
+Types are restored exactly: a tuple stays a tuple, an np.int64 stays an np.int64, -0.0 keeps its sign.
 
-Layout: MessagePack. None, bool, int (64 bits), float, str and bytes stand for themselves; everything else is an array
-whose first element is a letter (see the table in _Encoder and the match in _Decoder).
+Layout: MessagePack. None, bool, int (64 bits), float, str and bytes are written as they are. Everything else is an
+array whose first element is a letter (see the methods of _Encoder and the match in _Decoder).
 
 Invariants:
     1. Equal values give equal bytes, in every process: sets are written in the order of their encoded elements.
-    2. Decoding calls nothing but the constructors that are named here.
+    2. Decoding calls only the constructors that are named here.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ _pack = msgpack.Packer(use_bin_type=True, autoreset=True).pack
 
 
 class NotPlainError(TypeError):
-    """A value that cannot be written without pickle.
+    """A value that cannot be encoded without pickle.
 
     Attributes:
-        path: where it was, from the outside.
-        value: itself.
+        path: the path to the value from the outermost one.
+        value: the value.
     """
 
     def __init__(self, path: str, value: Any) -> None:
@@ -54,48 +54,48 @@ class NotPlainError(TypeError):
 
 
 def encode_value(value: Any, known: Mapping[int, str] | None = None) -> bytes:
-    """value as bytes. known: names of arrays and generators that are kept elsewhere, by id.
+    """Encode value as bytes. known: names of arrays and generators that are kept elsewhere, by id.
 
-    Raises NotPlainError for what is none of these values, or nested too deeply.
+    Raises NotPlainError for any other value, and for one that is nested too deeply.
     """
     encoded: bytes = _pack(_Encoder(known or {}).tree(value, "value", 0))
     return encoded
 
 
 def decode_value(data: bytes, known: Mapping[str, Any] | None = None) -> Any:
-    """The value that encode_value wrote. known: what is kept elsewhere, by name. Raises ValueError for other bytes."""
+    """Decode a value of encode_value. known: objects kept elsewhere, by name. Raises ValueError for other bytes."""
     try:
         tree = msgpack.unpackb(data, raw=False, strict_map_key=False)
         return _Decoder(known or {}).value(tree)
     except (*DECODE_ERRORS, AttributeError, LookupError, OverflowError) as error:
-        raise ValueError(f"no captured value: {error}") from None
+        raise ValueError(f"not a captured value: {error}") from None
 
 
 def is_array(value: Any) -> bool:
-    """Whether it is an array of numbers, truth values or texts of fixed length."""
+    """Return True for an array of numbers, booleans or texts of fixed length."""
     return type(value) is np.ndarray and _DTYPE_TEXT.fullmatch(value.dtype.newbyteorder("<").str) is not None
 
 
-def is_unchangeable(value: Any) -> bool:
-    """Whether it is a value that is written here and that nobody can change: a number, a text, a tuple or frozenset of such."""
+def is_immutable(value: Any) -> bool:
+    """Return True for an immutable value that can be encoded: a number, a text, or a tuple or frozenset of these."""
     kind = type(value)
     if kind in _ATOMS or kind is complex:
         return True
     if kind is tuple or kind is frozenset:
-        return all(map(is_unchangeable, value))
+        return all(map(is_immutable, value))
     return isinstance(value, np.generic) and _DTYPE_TEXT.fullmatch(value.dtype.newbyteorder("<").str) is not None
 
 
 class _Encoder:
-    """One walk through a value. Numbers of shared objects count in the order in which they are met."""
+    """One walk through a value. Shared objects are numbered in the order in which they occur."""
 
     def __init__(self, known: Mapping[int, str]) -> None:
         self._known = known
         self._numbers: dict[int, int] = {}
-        self._alive: list[Any] = []  # So that no id is used twice.
+        self._alive: list[Any] = []  # References, so that no id is used twice.
 
     def tree(self, value: Any, path: str, depth: int) -> Any:
-        """What MessagePack takes for value. Raises NotPlainError."""
+        """The form of value for MessagePack. Raises NotPlainError."""
         kind = type(value)
         if kind in _ATOMS:
             if kind is int and not _INT_MIN <= value <= _INT_MAX:
@@ -104,7 +104,7 @@ class _Encoder:
         if kind is tuple:
             if depth > DEPTH_MAX:
                 raise NotPlainError(path, value)
-            return ["t", *(self.tree(one, f"{path}[{index}]", depth + 1) for index, one in enumerate(value))]
+            return ["t", *(self.tree(item, f"{path}[{index}]", depth + 1) for index, item in enumerate(value))]
         if kind is complex:
             return ["c", value.real, value.imag]
         if isinstance(value, np.generic) and _DTYPE_TEXT.fullmatch(value.dtype.newbyteorder("<").str):
@@ -129,7 +129,7 @@ class _Encoder:
         kind = type(value)
         if kind is list or kind is deque:
             self._enter(value)
-            items = [self.tree(one, f"{path}[{index}]", depth + 1) for index, one in enumerate(value)]
+            items = [self.tree(item, f"{path}[{index}]", depth + 1) for index, item in enumerate(value)]
             return ["l", *items] if kind is list else ["q", value.maxlen, *items]
         if kind is dict or kind is OrderedDict:
             self._enter(value)
@@ -150,13 +150,13 @@ class _Encoder:
 
     def _pairs(self, value: Mapping[Any, Any], path: str, depth: int) -> list[Any]:
         pairs = []
-        for key, one in value.items():
+        for key, item in value.items():
             pairs.append(self.tree(key, f"a key of {path}", depth + 1))
-            pairs.append(self.tree(one, f"{path}[{key!r}]", depth + 1))
+            pairs.append(self.tree(item, f"{path}[{key!r}]", depth + 1))
         return pairs
 
     def _sorted(self, value: Any, path: str, depth: int) -> list[Any]:
-        return sorted((self.tree(one, f"an element of {path}", depth + 1) for one in value), key=_pack)
+        return sorted((self.tree(item, f"an element of {path}", depth + 1) for item in value), key=_pack)
 
     def _array(self, value: Any, path: str) -> Any:
         base = value
@@ -181,7 +181,7 @@ def _is_fortran(array: np.ndarray[Any, Any]) -> bool:
 
 
 class _Decoder:
-    """One walk through what msgpack has read."""
+    """One walk through a decoded MessagePack value."""
 
     def __init__(self, known: Mapping[str, Any]) -> None:
         self._known = known
@@ -238,7 +238,7 @@ class _Decoder:
                 return self._fill_pairs(defaultdict(None if factory is None else _FACTORIES[factory]), pairs)
             case ["b", bytes(content)]:
                 return self._enter(bytearray(content))
-        raise ValueError(f"{str(tree)[:40]} is no captured value")
+        raise ValueError(f"expected a captured value, got {str(tree)[:40]}")
 
     def _enter(self, made: Any) -> Any:
         self._made.append(made)
@@ -251,8 +251,8 @@ class _Decoder:
 
     def _fill_pairs(self, made: dict[Any, Any], pairs: list[Any]) -> dict[Any, Any]:
         self._enter(made)
-        for key, one in zip(pairs[::2], pairs[1::2], strict=True):
-            made[self.value(key)] = self.value(one)
+        for key, item in zip(pairs[::2], pairs[1::2], strict=True):
+            made[self.value(key)] = self.value(item)
         return made
 
 
@@ -260,7 +260,7 @@ def _array_from(parts: list[Any]) -> np.ndarray[Any, Any]:
     match parts:
         case [str(dtype), list(shape), ("C" | "F") as order, bytes(content)] if _DTYPE_TEXT.fullmatch(dtype):
             if dtype.startswith("<U"):
-                content.decode("utf-32-le")  # NumPy takes any numbers for letters, and fails when they are looked at.
+                content.decode("utf-32-le")  # NumPy accepts invalid code points, and fails when they are read.
             flat = np.frombuffer(content, dtype) if content else np.zeros(0, dtype)
             return flat.reshape(tuple(shape), order=order).copy(order)
-    raise ValueError("no array")
+    raise ValueError("expected an array")

@@ -1,7 +1,8 @@
-"""Record Gymnasium environments: a wrapper that stays one, with the state of every layer below it.
+"""Record Gymnasium environments: a recording wrapper, with the state of every layer below it.
 
-A tick is one call of ``step`` or of ``reset``; the action, or the seed and the options, are its inputs. The state is the
-attributes of all wrappers and of the environment, its random generator, and what the last call returned.
+A tick is one call of ``step`` or of ``reset``. Its inputs are the action, or the seed and the options. The state
+consists of the attributes of all wrappers and of the environment, its random generator, and the results of the last
+call.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from sim.adapters.capture.inputs_since_reset import InputsSinceReset
 from sim.adapters.capture.native_objects import find_natives, is_native
 from sim.adapters.capture.pickle_protocol import Pickler
 from sim.adapters.capture.rng_state import is_generator
-from sim.adapters.capture.survey import Said, cell_of
+from sim.adapters.capture.survey import Treatment, cell_of
 from sim.adapters.gymnasium.inputs import decode_call, encode_action, encode_own_reset, encode_reset
 from sim.adapters.gymnasium.layers import OUTPUT_ONLY, captured_layers, layers_of, name_of, rebuild, subject_of
 from sim.adapters.gymnasium.spaces_watch import SpacesWatch
@@ -33,9 +34,9 @@ from sim.kernel.exactness import Level, level_from
 from sim.kernel.state import State
 
 NAME = "gymnasium"
-RESULT = "result"  # What the fields of LastCall are named after.
+RESULT = "result"  # The prefix of the fields of LastEnvCall.
 
-# What no step reads: how the environment was made, what is drawn or written for people.
+# Attributes that no step reads: the configuration, rendering, printed text.
 _CONFIGURATION = {
     "spec",
     "_saved_kwargs",
@@ -50,7 +51,7 @@ _FLAGS_OF_RENDERING = {
     "OrderEnforcing": {"_disable_render_order_enforcing"},
 }
 _CLOCKS = {"RecordEpisodeStatistics": {"episode_start_time", "time_queue"}}
-# Attributes in which environments keep what they draw with; None until the first picture is drawn.
+# Attributes in which environments keep their drawing objects; None until the first picture is drawn.
 _DRAWING_NAMES = re.compile(
     r"_?(screen|surf|surface|clock|window|viewer|canvas|renderer|font|fig|ax|isopen)|\w*_(surface|imgs?|images?)"
 )
@@ -63,7 +64,7 @@ _being_recorded: weakref.WeakValueDictionary[int, RecordedEnv] = (
 
 
 class LastEnvCall:
-    """What the last call of step or reset returned; a part of the state, so that a seek gives it again."""
+    """The results of the last call of step or reset. They are part of the state, so that a seek restores them."""
 
     def __init__(self) -> None:
         self.observation: Any = None
@@ -77,8 +78,8 @@ class GymnasiumSimulation:
 
     Attributes:
         env: the environment with its wrappers.
-        last: what the last call returned, without its info.
-        level: how exactly it can be loaded.
+        last: the results of the last call, without its info.
+        level: the exactness of a load.
     """
 
     def __init__(
@@ -89,12 +90,13 @@ class GymnasiumSimulation:
         pickler: Pickler | None = None,
         ignore: Iterable[str] = (),
     ) -> None:
-        """Look at the environment and its wrappers.
+        """Survey the environment and its wrappers.
 
-        level: None for what the adapter can give. pickler: for what cannot be saved otherwise. ignore: full
-        names of attributes that are known not to matter.
+        level: None for EXACT. pickler: for values that cannot be saved otherwise. ignore: full names of attributes that
+        no step reads.
 
-        Raises NotCapturedError for an environment that cannot be captured at this level; ValueError for no level.
+        Raises NotCapturedError for an environment that cannot be captured at this level; ValueError for an unknown
+        level.
         """
         self.env = env
         self._ignored = tuple(ignore)
@@ -121,33 +123,33 @@ class GymnasiumSimulation:
         self.state: State = (self._repeated or self._captured).state
 
     def rehearse(self) -> None:
-        """Reset and step another environment of the kind, to see what comes up then; nothing if none can be made.
+        """Reset and step a second environment of the kind, to find attributes that appear then, if one can be made.
 
-        Raises NotCapturedError if something comes up that cannot be captured, or if it is being recorded already.
+        Raises NotCapturedError if one of them cannot be captured, or if the environment is being recorded already.
         """
         if id(self.env.unwrapped) in _being_recorded:
             raise NotCapturedError(
                 f"{name_of(self.env)} is being recorded already: two recordings would step it in turns"
             )
         if self._repeated is not None or getattr(self.env.unwrapped, "_np_random", self) is not None:
-            return  # This one was reset already, and has shown what it has.
+            return  # This environment was reset already: all its attributes are known.
         twin = rebuild(subject_of(self.env) or {})
         if twin is None:
             self._is_known = False
             return
         try:
-            other = GymnasiumSimulation(twin, level=self.level, ignore=self._ignored, pickler=self._pickler)
+            rehearsal = GymnasiumSimulation(twin, level=self.level, ignore=self._ignored, pickler=self._pickler)
             twin.action_space.seed(0)
-            other.step({"reset": 0})
-            other.step(encode_action(twin.action_space.sample()))
-            self._parts = other._captured.parts()
+            rehearsal.step({"reset": 0})
+            rehearsal.step(encode_action(twin.action_space.sample()))
+            self._parts = rehearsal._captured.parts()
         finally:
             twin.close()
 
     def step(self, inputs: Any) -> Any:
-        """Call step or reset, as the inputs say, and return what that returned."""
+        """Call step or reset, according to the inputs, and return the result."""
         if self._repeated is not None:
-            return self._step_to_be_repeated(inputs)
+            return self._step_and_keep_inputs(inputs)
         result = self._call(inputs)
         captured = self._captured
         for _, native in self._natives:
@@ -166,14 +168,14 @@ class GymnasiumSimulation:
                 last.reward, last.terminated, last.truncated = 0.0, False, False
                 return result
             inputs = arguments
-        standing = self._spaces.before()
+        space_states = self._spaces.before()
         result = self.env.step(inputs)
-        if standing is not None:
-            self._spaces.after(standing)
+        if space_states is not None:
+            self._spaces.after(space_states)
         last.observation, last.reward, last.terminated, last.truncated, _ = result
         return result
 
-    def _step_to_be_repeated(self, inputs: Any) -> Any:
+    def _step_and_keep_inputs(self, inputs: Any) -> Any:
         assert self._repeated is not None
         if type(inputs) is dict and "reset" in inputs:
             self._repeated.begin()
@@ -190,7 +192,7 @@ class GymnasiumSimulation:
         return self._last_result()
 
     def after_restore(self) -> None:
-        """Put the environment into the state that the arena holds. Raises NotCapturedError or ValueError."""
+        """Restore the environment from the arena. Raises NotCapturedError or ValueError."""
         if self._repeated is not None:
             self._repeated.state = self.state
             self._repeated.load(self._repeat)
@@ -201,7 +203,7 @@ class GymnasiumSimulation:
             native.put()
 
     def report(self) -> Report:
-        """What is captured, layer by layer."""
+        """The captured attributes, layer by layer."""
         parts = self._parts
         by_name = {part.name: part for part in parts}
         outputs = {name: Part(name) for name, layer in layers_of(self.env) if type(layer).__name__ in OUTPUT_ONLY}
@@ -212,7 +214,7 @@ class GymnasiumSimulation:
 
     @property
     def adapter(self) -> dict[str, Any]:
-        """What the tape says about how it was made."""
+        """The description of the simulation for the tape."""
         kind = type(self.env.unwrapped)
         return {
             "name": NAME,
@@ -229,7 +231,7 @@ class RecordedEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
     """An environment whose calls of step and reset are recorded; closing it closes the tape."""
 
     def __init__(self, simulation: GymnasiumSimulation, tape: Any) -> None:
-        """tape: what it is recorded by, with step(inputs) and close(outcome)."""
+        """tape: its recorder, with step(inputs) and close(outcome)."""
         super().__init__(simulation.env)
         _being_recorded[id(self.env.unwrapped)] = self
         self._lacks_reset = getattr(self.env.unwrapped, "_np_random", self) is None
@@ -241,13 +243,13 @@ class RecordedEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
         self._resets_itself = any(isinstance(one, gymnasium.wrappers.Autoreset) for _, one in layers_of(self.env))
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
-        """As the environment's, recorded. Raises TypeError for an action that cannot be recorded; nothing is done.
+        """Call the environment's step, recorded. Raises TypeError, before the call, if action cannot be recorded.
 
         Raises ResetNeeded before the first reset.
         """
         if self._lacks_reset:
             raise gymnasium.error.ResetNeeded(
-                "reset() comes before the first step(): no seed is known to any replay yet"
+                "expected reset() before the first step(): a replay needs its seed; call reset() first"
             )
         if self._over and self._resets_itself:
             result = self._call(encode_own_reset(action, self._ended()))
@@ -260,7 +262,7 @@ class RecordedEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
         return result  # type: ignore[no-any-return]
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """As the environment's, recorded; a seed that is drawn because none was ever given is recorded, too."""
+        """Call the environment's reset, recorded. If no seed was ever passed, one is drawn and recorded."""
         if seed is None and getattr(self.env.unwrapped, "_np_random", self) is None:
             seed = int(np.random.SeedSequence().entropy) & 0x7FFF_FFFF  # type: ignore[arg-type]
         result = self._call(encode_reset(seed, options, self._ended()))
@@ -268,7 +270,7 @@ class RecordedEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
         return result  # type: ignore[no-any-return]
 
     def _ended(self) -> dict[str, Any] | None:
-        """What the episode that ends here came to; None if there was none."""
+        """The totals of the episode that ends here; None if it had no step."""
         return {"steps": self._steps, "return": float(self._return), "over": bool(self._over)} if self._steps else None
 
     def close(self) -> None:
@@ -280,12 +282,12 @@ class RecordedEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
 
     @property
     def spec(self) -> EnvSpec | None:  # type: ignore[override]  # Gymnasium's own wrappers have it as a property, too.
-        """The environment's own: being recorded is no part of how it is made."""
+        """The spec of the environment: the recording wrapper is not part of it."""
         return self.env.spec
 
 
-def classify(holder: object, name: str, value: Any) -> Said | None:
-    """What is known of the attributes of Gymnasium's own classes."""
+def classify(holder: object, name: str, value: Any) -> Treatment | None:
+    """The treatment of an attribute of Gymnasium's own classes; None if unknown."""
     kind = type(holder).__name__
     if name in _CONFIGURATION or kind in OUTPUT_ONLY or name in _FLAGS_OF_RENDERING.get(kind, ()):
         return "kept"
@@ -298,8 +300,8 @@ def classify(holder: object, name: str, value: Any) -> Said | None:
     return "drawing" if value is None and _DRAWING_NAMES.fullmatch(name) else None
 
 
-def _classify_coarsely(holder: object, name: str, value: Any) -> Said | None:
-    """The same for an environment that is not saved: of itself only what a reset may leave as it is."""
+def _classify_coarsely(holder: object, name: str, value: Any) -> Treatment | None:
+    """The treatment in an environment that is not saved: of its own values only those that may outlive a reset."""
     if isinstance(holder, gymnasium.Wrapper):
         return classify(holder, name, value)
     return None if cell_of(value) is not None or is_generator(value) else "kept"
@@ -308,15 +310,15 @@ def _classify_coarsely(holder: object, name: str, value: Any) -> Said | None:
 def _adapt(env: Any, **options: Any) -> GymnasiumSimulation:
     if not isinstance(env, gymnasium.Env):
         raise NotCapturedError(
-            f"{type(env).__name__} is no gymnasium.Env: of a vector of environments, record each one by itself"
+            f"expected a gymnasium.Env, got {type(env).__name__}: of a vector of environments, record each one alone"
         )
     if any(isinstance(layer, RecordedEnv) for _, layer in layers_of(env)):
-        raise NotCapturedError(f"{name_of(env)} is recorded already, inside of this wrapper")
+        raise NotCapturedError(f"{name_of(env)} is recorded already, inside this wrapper: record it once")
     return GymnasiumSimulation(env, **options)
 
 
 def _player(simulation: Any, seed: int) -> Callable[[], Any]:
-    """Random actions from a seed, and a reset where an episode is over."""
+    """Random actions from a seed, and a reset when an episode is over."""
     env, last, begun = simulation.env, simulation.last, False
     env.action_space.seed(seed)
 

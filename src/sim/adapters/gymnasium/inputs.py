@@ -1,10 +1,10 @@
-"""Actions and resets as the inputs of a tick, so that the environment is given the same again, type and all.
+"""Encode actions and resets as the inputs of a tick, so that a replay passes equal values of equal types.
 
-A number, a text or an array stands for itself. Everything else is a map:
+A number, a text or an array is encoded as it is. Everything else is a map:
     {"<i8": 3}                    a NumPy number, by its dtype
     {"action": bytes}             any other action, as values.py writes it
-    {"action": bytes, "begins": true, "ended": ...}   an action at which a new episode begins by itself
-    {"reset": seed, ...}          a reset; "options": as values.py writes them; "ended": what the episode before came to
+    {"action": bytes, "begins": true, "ended": ...}   an action at which a new episode begins automatically
+    {"reset": seed, ...}          a reset; "options": as values.py writes them; "ended": the totals of the last episode
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _NUMBER = re.compile(r"[<|][biuf][1248]")
 
 
 def encode_action(action: Any) -> Any:
-    """An action as plain data. Raises TypeError for one that cannot be recorded."""
+    """An action as plain data. Raises TypeError if it cannot be recorded."""
     kind = type(action)
     if kind is np.int64:
         return {"<i8": int(action)}
@@ -35,7 +35,7 @@ def encode_action(action: Any) -> Any:
 
 
 def encode_reset(seed: int | None, options: Any, ended: dict[str, Any] | None) -> dict[str, Any]:
-    """A reset as plain data. Raises TypeError for options that cannot be recorded."""
+    """A reset as plain data. Raises TypeError if the options cannot be recorded."""
     call: dict[str, Any] = {"reset": seed if seed is None else int(seed)}
     if options is not None:
         call["options"] = _encoded(options, "options")
@@ -57,7 +57,7 @@ def _encoded(value: Any, what: str) -> bytes:
 
 
 def decode_call(inputs: dict[str, Any]) -> tuple[str, Any]:
-    """("step", action) or ("reset", keyword arguments). Raises ValueError for inputs of something else."""
+    """("step", action) or ("reset", keyword arguments). Raises ValueError for any other inputs."""
     if "reset" in inputs:
         options = inputs.get("options")
         return "reset", {"seed": inputs["reset"], "options": None if options is None else decode_value(options)}
@@ -66,5 +66,5 @@ def decode_call(inputs: dict[str, Any]) -> tuple[str, Any]:
             return "step", decode_value(encoded)
     [(dtype, number)] = inputs.items()
     if not _NUMBER.fullmatch(str(dtype)):
-        raise ValueError("these are the inputs of no environment")
+        raise ValueError("expected the inputs of an environment: an action or a reset")
     return "step", np.dtype(dtype).type(number)

@@ -1,4 +1,4 @@
-"""The layers of a Gymnasium environment, and how it is made again from what a tape says."""
+"""The layers of a Gymnasium environment, and the way to rebuild it from the description in a tape."""
 
 from __future__ import annotations
 
@@ -14,44 +14,44 @@ _OWN_WRAPPERS = "gymnasium.wrappers."
 
 
 def layers_of(env: Any) -> list[tuple[str, Any]]:
-    """The wrappers and the environment, outermost first, each with a name of its own."""
-    found: list[tuple[str, Any]] = []
-    taken: dict[str, int] = {}
+    """The wrappers and the environment, outermost first, each with a unique name."""
+    layers: list[tuple[str, Any]] = []
+    counts: dict[str, int] = {}
     layer = env
     while True:
         name = type(layer).__name__
-        taken[name] = taken.get(name, 0) + 1
-        found.append((name if taken[name] == 1 else f"{name}_{taken[name]}", layer))
+        counts[name] = counts.get(name, 0) + 1
+        layers.append((name if counts[name] == 1 else f"{name}_{counts[name]}", layer))
         if not isinstance(layer, gymnasium.Wrapper):
-            return found
+            return layers
         layer = layer.env
 
 
 def captured_layers(env: Any) -> list[tuple[str, Any]]:
-    """Those of them whose attributes are captured."""
+    """The layers whose attributes are captured."""
     return [(name, layer) for name, layer in layers_of(env) if type(layer).__name__ not in OUTPUT_ONLY]
 
 
 def name_of(env: Any) -> str:
-    """What an environment is called."""
+    """The name of an environment."""
     return env.spec.id if env.spec is not None else type(env.unwrapped).__name__
 
 
 def subject_of(env: Any) -> dict[str, Any] | None:
-    """How the environment was made, if that can be said in plain data."""
+    """The id, arguments and wrappers of the environment, if they are plain data; otherwise only its layers."""
     spec = env.spec
     layers = [name for name, _ in captured_layers(env)]
     if spec is None:
         return {"layers": layers}
-    made = {key: value for key, value in spec.kwargs.items() if key != "render_mode"}
+    arguments = {key: value for key, value in spec.kwargs.items() if key != "render_mode"}
     wrappers = [
-        [one.name, dict(one.kwargs or {})]
-        for one in spec.additional_wrappers
-        if one.entry_point.startswith(_OWN_WRAPPERS) and one.name not in OUTPUT_ONLY
+        [wrapper.name, dict(wrapper.kwargs or {})]
+        for wrapper in spec.additional_wrappers
+        if wrapper.entry_point.startswith(_OWN_WRAPPERS) and wrapper.name not in OUTPUT_ONLY
     ]
     subject = {
         "id": spec.id,
-        "kwargs": made,
+        "kwargs": arguments,
         "max_episode_steps": spec.max_episode_steps,
         "checked": not spec.disable_env_checker,
         "wrappers": wrappers,
@@ -60,12 +60,12 @@ def subject_of(env: Any) -> dict[str, Any] | None:
     try:
         encode_plain(subject)
     except (TypeError, ValueError, OverflowError):
-        return {"layers": layers}  # Made with objects: only the user can make them again.
+        return {"layers": layers}  # Made with objects: only the user can rebuild it.
     return subject
 
 
 def rebuild(subject: Mapping[str, Any]) -> Any | None:
-    """The environment of a tape, if its id is registered here and its wrappers are Gymnasium's own."""
+    """Make the environment of a tape; None if its id is not registered, or its wrappers are not Gymnasium's own."""
     match subject:
         case {
             "id": str(name),
@@ -80,5 +80,5 @@ def rebuild(subject: Mapping[str, Any]) -> Any | None:
                 if wrapper not in gymnasium.wrappers.__all__:
                     return None
                 env = getattr(gymnasium.wrappers, wrapper)(env, **options)
-            return env if [one for one, _ in captured_layers(env)] == layers else None
+            return env if [layer for layer, _ in captured_layers(env)] == layers else None
     return None

@@ -1,8 +1,8 @@
-"""Find the adapter for a foreign simulation, through entry points, so that others can add theirs.
+"""Find the adapter for a foreign simulation through entry points, so that other packages can add adapters.
 
-An entry point of the group ``sim.adapters`` is named after the package whose objects it is for (``gymnasium``,
-``mesa``), so that none is imported before such an object is there; it leads to an Adapter. A tape names the adapter
-that made it; only what is installed can answer to that name, and nothing else that a tape says is imported.
+An entry point of the group ``sim.adapters`` is named after the package whose objects it adapts (``gymnasium``,
+``mesa``) and loads an Adapter. It is imported only when such an object exists. A tape names the adapter that made it.
+The name is looked up among the installed entry points; nothing else that a tape names is imported.
 """
 
 from __future__ import annotations
@@ -20,29 +20,29 @@ ENTRY_POINT_GROUP = "sim.adapters"
 
 
 class NoAdapterError(LookupError):
-    """There is no adapter for this, or its package is not installed; the message says what would help."""
+    """There is no adapter for an object, or its package is not installed; the message gives a remedy."""
 
 
 class NotCapturedError(TypeError):
-    """A simulation holds what cannot be saved; the message names it, and what there is to choose."""
+    """A simulation holds something that cannot be saved; the message names it and lists the options."""
 
 
 @attrs.frozen
 class Adapter:
-    """How one kind of foreign simulation is recorded and made again.
+    """The functions that record one kind of foreign simulation and build it again.
 
     Attributes:
-        name: of the entry point: the package whose objects it is for.
-        adapt: from such an object, and the keyword arguments level, ignore and pickler (see sim.adapters.adapt; pickler is
-            None without trust), to a simulation with ``.state`` and ``.step``, or ``.save``, ``.load`` and ``.step``. It
-            has ``.level``, ``.report()``, and ``.adapter``, plain data for the tape: name, class, report, subject (for
-            rebuild) and ignored. Raises NotCapturedError, and TypeError or ValueError for other arguments.
-        door: from that simulation, what it is recorded by (something with ``step(inputs)`` and ``close(outcome)``), to
-            what the user goes on with instead of the object.
-        rebuild: from what a tape says about the object to the object made anew, or None if only the user can make it.
-            It may call only what is installed and registered under a name.
-        player: from a simulation and a seed to what gives the inputs of each next step, for tests: the same for the same
-            seed; by default None at each step.
+        name: of the entry point: the package whose objects it adapts.
+        adapt: from such an object, and the keyword arguments level, ignore and pickler (see sim.adapters.adapt; pickler
+            is None without trust), to a simulation with ``.state`` and ``.step``, or ``.save``, ``.load`` and
+            ``.step``. It has ``.level``, ``.report()``, and ``.adapter``, plain data for the tape: name, class, report,
+            subject (for rebuild) and ignored. Raises NotCapturedError, and TypeError or ValueError for other arguments.
+        door: from that simulation and its recorder (an object with ``step(inputs)`` and ``close(outcome)``) to the
+            object that the user continues with in place of the original.
+        rebuild: from a tape's description of the object to a new object, or None if only the user can make it. It may
+            call only installed code that is registered under a name.
+        player: from a simulation and a seed to a function that returns the inputs of each next step, for tests. Equal
+            seeds give equal inputs; by default the inputs are None.
     """
 
     name: str
@@ -58,30 +58,30 @@ def _points() -> tuple[metadata.EntryPoint, ...]:
 
 
 def adapter_names() -> list[str]:
-    """The names of all adapters that are installed, sorted; their packages may be missing."""
+    """The names of all installed adapters, sorted; the packages that they adapt may be missing."""
     return sorted({point.name for point in _points()})
 
 
 def adapter_named(name: str) -> Adapter:
     """The installed adapter of this name.
 
-    Raises NoAdapterError if there is none, or its package cannot be imported; TypeError if it leads to no Adapter.
+    Raises NoAdapterError if there is none, or its package cannot be imported; TypeError if it is not an Adapter.
     """
     for point in _points():
         if point.name == name:
             try:
-                found = point.load()
+                adapter = point.load()
             except ModuleNotFoundError as error:
                 package = f"the package {error.name!r}, which is not installed"
                 raise NoAdapterError(missing_package(f"the adapter {name!r}", package, extra=name)) from None
-            if not isinstance(found, Adapter):
-                raise TypeError(f"the entry point {name} leads to {type(found).__name__}, not to an Adapter")
-            return found
+            if not isinstance(adapter, Adapter):
+                raise TypeError(f"entry point {name}: expected an Adapter, got {type(adapter).__name__}")
+            return adapter
     raise NoAdapterError(f"no adapter named {name!r} is installed; installed: {', '.join(adapter_names()) or 'none'}")
 
 
 def adapter_for(candidate: object) -> Adapter | None:
-    """The adapter for the package that the candidate's class, or one that it inherits from, is of; None if none is."""
+    """The adapter for the package of the candidate's class, or of one of its base classes; None if there is none."""
     names = set(adapter_names())
     for kind in type(candidate).__mro__:
         package = kind.__module__.partition(".")[0]

@@ -1,4 +1,4 @@
-"""What an adapter has found in a simulation: for each of its parts what is captured and what is not."""
+"""The report of an adapter on a simulation: for each of its parts, the captured attributes and the others."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ import attrs
 
 from sim.kernel.exactness import Level
 
-NAMES_SHOWN = 6  # Of one part in one line; the whole lists are on the tape.
+NAMES_SHOWN = 6  # Of one part in one line; the complete lists are on the tape.
 
 
 @attrs.frozen
 class Part:
-    """One layer: a wrapper, the innermost environment, an object inside of it.
+    """One layer: a wrapper, the innermost environment, or an object inside it.
 
     Attributes:
-        name: as the fields of the state are named after it.
+        name: the prefix of the fields of the state that belong to it.
         captured: attributes that are saved and loaded.
-        kept: attributes that are left as they were when the simulation was made: configuration, functions, rendering.
-        clocks: attributes that hold times of the day, which no replay can give again.
+        kept: attributes that stay as they were when the simulation was made: configuration, functions, rendering.
+        clocks: attributes that hold times of the day, which a replay cannot reproduce.
         unknown: attributes that are not saved although a step may read them, with their types.
     """
 
@@ -40,14 +40,14 @@ class Part:
 
 @attrs.frozen
 class Report:
-    """What is captured of a simulation.
+    """The captured parts of a simulation.
 
     Attributes:
         adapter: its name.
-        subject: what is recorded, in a few words.
-        level: what is declared.
+        subject: the recorded object, in a few words.
+        level: the declared level of exactness.
         parts: from the outermost to the innermost.
-        notes: what else a user should know, a sentence each.
+        notes: further remarks for the user, a sentence each.
     """
 
     adapter: str
@@ -57,20 +57,20 @@ class Report:
     notes: tuple[str, ...] = ()
 
     def line(self) -> str:
-        """One line: what is captured and what is not."""
+        """The report as one line: the captured parts and the missing attributes."""
         by_verdict: dict[str, list[str]] = {"captured": [], "stateless": [], "unknown": []}
         for part in self.parts:
             by_verdict[part.verdict].append(part.name)
-        said = [f"{_several(names)} {verdict}" for verdict, names in by_verdict.items() if names]
+        verdicts = [f"{_several(names)} {verdict}" for verdict, names in by_verdict.items() if names]
         missing = [f"{part.name}.{name} ({kind})" for part in self.parts for name, kind in part.unknown.items()]
         missing += [f"{part.name}.{name} (a time)" for part in self.parts for name in part.clocks]
         not_captured = f"not captured: {_several(missing)}" if missing else "nothing is left out"
         if self.level is Level.INPUTS_ONLY:
             not_captured = "its state is not saved: a seek repeats the inputs since the last reset"
-        return "; ".join([f"{self.subject}: {self.level.value}: {', '.join(said)}", not_captured, *self.notes])
+        return "; ".join([f"{self.subject}: {self.level.value}: {', '.join(verdicts)}", not_captured, *self.notes])
 
     def to_plain(self) -> dict[str, Any]:
-        """As it is written to a tape."""
+        """The report as plain data, as it is written to a tape."""
         return {
             "adapter": self.adapter,
             "subject": self.subject,

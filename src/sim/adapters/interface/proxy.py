@@ -1,4 +1,4 @@
-"""What stands for a recorded object that steps by itself: whoever works with it hardly sees the difference."""
+"""A proxy for a recorded object: the caller uses it in place of the object."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Any, Self
 
 
 class RecordedProxy:
-    """Its subclasses record the step; closing it closes the tape; all else is the object's own."""
+    """A stand-in for an object: subclasses record the step, close() closes the tape, the rest is the object's own."""
 
     def __init__(self, subject: Any, tape: Any) -> None:
-        """subject: the object. tape: what it is recorded by, with step(inputs) and close(outcome)."""
+        """subject: the object. tape: its recorder, with step(inputs) and close(outcome)."""
         self._subject = subject
         self.tape = tape
 

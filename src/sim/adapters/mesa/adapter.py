@@ -1,7 +1,7 @@
-"""Record Mesa models: one tick is one step of the model, or of its simulator; the whole model is the state.
+"""Record Mesa models: one tick is one step of the model, or of its simulator; the complete model is the state.
 
-Mesa's objects can be saved by pickle alone, so the user has to say trust=True. In the clear are the numbers of steps
-and agents, their ids and classes; the generators, whole; and which cells are whose neighbours.
+Mesa's objects can be saved by pickle alone, so the user has to pass trust=True. Readable without pickle are the numbers
+of steps and agents, the ids and classes of agents, the states of the generators, and the connections of the cells.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from sim.kernel.schema import Blob, Field, Schema, Table
 from sim.kernel.state import State
 
 NAME = "mesa"
-KNOWN_VERSION = "3.3"  # What is captured is Mesa's own objects, which change from version to version.
+KNOWN_VERSION = "3.3"  # Mesa's own objects are captured, and they change from version to version.
 MODEL, TOPOLOGY, CLASSES, AGENTS = "model", "topology", "classes", "agents"
 
 
@@ -34,30 +34,31 @@ class MesaSimulation:
     """A model as a simulation.
 
     Attributes:
-        model: itself; it is loaded in place.
-        state: its state.
+        model: the model; it is loaded in place.
+        state: the arena.
         level: EXACT.
     """
 
     def __init__(
         self, model: Any, *, level: Level | str | None = None, pickler: Any = None, ignore: Iterable[str] = ()
     ) -> None:
-        """Look at the model. pickler: a TrustedPickler, if the user trusts what is pickled.
+        """Survey the model. pickler: a TrustedPickler, if the user trusts pickle.
 
-        Raises NotCapturedError without that, or for a model that cannot be saved; ValueError for another level.
+        Raises NotCapturedError without a pickler, or for a model that cannot be saved; ValueError for a level other
+        than exact, or for ignored names.
         """
         self.level = level_from(level)
         if self.level is not Level.EXACT:
             raise ValueError(
-                f"level={self.level.value!r}: a Mesa model has no reset from which its inputs could be repeated; 'exact' "
-                "is what there is"
+                "level: expected 'exact', the only level of a Mesa model, which has no reset from which its inputs "
+                f"could be repeated, got {self.level.value!r}"
             )
         if tuple(ignore):
-            raise ValueError("of a Mesa model nothing can be ignored: its objects are saved together")
+            raise ValueError("ignore: expected no names for a Mesa model, whose objects are saved together")
         if pickler is None:
             raise NotCapturedError(
                 f"the agents of {type(model).__name__} can be saved by pickle alone, which runs code when it is loaded: "
-                "say trust=True if you will open no tape but your own"
+                "pass trust=True if you open only your own tapes"
             )
         self.model = model
         self._pickled = pickler
@@ -78,9 +79,9 @@ class MesaSimulation:
         self._pack()
 
     def step(self, inputs: Any) -> Any:
-        """Step the model, or run its simulator for one unit of time, or seed it anew.
+        """Step the model, run its simulator for one unit of time, or seed the model again.
 
-        inputs: None, {"arguments": {...}} for its step, or {"seed": number}. Raises ValueError for others.
+        inputs: None, {"arguments": {...}} for its step, or {"seed": number}. Raises ValueError for any others.
         """
         result = None
         match inputs:
@@ -91,24 +92,24 @@ class MesaSimulation:
             case {"arguments": dict(arguments)}:
                 result = _step_of(self.model)(**arguments)
             case _:
-                raise ValueError("these are the inputs of no Mesa model")
+                raise ValueError("expected the inputs of a Mesa model: None, the arguments of a step, or a seed")
         state = self.state
         state["ticks"][()] += 1
         cell_count = len(self._places.cells)
         self._places = find_places(self.model)
         is_due = int(state["ticks"]) % CONSTANT_CHECK_STEPS == 0 or cell_count != len(self._places.cells)
         if is_due or state["topology_moves"]:
-            self._look_at_topology()
+            self._check_topology()
         self._pack()
         return result
 
-    def _look_at_topology(self) -> None:
+    def _check_topology(self) -> None:
         topology = topology_of(self._places)
         if topology != self._topology and not self.state["topology_moves"]:
             self.state["topology_moves"][()] = 1
             warnings.warn(
-                "the cells' connections were taken not to change and have changed: they are saved at each step from now "
-                "on; a seek into the steps until now may not be exact",
+                "the cells' connections were assumed to be constant and have changed: they are saved at each step from "
+                "now on; a seek into the earlier steps may not be exact",
                 CapturedWarning,
                 stacklevel=4,
             )
@@ -130,7 +131,7 @@ class MesaSimulation:
         state.set_blob(MODEL, dump_model(self._places, self._pickled))
 
     def after_restore(self) -> None:
-        """Make the model what the arena says. Raises NotCapturedError if it was made with other arguments."""
+        """Restore the model from the arena. Raises NotCapturedError if it was made with different arguments."""
         state, model = self.state, self.model
         self._places = find_places(model)
         topology = state.blob(TOPOLOGY)
@@ -145,7 +146,7 @@ class MesaSimulation:
             _number_events_after(type(events[0]), len(events))
 
     def report(self) -> Report:
-        """What is captured."""
+        """The captured parts."""
         collectors = tuple(self._places.collectors)
         kept = {*collectors, *self._places.functions, "step", "_user_step"}
         captured = tuple(sorted(vars(self.model).keys() - kept))
@@ -156,7 +157,7 @@ class MesaSimulation:
 
     @property
     def adapter(self) -> dict[str, Any]:
-        """What the tape says about how it was made."""
+        """The description of the simulation for the tape."""
         kind = type(self.model)
         return {
             "name": NAME,
@@ -168,34 +169,34 @@ class MesaSimulation:
 
 
 class RecordedModel(RecordedProxy):
-    """What stands for a recorded model: its step is recorded, all else is read from the model."""
+    """A proxy for a recorded model: its step is recorded, all else is read from the model."""
 
     def __init__(self, simulation: MesaSimulation, tape: Any) -> None:
-        """tape: what it is recorded by, with step(inputs) and close(outcome)."""
+        """tape: its recorder, with step(inputs) and close(outcome)."""
         super().__init__(simulation.model, tape)
         self.model = simulation.model
 
     def step(self, **arguments: Any) -> Any:
-        """One step of the model, or one unit of its simulator's time, recorded, arguments and all."""
+        """Make one step of the model, or of its simulator's time, recorded with its arguments."""
         return self.tape.step({"arguments": arguments} if arguments else None)
 
     def reset_randomizer(self, seed: int) -> None:
-        """Seed both generators of the model anew; a tick of its own."""
+        """Seed both generators of the model again; recorded as a separate tick."""
         self.tape.step({"seed": int(seed)})
 
     def run_for(self, steps: int) -> None:
-        """So many steps."""
+        """Make this number of steps."""
         for _ in range(steps):
             self.step()
 
     def run_model(self) -> None:
-        """Steps until the model says that it no longer runs."""
+        """Make steps while ``model.running`` is true."""
         while self.model.running:
             self.step()
 
 
 def _step_of(model: Any) -> Any:
-    """What makes one step: a simulator that the model was set up with steps it, and all that is scheduled."""
+    """The function that makes one step: that of the model's simulator, which also runs scheduled events, or its own."""
     simulator = vars(model).get("simulator")
     run_for = getattr(simulator, "run_for", None)
     if run_for is not None and getattr(simulator, "model", None) is model:
@@ -204,27 +205,27 @@ def _step_of(model: Any) -> Any:
 
 
 def _seed(model: Any, seed: int) -> None:
-    """Seed both generators where they are, so that all who hold them draw from them."""
+    """Seed both generators in place, so that every holder draws from the new seed."""
     model.random.seed(seed)
     model.rng.bit_generator.state = type(model.rng.bit_generator)(seed).state
 
 
 def _player(_: Any, seed: int) -> Any:
-    """For tests: seeded anew at first, so that each seed is another run."""
+    """The inputs for tests: first a seed, so that each seed gives a different run, then None."""
     first = iter(({"seed": seed},))
     return lambda: next(first, None)
 
 
 def _clear_unused(model: Any) -> None:
-    """Rows that a continuous space has in reserve hold whatever was in memory: nobody reads them, but they are saved."""
-    for one in vars(model).values():
-        positions, count = getattr(one, "_agent_positions", None), getattr(one, "_n_agents", None)
-        if type(one).__module__.startswith("mesa.") and isinstance(positions, np.ndarray) and type(count) is int:
+    """Clear the spare rows of continuous spaces: they hold arbitrary memory, which is never read, but saved."""
+    for value in vars(model).values():
+        positions, count = getattr(value, "_agent_positions", None), getattr(value, "_n_agents", None)
+        if type(value).__module__.startswith("mesa.") and isinstance(positions, np.ndarray) and type(count) is int:
             positions[count:] = 0
 
 
 def _next_agent_id(model: Any) -> int:
-    """What the counter of agents' ids, which lies at the class, gives next."""
+    """The next id of the counter of agents' ids, which is an attribute of the class."""
     counters = mesa.Agent._ids  # noqa: SLF001 - there is no other way to it
     following = next(counters[model])
     counters[model] = itertools.count(following)
@@ -236,18 +237,18 @@ def _set_next_agent_id(model: Any, following: int) -> None:
 
 
 def _number_events_after(kind: Any, count: int) -> None:
-    """See that the next events are numbered after those that were loaded. One counter is all models'; it only grows."""
+    """Number the next events after the loaded ones. All models share the counter, and it only grows."""
     following = next(kind._ids)  # noqa: SLF001 - there is no other way to it
     kind._ids = itertools.count(max(following, count))  # noqa: SLF001
 
 
 def _adapt(model: Any, **options: Any) -> MesaSimulation:
     if not isinstance(model, mesa.Model):
-        raise NotCapturedError(f"{type(model).__name__} is no mesa.Model")
+        raise NotCapturedError(f"expected a mesa.Model, got {type(model).__name__}")
     version = importlib.metadata.version(NAME)
     if not version.startswith(f"{KNOWN_VERSION}."):
         raise NotCapturedError(
-            f"Mesa {version} keeps its agents and events otherwise than {KNOWN_VERSION}, which this adapter knows: "
+            f"expected Mesa {KNOWN_VERSION}, whose agents and events this adapter supports, got Mesa {version}: "
             f"pip install 'mesa=={KNOWN_VERSION}.*'"
         )
     return MesaSimulation(model, **options)

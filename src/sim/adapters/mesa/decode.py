@@ -1,4 +1,4 @@
-"""Put the objects of a Mesa model back: the way back of encode.py, in place, by pickle where the user trusts it."""
+"""Restore the objects of a Mesa model in place, by pickle where the user trusts it: the counterpart of encode.py."""
 
 from __future__ import annotations
 
@@ -16,10 +16,12 @@ from sim.adapters.mesa.encode import CACHES, COLLECTION, KIND_BITS, OF_THE_MODEL
 
 
 def rewire(places: Places, topology: bytes) -> None:
-    """Connect the cells as they were. Raises NotCapturedError if there are others."""
+    """Restore the connections of the cells. Raises NotCapturedError if the cells are different ones."""
     listed = decode_value(topology)
     if [cell.coordinate for cell in places.cells] != [coordinate for coordinate, _ in listed]:
-        raise NotCapturedError("the model was made with other cells than the recorded one: make it with its arguments")
+        raise NotCapturedError(
+            "the cells of the model differ from those of the recorded model: make it with the recorded arguments"
+        )
     for cell, (_, connections) in zip(places.cells, listed, strict=True):
         cell.connections = {key: places.cells[index] for key, index in connections}
         vars(cell).pop("neighborhood", None)
@@ -30,9 +32,9 @@ def rewire(places: Places, topology: bytes) -> None:
 
 
 def load_model(places: Places, data: bytes, pickled: Any) -> None:
-    """Put what was dumped into a model. pickled: a TrustedPickler.
+    """Restore a model from the bytes of dump_model. pickled: a TrustedPickler.
 
-    Raises NotCapturedError if it cannot be made, or is another model's.
+    Raises NotCapturedError if the state cannot be loaded, or is that of a different model.
     """
     size = int.from_bytes(data[:8], "little")
     values, generators = decode_value(data[8 : 8 + size])
@@ -46,7 +48,9 @@ def load_model(places: Places, data: bytes, pickled: Any) -> None:
     except Exception as error:
         raise NotCapturedError(f"the state of {type(places.model).__name__} cannot be loaded: {error}") from error
     if (len(spaces), len(lists)) != (len(places.spaces), len(places.cells)):
-        raise NotCapturedError("the model was made with other spaces than the recorded one: make it with its arguments")
+        raise NotCapturedError(
+            "the spaces of the model differ from those of the recorded model: make it with the recorded arguments"
+        )
     for agent, state in zip(unpickler.agents, states, strict=True):
         _set_state(agent, state, values)
     for cell, inside, capacity in zip(places.cells, lists, capacities, strict=True):
@@ -64,8 +68,8 @@ def load_model(places: Places, data: bytes, pickled: Any) -> None:
 
 def _set_state(agent: Any, state: Any, values: list[Any]) -> None:
     if type(state) is list:
-        number, *found = state
-        vars(agent).update(zip(values[number >> KIND_BITS], found, strict=True))
+        number, *attribute_values = state
+        vars(agent).update(zip(values[number >> KIND_BITS], attribute_values, strict=True))
     elif hasattr(agent, "__setstate__"):
         agent.__setstate__(state)
     else:
@@ -77,20 +81,21 @@ def _set_state(agent: Any, state: Any, values: list[Any]) -> None:
 
 def _set_space(space: Any, own: dict[str, Any], layers: dict[str, Any]) -> None:
     present = vars(space)
-    there = present.get("_mesa_property_layers", {})
-    if there.keys() != layers.keys():
+    present_layers = present.get("_mesa_property_layers", {})
+    if present_layers.keys() != layers.keys():
         raise NotCapturedError(
-            f"the layers were {', '.join(layers)} when it was saved, and are {', '.join(there)} here"
+            f"expected the recorded property layers {', '.join(layers)}, got {', '.join(present_layers)}: "
+            "make the model with the recorded arguments"
         )
     for name in present.keys() - own.keys() - {"_cells", "cell_klass", "_mesa_property_layers", *CACHES}:
         del present[name]
     present.update(own)
     for name, attributes in layers.items():
-        layer = vars(there[name])
+        layer = vars(present_layers[name])
         for attribute, value in attributes.items():
             now = layer.get(attribute)
             if is_array(value) and is_array(now) and (value.shape, value.dtype) == (now.shape, now.dtype):
-                now[...] = value  # In place: who holds the layer's array goes on holding it.
+                now[...] = value  # In place: other references to the layer's array stay valid.
             else:
                 layer[attribute] = value
 
@@ -106,7 +111,7 @@ def _set_attributes(places: Places, saved: dict[str, Any]) -> None:
 
 
 def _empty(collector: Any) -> None:
-    """Forget what a data collector has gathered on another way than this one."""
+    """Clear the data that a data collector gathered in a different course of the model."""
     for gathered in collector.model_vars.values():
         gathered.clear()
     for table in collector.tables.values():
@@ -118,12 +123,12 @@ def _empty(collector: Any) -> None:
 
 class _GraphUnpickler:
     def __init__(self, buffer: io.BytesIO, places: Places, values: list[Any], generators: list[Any]) -> None:
-        super().__init__(buffer)  # type: ignore[call-arg]  # An unpickler, mixed with this.
+        super().__init__(buffer)  # type: ignore[call-arg]  # A class with an unpickler as second base.
         self.agents: list[Any] = []
         present = [*places.generators, *[None] * len(generators)]
         self._places = places
         self._values = values
-        self._found: dict[int, Callable[[int], Any]] = {
+        self._by_kind: dict[int, Callable[[int], Any]] = {
             ObjectKind.VALUE: self._value,
             ObjectKind.AGENT: lambda index: self.agents[index],
             ObjectKind.CELL: places.cells.__getitem__,
@@ -137,8 +142,8 @@ class _GraphUnpickler:
         }
 
     def persistent_load(self, pid: int) -> Any:
-        """What has this place or value."""
-        return self._found[pid & ((1 << KIND_BITS) - 1)](pid >> KIND_BITS)
+        """The object or value of this number; see ObjectKind."""
+        return self._by_kind[pid & ((1 << KIND_BITS) - 1)](pid >> KIND_BITS)
 
     def _value(self, index: int) -> Any:
         value = self._values[index]
@@ -150,8 +155,8 @@ class _GraphUnpickler:
 
 
 def _named(model: Any, name: str) -> Any:
-    """A class or function of the model's own module: by its name there, whatever the module is called here."""
-    found: Any = sys.modules[type(model).__module__]
+    """A class or function of the model's module, by its name; the module itself may have a different name here."""
+    named: Any = sys.modules[type(model).__module__]
     for part in name.split("."):
-        found = getattr(found, part)
-    return found
+        named = getattr(named, part)
+    return named

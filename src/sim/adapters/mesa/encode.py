@@ -1,12 +1,12 @@
-"""The objects of a Mesa model as bytes and back: agents by pickle, what every such model has where it is.
+"""Encode the objects of a Mesa model as bytes: agents by pickle, the parts of every model by their position.
 
-The pickler comes from pickle_trusted.py, and from there only where the user has said trust=True. What was built with the model
-and stays with it (the model itself, its spaces and their cells, property layers, random generators) is never made from
-bytes: it is named by where it was found, and loaded in place, so that views, descriptors and caches of neighbours that
-point to it go on doing so. Agents are made empty first and filled then, so that no chain of friends is too deep.
+The pickler comes from pickle_trusted.py, and only where the user has passed trust=True. The permanent parts of a model
+(the model, its spaces and their cells, property layers, random generators) are never made from bytes. They are named by
+their position and loaded in place, so that views, descriptors and caches of neighbours that refer to them stay valid.
+Agents are created empty first and filled later, so that no chain of references is too deep.
 
-What is written is the same for equal contents, in a run that was loaded as in one that was not: texts, numbers of
-NumPy's, short tuples and sets of such things are written by value, arrays by their content, events by their order.
+Equal contents give equal bytes, in a run that was loaded and in one that was not: texts, NumPy's numbers, short tuples
+and sets of such values are written by value, arrays by content, events by their order.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ OF_THE_MODEL = ("step", "_user_step")  # Bound methods of the model itself.
 CACHES = ("all_cells", "neighborhood")
 _ATOMS = (type(None), bool, int, float, str, bytes)
 _TUPLE_MAX = 16  # Longer ones are written as they are.
-COLLECTION = "a collection of cells"  # What begins a tuple that stands for one.
+COLLECTION = "a collection of cells"  # The first element of a tuple that stands for a collection.
 
 
 class ObjectKind(enum.IntEnum):
-    """What a number in the bytes stands for: its lowest bits say which of these, the others which one."""
+    """The kinds of numbers in the bytes: the lowest bits of a number are the kind, the others are the index."""
 
     VALUE = 0
     AGENT = 1
@@ -56,16 +56,16 @@ class ObjectKind(enum.IntEnum):
 
 @attrs.define(eq=False)
 class Places:
-    """What every instance of a model has, in an order that depends on how it was built alone.
+    """The permanent parts of a model, in an order that depends only on its construction.
 
     Attributes:
-        model: itself.
+        model: the model.
         spaces: its grids and networks, by attribute.
         cells: of all spaces.
         generators: random generators, each once.
         places: the model, spaces and property layers.
         collectors: names of attributes that hold data collectors: output, which is not saved.
-        functions: names of attributes that hold functions without a name of their own.
+        functions: names of attributes that hold functions without an importable name.
     """
 
     model: Any
@@ -78,35 +78,35 @@ class Places:
 
 
 def find_places(model: Any) -> Places:
-    """Look for them."""
+    """Find the permanent parts of a model."""
     attributes = vars(model)
-    spaces = [(name, one) for name, one in attributes.items() if isinstance(one, DiscreteSpace)]
+    spaces = [(name, value) for name, value in attributes.items() if isinstance(value, DiscreteSpace)]
     cells = [cell for _, space in spaces for cell in space._cells.values()]  # noqa: SLF001 - Mesa has no other way in
     layers = [layer for _, space in spaces for layer in vars(space).get("_mesa_property_layers", {}).values()]
     held = [*attributes.values(), *(space.random for _, space in spaces), *(cell.random for cell in cells)]
-    generators = list({id(one): one for one in held if is_generator(one)}.values())
-    collectors = [name for name, one in attributes.items() if isinstance(one, mesa.DataCollector)]
+    generators = list({id(value): value for value in held if is_generator(value)}.values())
+    collectors = [name for name, value in attributes.items() if isinstance(value, mesa.DataCollector)]
     functions = [
         name
-        for name, one in attributes.items()
-        if isinstance(one, types.FunctionType) and "<" in one.__qualname__ and name not in OF_THE_MODEL
+        for name, value in attributes.items()
+        if isinstance(value, types.FunctionType) and "<" in value.__qualname__ and name not in OF_THE_MODEL
     ]
     places = [model, *(space for _, space in spaces), *layers]
     return Places(model, spaces, cells, generators, places, collectors, functions)
 
 
 def agents_of(model: Any) -> list[Any]:
-    """The agents that are registered, in their order."""
+    """The registered agents, in order."""
     return list(model._agents)  # noqa: SLF001 - model.agents would make a set of weak references
 
 
 def topology_of(places: Places) -> bytes:
-    """Which cells there are, and which is whose neighbour. Raises NotCapturedError for names of cells that are no data."""
+    """The cells and their connections, as bytes. Raises NotCapturedError if a cell's name cannot be encoded."""
     numbers = {id(cell): index for index, cell in enumerate(places.cells)}
     try:
         return encode_value(
             [
-                [cell.coordinate, [[key, numbers.get(id(one), -1)] for key, one in cell.connections.items()]]
+                [cell.coordinate, [[key, numbers.get(id(other), -1)] for key, other in cell.connections.items()]]
                 for cell in places.cells
             ]
         )
@@ -118,9 +118,9 @@ def topology_of(places: Places) -> bytes:
 
 
 def dump_model(places: Places, pickled: Any) -> bytes:
-    """All that lies in a model, but for its topology and what data collectors gathered. pickled: a TrustedPickler.
+    """The content of a model, without its topology and the data of its data collectors. pickled: a TrustedPickler.
 
-    Raises NotCapturedError, naming it, for what cannot be pickled.
+    Raises NotCapturedError, naming the part, for a part that cannot be pickled.
     """
     model = places.model
     agents = agents_of(model)
@@ -141,15 +141,15 @@ def dump_model(places: Places, pickled: Any) -> bytes:
             raise
         except Exception as error:
             raise NotCapturedError(f"{name} of {type(model).__name__} cannot be pickled: {error}") from error
-    head = encode_value([pickler.values, [generator_to_plain(one) for one in places.generators]])
+    head = encode_value([pickler.values, [generator_to_plain(generator) for generator in places.generators]])
     return len(head).to_bytes(8, "little") + head + buffer.getvalue()
 
 
 def _space_state(space: Any) -> list[Any]:
-    """What of a space may change: its own attributes, and the layers' arrays."""
-    left = {"_cells", "cell_klass", "_mesa_property_layers", *CACHES}
+    """The parts of a space that may change: its own attributes, and the layers' arrays."""
+    excluded = {"_cells", "cell_klass", "_mesa_property_layers", *CACHES}
     layers = vars(space).get("_mesa_property_layers", {})
-    own = {name: value for name, value in vars(space).items() if name not in left}
+    own = {name: value for name, value in vars(space).items() if name not in excluded}
     return [own, {name: dict(vars(layer)) for name, layer in layers.items()}]
 
 
@@ -159,40 +159,40 @@ def _cell_states(cells: list[Any]) -> list[Any]:
         [list(cell._agents) for cell in cells],  # noqa: SLF001 - cell.agents is a copy of it
         [cell.capacity for cell in cells],
         {index: cell.properties for index, cell in enumerate(cells) if cell.properties},
-        {index: one for index, one in enumerate(attributes) if one},
+        {index: own for index, own in enumerate(attributes) if own},
     ]
 
 
 class _GraphPickler:
-    """Writes by value what is equal by value, and by its place what has one."""
+    """Writes values by content, and the permanent parts of the model by position."""
 
     def __init__(self, buffer: io.BytesIO, places: Places, agents: list[Any]) -> None:
-        super().__init__(buffer, protocol=5)  # type: ignore[call-arg]  # A pickler, mixed with this.
+        super().__init__(buffer, protocol=5)  # type: ignore[call-arg]  # A class with a pickler as second base.
         self.values: list[Any] = []
         self._places = places
         self._module = type(places.model).__module__
-        self._numbers: dict[Any, int] = {}  # Of texts, by themselves; of other values, by what they are encoded to.
+        self._numbers: dict[Any, int] = {}  # By text.
         self._encoded: dict[bytes, int] = {}
         self._by_id: dict[int, int] = {}
         self._cell_numbers = {id(cell): index for index, cell in enumerate(places.cells)}
         lists = [cell._agents for cell in places.cells]  # noqa: SLF001
-        for kind, found in (
-            (ObjectKind.CELL_LIST, lists), (ObjectKind.CELL, places.cells), (ObjectKind.AGENT, agents), (ObjectKind.GENERATOR, places.generators),
-            (ObjectKind.PLACE, places.places),
+        for kind, objects in (
+            (ObjectKind.CELL_LIST, lists), (ObjectKind.CELL, places.cells), (ObjectKind.AGENT, agents),
+            (ObjectKind.GENERATOR, places.generators), (ObjectKind.PLACE, places.places),
         ):  # fmt: skip
-            self._by_id.update((id(one), index << KIND_BITS | kind) for index, one in enumerate(found))
+            self._by_id.update((id(obj), index << KIND_BITS | kind) for index, obj in enumerate(objects))
         for name in places.functions:
             self._by_id[id(vars(places.model)[name])] = self._value(name) | ObjectKind.FUNCTION
         self._ranks = _event_ranks(places.model)
 
     def persistent_id(self, obj: Any) -> int | None:
-        """Where it is, or the number of its value; None for what is pickled."""
+        """The number of the object's position or value; None for an object that is pickled."""
         kind = type(obj)
         if kind is str or kind is bytes:
             return self._value(obj)
-        found = self._by_id.get(id(obj))
-        if found is not None:
-            return found
+        position = self._by_id.get(id(obj))
+        if position is not None:
+            return position
         if kind is tuple:
             return self._by_content(obj) if len(obj) <= _TUPLE_MAX and _is_plain(obj) else None
         if kind is set and _is_plain(obj):
@@ -209,7 +209,7 @@ class _GraphPickler:
         return None
 
     def reducer_override(self, obj: Any) -> Any:
-        """How arrays, weak references and events are made again; the others as pickle does it."""
+        """The reconstruction of arrays, weak references and events; NotImplemented leaves an object to pickle."""
         kind = type(obj)
         if is_array(obj):
             return self._array(obj)
@@ -227,10 +227,10 @@ class _GraphPickler:
         """An agent's attributes as the number of their names and the values."""
         if type(state) is dict:
             return [self._by_content(tuple(state)), *state.values()]
-        return state  # A pair, of a class with slots; or what the class itself makes of it.
+        return state  # A pair, for a class with slots; or the class's own state.
 
     def _collection(self, obj: Any) -> int | None:
-        """Cells that were selected: they never change, and many hold the one that a cache keeps, or one like it."""
+        """A collection of cells by content: it never changes, and many objects hold equal collections."""
         cells = [self._cell_numbers.get(id(cell), -1) for cell in obj]
         generator = self._by_id.get(id(obj.random))
         if -1 in cells or generator is None:
@@ -273,7 +273,7 @@ def _is_plain(value: Any) -> bool:
     )
 
 
-# --- events, whose numbers count in all models of a process together
+# --- events, whose numbers are shared by all models of a process
 
 
 def _is_event(obj: Any) -> bool:
@@ -281,12 +281,12 @@ def _is_event(obj: Any) -> bool:
 
 
 def events_of(model: Any) -> list[Any]:
-    """The events of the model's simulator, if it has one."""
+    """The events of the model's simulator; empty if it has none."""
     listed = getattr(getattr(vars(model).get("simulator"), "event_list", None), "_events", None)
     return listed if isinstance(listed, list) else []
 
 
 def _event_ranks(model: Any) -> dict[int, int]:
-    """By id of an event its place in the order in which they were made: that is what their numbers are for."""
+    """The rank of each event, by its id, in order of creation: event numbers serve only for this order."""
     ordered = sorted(events_of(model), key=lambda event: event.unique_id)
     return {id(event): rank for rank, event in enumerate(ordered)}

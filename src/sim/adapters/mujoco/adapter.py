@@ -1,7 +1,7 @@
-"""Record MuJoCo: an MjData, its model known by a hash; what is set between two steps is their input.
+"""Record MuJoCo: an MjData, whose model is identified by a hash; values set between two steps are the inputs.
 
-One tick is one step, or as many as were asked for, or a reset. Whatever part of the state somebody has set since the
-last tick, ``ctrl`` before all, but forces and positions, too, is recorded as an input; ``ctrl`` always.
+One tick is one step, or the requested number of steps, or a reset. Each part of the state that was set since the last
+tick is recorded as an input: controls, forces, positions. ``ctrl`` is always recorded.
 """
 
 from __future__ import annotations
@@ -29,18 +29,20 @@ class MujocoSimulation:
     """An MjData as a simulation.
 
     Attributes:
-        data, model: themselves.
-        state: mjSTATE_INTEGRATION, part by part, and what the last step computed on the way.
+        data, model: the MjData and its MjModel.
+        state: mjSTATE_INTEGRATION, part by part, and the derived arrays of the last step.
         level: EXACT.
     """
 
     def __init__(
         self, data: Any, *, level: Level | str | None = None, pickler: Any = None, ignore: Iterable[str] = ()
     ) -> None:
-        """Look at the data. ignore: names of parts that are known not to matter. Raises ValueError for another level."""
+        """Survey the data. ignore: names of parts that no step reads. Raises ValueError for any level but exact."""
         self.level = level_from(level)
         if self.level is not Level.EXACT:
-            raise ValueError(f"level={self.level.value!r}: MuJoCo's state can be saved, so 'exact' is what there is")
+            raise ValueError(
+                f"level: expected 'exact', the only level of MuJoCo, whose state can be saved, got {self.level.value!r}"
+            )
         self.data, self.model = data, data.model
         self.bridge = Bridge(self.model, data)
         self._ignored = tuple(ignore)
@@ -50,7 +52,7 @@ class MujocoSimulation:
         self.state: State = self._captured.state
 
     def step(self, inputs: Any) -> None:
-        """Reset, or set what the inputs say and step. Raises ValueError for inputs of something else."""
+        """Reset, or set the values of the inputs and step. Raises ValueError for inputs of a different simulation."""
         match inputs:
             case {"reset": None, "keyframe": int() | None as keyframe}:
                 self._reset(keyframe)
@@ -59,7 +61,9 @@ class MujocoSimulation:
                     self.bridge.set(str(name), np.asarray(values, np.float64))
                 mujoco.mj_step(self.model, self.data, nstep=count)
             case _:
-                raise ValueError("these are the inputs of no MuJoCo simulation")
+                raise ValueError(
+                    "expected the inputs of a MuJoCo simulation: a reset, or a count and parts of the state"
+                )
         self.bridge.take()
         self._captured.pack()
         self.state = self._captured.state
@@ -70,30 +74,30 @@ class MujocoSimulation:
         elif 0 <= keyframe < self.model.nkey:
             mujoco.mj_resetDataKeyframe(self.model, self.data, keyframe)
         else:
-            raise ValueError(f"keyframe {keyframe}: the model has {self.model.nkey}")
+            raise ValueError(f"keyframe: expected a number below {self.model.nkey}, got {keyframe}")
         mujoco.mj_forward(self.model, self.data)
 
     def inputs_now(self, count: int) -> dict[str, Any]:
-        """The inputs of the next tick: what was set since the last one."""
+        """The inputs of the next tick: the values that were set since the last tick."""
         changed = self.bridge.changed()
         if self.model.nu:
             changed["ctrl"] = self.data.ctrl.copy()
         return {"count": count, **changed}
 
     def after_restore(self) -> None:
-        """Make the data what the arena says. Raises NotCapturedError if it is of another model."""
+        """Restore the data from the arena. Raises NotCapturedError if the arena is of a different model."""
         self._captured.state = self.state
         self._captured.unpack()
         self.bridge.put()
 
     def report(self) -> Report:
-        """What is captured."""
+        """The captured parts."""
         notes = (f"model {self.bridge.model_hash[:16]}", "contacts are computed anew at each step")
         return Report(NAME, "MjData", self.level, self._captured.parts(), notes)
 
     @property
     def adapter(self) -> dict[str, Any]:
-        """What the tape says about how it was made."""
+        """The description of the simulation for the tape."""
         return {
             "name": NAME,
             "package": NAME,
@@ -106,47 +110,49 @@ class MujocoSimulation:
 
 
 class RecordedData(RecordedProxy):
-    """What stands for a recorded MjData: its step is recorded, all else is the data's own."""
+    """A proxy for a recorded MjData: its step is recorded, all else is the data's own."""
 
     def __init__(self, simulation: MujocoSimulation, tape: Any) -> None:
-        """tape: what it is recorded by, with step(inputs) and close(outcome)."""
+        """tape: its recorder, with step(inputs) and close(outcome)."""
         super().__init__(simulation.data, tape)
         self.data, self.model = simulation.data, simulation.model
         self._simulation = simulation
 
     def step(self, ctrl: Any = None, count: int = 1) -> None:
-        """mj_step, count times, recorded with all that was set in the data since the last tick. ctrl: set it first."""
+        """Call mj_step count times, recorded with all values set in the data since the last tick. ctrl: set first."""
         if ctrl is not None:
             self.data.ctrl[:] = ctrl
         self.tape.step(self._simulation.inputs_now(count))
 
     def reset(self, keyframe: int | None = None) -> None:
-        """mj_resetData, or to a keyframe of the model, and mj_forward; recorded: an episode begins."""
+        """Reset the data, or set it to a keyframe of the model, and call mj_forward; recorded: an episode begins."""
         self.tape.step({"reset": None, "keyframe": keyframe})
 
 
 def _player(simulation: Any, seed: int) -> Callable[[], Any]:
-    """Random controls within their ranges from a seed; random pushes at the bodies where nothing is controlled."""
-    draws = np.random.Generator(np.random.PCG64(seed))
+    """Random controls within their ranges from a seed; random pushes at the bodies of a model without controls."""
+    random = np.random.Generator(np.random.PCG64(seed))
     model = simulation.model
     first = iter(({"reset": None, "keyframe": None},))
 
     def play() -> Any:
-        begun = next(first, None)
-        if begun is not None:
-            return begun
+        reset = next(first, None)
+        if reset is not None:
+            return reset
         if not model.nu:
-            return {"count": 1, "xfrc_applied": draws.normal(size=6 * model.nbody)}
+            return {"count": 1, "xfrc_applied": random.normal(size=6 * model.nbody)}
         limited = model.actuator_ctrllimited.astype(bool)
         low, high = (np.where(limited, model.actuator_ctrlrange[:, side], (-1.0, 1.0)[side]) for side in (0, 1))
-        return {"count": 1, "ctrl": draws.uniform(low, high)}
+        return {"count": 1, "ctrl": random.uniform(low, high)}
 
     return play
 
 
 def _adapt(data: Any, **options: Any) -> MujocoSimulation:
     if not isinstance(data, mujoco.MjData):
-        raise NotCapturedError(f"{type(data).__name__} is no mujoco.MjData, which holds the state: record that")
+        raise NotCapturedError(
+            f"expected a mujoco.MjData, which holds the state, got {type(data).__name__}: record the MjData"
+        )
     return MujocoSimulation(data, **options)
 
 

@@ -1,9 +1,10 @@
-"""What MuJoCo's MjData holds, as plain arrays that are taken after a step and put back at a load.
+"""The content of MuJoCo's MjData, as plain arrays that are copied after a step and restored at a load.
 
-The state is mjSTATE_INTEGRATION: with less (the physics alone, or the full physics) the next step starts its solver
-from another guess, or with other forces, and gives other bits. Beside it are the arrays that a step computes and an
-observation or a reward reads later: mj_step moves the positions after it has computed them, so they cannot be computed
-from the state. Contacts and the solver's own arrays are not here: each step computes them before anything reads them.
+The state is mjSTATE_INTEGRATION. With less (the physics alone, or the full physics) the next step starts its solver
+from a different guess, or with different forces, and gives different bits. Also captured are the arrays that a step
+computes and that an observation or a reward reads later: mj_step moves the positions after it has computed these
+arrays, so they cannot be computed from the state. Contacts and the solver's own arrays are not captured: each step
+computes them before anything reads them.
 """
 
 from __future__ import annotations
@@ -30,35 +31,35 @@ DERIVED = (
 
 
 def model_hash(model: Any) -> str:
-    """What a compiled model is known by: the hash of its binary."""
+    """The identity of a compiled model: the hash of its binary."""
     buffer = np.zeros(mujoco.mj_sizeModel(model), np.uint8)
     mujoco.mj_saveModel(model, None, buffer)
     return hashlib.sha256(buffer.tobytes()).hexdigest()
 
 
 def parts_of_state(model: Any) -> list[tuple[str, int, slice]]:
-    """The parts of the integration state that this model has: name, bit, place in the whole vector."""
-    found, start = [], 0
-    bits = sorted((one.value, name) for name, one in mujoco.mjtState.__members__.items() if name.startswith(_PREFIX))
+    """The parts of the integration state that this model has: name, bit, slice of the complete vector."""
+    parts, start = [], 0
+    bits = sorted((bit.value, name) for name, bit in mujoco.mjtState.__members__.items() if name.startswith(_PREFIX))
     for bit, name in bits:
         if bit & SPECIFICATION == bit and bit & (bit - 1) == 0:
             size = mujoco.mj_stateSize(model, bit)
             if size:
-                found.append((name.removeprefix(_PREFIX).lower(), bit, slice(start, start + size)))
+                parts.append((name.removeprefix(_PREFIX).lower(), bit, slice(start, start + size)))
             start += size
     assert start == mujoco.mj_stateSize(model, SPECIFICATION)
-    return found
+    return parts
 
 
 class Arrays:
-    """The arrays of one MjData, as attributes; ``model`` is the hash of the model that they are of."""
+    """The arrays of one MjData, as attributes; ``model`` is the hash of their model."""
 
 
 class Bridge:
-    """Between an MjData and plain arrays.
+    """Copies an MjData to plain arrays and back.
 
     Attributes:
-        arrays: what is captured.
+        arrays: the captured arrays.
         model_hash: of the model.
     """
 
@@ -81,7 +82,7 @@ class Bridge:
         self.take()
 
     def take(self) -> None:
-        """Take down what the data holds now."""
+        """Copy the present content of the data to the arrays."""
         held, vector = self._held, self._vector
         mujoco.mj_getState(self._model, self._data, vector, SPECIFICATION)
         for name, _, place in self._parts:
@@ -90,27 +91,27 @@ class Bridge:
             held[name][...] = view
         self._taken += 1
         if self._taken % CONSTANT_CHECK_STEPS == 0:
-            self._look_at_model()
+            self._check_model()
 
-    def _look_at_model(self) -> None:
-        now = model_hash(self._model)
-        if now == self.model_hash:
+    def _check_model(self) -> None:
+        present_hash = model_hash(self._model)
+        if present_hash == self.model_hash:
             return
-        self.model_hash = self._held["model"] = now
+        self.model_hash = self._held["model"] = present_hash
         warnings.warn(
-            f"the MjModel has changed in the last {CONSTANT_CHECK_STEPS} steps: it is no part of the state, so a replay "
-            "with the model as it was made goes another way",
+            f"the MjModel has changed in the last {CONSTANT_CHECK_STEPS} steps: it is not part of the state, so a "
+            "replay with the original model diverges; change only the MjData during a recording",
             CapturedWarning,
             stacklevel=5,
         )
 
     def put(self) -> None:
-        """Make the data what the arrays say. Raises NotCapturedError if they are of another model."""
+        """Restore the data from the arrays. Raises NotCapturedError if they are of a different model."""
         held, vector = self._held, self._vector
         if held["model"] != self.model_hash:
             raise NotCapturedError(
-                f"the state is one of the MuJoCo model {str(held['model'])[:16]}…, and this is {self.model_hash[:16]}…: "
-                "another XML, other assets or options, or another version of MuJoCo"
+                f"expected the MuJoCo model {str(held['model'])[:16]}… of the recorded state, "
+                f"got {self.model_hash[:16]}…: use the same XML, assets, options and version of MuJoCo"
             )
         for name, _, place in self._parts:
             vector[place] = held[name]
@@ -119,7 +120,7 @@ class Bridge:
             view[...] = held[name]
 
     def changed(self) -> dict[str, np.ndarray[Any, Any]]:
-        """The parts of the state that are not, bit for bit, what was taken last: somebody has set them since."""
+        """The parts of the state that differ, bit for bit, from the last copy: they were set since then."""
         vector = self._vector
         mujoco.mj_getState(self._model, self._data, vector, SPECIFICATION)
         return {
@@ -129,18 +130,18 @@ class Bridge:
         }
 
     def set(self, name: str, values: np.ndarray[Any, Any]) -> None:
-        """Set one part of the state. Raises ValueError for a name or a size that the model has not."""
-        for own, bit, place in self._parts:
-            if own == name and values.shape == (place.stop - place.start,):
+        """Set one part of the state. Raises ValueError for a name or a size that the model does not have."""
+        for part, bit, place in self._parts:
+            if part == name and values.shape == (place.stop - place.start,):
                 mujoco.mj_setState(self._model, self._data, np.asarray(values, np.float64), bit)
                 return
-        raise ValueError(f"the model has no {name!r} of {values.size} numbers in its state")
+        raise ValueError(f"expected a part of the model's state, got {name!r} of {values.size} numbers")
 
 
 def bridges_in(attributes: dict[str, Any]) -> list[tuple[str, Bridge]]:
-    """A bridge for each MjData among some attributes, by the attribute's name."""
-    found = []
+    """A bridge for each MjData among the attributes, by the attribute's name."""
+    bridges = []
     for name, value in attributes.items():
         if isinstance(value, mujoco.MjData):
-            found.append((name, Bridge(value.model, value)))
-    return found
+            bridges.append((name, Bridge(value.model, value)))
+    return bridges

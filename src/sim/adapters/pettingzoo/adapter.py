@@ -1,8 +1,8 @@
-"""Record PettingZoo environments: parallel ones, and those in which one agent acts after the other (AEC).
+"""Record PettingZoo environments: parallel ones, and those in which the agents act in turn (AEC).
 
-A tick is one call of ``step`` or of ``reset``; the actions of all agents, or the action of the selected one, or the seed
-and the options, are its inputs. The state is the attributes of all wrappers and of the environment, random generators
-wherever they lie, and what the last call gave to whom.
+A tick is one call of ``step`` or of ``reset``. Its inputs are the actions of all agents, the action of the selected
+agent, or the seed and the options. The state consists of the attributes of all wrappers and of the environment, all
+random generators, and the results of the last call for each agent.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ from sim.kernel.exactness import Level, level_from
 from sim.kernel.state import State
 
 NAME = "pettingzoo"
-RESULT = "result"  # What the fields of LastCall are named after.
+RESULT = "result"  # The prefix of the fields of LastParallelCall.
 
 
 class LastParallelCall:
-    """What the last call gave; a part of the state, so that a seek gives it again.
+    """The results of the last call. They are part of the state, so that a seek restores them.
 
-    Of a parallel environment the dicts that it returned; else the selected agent, and what ``last`` says of it.
+    For a parallel environment the dicts that it returned; otherwise the selected agent and the values of ``last``.
     """
 
     def __init__(self) -> None:
@@ -60,9 +60,9 @@ class PettingZooSimulation:
 
     Attributes:
         env: the environment with its wrappers.
-        is_parallel: whether all agents act at once.
-        last: what the last call gave.
-        level: how exactly it can be loaded.
+        is_parallel: true if all agents act at once.
+        last: the results of the last call.
+        level: the exactness of a load.
     """
 
     def __init__(
@@ -73,12 +73,13 @@ class PettingZooSimulation:
         pickler: Pickler | None = None,
         ignore: Iterable[str] = (),
     ) -> None:
-        """Look at the environment and its wrappers.
+        """Survey the environment and its wrappers.
 
-        level: None for EXACT. pickler: for what cannot be saved otherwise. ignore: full names of attributes that are
-        known not to matter.
+        level: None for EXACT. pickler: for values that cannot be saved otherwise. ignore: full names of attributes that
+        no step reads.
 
-        Raises NotCapturedError for an environment that cannot be captured at this level; ValueError for no level.
+        Raises NotCapturedError for an environment that cannot be captured at this level; ValueError for an unknown
+        level.
         """
         self.env = env
         self.is_parallel = isinstance(env, pettingzoo.ParallelEnv)
@@ -105,14 +106,14 @@ class PettingZooSimulation:
 
     @property
     def draws_first_seed(self) -> bool:
-        """Whether nobody can know yet what a reset without a seed will draw with: no generator is there."""
+        """True if the seed of a reset without one is still unknown: there is no generator yet."""
         values = [value for _, layer in layers_of(self.env) for value in vars(layer).values()]
         return not any(map(is_generator, values))
 
     def rehearse(self) -> None:
-        """Reset and step another environment of the kind, to see what comes up then; nothing if none can be made.
+        """Reset and step a second environment of the kind, to find attributes that appear then, if one can be made.
 
-        Raises NotCapturedError if something comes up that cannot be captured.
+        Raises NotCapturedError if one of them cannot be captured.
         """
         if self._repeated is not None:
             return
@@ -121,16 +122,16 @@ class PettingZooSimulation:
             self._is_known = False
             return
         try:
-            other = PettingZooSimulation(twin, level=self.level, ignore=self._ignored, pickler=self._pickler)
-            play = player(other, 0)
+            rehearsal = PettingZooSimulation(twin, level=self.level, ignore=self._ignored, pickler=self._pickler)
+            play = player(rehearsal, 0)
             for _ in range(2):
-                other.step(play())
-            self._parts = other._captured.parts()
+                rehearsal.step(play())
+            self._parts = rehearsal._captured.parts()
         finally:
             twin.close()
 
     def step(self, inputs: Any) -> Any:
-        """Call step or reset, as the inputs say, and return what that returned."""
+        """Call step or reset, according to the inputs, and return the result."""
         if self._repeated is None:
             result = self._call(inputs)
             self._captured.pack()
@@ -143,15 +144,15 @@ class PettingZooSimulation:
         return result
 
     def _call(self, inputs: Any) -> Any:
-        is_reset, given = False, inputs
+        is_reset, arguments = False, inputs
         if type(inputs) is dict:
-            kind, given = decode_call(inputs)
+            kind, arguments = decode_call(inputs)
             is_reset = kind == "reset"
-        result = self.env.reset(**given) if is_reset else self.env.step(given)
+        result = self.env.reset(**arguments) if is_reset else self.env.step(arguments)
         self._was_reset = self._was_reset or is_reset
         last = self.last
         if not self.is_parallel:
-            self._look_at_selected()
+            self._read_selected_agent()
         elif is_reset:
             last.observations, last.infos = result if isinstance(result, tuple) else (result, None)
             last.rewards = last.terminations = last.truncations = None
@@ -160,12 +161,12 @@ class PettingZooSimulation:
             last.infos = infos[0] if infos else None
         return result
 
-    def _look_at_selected(self) -> None:
-        """Ask once what the selected agent is told: asking may draw, or be remembered by a wrapper."""
+    def _read_selected_agent(self) -> None:
+        """Call ``last`` once for the selected agent: the call may draw random numbers, or change a wrapper."""
         last = self.last
         last.agent = self.env.agent_selection if self.env.agents else None
-        said = self.env.last() if last.agent is not None else (None,) * 5
-        last.observations, last.rewards, last.terminations, last.truncations, last.infos = said
+        results = self.env.last() if last.agent is not None else (None,) * 5
+        last.observations, last.rewards, last.terminations, last.truncations, last.infos = results
 
     def _last_result(self) -> list[Any]:
         last = self.last
@@ -176,19 +177,19 @@ class PettingZooSimulation:
         return self._last_result()
 
     def after_restore(self) -> None:
-        """Put the environment into the state that the arena holds. Raises NotCapturedError or ValueError."""
+        """Restore the environment from the arena. Raises NotCapturedError or ValueError."""
         if self._repeated is not None:
             self._repeated.state = self.state
             self._repeated.load(self._repeat)
             return
         if not self._was_reset:
-            self.env.reset(seed=0)  # Many make at a reset the objects that are loaded into.
+            self.env.reset(seed=0)  # Many environments create in a reset the objects that a load fills.
             self._was_reset = True
         self._captured.state = self.state
         self._captured.unpack()
 
     def report(self) -> Report:
-        """What is captured, layer by layer."""
+        """The captured attributes, layer by layer."""
         by_name = {part.name: part for part in self._parts}
         chain = [by_name.get(name, Part(name)) for name, _ in layers_of(self.env)]
         inner = [part for part in self._parts if part not in chain]
@@ -197,7 +198,7 @@ class PettingZooSimulation:
 
     @property
     def adapter(self) -> dict[str, Any]:
-        """What the tape says about how it was made."""
+        """The description of the simulation for the tape."""
         kind = type(self.env.unwrapped)
         return {
             "name": NAME,
@@ -211,7 +212,7 @@ class PettingZooSimulation:
 
 
 class _Episode:
-    """What the episode under way has come to."""
+    """The totals of the present episode."""
 
     def __init__(self, simulation: PettingZooSimulation) -> None:
         self.simulation = simulation
@@ -219,20 +220,20 @@ class _Episode:
         self.total = 0.0
 
     def add(self) -> None:
-        """After a step: the rewards of all agents."""
+        """Add the rewards of all agents after a step."""
         simulation = self.simulation
         rewards = simulation.last.rewards if simulation.is_parallel else simulation.env.rewards
         self.steps += 1
         self.total += float(sum(rewards.values()))
 
     def ended(self) -> dict[str, Any] | None:
-        """Its end; None if there was none."""
+        """The totals of the episode that ends here; None if it had no step."""
         if not self.steps:
             return None
         return {"steps": self.steps, "return": self.total, "over": not self.simulation.env.agents}
 
     def next_reset(self, seed: int | None, options: dict[str, Any] | None) -> dict[str, Any]:
-        """The inputs of a reset, a seed drawn if none was ever given; the next episode begins."""
+        """Begin the next episode: the inputs of its reset, with a drawn seed if there never was one."""
         if seed is None and self.simulation.draws_first_seed:
             seed = int(np.random.SeedSequence().entropy) & 0x7FFF_FFFF  # type: ignore[arg-type]
         call = encode_reset(seed, options, self.ended())
@@ -240,7 +241,7 @@ class _Episode:
         return call
 
     def outcome(self) -> dict[str, Any] | None:
-        """What the tape says at its end."""
+        """The outcome for the end of the tape."""
         ended = self.ended()
         return {"reason": "closed", "episode": ended} if ended else None
 
@@ -249,19 +250,19 @@ class RecordedParallel(BaseParallelWrapper[Any, Any, Any]):  # type: ignore[misc
     """A parallel environment whose calls of step and reset are recorded; closing it closes the tape."""
 
     def __init__(self, simulation: PettingZooSimulation, tape: Any) -> None:
-        """tape: what it is recorded by, with step(inputs) and close(outcome)."""
+        """tape: its recorder, with step(inputs) and close(outcome)."""
         super().__init__(simulation.env)
         self.tape = tape
         self._episode = _Episode(simulation)
 
     def step(self, actions: dict[Any, Any]) -> Any:
-        """As the environment's, recorded. Raises TypeError for actions that cannot be recorded; nothing is done."""
+        """Call the environment's step, recorded. Raises TypeError, before the call, if actions cannot be recorded."""
         result = self.tape.step(encode_action(actions))
         self._episode.add()
         return result
 
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> Any:
-        """As the environment's, recorded; a seed that is drawn because none was ever given is recorded, too."""
+        """Call the environment's reset, recorded. If no seed was ever passed, one is drawn and recorded."""
         return self.tape.step(self._episode.next_reset(seed, options))
 
     def close(self) -> None:
@@ -271,25 +272,25 @@ class RecordedParallel(BaseParallelWrapper[Any, Any, Any]):  # type: ignore[misc
 
 
 class RecordedAEC(BaseWrapper[Any, Any, Any]):  # type: ignore[misc]
-    """An environment of one agent after the other whose calls of step and reset are recorded."""
+    """An environment whose agents act in turn, with recorded calls of step and reset."""
 
     def __init__(self, simulation: PettingZooSimulation, tape: Any) -> None:
-        """tape: what it is recorded by, with step(inputs) and close(outcome)."""
+        """tape: its recorder, with step(inputs) and close(outcome)."""
         super().__init__(simulation.env)
         self.tape = tape
         self._episode = _Episode(simulation)
 
     def step(self, action: Any) -> None:
-        """As the environment's, recorded. Raises TypeError for an action that cannot be recorded; nothing is done."""
+        """Call the environment's step, recorded. Raises TypeError, before the call, if action cannot be recorded."""
         self.tape.step(encode_action(action))
         self._episode.add()
 
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
-        """As the environment's, recorded; a seed that is drawn because none was ever given is recorded, too."""
+        """Call the environment's reset, recorded. If no seed was ever passed, one is drawn and recorded."""
         self.tape.step(self._episode.next_reset(seed, options))
 
     def last(self, observe: bool = True) -> Any:  # noqa: FBT001, FBT002 - as PettingZoo has it
-        """What the selected agent is told, as it was asked for, once, after the step: asking again might draw again."""
+        """The results for the selected agent, read once after the step: a second call might draw random numbers."""
         last = self._episode.simulation.last
         if last.agent is None:
             return super().last(observe)
@@ -305,25 +306,26 @@ class RecordedAEC(BaseWrapper[Any, Any, Any]):  # type: ignore[misc]
 
 def _adapt(env: Any, **options: Any) -> PettingZooSimulation:
     if not isinstance(env, tuple(KINDS.values())):
-        raise NotCapturedError(f"{type(env).__name__} is neither a PettingZoo AECEnv nor a ParallelEnv")
+        raise NotCapturedError(f"expected a PettingZoo AECEnv or ParallelEnv, got {type(env).__name__}")
     return PettingZooSimulation(env, **options)
 
 
-def _door(simulation: PettingZooSimulation, tape: Any) -> Any:
+def _recorded_env(simulation: PettingZooSimulation, tape: Any) -> Any:
     return (RecordedParallel if simulation.is_parallel else RecordedAEC)(simulation, tape)
 
 
 def player(simulation: Any, seed: int) -> Callable[[], Any]:
-    """Random actions from a seed, allowed ones where a mask says which, and a reset where nobody is left."""
+    """Random actions from a seed, restricted by an action mask if there is one; a reset when no agent is left."""
     env, last, begun = simulation.env, simulation.last, False
-    own: dict[Any, Any] = {}  # Spaces of its own: those of the environment are left as they are.
+    spaces: dict[Any, Any] = {}  # Copies: the generators of the environment's spaces must not change.
 
     def sample(agent: Any, observation: Any, info: Any) -> Any:
-        if agent not in own:
-            own[agent] = copy.deepcopy(env.action_space(agent))
-            own[agent].seed(seed + len(own))
-        found = [one["action_mask"] for one in (observation, info) if isinstance(one, dict) and "action_mask" in one]
-        return own[agent].sample(np.asarray(found[0], np.int8)) if found else own[agent].sample()
+        if agent not in spaces:
+            spaces[agent] = copy.deepcopy(env.action_space(agent))
+            spaces[agent].seed(seed + len(spaces))
+        holders = [item for item in (observation, info) if isinstance(item, dict) and "action_mask" in item]
+        mask = np.asarray(holders[0]["action_mask"], np.int8) if holders else None
+        return spaces[agent].sample() if mask is None else spaces[agent].sample(mask)
 
     def play() -> Any:
         nonlocal begun
@@ -332,12 +334,14 @@ def player(simulation: Any, seed: int) -> Callable[[], Any]:
             begun = True
             return call
         if simulation.is_parallel:
-            seen, infos = last.observations, last.infos or {}
-            return encode_action({one: sample(one, seen.get(one), infos.get(one)) for one in env.agents})
+            observations, infos = last.observations, last.infos or {}
+            return encode_action(
+                {agent: sample(agent, observations.get(agent), infos.get(agent)) for agent in env.agents}
+            )
         over = last.terminations or last.truncations
         return encode_action(None if over else sample(last.agent, last.observations, last.infos))
 
     return play
 
 
-ADAPTER = Adapter(NAME, _adapt, _door, rebuild, player)
+ADAPTER = Adapter(NAME, _adapt, _recorded_env, rebuild, player)

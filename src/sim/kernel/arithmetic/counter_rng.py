@@ -1,12 +1,13 @@
-"""Random words by key: what is drawn depends on the key alone, never on what was drawn before.
+"""Random words by key: a word depends on its key alone, never on earlier random draws.
 
 The generator is Philox4x32-10 of Salmon et al., "Parallel random numbers: as easy as 1, 2, 3" (SC '11), written in
 integer NumPy operations that give the same words on every platform and NumPy release. A key is
-(seed, phase, tick, entity); a local change in a world disturbs no draw elsewhere.
+(seed, phase, tick, entity); a local change in a world does not affect random draws elsewhere.
 
-``RandomStream`` is the ordinary, sequential kind for worlds that want one: its whole state is four words of a field.
+``RandomStream`` is an ordinary, sequential generator for worlds that need one: its complete state is four words of a
+field.
 
-Counter layout, four 32-bit words: draw block | entity, low 32 | tick, low 32 | phase 8, tick high 8, entity high 16.
+Counter layout, four 32-bit words: block | entity, low 32 | tick, low 32 | phase 8, tick high 8, entity high 16.
 The Philox key is the seed, low word first.
 """
 
@@ -18,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 GENERATOR_NAME = "philox4x32-10/1"  # Name and version of generator and counter layout, written to the tape.
-PHASE_MAX = (1 << 8) - 2  # 255 is RandomStream's, so that streams and keyed draws never share a counter.
+PHASE_MAX = (1 << 8) - 2  # 255 belongs to RandomStream, so that streams and keyed draws never share a counter.
 TICK_MAX = (1 << 40) - 1
 ENTITY_MAX = (1 << 48) - 1
 RANGE_MAX = 1 << 32  # A range is mapped from one 32-bit word.
@@ -52,7 +53,7 @@ def philox_words(counter: tuple[Any, Any, Any, Any], key: tuple[int, int]) -> np
 
 
 def philox_numbers(counter: tuple[int, int, int, int], key: tuple[int, int]) -> tuple[int, int, int, int]:
-    """The same for a single counter, in Python's integers: a tenth of the time that arrays take for one."""
+    """Philox4x32-10 of a single counter, in Python's integers: a tenth of the time that arrays take for one."""
     a, b, c, d = counter
     (first, second), (key0, key1) = _MULTIPLIERS, key
     for _ in range(_ROUNDS):
@@ -64,33 +65,38 @@ def philox_numbers(counter: tuple[int, int, int, int], key: tuple[int, int]) -> 
 
 
 class KeyedRandom:
-    """Draws by (phase, tick, entity) under one seed; holds nothing but the seed."""
+    """Random draws by (phase, tick, entity) under one seed; holds nothing but the seed."""
 
     def __init__(self, seed: int) -> None:
-        """seed: 0 to 2**64 - 1. Raises ValueError outside of that."""
+        """seed: 0 to 2**64 - 1. Raises ValueError outside that range."""
         if not 0 <= seed < 1 << 64:
-            raise ValueError(f"seed {seed}: 0 to 2**64 - 1 was expected")
+            raise ValueError(f"seed: expected an integer from 0 to 2**64 - 1, got {seed}")
         self._key = (seed & 0xFFFFFFFF, seed >> 32)
 
     def words(self, phase: int, tick: int, entities: Any, block: int = 0) -> Words:
         """Four random words for each entity.
 
-        entities: integer or (n,) integers, 0 to ENTITY_MAX. block: a further four words for each number.
+        entities: integer or (n,) integers, 0 to ENTITY_MAX. block: each number gives four more words.
         Returns (..., 4) uint64, each below 2**32. Raises ValueError if phase, tick or an entity is out of range.
         """
         if not (0 <= phase <= PHASE_MAX and 0 <= tick <= TICK_MAX):
-            raise ValueError(f"phase {phase}, tick {tick}: at most {PHASE_MAX} and {TICK_MAX}")
+            raise ValueError(
+                f"expected a phase from 0 to {PHASE_MAX} and a tick from 0 to {TICK_MAX}, got {phase} and {tick}"
+            )
         ids = np.asarray(entities)
         if ids.size and (ids.min() < 0 or ids.max() > ENTITY_MAX):
-            raise ValueError(f"entities from {ids.min()} to {ids.max()}: 0 to {ENTITY_MAX} was expected")
+            raise ValueError(f"entities: expected numbers from 0 to {ENTITY_MAX}, got {ids.min()} to {ids.max()}")
         ids = ids.astype(np.uint64)
         top = np.uint64(phase << 24 | (tick >> 32) << 16) | (ids >> _SHIFT)
         return philox_words((block, ids & _LOW, tick & 0xFFFFFFFF, top), self._key)
 
     def numbers(self, phase: int, tick: int, entity: int, block: int = 0) -> tuple[int, int, int, int]:
-        """What words gives for one entity, as Python's integers. Raises ValueError as words does."""
+        """The result of words for one entity, as Python's integers. Raises ValueError as words does."""
         if not (0 <= phase <= PHASE_MAX and 0 <= tick <= TICK_MAX and 0 <= entity <= ENTITY_MAX):
-            raise ValueError(f"phase {phase}, tick {tick}, entity {entity} is out of range")
+            raise ValueError(
+                f"expected a phase from 0 to {PHASE_MAX}, a tick from 0 to {TICK_MAX} and an entity from 0 to "
+                f"{ENTITY_MAX}, got {phase}, {tick} and {entity}"
+            )
         top = phase << 24 | (tick >> 32) << 16 | entity >> 32
         return philox_numbers((block, entity & 0xFFFFFFFF, tick & 0xFFFFFFFF, top), self._key)
 
@@ -98,28 +104,28 @@ class KeyedRandom:
 def scale_words(words: Words, range_size: Any) -> npt.NDArray[np.int64]:
     """Map 32-bit words to 0 … range_size - 1 by multiply and shift: floor(word × range_size / 2**32).
 
-    range_size: an integer or array from 1 to RANGE_MAX. No value's probability is off by more than 2**-32, the price
-    of drawing exactly one word each.
+    range_size: an integer or array from 1 to RANGE_MAX. The probability of a value is off by at most 2**-32: the price
+    of exactly one word for each value.
     """
     return ((words * np.asarray(range_size, dtype=np.uint64)) >> _SHIFT).astype(np.int64)
 
 
 class RandomStream:
-    """A sequential stream of random words whose whole state lies in four uint64 words of a field.
+    """A sequential stream of random words whose complete state lies in four uint64 words of a field.
 
-    words[0] is the seed, words[1] the stream's number, words[2] how many words were drawn, words[3] is 0.
-    Because the count is kept, the number of draws between two ticks is a subtraction.
+    words[0] is the seed, words[1] the stream's number, words[2] the number of words drawn so far, words[3] is 0.
+    Because this count is kept, the number of random draws between two ticks is a subtraction.
     """
 
     def __init__(self, words: npt.NDArray[np.uint64]) -> None:
         """words: a (4,) uint64 view of the state, which the stream reads and advances in place."""
         if words.shape != (4,) or words.dtype != np.uint64:
-            raise ValueError(f"a stream lives in a (4,) uint64 field, not {words.shape} {words.dtype}")
+            raise ValueError(f"words: expected a uint64 field of shape (4,), got {words.dtype} of shape {words.shape}")
         self._words = words
 
     @staticmethod
     def seed(words: npt.NDArray[np.uint64], seed: int, stream: int = 0) -> RandomStream:
-        """Start a stream in words. seed: 0 to 2**64 - 1; stream: 0 to ENTITY_MAX, one a purpose."""
+        """Start a stream in words. seed: 0 to 2**64 - 1; stream: 0 to ENTITY_MAX, one for each purpose."""
         made = RandomStream(words)
         words[:] = (seed, stream, 0, 0)
         return made
@@ -132,7 +138,7 @@ class RandomStream:
     def words(self, count: int) -> Words:
         """The next count words, (count,) uint64, each below 2**32. Raises ValueError if count is negative."""
         if count < 0:
-            raise ValueError(f"{count} words to draw")
+            raise ValueError(f"count: expected at least 0 words, got {count}")
         seed, stream, drawn = (int(word) for word in self._words[:3])
         blocks = np.arange(drawn // 4, (drawn + count + 3) // 4, dtype=np.uint64)
         counter = (blocks & _LOW, stream & 0xFFFFFFFF, blocks >> _SHIFT, 0xFF000000 | stream >> 32)
@@ -143,5 +149,7 @@ class RandomStream:
     def integers(self, low: int, high: int, count: int) -> npt.NDArray[np.int64]:
         """count integers from low to high - 1, (count,) int64. Raises ValueError if the range is empty or too wide."""
         if not 1 <= high - low <= RANGE_MAX:
-            raise ValueError(f"a range of {high - low} values from {low} to {high}")
+            raise ValueError(
+                f"expected a range of 1 to {RANGE_MAX} values, got {high - low} values from {low} to {high - 1}"
+            )
         return low + scale_words(self.words(count), high - low)

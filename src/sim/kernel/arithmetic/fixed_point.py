@@ -1,7 +1,7 @@
-"""Numbers with 16 binary places in int64: exact, and the same on every processor.
+"""Numbers with 16 binary places in int64: exact, and equal on every processor.
 
-1.0 is 65,536. Sums and differences are plain integer ones. Products and quotients round down (towards minus
-infinity), as Python's // and >> and NumPy's do, unless a function says otherwise.
+1.0 is 65,536. Sums and differences are plain integer operations. Products and quotients round down (towards minus
+infinity), as Python's and NumPy's // and >> do, unless a function states otherwise.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ ONE = 1 << PLACES  # 1.0
 
 
 def from_number(value: int | float | str, places: int = PLACES) -> int:
-    """The fixed-point number nearest to value, ties to even; with another number of binary places where it is asked.
+    """The fixed-point number nearest to value, ties to even. places: the number of binary places.
 
     A float counts as the decimal text that Python prints for it, so that 0.1 in a file is one tenth.
-    Raises ValueError if value is no finite number.
+    Raises ValueError if value is not a finite number.
     """
     try:
         return round(Fraction(str(value)) * (1 << places))
     except (ValueError, ZeroDivisionError):
-        raise ValueError(f"{value!r} is no number") from None
+        raise ValueError(f"expected a finite number, got {value!r}") from None
 
 
 def to_number(value: int) -> float:
-    """The number that a fixed-point value stands for, as a float: for showing, never for the state."""
+    """The number that a fixed-point value stands for, as a float: for display, never for the state."""
     return value / ONE
 
 

@@ -1,1 +1,1 @@
-"""What changed in a state: rows since a baseline, words of one tick; by marks, by a scan, or by both."""
+"""Changes of a state: rows since a baseline, or words of one tick; found by marks, by a scan, or by both."""

@@ -1,8 +1,8 @@
-"""Know which rows of a state changed since a consumer's baseline: by marks, by a scan, or by both.
+"""The rows of a state that changed since a consumer's baseline, found by marks, by a scan, or by both.
 
-Three sources behind one interface, ``ChangeSource``. Marks cost a little at each write and nothing to ask; a scan
-needs no discipline in the simulation and runs at memory speed; the audit does both and reports writes that no mark
-told of. Each consumer has a source of its own, so that clearing one blinds no other.
+Three sources share one interface, ``ChangeSource``. Marks cost a little at each write and nothing at a query. A scan
+needs no discipline in the simulation and runs at memory speed. The audit does both and reports writes without a mark.
+Each consumer has its own source, so that clearing one does not affect another.
 
 Invariants:
     1. changed_rows holds every row whose bytes differ from the baseline; marks may name more rows, a scan never does.
@@ -23,7 +23,7 @@ from sim.kernel.state import Snapshot, State
 
 
 class UnmarkedWriteError(RuntimeError):
-    """A row changed and nobody marked it.
+    """A row changed without a mark.
 
     Attributes:
         field: the field's full name.
@@ -41,27 +41,27 @@ class UnmarkedWriteError(RuntimeError):
 
 
 class ChangeSource(Protocol):
-    """Where a consumer asks what changed since its baseline."""
+    """The changes since the baseline of one consumer."""
 
     def changed_rows(self) -> Mapping[str, Rows]:
         """Flat numbers of the changed rows of each field that has any; by full name, in the arena's order."""
 
     def changed_fields(self) -> Mapping[str, Rows | None]:
-        """The same; None for a field of which so many rows changed that the whole of it is as soon copied."""
+        """The changed rows of each field; None for a field with so many that copying all of it is as fast."""
 
     @property
     def needs_baseline(self) -> bool:
-        """Whether reset has to be given a snapshot."""
+        """True if reset needs a snapshot."""
 
     def reset(self, baseline: Snapshot | None) -> None:
-        """Take the state as it is now, of which baseline is the snapshot, as the new baseline."""
+        """Make the present state the new baseline. baseline: its snapshot."""
 
     def close(self) -> None:
         """Stop tracking."""
 
 
 class MarkedChanges:
-    """What the simulation marked since the baseline."""
+    """The changes that the simulation marked since the baseline."""
 
     def __init__(self, state: State) -> None:
         self._state = state
@@ -87,7 +87,7 @@ class MarkedChanges:
 
 
 class ScannedChanges:
-    """What a comparison with the baseline finds."""
+    """The changes that a comparison with the baseline finds."""
 
     def __init__(self, state: State) -> None:
         self._state = state
@@ -102,7 +102,7 @@ class ScannedChanges:
         return differing_rows(state.layout, state.arena, baseline.arena)
 
     def changed_fields(self) -> Mapping[str, Rows | None]:
-        """See ChangeSource: every field, since a copy of the state takes less than comparing it; the writer compares."""
+        """See ChangeSource: every field, since copying the state is faster than comparing it; the writer compares."""
         return dict.fromkeys(name for name, slot in self._state.layout.slots.items() if slot.size_bytes)
 
     needs_baseline = True
@@ -117,7 +117,7 @@ class ScannedChanges:
 
 
 class AuditedChanges:
-    """Marks, checked against a scan at every question."""
+    """Marks, checked against a scan at every query."""
 
     def __init__(self, state: State) -> None:
         self._marked = MarkedChanges(state)
@@ -151,13 +151,13 @@ class AuditedChanges:
 
 def differing_rows(layout: Layout, ours: Bytes, theirs: Bytes) -> dict[str, Rows]:
     """Flat numbers of the rows whose bytes differ between two arenas of one layout, by field."""
-    found: dict[str, Rows] = {}
+    differing: dict[str, Rows] = {}
     for name, slot in layout.slots.items():
         if slot.size_bytes == 0:
             continue
-        here, there = (comparable(arena, slot) for arena in (ours, theirs))
-        differs = here != there
-        rows = np.flatnonzero(differs if differs.ndim == 1 else differs.any(axis=1))
+        our_words, their_words = (comparable(arena, slot) for arena in (ours, theirs))
+        is_different = our_words != their_words
+        rows = np.flatnonzero(is_different if is_different.ndim == 1 else is_different.any(axis=1))
         if len(rows):
-            found[name] = rows.astype(np.int64, copy=False)
-    return found
+            differing[name] = rows.astype(np.int64, copy=False)
+    return differing

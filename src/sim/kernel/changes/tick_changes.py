@@ -1,12 +1,12 @@
-"""What each single tick changed in a state, as words of its fields: by marks, by a scan, or by both.
+"""The changes of each single tick, as words of the fields, found by marks, by a scan, or by both.
 
-A word is what ``comparable`` sees of a field: an unsigned integer of 1, 2, 4 or 8 bytes, numbered from the field's
-first one on. What is taken costs the simulation's thread a copy of the changed words, or, for a scan, one comparison of
-the arena with what it was a tick ago; the rest is for whoever writes it down.
+A word is an element of ``comparable``: an unsigned integer of 1, 2, 4 or 8 bytes, numbered from the first word of its
+field. Taking the changes costs the simulation's thread a copy of the changed words or, for a scan, one comparison of
+the arena with its copy of one tick before. All other work is done by the writer.
 
 Invariants:
-    1. Every word that a tick has changed is among those that are taken; others may be, with the value that they have.
-    2. Nothing is taken across two layouts: the consumer is told, and begins again with a whole state.
+    1. Every word that a tick has changed is taken. Unchanged words may be taken too, with their present value.
+    2. Nothing is taken across two layouts: the consumer is notified, and starts again with a complete state.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ ARENA_WORD_BYTES = 8
 
 
 class TickChanges(Protocol):
-    """What one tick has changed."""
+    """The changes of one tick."""
 
     @property
     def size_bytes(self) -> int:
-        """Memory that it holds."""
+        """The size of the memory that the changes take."""
 
     @property
     def is_exact(self) -> bool:
-        """Whether words that are as they were are in it only because they were marked."""
+        """True if an unchanged word is included only because it was marked."""
 
     def by_field(self, layout: Layout) -> FieldWords:
         """Numbers and values of the words, by field; numbers may repeat."""
@@ -49,7 +49,7 @@ class TickChanges(Protocol):
 
 @attrs.frozen(eq=False)
 class MarkedWords:
-    """What was marked in a tick."""
+    """The words that were marked in a tick."""
 
     fields: FieldWords
     is_exact = True
@@ -66,7 +66,7 @@ class MarkedWords:
 
 @attrs.frozen(eq=False)
 class ArenaWords:
-    """The words of 8 bytes of an arena that a scan has found."""
+    """The words of 8 bytes of an arena that a scan found."""
 
     numbers: npt.NDArray[np.int64]
     values: npt.NDArray[np.uint64]
@@ -78,12 +78,12 @@ class ArenaWords:
         return self.numbers.nbytes + self.values.nbytes
 
     def by_field(self, layout: Layout) -> FieldWords:
-        """See TickChanges: of a field of smaller words, those that share eight bytes with a changed one, too."""
+        """See TickChanges; for a field of smaller words, also the words that share eight bytes with a changed word."""
         slots = list(layout.slots.values())  # In the order of the arena.
         starts = np.array([slot.offset // ARENA_WORD_BYTES for slot in slots], np.int64)
-        places = [*np.searchsorted(self.numbers, starts).tolist(), len(self.numbers)]
-        found: dict[str, tuple[Numbers, Words]] = {}
-        for slot, start, begin, end in zip(slots, starts.tolist(), places[:-1], places[1:], strict=True):
+        bounds = [*np.searchsorted(self.numbers, starts).tolist(), len(self.numbers)]
+        words_by_field: dict[str, tuple[Numbers, Words]] = {}
+        for slot, start, begin, end in zip(slots, starts.tolist(), bounds[:-1], bounds[1:], strict=True):
             if begin == end:
                 continue
             word_bytes = word_bytes_of(slot)
@@ -92,9 +92,9 @@ class ArenaWords:
             if share > 1:
                 numbers = (numbers[:, None] + np.arange(share)).reshape(-1)
             values = self.values[begin:end].view(f"<u{word_bytes}")
-            inside = numbers < slot.size_bytes // word_bytes  # Not the padding behind the field.
-            found[slot.name] = numbers[inside].astype(np.uint32), values[inside]
-        return found
+            inside = numbers < slot.size_bytes // word_bytes  # Not the padding after the field.
+            words_by_field[slot.name] = numbers[inside].astype(np.uint32), values[inside]
+        return words_by_field
 
 
 def flat_words(arena: npt.NDArray[np.uint8], layout: Layout) -> dict[str, Words]:
@@ -103,72 +103,71 @@ def flat_words(arena: npt.NDArray[np.uint8], layout: Layout) -> dict[str, Words]
 
 
 def ensure_words_can_be_numbered(layout: Layout) -> None:
-    """Raise ValueError for a field with more words than numbers."""
+    """Raise ValueError for a field with more words than can be numbered."""
     for slot in layout.slots.values():
         if slot.size_bytes // word_bytes_of(slot) > WORDS_MAX:
-            raise ValueError(f"field {slot.name} has more than {WORDS_MAX:,} words: its changes cannot be numbered")
+            raise ValueError(
+                f"field {slot.name}: expected at most {WORDS_MAX:,} words, whose changes can be numbered, "
+                f"got {slot.size_bytes // word_bytes_of(slot):,}"
+            )
 
 
 class TickSource(Protocol):
-    """Where a consumer asks, after each tick, what that has changed."""
+    """The changes of each tick for one consumer."""
 
     def take(self, state: State) -> TickChanges | None:
-        """What changed since the last call; None if that is another state or layout: reset comes first."""
+        """The changes since the last call; None if the state or layout is a different one: call reset first."""
 
     def reset(self, state: State) -> None:
-        """Begin anew with a state of which the consumer has a whole copy."""
+        """Start again with a state of which the consumer has a complete copy."""
 
     def close(self) -> None:
         """Stop tracking."""
 
 
 class MarkedTicks:
-    """What the simulation marks."""
+    """The changes that the simulation marks."""
 
     def __init__(self, state: State) -> None:
         self._state = state
         self._marked: dict[str, list[Any]] = {}
-        self._lost = True
+        self._is_stale = True
         state.attach(self)
         self.reset(state)
 
-    # --- what State tells
+    # --- notifications from State
 
     def mark(self, name: str, rows: Any) -> None:
-        """Rows of a field were written; None is all. Copied, since a step may use the same array again."""
+        """Note that rows of a field were written; None means all. Copied, since a step may reuse the array."""
         numbers = None if rows is None else np.asarray(rows).astype(np.uint32).reshape(-1)
-        given = self._marked.get(name)
-        if given is None:
-            self._marked[name] = [numbers]
-        else:
-            given.append(numbers)
+        self._marked.setdefault(name, []).append(numbers)
 
     def mark_everything(self) -> None:
-        """All were."""
+        """Note that all rows of all fields were written."""
         self._marked = {name: [None] for name in self._words}
 
-    def start_over(self, layout: Layout) -> None:  # noqa: ARG002 - looked at when it begins anew
-        """There is another layout."""
-        self._lost = True
+    def replace_layout(self, layout: Layout) -> None:  # noqa: ARG002 - reset reads it
+        """Note that the state has a different layout."""
+        self._is_stale = True
 
     # --- TickSource
 
     def take(self, state: State) -> TickChanges | None:
         """See TickSource."""
         marked, self._marked = self._marked, {}
-        if self._lost or state is not self._state:
+        if self._is_stale or state is not self._state:
             return None
         fields: dict[str, tuple[Numbers, Words]] = {}
-        for name, given in marked.items():
+        for name, marks in marked.items():
             if name not in self._words:
                 continue  # A field of no bytes.
-            words, words_a_row = self._words[name]
-            numbers = given[0] if len(given) == 1 else _joined(given)
+            words, words_per_row = self._words[name]
+            numbers = marks[0] if len(marks) == 1 else _joined(marks)
             if numbers is None:
                 fields[name] = np.arange(len(words), dtype=np.uint32), words.copy()
                 continue
-            if words_a_row > 1:
-                numbers = (numbers[:, None] * np.uint32(words_a_row) + _first(words_a_row)).reshape(-1)
+            if words_per_row > 1:
+                numbers = (numbers[:, None] * np.uint32(words_per_row) + _first(words_per_row)).reshape(-1)
             fields[name] = numbers, words.take(numbers)
         return MarkedWords(fields)
 
@@ -183,15 +182,15 @@ class MarkedTicks:
             name: (words, slots[name].row_bytes // words.itemsize)
             for name, words in flat_words(state.arena, state.layout).items()
         }
-        self._marked, self._lost = {}, False
+        self._marked, self._is_stale = {}, False
 
     def close(self) -> None:
         """See TickSource."""
         self._state.detach(self)
 
 
-def _joined(given: list[Any]) -> Any:
-    return None if any(rows is None for rows in given) else np.concatenate(given)
+def _joined(marks: list[Any]) -> Any:
+    return None if any(rows is None for rows in marks) else np.concatenate(marks)
 
 
 @functools.cache
@@ -200,7 +199,7 @@ def _first(count: int) -> Numbers:
 
 
 class ScannedTicks:
-    """What a comparison with the arena of a tick ago finds."""
+    """The changes that a comparison with the arena of one tick before finds."""
 
     def __init__(self, state: State) -> None:
         self._before, self._differs = np.empty(0, np.uint64), np.empty(0, np.bool_)
@@ -239,17 +238,17 @@ class AuditedTicks:
         self._marked, self._scanned = MarkedTicks(state), ScannedTicks(state)
 
     def take(self, state: State) -> TickChanges | None:
-        """See TickSource. Raises UnmarkedWriteError if the scan finds what was not marked."""
+        """See TickSource. Raises UnmarkedWriteError if the scan finds a change without a mark."""
         before = self._scanned.before()
         marked, scanned = self._marked.take(state), self._scanned.take(state)
         if marked is None or scanned is None:
             return None
-        told = marked.by_field(state.layout)
+        marked_words = marked.by_field(state.layout)
         for name, (numbers, values) in scanned.by_field(state.layout).items():
             slot = state.layout.slots[name]
             old = comparable(before, slot).reshape(-1)[numbers]
             changed = numbers[values != old]
-            missed = np.setdiff1d(changed, told[name][0] if name in told else np.zeros(0, np.uint32))
+            missed = np.setdiff1d(changed, marked_words[name][0] if name in marked_words else np.zeros(0, np.uint32))
             if len(missed):
                 rows = np.unique(missed.astype(np.int64) * word_bytes_of(slot) // slot.row_bytes)
                 raise UnmarkedWriteError(name, rows)

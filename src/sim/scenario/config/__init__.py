@@ -1,1 +1,1 @@
-"""A scenario as it is written: TOML read and checked."""
+"""A scenario file as classes: TOML, read and checked."""

@@ -1,4 +1,4 @@
-"""The adversaries of a scenario as it is written: triggers, budgets, what each kind needs."""
+"""The adversaries of a scenario file: their triggers, their budgets, the keys of each kind."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ EventKind = Literal["sent", "received", "opened", "closed", "invoked", "halted",
 
 @attrs.frozen
 class EventPattern:
-    """Events of a kind, of one role or of any."""
+    """Matches events of one kind, from one role or from any."""
 
     kind: EventKind
     role: str | None = None
@@ -27,14 +27,16 @@ class EventPattern:
 
 @attrs.frozen
 class AdversaryTrigger:
-    """When an adversary begins or a reconfiguration is made: at most one of these; none is at once. It fires once.
+    """The moment at which an adversary begins or a reconfiguration is made. It fires once.
+
+    At most one attribute is set. Without any, the trigger fires at once.
 
     Attributes:
         immediate: at the first round; true, or left out.
-        at_tick: at this tick or behind it.
-        after_step: when so many rounds are over.
-        random: with this chance at each tick.
-        on_event: in the round behind one with such an event.
+        at_tick: at this tick or after it.
+        after_step: when this many rounds are over.
+        random: with this chance, at each tick.
+        on_event: in the round after one with a matching event.
     """
 
     immediate: bool | None = None
@@ -44,24 +46,25 @@ class AdversaryTrigger:
     on_event: EventPattern | None = None
 
     def __attrs_post_init__(self) -> None:
-        given = [name for name in ("at_tick", "after_step", "random", "on_event") if getattr(self, name) is not None]
-        given += ["immediate"] if self.immediate else []
-        if len(given) > 1:
-            raise ConfigError("", f"one trigger was expected, found {' and '.join(given)}")
-        if self.immediate is False and not given:
+        set_keys = [name for name in ("at_tick", "after_step", "random", "on_event") if getattr(self, name) is not None]
+        set_keys += ["immediate"] if self.immediate else []
+        if len(set_keys) > 1:
+            raise ConfigError("", f"expected one trigger, got {' and '.join(set_keys)}")
+        if self.immediate is False and not set_keys:
             raise ConfigError(
-                "immediate", "a trigger that is not immediate has one of at_tick, after_step, random, on_event"
+                "immediate", "a trigger that is not immediate needs one of at_tick, after_step, random, on_event"
             )
 
 
 @attrs.frozen
 class Budget:
-    """How often an adversary may strike.
+    """A limit on how often an adversary may strike.
 
     Attributes:
-        total: at most so often in the whole run.
-        kind: activation (every message that it can reach), independent (each with a chance), windowed (at most
-            max_per_window in each window), correlated (a chance starts a burst, in which every one is struck).
+        total: the most strikes in the entire run.
+        kind: the messages that are struck, of those in reach: activation (every message), independent (each with a
+            chance), windowed (at most max_per_window in each window), correlated (a chance starts a burst, and every
+            message in the burst is struck).
     """
 
     total: Count
@@ -72,29 +75,29 @@ class Budget:
     burst_ticks: Ticks | None = None
 
     def __attrs_post_init__(self) -> None:
-        wanted = {
+        needed_keys = {
             "activation": (),
             "independent": ("chance",),
             "windowed": ("window_ticks", "max_per_window"),
             "correlated": ("chance", "burst_ticks"),
         }
-        check_keys(self, self.kind, wanted[self.kind], ("chance", "window_ticks", "max_per_window", "burst_ticks"))
+        check_keys(self, self.kind, needed_keys[self.kind], ("chance", "window_ticks", "max_per_window", "burst_ticks"))
 
 
 @attrs.frozen
 class Adversary:
-    """Somebody who interferes with messages, or stops a role.
+    """A source of interference: it changes, delays or withholds messages, or stops a role.
 
     Attributes:
         id: its name.
-        budget: obligatory, so that no run is at the mercy of an adversary without bounds.
-        senders, receivers, labels: of messages that it can reach; none is all.
-        ticks: by which timing_disturbance delays, and by which each copy of repetition comes behind the one before it,
-            the first one behind the message.
-        copies: how many copies of a message repetition makes.
-        role, duration: whom crash stops, and for how many ticks; for ever without.
-        withhold, corrupt, delay, ticks: what byzantine_interference does, and how likely; delay by ticks.
-        diagnostic: which assumption is in doubt when the budget is used up.
+        budget: required: every adversary is bounded.
+        senders, receivers, labels: of the messages in its reach; an empty list means all.
+        ticks: the delay of timing_disturbance; for repetition, the ticks from the message to its first copy and from
+            each copy to the next.
+        copies: the number of copies that repetition makes of a message.
+        role, duration: the role that crash stops, and for how many ticks; without duration, for the rest of the run.
+        withhold, corrupt, delay, ticks: the chances of byzantine_interference to do each, and the ticks of its delay.
+        diagnostic: the assumption that is in doubt when the budget is used up.
     """
 
     id: str
@@ -127,14 +130,16 @@ class Adversary:
         }
         check_keys(self, self.kind, needed.get(self.kind, ()), own, allowed.get(self.kind, ()))
         if self.kind == "crash" and (self.budget.kind, self.budget.total) != ("activation", 1):
-            raise ConfigError("budget", "a crash has a budget of kind activation and total 1")
+            raise ConfigError("budget", "expected kind activation and total 1: a crash strikes once")
         if self.kind == "crash" and (self.senders or self.receivers or self.labels):
-            raise ConfigError("senders", "a crash stops a role: messages cannot be chosen")
+            raise ConfigError("senders", "not with crash: it stops a role and does not select messages")
         if self.kind == "byzantine_interference":
             if self.withhold is None and self.corrupt is None and self.delay is None:
                 raise ConfigError("withhold", "byzantine_interference needs one of withhold, corrupt and delay")
             if (self.delay is None) != (self.ticks is None):
-                raise ConfigError("delay", "delay, a chance, and ticks, by how much, go together")
+                raise ConfigError(
+                    "delay", "expected both or neither of delay, a chance, and ticks, the length of the delay"
+                )
 
     @property
     def doubt(self) -> str:

@@ -1,4 +1,4 @@
-"""What makes two scenarios the same: the world with its configuration, and the scenario's own."""
+"""The hash that identifies a scenario: of the world, its configuration, and the scenario's own."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from sim.kernel.registry import Origin
 from sim.kernel.simulation import inner_of
 
 HASH_BYTES = 8
-# What may differ without another run: names, and how long and where the run is kept.
+# Keys that do not change the states of a run: names, the length of the run, its checkpoints.
 _LEFT_OUT = ("name", "steps", "checkpoint_interval", "extensions")
 _LEFT_OUT_OF_WORLD = ("name", "ticks")
 
 
 def scenario_hash(source: Any) -> str:
-    """Hexadecimal; of a simulation with a scenario around it, or of a tape's META.
+    """The hexadecimal hash of a simulation with a scenario around it, or of a tape's META.
 
-    Two runs of one hash, with the same inputs, go through the same states.
+    Two runs with equal hashes and equal inputs go through the same states.
     """
     if not isinstance(source, Mapping):
         return scenario_hash_around(source, source.scenario)
@@ -28,11 +28,11 @@ def scenario_hash(source: Any) -> str:
 
 
 def scenario_hash_around(simulation: Any, scenario: Mapping[str, Any] | None) -> str:
-    """The hash that a simulation with a scenario around it would have if it had this one, as plain data, around it."""
-    named = type(inner_of(simulation.inner))
+    """The hash that a simulation would have with this scenario, as plain data, instead of its own."""
+    simulation_class = type(inner_of(simulation.inner))
     if isinstance(simulation.origin, Origin):
         return _hash(simulation.origin.described(), None, scenario)
-    return _hash(None, f"{named.__module__}.{named.__qualname__}", scenario)
+    return _hash(None, f"{simulation_class.__module__}.{simulation_class.__qualname__}", scenario)
 
 
 def _hash(world: Any, name: str | None, scenario: Mapping[str, Any] | None) -> str:
@@ -44,9 +44,9 @@ def _hash(world: Any, name: str | None, scenario: Mapping[str, Any] | None) -> s
 
 
 def _sorted(value: Any) -> Any:
-    """Tables with their keys in order, at every depth."""
+    """Plain data with the keys of its tables sorted, at every depth."""
     if isinstance(value, Mapping):
         return {key: _sorted(value[key]) for key in sorted(value)}
     if isinstance(value, list | tuple):
-        return [_sorted(one) for one in value]
+        return [_sorted(item) for item in value]
     return value

@@ -1,4 +1,4 @@
-"""Bounds of what stands in a scenario, and what its tables have in common: names, keys that go together."""
+"""Bounds of a scenario's values, and checks that its tables share: names, and keys that belong together."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from sim.kernel.plain_data import decode_plain, encode_plain
 from sim.kernel.registry import ConfigError
 from sim.scenario.config.structure import Decimal, Whole, shown
 
-TICKS_MAX = (1 << 40) - 1  # What the keys of random draws can count.
+TICKS_MAX = (1 << 40) - 1  # The keys of random draws hold no larger tick.
 COUNT_MAX = 1 << 31
 ROLES_MAX = 4096
-PARTS_MAX = 1024  # Adversaries, reconfigurations, properties, links: each is looked at in every round.
+PARTS_MAX = 1024  # Adversaries, reconfigurations, properties, links: every round checks each of them.
 CHANCE_PLACES = 32
-COPIES_MAX = 1024  # Of one message; all of them wait in the state.
+COPIES_MAX = 1024  # Of one message; the state holds all of them until they are due.
 
 Tick = Annotated[int, Whole(0, TICKS_MAX)]
 Ticks = Annotated[int, Whole(1, TICKS_MAX)]
@@ -29,37 +29,40 @@ _NAME = re.compile(r"[A-Za-z0-9._-]{1,100}")
 
 
 def check_name(key: str, name: str) -> None:
-    """Raise ConfigError unless name is made of ASCII letters, digits and . _ -, so that files may be called by it."""
+    """Raise ConfigError unless name is 1 to 100 ASCII letters, digits and . _ -, and so valid as a file name."""
     if not _NAME.fullmatch(name) or set(name) == {"."}:
-        raise ConfigError(key, f"1 to 100 letters, digits, dots, underscores and dashes were expected, found {name!r}")
+        raise ConfigError(key, f"expected 1 to 100 letters, digits, dots, underscores and dashes, got {name!r}")
 
 
 def check_keys(part: Any, kind: str, needed: Sequence[str], own: Sequence[str], allowed: Sequence[str] = ()) -> None:
-    """Raise ConfigError if a key is missing that the kind needs, or one of own is there that it does not know."""
+    """Raise ConfigError for a missing key that the kind needs, or for one of own that it neither needs nor allows."""
     for key in own:
-        is_there = getattr(part, key) is not None
-        if key in needed and not is_there:
+        is_set = getattr(part, key) is not None
+        if key in needed and not is_set:
             raise ConfigError(key.removesuffix("_"), f"this key is missing: {kind} needs it")
-        if is_there and key not in needed and key not in allowed:
+        if is_set and key not in needed and key not in allowed:
             raise ConfigError(key.removesuffix("_"), f"{kind} does not have this key")
 
 
 def check_plain(key: str, value: Any) -> None:
-    """Raise ConfigError for the first place in value with what cannot be put on a tape, such as a date."""
+    """Raise ConfigError for the first part of value that a tape cannot hold, such as a date."""
     try:
         decode_plain(encode_plain(value))
     except (TypeError, ValueError, OverflowError, RecursionError):
         inner: Sequence[tuple[str, Any]] = ()
         if isinstance(value, Mapping):
-            inner = [(f"{key}.{name}", one) for name, one in value.items()]
+            inner = [(f"{key}.{name}", item) for name, item in value.items()]
         elif isinstance(value, list | tuple):
-            inner = [(f"{key}[{index}]", one) for index, one in enumerate(value)]
-        for place, one in inner:
-            check_plain(place, one)
-        wanted = "text, true or false, a number of 64 bits, a list or a table was expected"
-        raise ConfigError(key, f"{wanted}, found {shown(value)}") from None
+            inner = [(f"{key}[{index}]", item) for index, item in enumerate(value)]
+        for inner_key, item in inner:
+            check_plain(inner_key, item)
+        expected = "expected text, true or false, a number of 64 bits, a list or a table"
+        raise ConfigError(key, f"{expected}, got {shown(value)}") from None
 
 
 def key_of(name: str) -> int:
-    """A part of a scenario in the keys of its draws: by its name, so that a part more or less changes no other's."""
+    """The number of a named element in the keys of its random draws.
+
+    It depends on the name alone: adding or removing an element does not change the random draws of the others.
+    """
     return zlib.crc32(name.encode("ascii"))

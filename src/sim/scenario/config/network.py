@@ -1,4 +1,4 @@
-"""The network of a scenario as it is written, and its reconfigurations."""
+"""The network of a scenario file, and its reconfigurations."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ReconfigurationKind = Literal["link", "delegation", "handoff", "federation", "mo
 
 @attrs.frozen
 class Link:
-    """From one role to another, in this direction only; what is not said is as in the network."""
+    """The connection from one role to another, in this direction only. Without a key, the network's value applies."""
 
     from_: str
     to: str
@@ -30,15 +30,15 @@ class Link:
 
 @attrs.frozen
 class Network:
-    """What messages go through.
+    """The network that all messages pass through.
 
     Attributes:
-        tick_ms: how long a tick is.
-        latency_ms: of a message; a part of a tick counts as a whole one.
-        variance: by what share of it the latency of a message is more or less at most.
-        loss: the chance of a message to be lost.
-        links: exceptions.
-        partition: groups of roles that cannot reach each other; roles that are in none reach everybody.
+        tick_ms: the length of a tick.
+        latency_ms: of a message, rounded up to full ticks.
+        variance: the largest share by which a message's latency is longer or shorter.
+        loss: the chance that a message is lost.
+        links: exceptions, by sender and receiver.
+        partition: groups of roles that cannot reach each other; a role in no group reaches every role.
     """
 
     tick_ms: Annotated[int, Decimal(0, 1_000_000)] = ONE
@@ -50,27 +50,27 @@ class Network:
 
     def __attrs_post_init__(self) -> None:
         if self.tick_ms <= 0:
-            raise ConfigError("tick_ms", "a time above 0 was expected")
+            raise ConfigError("tick_ms", f"expected a time above 0, got {self.tick_ms / ONE:g}")
         pairs = [(link.from_, link.to) for link in self.links]
         for index, pair in enumerate(pairs):
             if pair in pairs[:index]:
-                raise ConfigError(f"links[{index}]", f"there is a link from {pair[0]} to {pair[1]} already")
+                raise ConfigError(f"links[{index}]", f"a second link from {pair[0]} to {pair[1]}: merge the two")
         _check_groups("partition", self.partition)
 
 
 @attrs.frozen
 class Reconfiguration:
-    """A change of who is connected with whom, or of who acts for whom, in mid-run.
+    """A change during the run: of the links, of the partition, of a mode, or of the role that another one acts for.
 
     Attributes:
         id: its name.
-        cost: ticks for which the roles concerned do nothing but reconfigure; 0 makes the effect pure.
-        from_, to: roles: of a link; of a delegation, who acts for whom (what from_ sends counts as to's, or as that
-            role's for whom to acts; a circle is not closed, but to is itself again); of a handoff, whose waiting
-            messages go to whom.
+        cost: ticks for which the affected roles do nothing but reconfigure; with 0 the effect is pure.
+        from_, to: the roles of a link. In a delegation, messages from from_ count as sent by to, or by the role that to
+            acts for; a delegation that would close a circle makes to act for itself again. In a handoff, the messages
+            that wait for from_ go to to.
         enabled, latency_ms, variance, loss: of a link.
-        groups: of a federation, as Network.partition; none unites all.
-        roles, mode: of a mode_transition: who is in which mode from now on.
+        groups: of a federation, as in Network.partition; an empty list unites all roles.
+        roles, mode: of a mode_transition: the roles, and the mode that they are in from then on.
     """
 
     id: str
@@ -111,5 +111,5 @@ def _check_groups(key: str, groups: Sequence[Sequence[str]]) -> None:
     for index, group in enumerate(groups):
         for number, role in enumerate(group):
             if role in seen:
-                raise ConfigError(f"{key}[{index}][{number}]", f"{role} is in another group already")
+                raise ConfigError(f"{key}[{index}][{number}]", f"{role} is in a group already")
             seen.add(role)

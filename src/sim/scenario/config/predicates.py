@@ -1,8 +1,8 @@
-"""Predicates over the figures of a round, as a scenario writes them: ``tick < 100``, ``heads of beetle > 0``.
+"""Predicates over the figures of a round, in the form of a scenario file: ``tick < 100``, ``heads of beetle > 0``.
 
 A figure is ``tick``, ``buffered`` (messages in buffers), ``in_flight`` (messages under way),
 ``distance_to_equilibrium`` (the largest Euclidean distance of a role's figures from the uniform distribution), or
-whatever the simulation's ``telemetry()`` calls so.
+one that the simulation's ``telemetry()`` returns under this name.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ class Predicate:
 
     @classmethod
     def from_text(cls, text: Any) -> Self:
-        """Raises ConfigError if text is no comparison."""
+        """Parse a predicate. Raises ConfigError if text is not a comparison."""
         match = _FORM.fullmatch(text) if isinstance(text, str) else None
         if match is None:
-            raise ConfigError("", f"a comparison such as 'tick < 100' was expected, found {text!r}")
+            raise ConfigError("", f"expected a comparison such as 'tick < 100', got {text!r}")
         number = match["number"]
         return cls(match["figure"], match["operator"], float(number) if "." in number else int(number))
 
@@ -49,6 +49,6 @@ class Predicate:
         return f"{self.figure} {self.operator} {self.number}"
 
     def holds(self, figures: Mapping[str, int | float]) -> bool:
-        """Whether it does. A figure that is no number (NaN) fulfils nothing. Raises KeyError without such a figure."""
+        """Return True if the comparison is true of figures; never for NaN. Raises KeyError if the figure is missing."""
         value = figures[self.figure]
         return not math.isnan(value) and _OPERATORS[self.operator](value, self.number)

@@ -1,7 +1,7 @@
-"""What a scenario does to a run: roles, network, adversaries, reconfigurations, properties; checked.
+"""The configuration of a scenario, checked: roles, network, adversaries, reconfigurations, properties.
 
-Chances are of 2**32 and latencies of 65,536 to the millisecond here, decimals in a file. See docs/scenarios.md for
-what each key means to a user.
+Decimals of a file are integers here: chances in units of 2**-32, latencies in units of 1/65,536 ms. docs/scenarios.md
+explains each key to users.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from sim.scenario.config.predicates import Predicate
 from sim.scenario.config.structure import Whole, structure
 from sim.scenario.config.surroundings import Environment
 
-WORLD = "world"  # The receiver of what the roles of a world without messages send.
+WORLD = "world"  # The receiver of all inputs, in a world without messages of its own.
 
 PropertyKind = Literal[
     "no_faults",
@@ -39,13 +39,15 @@ SchedulerPolicy = Literal[
 
 @attrs.frozen
 class Property:
-    """What is to hold in every round; the first round in which it does not is reported, once.
+    """A condition on every round. The first round that violates it is reported, once.
 
     Attributes:
-        name: for the report.
+        name: the name in the report.
         when: the predicate of kind always.
-        session, bound, max: which session (0 is the first; none is all), within how many ticks, how many messages.
-        precondition, goal: of kind liveness: within bound ticks behind the one, the other.
+        session: the session that is checked, from 0; without it, all.
+        bound: the most ticks until a message is received or the goal holds.
+        max: the most messages in the buffers.
+        precondition, goal: of kind liveness: the goal holds at most bound ticks after the precondition.
     """
 
     name: str
@@ -72,12 +74,12 @@ class Property:
 
 @attrs.frozen
 class Execution:
-    """How a run is carried out.
+    """The backend and the scheduler of a run.
 
     Attributes:
         backend: canonical (one thread), threaded, or auto, which is canonical.
-        scheduler_policy: of a world that has a scheduler; auto is what the world's own configuration says.
-        scheduler_concurrency: how many roles are advanced at once.
+        scheduler_policy: of a world that has a scheduler; auto keeps the policy of the world's own configuration.
+        scheduler_concurrency: the number of roles that advance at once.
         worker_threads: of the threaded backend.
     """
 
@@ -90,11 +92,11 @@ class Execution:
         if self.backend != "threaded":
             for key in ("scheduler_concurrency", "worker_threads"):
                 if getattr(self, key) != 1:
-                    raise ConfigError(key, f'only backend = "threaded" has more than 1, found {getattr(self, key)}')
+                    raise ConfigError(key, f'expected 1 unless backend = "threaded", got {getattr(self, key)}')
 
     @property
     def regime(self) -> str:
-        """What two runs of the scenario may be expected to have in common."""
+        """The degree to which two runs of the scenario are guaranteed to agree."""
         if self.backend != "threaded":
             return "canonical_exact"
         return "threaded_exact" if self.scheduler_concurrency == 1 else "threaded_envelope_bounded"
@@ -102,21 +104,21 @@ class Execution:
 
 @attrs.frozen
 class ScenarioConfig:
-    """A whole scenario.
+    """A complete scenario.
 
     Attributes:
         name: letters, digits, dots, underscores and dashes.
-        roles: who is looked at: whose messages or inputs go through adversaries, surroundings and network, who can be
-            stopped, and of whom there are samples; none are all of the world's. What the others send arrives as it was
-            sent. A world that does not say what its roles are has these.
-        steps: samples that a run takes: one before the first round and one behind each; by default the world's ticks.
-        inputs: how a world without messages takes what its roles send: list (one after the other in one list), one
-            (the value of the only role) or by_role (a table); auto is list where the world has players, else one or
+        roles: the roles that the scenario acts on; an empty list means all of the world's. Their messages or inputs
+            go through adversaries, surroundings and network, they can be stopped, and they are sampled. Messages of
+            other roles arrive unchanged. A world that does not name its roles has these.
+        steps: the samples of a run: one before the first round and one after each; by default the world's ticks.
+        inputs: the form in which a world without messages takes the inputs of its roles: list (all in one list), one
+            (the value of the only role) or by_role (a table). auto is list for a world with players, otherwise one or
             by_role.
-        idle: what a world with inputs = "one" or "by_role" is given in a round of a role from which nothing arrives,
-            whether it sent nothing or that was withheld, lost or is late; a table has an entry for every role.
-        checkpoint_interval: ticks from one checkpoint to the next; none are made without.
-        extensions: anything, by namespace; kept and not looked at.
+        idle: the input of a role from which nothing arrives in a round, with inputs = "one" or "by_role": it sent
+            nothing, or its input was withheld, lost or delayed. With by_role, every role has an entry in each round.
+        checkpoint_interval: ticks from one checkpoint to the next; without it, no checkpoints are written.
+        extensions: any plain data, by namespace; stored, never interpreted.
     """
 
     name: str = "scenario"
@@ -137,7 +139,10 @@ class ScenarioConfig:
     def __attrs_post_init__(self) -> None:
         check_name("name", self.name)
         if self.execution.backend == "threaded" and self.checkpoint_interval is not None:
-            raise ConfigError("checkpoint_interval", "a threaded run makes no checkpoints: its tape's keyframes serve")
+            raise ConfigError(
+                "checkpoint_interval",
+                "a threaded run writes no checkpoints: remove this key, the keyframes of its tape serve instead",
+            )
         for key in ("adversaries", "reconfigurations", "properties"):
             parts = getattr(self, key)
             names = [part.name if key == "properties" else part.id for part in parts]
@@ -149,59 +154,59 @@ class ScenarioConfig:
         check_plain("extensions", self.extensions)
 
     def check_roles(self, roles: Sequence[str], world_roles: Sequence[str]) -> None:
-        """Raise ConfigError for the first key that names no role of the world, or one that is not looked at.
+        """Raise ConfigError for the first key that names no role of the world, or a role outside the scenario.
 
-        Who only receives, or is heard of, may be any of the world's.
+        A role that only receives, or that only a trigger listens to, may be any of the world's.
         """
         for key, name, may_be_any in _named_roles(self):
             if name not in world_roles:
-                raise ConfigError(key, f"{name} is no role; roles: {', '.join(world_roles) or 'none'}")
+                raise ConfigError(key, f"{name} is not a role; roles: {', '.join(world_roles) or 'none'}")
             if name not in roles and not may_be_any:
-                raise ConfigError(key, f"{name} is none of the roles that are looked at: {', '.join(roles)}")
+                raise ConfigError(key, f"{name} is not one of the scenario's roles: {', '.join(roles)}")
 
 
 def read_scenario_config(plain: Mapping[str, Any]) -> ScenarioConfig:
-    """A scenario from plain data, as a TOML file gives it. Raises ConfigError, which names the key."""
+    """A scenario from plain data, as parsed from TOML. Raises ConfigError, which names the key."""
     return structure(plain, ScenarioConfig)
 
 
 def _check_unique(key: str, names: Sequence[str], attribute: str) -> None:
     most = ROLES_MAX if key == "roles" else PARTS_MAX
     if len(names) > most:
-        raise ConfigError(key, f"at most {most} were expected, found {len(names)}")
+        raise ConfigError(key, f"expected at most {most}, got {len(names)}")
     seen: set[str] = set()
     for index, name in enumerate(names):
         if name in seen or not name:
-            place = f"{key}[{index}]" + (f".{attribute}" if attribute else "")
-            raise ConfigError(place, f"{name} is there already" if name else "a name was expected")
+            key_path = f"{key}[{index}]" + (f".{attribute}" if attribute else "")
+            raise ConfigError(key_path, f"{name} is used twice" if name else "expected a name, got an empty text")
         seen.add(name)
 
 
 def _check_draws(key: str, names: Sequence[str]) -> None:
-    """Raise ConfigError for a name that would draw what another one does, as no two parts of a scenario may."""
+    """Raise ConfigError for two names with equal keys of random draws: their random draws would be the same."""
     seen: dict[int, str] = {}
     for index, name in enumerate(names):
-        other = seen.setdefault(key_of(name), name)
-        if other != name:
-            problem = f"the random draws of {name} would be those of {other}, by a chance of 1 to 4 billion: rename one"
+        first = seen.setdefault(key_of(name), name)
+        if first != name:
+            problem = f"{name} and {first} would make the same random draws (a chance of 1 in 4 billion): rename one"
             raise ConfigError(f"{key}[{index}].id", problem)
 
 
 def _named_roles(config: ScenarioConfig) -> list[tuple[str, str, bool]]:
-    """Every key that names a role, with the name, and whether it may be one that is not looked at."""
-    found: list[tuple[str, str, bool]] = []
+    """Every key that names a role, with the name, and True if the role may be outside the scenario."""
+    entries: list[tuple[str, str, bool]] = []
 
     def add(key: str, name: str | None, *, may_be_any: bool = False) -> None:
-        found.extend([(key, name, may_be_any)] if name is not None else [])
+        entries.extend([(key, name, may_be_any)] if name is not None else [])
 
     def add_each(key: str, names: Sequence[str] | None, *, may_be_any: bool = False) -> None:
         for index, name in enumerate(names or ()):
             add(f"{key}[{index}]", name, may_be_any=may_be_any)
 
     def add_trigger(key: str, trigger: AdversaryTrigger) -> None:
-        heard = trigger.on_event
-        if heard is not None and (heard.kind, heard.role) != ("received", WORLD):  # See feasibility.py.
-            add(f"{key}.trigger.on_event.role", heard.role, may_be_any=True)
+        pattern = trigger.on_event
+        if pattern is not None and (pattern.kind, pattern.role) != ("received", WORLD):  # See feasibility.py.
+            add(f"{key}.trigger.on_event.role", pattern.role, may_be_any=True)
 
     for index, link in enumerate(config.network.links if config.network else ()):
         add(f"network.links[{index}].from", link.from_)
@@ -224,4 +229,4 @@ def _named_roles(config: ScenarioConfig) -> list[tuple[str, str, bool]]:
         add_trigger(key, change.trigger)
     for index, body in enumerate(config.environment.bodies if config.environment else ()):
         add(f"environment.bodies[{index}].role", body.role, may_be_any=True)
-    return found
+    return entries

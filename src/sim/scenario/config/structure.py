@@ -1,6 +1,6 @@
-"""Turn plain data, as TOML gives it, into attrs classes; a mistake names the key and says what was expected.
+"""Turn plain data, as parsed from TOML, into attrs classes. A mistake becomes one line with the key and the problem.
 
-cattrs does the structuring; here are the types with bounds, and the one line that a user reads.
+cattrs does the structuring. This module adds the bounded types and the messages.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from sim.kernel.registry import ConfigError
 
 T = TypeVar("T")
 
-SHOWN_MAX = 200  # Characters of a wrong value.
+SHOWN_MAX = 200  # Characters of a rejected value in a message.
 
 
 @attrs.frozen
 class Whole:
-    """Bounds of a whole number, both included. Used as ``Annotated[int, Whole(0, 9)]``."""
+    """Bounds of an integer, both included. Used as ``Annotated[int, Whole(0, 9)]``."""
 
     low: int
     high: int
@@ -32,7 +32,7 @@ class Whole:
 
 @attrs.frozen
 class Decimal:
-    """Bounds of a decimal number that becomes fixed point. Used as ``Annotated[int, Decimal(0, 9)]``.
+    """Bounds, both included, of a decimal number that becomes fixed point. Used as ``Annotated[int, Decimal(0, 9)]``.
 
     Attributes:
         places: binary places of the fixed point.
@@ -44,7 +44,7 @@ class Decimal:
 
 
 def structure(plain: Mapping[str, Any], target: type[T]) -> T:
-    """An instance of the attrs class target from plain data. Raises ConfigError for the first mistake."""
+    """Build an instance of the attrs class target from plain data. Raises ConfigError for the first mistake."""
     try:
         return _CONVERTER.structure(plain, target)
     except (ClassValidationError, IterableValidationError, ForbiddenExtraKeysError, ConfigError) as error:
@@ -55,70 +55,70 @@ def _structure_bounded(value: Any, annotated: Any) -> int:
     bounds = get_args(annotated)[1]
     whole = isinstance(bounds, Whole)
     allowed = int if whole else int | float
-    what = f"a {'whole' if whole else 'decimal'} number from {bounds.low} to {bounds.high} was expected"
+    expected = f"expected {'an integer' if whole else 'a decimal number'} from {bounds.low} to {bounds.high}"
     if isinstance(value, bool) or not isinstance(value, allowed) or not bounds.low <= value <= bounds.high:
-        raise ConfigError("", f"{what}, found {shown(value)}")
+        raise ConfigError("", f"{expected}, got {shown(value)}")
     return value if whole and isinstance(value, int) else from_number(value, getattr(bounds, "places", PLACES))
 
 
-def _structure_exact(value: Any, wanted: type) -> Any:
-    if type(value) is not wanted:
-        names = {str: "text", bool: "true or false", int: "a whole number"}
-        raise ConfigError("", f"{names[wanted]} was expected, found {shown(value)}")
+def _structure_exact(value: Any, target: type) -> Any:
+    if type(value) is not target:
+        names = {str: "text", bool: "true or false", int: "an integer"}
+        raise ConfigError("", f"expected {names[target]}, got {shown(value)}")
     return value
 
 
-def _structure_choice(value: Any, wanted: Any) -> str:
-    choices = get_args(wanted)
+def _structure_choice(value: Any, target: Any) -> str:
+    choices = get_args(target)
     if value not in choices:
-        raise ConfigError("", f"one of {', '.join(choices)} was expected, found {shown(value)}")
+        raise ConfigError("", f"expected one of {', '.join(choices)}, got {shown(value)}")
     return str(value)
 
 
-def _structure_list(value: Any, wanted: Any) -> tuple[Any, ...]:
+def _structure_list(value: Any, target: Any) -> tuple[Any, ...]:
     if not isinstance(value, list | tuple):
-        raise ConfigError("", f"a list was expected, found {shown(value)}")
-    inner = get_args(wanted)[0]
-    made = []
+        raise ConfigError("", f"expected a list, got {shown(value)}")
+    item_type = get_args(target)[0]
+    items = []
     for index, item in enumerate(value):
         try:
-            made.append(_CONVERTER.structure(item, inner))
+            items.append(_CONVERTER.structure(item, item_type))
         except (ClassValidationError, IterableValidationError, ForbiddenExtraKeysError, ConfigError) as error:
             raise _first_problem(error, f"[{index}]") from None
-    return tuple(made)
+    return tuple(items)
 
 
 def _structure_mapping(value: Any, _: Any) -> Any:
     if not isinstance(value, Mapping):
-        raise ConfigError("", f"a table was expected, found {shown(value)}")
+        raise ConfigError("", f"expected a table, got {shown(value)}")
     return value
 
 
 def shown(value: Any) -> str:
-    """What was found, for a message: dates as a file has them, and nothing that is too long to be read."""
+    """A rejected value as text for a message, at most SHOWN_MAX characters; dates as a file has them."""
     if isinstance(value, date | time):
         return str(value)
     try:
         text = repr(value)
-    except (ValueError, RecursionError):  # Python writes down no number of more than some thousand digits.
-        return "more than can be shown"
+    except (ValueError, RecursionError):  # Python refuses to format numbers of more than some thousand digits.
+        return "a value too large to show"
     return text if len(text) <= SHOWN_MAX else f"{text[:SHOWN_MAX]}…"
 
 
-def _is_bounded(wanted: Any) -> bool:
-    return get_origin(wanted) is Annotated and isinstance(get_args(wanted)[1], Whole | Decimal)
+def _is_bounded(target: Any) -> bool:
+    return get_origin(target) is Annotated and isinstance(get_args(target)[1], Whole | Decimal)
 
 
-def _is_choice(wanted: Any) -> bool:
-    return get_origin(wanted) is Literal
+def _is_choice(target: Any) -> bool:
+    return get_origin(target) is Literal
 
 
-def _is_mapping(wanted: Any) -> bool:
-    return get_origin(wanted) is Mapping
+def _is_mapping(target: Any) -> bool:
+    return get_origin(target) is Mapping
 
 
-def _is_list(wanted: Any) -> bool:
-    return get_origin(wanted) is tuple and get_args(wanted)[1:] == (...,)
+def _is_list(target: Any) -> bool:
+    return get_origin(target) is tuple and get_args(target)[1:] == (...,)
 
 
 def _key(attribute: str) -> str:
@@ -133,14 +133,14 @@ def _make_table_hook(target: type[Any], converter: cattrs.Converter) -> Callable
     from_text: Callable[[Any], Any] | None = getattr(target, "from_text", None)
     if from_text is not None:
         return lambda value, _: from_text(value)
-    # A key that is a word of Python, such as "not", belongs to the attribute with an underscore behind it.
+    # A key that is a keyword of Python, such as "from", is the attribute with a trailing underscore.
     renamed: dict[str, Any] = {n: override(rename=_key(n)) for n in _names(target) if n != _key(n)}
     structure_keys = make_dict_structure_fn(target, converter, _cattrs_forbid_extra_keys=True, **renamed)
 
-    def structure_table(value: Any, wanted: Any) -> Any:
+    def structure_table(value: Any, table_type: Any) -> Any:
         if not isinstance(value, Mapping):
-            raise ConfigError("", "a table was expected")
-        return structure_keys(value, wanted)
+            raise ConfigError("", f"expected a table, got {shown(value)}")
+        return structure_keys(value, table_type)
 
     return structure_table
 
@@ -160,23 +160,23 @@ def _make_converter() -> cattrs.Converter:
 _CONVERTER = _make_converter()
 
 
-def _first_problem(error: BaseException, place: str) -> ConfigError:
-    """The first leaf of what cattrs found, with the path to it."""
+def _first_problem(error: BaseException, key_path: str) -> ConfigError:
+    """The first leaf of a cattrs error, with the path to its key."""
     match error:
         case ConfigError():
-            joint = "." if place and error.key and not error.key.startswith("[") else ""
-            return ConfigError(place + joint + error.key, error.problem)
+            joint = "." if key_path and error.key and not error.key.startswith("[") else ""
+            return ConfigError(key_path + joint + error.key, error.problem)
         case ForbiddenExtraKeysError():
             name = min(error.extra_fields)
             known = ", ".join(map(_key, _names(error.cl)))
-            return ConfigError(f"{place}.{name}" if place else name, f"there is no such key; known: {known}")
+            return ConfigError(f"{key_path}.{name}" if key_path else name, f"unknown key; known keys: {known}")
         case ClassValidationError():
             noted, others = error.group_exceptions()
             if not noted or isinstance(others[0] if others else None, ForbiddenExtraKeysError):
-                # A misspelt key is both unknown and missing; saying that it is unknown helps more.
-                return _first_problem(others[0], place)
+                # A misspelt key is both unknown and missing; reporting it as unknown helps more.
+                return _first_problem(others[0], key_path)
             inner, note = noted[0]
-            return _first_problem(inner, f"{place}.{_key(note.name)}" if place else _key(note.name))
+            return _first_problem(inner, f"{key_path}.{_key(note.name)}" if key_path else _key(note.name))
         case KeyError():
-            return ConfigError(place, "this key is missing")
-    return ConfigError(place, str(error))
+            return ConfigError(key_path, "this key is missing")
+    return ConfigError(key_path, str(error))

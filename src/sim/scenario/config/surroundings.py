@@ -1,4 +1,4 @@
-"""The surroundings of a scenario's roles: where they are, how far they reach, how much the medium carries."""
+"""The surroundings of a scenario's roles: their positions, their reach, the limits of the medium."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ _Ticks = Annotated[int, Whole(1, 1 << 31)]
 
 @attrs.frozen
 class Body:
-    """Where a role is at tick 0, and how far it moves in a round.
+    """The position of a role at tick 0, and its movement in a round.
 
     Attributes:
-        asleep_every, asleep_ticks: it can neither send nor receive in the first asleep_ticks of so many rounds.
+        asleep_every, asleep_ticks: of every asleep_every rounds, the role neither sends nor receives in the first
+            asleep_ticks.
     """
 
     role: str
@@ -34,22 +35,24 @@ class Body:
 
     def __attrs_post_init__(self) -> None:
         if (self.asleep_every is None) != (self.asleep_ticks is None):
-            raise ConfigError("asleep_every", "asleep_every and asleep_ticks go together")
+            raise ConfigError("asleep_every", "expected both or neither of asleep_every and asleep_ticks")
         if self.asleep_every is not None and (self.asleep_ticks or 0) > self.asleep_every:
-            raise ConfigError("asleep_ticks", "at most asleep_every was expected")
+            raise ConfigError(
+                "asleep_ticks", f"expected at most asleep_every, {self.asleep_every}, got {self.asleep_ticks}"
+            )
 
 
 @attrs.frozen
 class Environment:
-    """What the surroundings do to messages, in this order: capability, reachability, admission, medium.
+    """The checks of the surroundings on messages, in this order: capability, reachability, admission, medium.
 
     Attributes:
-        bodies: where roles are; one without a body is everywhere and always awake.
-        width, height: of the field, which is a torus; bodies that leave it come in again on the other side.
-        reach: farther than this no message goes.
-        admitted: messages that a role may send in a round; further ones are refused.
-        contention: messages to one receiver in a round that the medium carries; further ones wait contention_ticks.
-        collision: from so many messages to one receiver in a round on, they are lost.
+        bodies: the positions of roles; a role without a body is within reach of all and always awake.
+        width, height: of the field, a torus: a body that leaves it enters again on the opposite edge.
+        reach: the largest distance that a message travels.
+        admitted: the most messages of a role in a round; further ones are refused.
+        contention: the most messages to one receiver in a round; further ones wait contention_ticks.
+        collision: messages to one receiver in a round are lost from this number on.
     """
 
     bodies: tuple[Body, ...] = ()
@@ -65,6 +68,6 @@ class Environment:
         names = [body.role for body in self.bodies]
         for index, name in enumerate(names):
             if name in names[:index]:
-                raise ConfigError(f"bodies[{index}].role", f"{name} has a body already")
+                raise ConfigError(f"bodies[{index}].role", f"{name} has two bodies: remove one")
         if self.contention is not None and self.collision is not None and self.collision <= self.contention:
-            raise ConfigError("collision", "more than contention was expected")
+            raise ConfigError("collision", f"expected more than contention, {self.contention}, got {self.collision}")

@@ -1,6 +1,6 @@
-"""The adversaries of a scenario: when they begin, what they do to a message or a role, and what is left of their budgets.
+"""The adversaries of a run: their triggers, their strikes on messages and roles, and their budgets.
 
-Invariant: no adversary strikes more often than its budget's total, nor more often in a window than it may.
+Invariant: no adversary strikes more often than the total of its budget, or more often in a window than max_per_window.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ WAITING, ACTIVE, OVER = 0, 1, 2  # Before its trigger; while it may strike; when
 
 @attrs.frozen
 class Interception:
-    """What becomes of a message.
+    """The result of interference with a message.
 
     Attributes:
-        message: as it goes on; None if it was withheld.
-        delay_ticks: how much later.
-        copies: that come besides, each with how much later than now; they meet no adversary any more.
+        message: as it is passed on; None if it was withheld.
+        delay_ticks: the delay of the message.
+        copies: further copies, each with its delay from now; no adversary intercepts them.
     """
 
     message: Message | None
@@ -37,11 +37,11 @@ class Interception:
 
 
 class AdversaryProgram:
-    """All adversaries of a run. Its whole state is ``plain``, plain data.
+    """All adversaries of a run. The entire state is ``plain``, plain data.
 
-    plain: "strikers" holds for each adversary its stage, how often it struck, since when it is active, the number of
-    its window and how often it struck in that, and when its burst ends; "crashed" the tick at which each crashed role
-    goes on, or FOR_EVER.
+    plain: "strikers" holds for each adversary its stage, its strikes, the tick at which it became active, the number of
+    its window, the strikes in that window, and the tick at which its burst ends. "crashed" holds the tick at which each
+    crashed role recovers, or FOR_EVER.
     """
 
     def __init__(self, adversaries: Sequence[Adversary], chances: ScenarioDraws) -> None:
@@ -55,7 +55,7 @@ class AdversaryProgram:
         return frozenset(self.plain["crashed"])
 
     def begin_round(self, now: ScenarioRound, events: list[Event]) -> None:
-        """Let crashed roles go on whose time has come, and begin what is triggered."""
+        """Let crashed roles recover when they are due, and activate the adversaries whose trigger fires."""
         for role, until in list(self.plain["crashed"].items()):
             if until != FOR_EVER and now.tick >= until:
                 del self.plain["crashed"][role]
@@ -72,15 +72,15 @@ class AdversaryProgram:
                 self._consume(events, adversary, striker, "crash")
 
     def _crash(self, role: str, duration: int | None, now: ScenarioRound) -> None:
-        """Stop a role, no shorter than another crash has stopped it for already."""
+        """Stop a role. A longer stop by an earlier crash stays in force."""
         crashed: dict[str, int] = self.plain["crashed"]
         before = crashed.get(role, 0)
         crashed[role] = FOR_EVER if duration is None or before == FOR_EVER else max(before, now.tick + duration)
 
     def intercept(self, message: Message, tick: int, events: list[Event]) -> Interception:
-        """What the adversaries make of a message, one after the other; the longest delay counts.
+        """Pass a message through all adversaries in order; the longest delay counts.
 
-        Copies are of the message as those before have left it; what those behind do to it is not done to them.
+        A copy is of the message as the earlier adversaries left it. Later adversaries do not change copies.
         """
         delay = 0
         copies: list[tuple[int, Message]] = []
@@ -89,23 +89,23 @@ class AdversaryProgram:
                 continue
             if not self._may_strike(adversary, striker, message, tick):
                 continue
-            found = self._strike(adversary, message, tick)
-            if found is None:
+            strike = self._strike(adversary, message, tick)
+            if strike is None:
                 continue
-            what, message, own_delay = found
-            _note_effect(events, what, adversary, message, own_delay)
+            effect, message, own_delay = strike
+            _note_effect(events, effect, adversary, message, own_delay)
             self._count(adversary, striker)
-            self._consume(events, adversary, striker, what)
-            if what == "withheld":
+            self._consume(events, adversary, striker, effect)
+            if effect == "withheld":
                 return Interception(None, copies=copies)
-            if what == "repeated":
+            if effect == "repeated":
                 copies += [(own_delay * n, message) for n in range(1, (adversary.copies or 0) + 1)]
             else:
                 delay = max(delay, own_delay)
         return Interception(message, delay, copies)
 
     def _may_strike(self, adversary: Adversary, striker: list[int], message: Message, tick: int) -> bool:
-        """Whether the budget allows it now. A window begins when the adversary does, the next when it is over."""
+        """Return True if the budget allows a strike now. Windows follow one another from the adversary's activation on."""
         budget = adversary.budget
         match budget.kind:
             case "windowed":
@@ -116,14 +116,14 @@ class AdversaryProgram:
             case "correlated" if tick < striker[5]:
                 return True
             case "independent" | "correlated":
-                falls = self._falls(budget.chance or 0, tick, message, adversary, 0)
-                if falls and budget.kind == "correlated":
+                happens = self._happens(budget.chance or 0, tick, message, adversary, 0)
+                if happens and budget.kind == "correlated":
                     striker[5] = tick + (budget.burst_ticks or 1)
-                return falls
+                return happens
         return True
 
     def _strike(self, adversary: Adversary, message: Message, tick: int) -> tuple[str, Message, int] | None:
-        """What is done, to what message, and by how much it is delayed; None if there is nothing to be done."""
+        """The effect, the message after it, and the delay in ticks; None if the strike has no effect."""
         match adversary.kind:
             case "withholding":
                 return "withheld", message, 0
@@ -135,18 +135,20 @@ class AdversaryProgram:
             case "repetition":
                 return "repeated", message, adversary.ticks or 0
             case "byzantine_interference":
-                if self._falls(adversary.withhold or 0, tick, message, adversary, 1):
+                if self._happens(adversary.withhold or 0, tick, message, adversary, 1):
                     return "withheld", message, 0
                 changed = (
-                    _corrupted(message) if self._falls(adversary.corrupt or 0, tick, message, adversary, 2) else message
+                    _corrupted(message)
+                    if self._happens(adversary.corrupt or 0, tick, message, adversary, 2)
+                    else message
                 )
-                late = self._falls(adversary.delay or 0, tick, message, adversary, 3)
+                late = self._happens(adversary.delay or 0, tick, message, adversary, 3)
                 if changed is not message or late:
                     return "corrupted" if changed is not message else "delayed", changed, (adversary.ticks or 0) * late
         return None
 
-    def _falls(self, chance: int, tick: int, message: Message, adversary: Adversary, word: int) -> bool:
-        return self._chances.falls(
+    def _happens(self, chance: int, tick: int, message: Message, adversary: Adversary, word: int) -> bool:
+        return self._chances.happens(
             chance, ScenarioPhase.ADVERSARY, tick, message.number, block=key_of(adversary.id), word=word
         )
 
@@ -165,9 +167,9 @@ class AdversaryProgram:
             events.extend({"kind": "diagnostic", "diagnostic": doubt, "by": adversary.id} for doubt in doubts)
 
     @staticmethod
-    def _note(events: list[Event], adversary: Adversary, striker: list[int], what: str, detail: str) -> None:
+    def _note(events: list[Event], adversary: Adversary, striker: list[int], kind: str, detail: str) -> None:
         left = adversary.budget.total - striker[1]
-        events.append({"kind": what, "by": adversary.id, "consumed": striker[1], "remaining": left, "detail": detail})
+        events.append({"kind": kind, "by": adversary.id, "consumed": striker[1], "remaining": left, "detail": detail})
 
 
 def _reaches(adversary: Adversary, message: Message) -> bool:
@@ -183,9 +185,9 @@ def _corrupted(message: Message) -> Message:
     return message if payload is message.payload else attrs.evolve(message, payload=payload)
 
 
-def _note_effect(events: list[Event], what: str, adversary: Adversary, message: Message, delay: int) -> None:
-    event = {"kind": what, "by": adversary.id, **message_facts(message)}
-    if what == "repeated":
+def _note_effect(events: list[Event], effect: str, adversary: Adversary, message: Message, delay: int) -> None:
+    event = {"kind": effect, "by": adversary.id, **message_facts(message)}
+    if effect == "repeated":
         event["copies"] = adversary.copies
     if delay:
         event["ticks"] = delay
@@ -193,5 +195,5 @@ def _note_effect(events: list[Event], what: str, adversary: Adversary, message: 
 
 
 def message_facts(message: Message) -> Event:
-    """What events say of a message."""
+    """The facts of a message that its events hold."""
     return {"role": message.sender, "to": message.receiver, "label": message.label, "message": message.number}

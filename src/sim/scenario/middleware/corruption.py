@@ -1,13 +1,13 @@
-"""Corrupt the payload of a message: always in the same way, always to something of the same type.
+"""Corrupt the payload of a message: deterministically, to a value of the same type.
 
-whole number    one more; behind the largest comes the smallest (64 bits, with or without a sign)
-boolean         the other one
-decimal         the other sign
-text, bytes     with something before it
-fixed point     the other sign, in a vector of the first that is not 0: {"fixed": n} and {"vector": [n, ...]}, Q32.32 as integers
+integer         plus one; the largest becomes the smallest (64 bits, signed or unsigned)
+boolean         negated
+float           with the opposite sign
+text, bytes     with a prefix
+fixed point     with the opposite sign; in a vector, the first number that is not 0: {"fixed": n} and {"vector": [n, ...]}, Q32.32 as integers
 list, array     the first element that can be corrupted
-table           the value of the last key that can be corrupted: the first ones say what kind of thing it is
-nothing         stays nothing
+table           the value of the last key that can be corrupted: the first keys usually name its type
+none            unchanged
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from typing import Any
 import numpy as np
 
 INT_MAX = (1 << 63) - 1
-UINT_MAX = (1 << 64) - 1  # Plain data holds whole numbers up to here.
+UINT_MAX = (1 << 64) - 1  # The largest integer in plain data.
 TEXT_PREFIX = "corrupted:"
 
 
 def corrupt(payload: Any) -> Any:
-    """A corrupted copy of plain data; the payload itself where there is nothing to corrupt."""
+    """A corrupted copy of plain data; the payload itself if nothing in it can be corrupted."""
     match payload:
         case bool():
             return not payload
@@ -44,7 +44,7 @@ def corrupt(payload: Any) -> Any:
         case {"fixed": number} if len(payload) == 1 and _is_fixed(number):
             return {"fixed": min(INT_MAX, -number)} if number else payload
         case {"vector": list(numbers)} if len(payload) == 1 and all(map(_is_fixed, numbers)):
-            return _turn_first(payload, numbers)
+            return _negate_first(payload, numbers)
         case dict():
             return _corrupt_one(payload, dict(payload), reversed(list(payload)))
     return payload
@@ -54,19 +54,19 @@ def _is_fixed(number: Any) -> bool:
     return type(number) is int and -INT_MAX - 1 <= number <= INT_MAX
 
 
-def _turn_first(payload: Any, numbers: list[int]) -> Any:
-    """The sign of the first number that has one."""
-    place = next((place for place, number in enumerate(numbers) if number), None)
-    if place is None:
+def _negate_first(payload: Any, numbers: list[int]) -> Any:
+    """Negate the first number that is not 0."""
+    index = next((index for index, number in enumerate(numbers) if number), None)
+    if index is None:
         return payload
-    return {"vector": [*numbers[:place], min(INT_MAX, -numbers[place]), *numbers[place + 1 :]]}
+    return {"vector": [*numbers[:index], min(INT_MAX, -numbers[index]), *numbers[index + 1 :]]}
 
 
-def _corrupt_one(payload: Any, copy: Any, places: Any) -> Any:
-    for place in places:
-        changed = corrupt(copy[place])
-        if changed is not copy[place]:
-            copy[place] = changed
+def _corrupt_one(payload: Any, copy: Any, keys: Any) -> Any:
+    for key in keys:
+        changed = corrupt(copy[key])
+        if changed is not copy[key]:
+            copy[key] = changed
             return copy
     return payload
 

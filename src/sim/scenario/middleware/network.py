@@ -1,4 +1,4 @@
-"""The network of a scenario: what is split off, cut, lost, or late; and messages under way."""
+"""The network of a run: it splits off, cuts, loses or delays messages; and the messages in flight."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from sim.scenario.config.network import Network
 from sim.scenario.middleware.adversary import message_facts
 from sim.scenario.middleware.draws import ScenarioDraws, ScenarioPhase
 
-_SPREAD_ONE = 1 << 31  # Chances.spread is from minus this to this.
+_SPREAD_ONE = 1 << 31  # ScenarioDraws.spread returns numbers from minus this to this.
 _CHANCE_PLACES = 32
 
 
 @attrs.frozen
-class _Line:
+class _Connection:
     enabled: bool
     latency_ms: int
     variance: int
@@ -26,9 +26,9 @@ class _Line:
 
 
 class NetworkStage:
-    """The network of a run. Its whole state is ``plain``, plain data.
+    """The network of a run. The entire state is ``plain``, plain data.
 
-    plain: "links" holds what reconfigurations have changed, as [from, to, key, value]; "groups" the partition.
+    plain: "links" holds the changes by reconfigurations as [from, to, key, value]; "groups" holds the partition.
     """
 
     def __init__(self, network: Network, chances: ScenarioDraws) -> None:
@@ -47,77 +47,77 @@ class NetworkStage:
         self.plain["groups"] = [list(group) for group in groups]
 
     def pass_on(self, message: Message, tick: int, events: list[Event]) -> int | None:
-        """By how many ticks a message is late; None if it is lost."""
-        line = self._line(message.sender, message.receiver)
+        """The delay of a message in ticks; None if it is lost."""
+        connection = self._connection(message.sender, message.receiver)
         if self._is_split(message.sender, message.receiver):
             events.append({"kind": "split_off", **message_facts(message)})
             return None
-        if not line.enabled:
+        if not connection.enabled:
             events.append({"kind": "cut", **message_facts(message)})
             return None
-        if self._chances.falls(line.loss, ScenarioPhase.NETWORK, tick, message.number):
+        if self._chances.happens(connection.loss, ScenarioPhase.NETWORK, tick, message.number):
             events.append({"kind": "lost", **message_facts(message)})
             return None
-        ticks = self._late_ticks(line, message, tick)
+        ticks = self._delay_ticks(connection, message, tick)
         if ticks:
             events.append({"kind": "under_way", **message_facts(message), "ticks": ticks})
         return ticks
 
-    def _late_ticks(self, line: _Line, message: Message, tick: int) -> int:
-        """ceil(latency × (1 + variance × u) / length of a tick), at least 1 for any latency, in whole numbers."""
-        if line.latency_ms <= 0:
+    def _delay_ticks(self, connection: _Connection, message: Message, tick: int) -> int:
+        """ceil(latency × (1 + variance × u) / length of a tick), at least 1 for any latency, in integer arithmetic."""
+        if connection.latency_ms <= 0:
             return 0
-        latency, scale = line.latency_ms, 1
-        if line.variance:
+        latency, scale = connection.latency_ms, 1
+        if connection.variance:
             spread = self._chances.spread(ScenarioPhase.NETWORK, tick, message.number, word=1)
             scale = _SPREAD_ONE << _CHANCE_PLACES
-            latency *= scale + line.variance * spread
+            latency *= scale + connection.variance * spread
         return max(1, -(-latency // (self._network.tick_ms * scale)))
 
-    def _line(self, sender: str, receiver: str) -> _Line:
+    def _connection(self, sender: str, receiver: str) -> _Connection:
         network = self._network
-        line = _Line(enabled=True, latency_ms=network.latency_ms, variance=network.variance, loss=network.loss)
+        default = _Connection(enabled=True, latency_ms=network.latency_ms, variance=network.variance, loss=network.loss)
         changes: dict[str, Any] = {}
         for link in network.links:
             if (link.from_, link.to) == (sender, receiver):
-                given = {key: getattr(link, key) for key in ("latency_ms", "variance", "loss")}
-                changes = {"enabled": link.enabled} | {key: value for key, value in given.items() if value is not None}
-        for one, other, key, value in self.plain["links"]:
-            if (one, other) == (sender, receiver):
+                values = {key: getattr(link, key) for key in ("latency_ms", "variance", "loss")}
+                changes = {"enabled": link.enabled} | {key: value for key, value in values.items() if value is not None}
+        for from_, to, key, value in self.plain["links"]:
+            if (from_, to) == (sender, receiver):
                 changes[key] = value
-        return attrs.evolve(line, **changes) if changes else line
+        return attrs.evolve(default, **changes) if changes else default
 
     def _is_split(self, sender: str, receiver: str) -> bool:
         groups = self.plain["groups"]
-        mine = next((n for n, group in enumerate(groups) if sender in group), None)
-        other = next((n for n, group in enumerate(groups) if receiver in group), None)
-        return mine is not None and other is not None and mine != other
+        senders_group = next((n for n, group in enumerate(groups) if sender in group), None)
+        receivers_group = next((n for n, group in enumerate(groups) if receiver in group), None)
+        return senders_group is not None and receivers_group is not None and senders_group != receivers_group
 
 
 class InFlightMessages:
-    """Messages that come later. Its whole state is ``plain``, plain data."""
+    """Messages that arrive at a later tick. The entire state is ``plain``, plain data."""
 
     def __init__(self) -> None:
         self.plain: list[list[Any]] = []
 
     def add(self, message: Message, due_tick: int) -> None:
-        """Let message come at due_tick."""
-        # What comes is what was sent, whatever the sender does with it later, and as one that was restored has it.
+        """Let message arrive at due_tick."""
+        # A copy: the sender may change its object later. Encoding makes the payload equal to a restored one.
         payload = decode_plain(encode_plain(message.payload))
         self.plain.append([due_tick, message.number, message.sender, message.receiver, message.label, payload])
 
     def take_due(self, tick: int) -> list[Message]:
-        """The messages that are due at tick or were before it, by that tick and then in the order they were sent in."""
+        """Remove and return the messages due at tick or before, by due tick, then in the order of sending."""
         due = sorted((entry for entry in self.plain if entry[0] <= tick), key=lambda entry: (entry[0], entry[1]))
         if due:
             self.plain = [entry for entry in self.plain if entry[0] > tick]
         return [Message(*entry[1:]) for entry in due]
 
     def take_of(self, receiver: str) -> list[tuple[int, Message]]:
-        """All messages to a role, with the ticks at which they are due."""
-        found = [(entry[0], Message(*entry[1:])) for entry in self.plain if entry[3] == receiver]
+        """Remove and return all messages to a role, each with the tick at which it is due."""
+        taken = [(entry[0], Message(*entry[1:])) for entry in self.plain if entry[3] == receiver]
         self.plain = [entry for entry in self.plain if entry[3] != receiver]
-        return found
+        return taken
 
     def __len__(self) -> int:
         return len(self.plain)

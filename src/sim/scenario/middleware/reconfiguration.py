@@ -1,4 +1,4 @@
-"""Changes of who is connected with whom and who acts for whom, in mid-run; each is made once, and takes its time."""
+"""Changes during a run: of links, groups, modes, and of the role that another one acts for. Each is made once."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _LINK_KEYS = ("enabled", "latency_ms", "variance", "loss")
 
 
 class Reconfigurations:
-    """All reconfigurations of a run. Its whole state is ``plain``, plain data.
+    """All reconfigurations of a run. The entire state is ``plain``, plain data.
 
-    plain: "made" says of each whether it was made; "busy" until which tick a role reconfigures; "acts_for" who acts for
-    whom; "modes" who is in which mode.
+    plain: "made" holds True for each change that was made; "busy" the tick until which a role reconfigures; "acts_for"
+    the role that a role acts for; "modes" the mode of a role.
     """
 
     def __init__(self, changes: Sequence[Reconfiguration], chances: ScenarioDraws) -> None:
@@ -35,25 +35,25 @@ class Reconfigurations:
         return frozenset(self.plain["busy"])
 
     def acting_for(self, role: str) -> str:
-        """The role as which what this role sends counts: that for which it acts, or, if that acts for another, that one."""
+        """The role that counts as the sender of this role's messages: the end of the chain of delegations."""
         acts_for: dict[str, str] = self.plain["acts_for"]
         while role in acts_for:  # It ends: _delegate closes no circle.
             role = acts_for[role]
         return role
 
-    def _delegate(self, one: str, other: str) -> None:
-        """Let one act for other. Where other acts for one, if only by others, the newer counts: other is itself again.
+    def _delegate(self, role: str, target: str) -> None:
+        """Let role act for target. If target acts for role, even through others, target acts for itself again.
 
-        A role that is to act for itself is itself again, too.
+        A role that is delegated to itself acts for itself again, too.
         """
         acts_for: dict[str, str] = self.plain["acts_for"]
-        end = other
-        while end != one and end in acts_for:
+        end = target
+        while end != role and end in acts_for:
             end = acts_for[end]
-        if end == one:
-            acts_for.pop(other, None)
-        if one != other:
-            acts_for[one] = other
+        if end == role:
+            acts_for.pop(target, None)
+        if role != target:
+            acts_for[role] = target
 
     def begin_round(
         self,
@@ -63,7 +63,7 @@ class Reconfigurations:
         roles: Sequence[str],
         events: list[Event],
     ) -> None:
-        """Make the changes that are triggered. queues: of messages under way, which a handoff redirects."""
+        """Make the changes whose trigger fires. queues: the messages in flight, which a handoff redirects."""
         self.plain["busy"] = {role: until for role, until in self.plain["busy"].items() if now.tick < until}
         for index, change in enumerate(self._changes):
             if self.plain["made"][index]:
@@ -94,23 +94,23 @@ class Reconfigurations:
     def _make(
         self, change: Reconfiguration, network: NetworkStage, queues: Sequence[InFlightMessages], roles: Sequence[str]
     ) -> list[str]:
-        """Carry out one change; the roles that it concerns, in the order of the world's."""
-        one, other = change.from_ or "", change.to or ""
-        concerned = {one, other}
+        """Make one change and return the affected roles, in the world's order."""
+        from_, to = change.from_ or "", change.to or ""
+        affected = {from_, to}
         match change.kind:
             case "link":
-                given = {key: getattr(change, key) for key in _LINK_KEYS}
-                network.set_link(one, other, {key: value for key, value in given.items() if value is not None})
+                values = {key: getattr(change, key) for key in _LINK_KEYS}
+                network.set_link(from_, to, {key: value for key, value in values.items() if value is not None})
             case "delegation":
-                self._delegate(one, other)
+                self._delegate(from_, to)
             case "handoff":
                 for queue in queues:
-                    for due_tick, message in queue.take_of(one):
-                        queue.add(attrs.evolve(message, receiver=other), due_tick)
+                    for due_tick, message in queue.take_of(from_):
+                        queue.add(attrs.evolve(message, receiver=to), due_tick)
             case "federation":
                 network.set_groups(change.groups or ())
-                concerned = {role for group in change.groups or () for role in group} or set(roles)
+                affected = {role for group in change.groups or () for role in group} or set(roles)
             case "mode_transition":
                 self.plain["modes"] |= dict.fromkeys(change.roles or (), change.mode)
-                concerned = set(change.roles or ())
-        return [role for role in roles if role in concerned]
+                affected = set(change.roles or ())
+        return [role for role in roles if role in affected]

@@ -1,6 +1,6 @@
 """The environment stages of a scenario: mobility, capability, reachability, admission, medium, in this order.
 
-Once a round the bodies move and one snapshot is taken, by which all messages of the round are judged.
+The bodies move once a round. All messages of a round are judged by the same positions.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from sim.scenario.middleware.adversary import message_facts
 
 
 class Surroundings:
-    """Where roles are and what the medium has carried in this round. Its whole state is ``plain``, plain data.
+    """The positions of roles, and the messages that the medium carried in this round. The entire state is ``plain``.
 
-    plain: "places" holds [x, y] of each body; "sent" and "received" count this round's messages by role.
+    plain: plain data. "places" holds [x, y] of each body; "sent" and "received" count this round's messages by role.
     """
 
     def __init__(self, environment: Environment) -> None:
@@ -28,11 +28,11 @@ class Surroundings:
         return [x % self._environment.width, y % self._environment.height]
 
     def begin_round(self) -> None:
-        """Forget what the medium has carried."""
+        """Reset the counts of messages."""
         self.plain["sent"], self.plain["received"] = {}, {}
 
     def end_round(self, tick: int, events: list[Event]) -> None:
-        """Move the bodies."""
+        """Move the bodies, and note who falls asleep or wakes."""
         for role, body in self._bodies.items():
             if body.dx or body.dy:
                 x, y = self.plain["places"][role]
@@ -42,10 +42,10 @@ class Surroundings:
                 events.append({"kind": "fell_asleep" if self._is_asleep(role, tick + 1) else "woke", "role": role})
 
     def judge(self, message: Message, tick: int, events: list[Event]) -> int | None:
-        """By how many ticks the medium makes a message late; None if it does not carry it."""
-        why = self._obstacle(message, tick)
-        if why is not None:
-            events.append({"kind": why, **message_facts(message)})
+        """The delay of a message by the medium, in ticks; None if the medium does not carry it."""
+        obstacle = self._obstacle(message, tick)
+        if obstacle is not None:
+            events.append({"kind": obstacle, **message_facts(message)})
             return None
         sent, received = self.plain["sent"], self.plain["received"]
         sent[message.sender] = sent.get(message.sender, 0) + 1
@@ -78,14 +78,14 @@ class Surroundings:
             and (tick - 1) % body.asleep_every < (body.asleep_ticks or 0)  # The first round leads to tick 1.
         )
 
-    def _is_near(self, one: str, other: str) -> bool:
+    def _is_near(self, sender: str, receiver: str) -> bool:
         reach, places = self._environment.reach, self.plain["places"]
-        if reach is None or one not in places or other not in places:
+        if reach is None or sender not in places or receiver not in places:
             return True
         total = 0
         for a, b, size in zip(
-            places[one], places[other], (self._environment.width, self._environment.height), strict=True
+            places[sender], places[receiver], (self._environment.width, self._environment.height), strict=True
         ):
             straight = abs(a - b)
-            total += min(straight, size - straight) ** 2  # The shorter way round.
+            total += min(straight, size - straight) ** 2  # The shorter way around the torus.
         return total <= reach**2

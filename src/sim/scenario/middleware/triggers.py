@@ -1,4 +1,4 @@
-"""When something of a scenario begins: looked at once a round, before anything else happens in it."""
+"""The triggers of a scenario, checked once a round, before anything else happens in it."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from sim.scenario.middleware.draws import ScenarioDraws, ScenarioPhase
 
 @attrs.frozen
 class ScenarioRound:
-    """What is known when a round begins.
+    """The data of a round at its beginning.
 
     Attributes:
-        tick: that it leads to.
-        heard: kinds and roles of the events of the round before.
+        tick: the tick at the end of the round.
+        heard: kinds and roles of the events of the previous round.
     """
 
     tick: int
@@ -24,21 +24,21 @@ class ScenarioRound:
 
     @property
     def rounds_done(self) -> int:
-        """How many rounds are over."""
+        """The number of rounds that are over."""
         return self.tick - 1
 
 
 def fires(
     trigger: AdversaryTrigger, now: ScenarioRound, chances: ScenarioDraws, phase: ScenarioPhase, key: int
 ) -> bool:
-    """Whether the trigger of a part fires in this round, if it has not yet. key: see key_of."""
+    """Return True if a trigger that has not fired yet fires in this round. key: see key_of."""
     if trigger.at_tick is not None:
         return now.tick >= trigger.at_tick
     if trigger.after_step is not None:
         return now.rounds_done >= trigger.after_step
     if trigger.random is not None:
-        return chances.falls(trigger.random, phase, now.tick, key)
+        return chances.happens(trigger.random, phase, now.tick, key)
     if trigger.on_event is not None:
-        kind, role = trigger.on_event.kind, trigger.on_event.role
-        return any(found == kind and role in {None, who} for found, who in now.heard)
+        pattern = trigger.on_event
+        return any(kind == pattern.kind and pattern.role in {None, role} for kind, role in now.heard)
     return True

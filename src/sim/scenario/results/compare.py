@@ -1,8 +1,8 @@
-"""Compare two runs by their events: the same, the same but for the order of sessions, or different; while they stream.
+"""Compare two runs by their streams of events: equal, equal except for the order of sessions, or different.
 
-Raw, two runs are the same if all their events are, in the same order and at the same ticks. Normalised, events of
-different sessions may be interleaved in another way: each session's events are numbered by themselves, messages too,
-and ticks do not count; neither does the number of a reconfiguration.
+Raw: all events are equal, in the same order and at the same ticks. Normalised: events of different sessions may be
+interleaved differently. Events and messages are then numbered within each session, and neither ticks nor the numbers of
+reconfigurations count.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from sim.scenario.results.result import TickEvent
 
 Verdict = Literal["exact_raw_match", "equivalent_under_normalization", "safety_visible_divergence"]
 
-IGNORED = {"sample"}  # A round's figures depend on which session was in it.
+IGNORED = {"sample"}  # The figures of a round depend on the session that advanced in it.
 UNORDERED_KEYS = {"reconfigured": {"operation"}}
 
 
@@ -28,9 +28,9 @@ class Divergence:
     """The first event that differs.
 
     Attributes:
-        session: in which; None where events are of no session.
-        index: of the event: in the run if the runs differ raw, in its session if they differ normalised.
-        one, other: (tick, event); None where that run has no more events.
+        session: of the event; None if events have no session.
+        index: of the event: in the run if the comparison is raw, in its session if it is normalised.
+        one, other: (tick, event) of each run; None if that run has no more events.
     """
 
     session: Any
@@ -41,14 +41,14 @@ class Divergence:
 
 @attrs.frozen
 class RunComparison:
-    """How two runs compare.
+    """The result of comparing two runs.
 
     Attributes:
-        verdict: the strongest that holds, and that the runs' regimes allow.
-        raw: the first event that differs raw; None if none does.
-        normalised: the first that differs normalised; None if none does, or if it was not looked for.
+        verdict: the strongest verdict that is true and that the regimes of the runs allow.
+        raw: the first event that differs raw; None if no event differs.
+        normalised: the first event that differs normalised; None if no event differs, or if the raw events are equal.
         event_counts: of the two runs.
-        capped: the events are the same, but a run of this regime may not claim it.
+        capped: True if the events are equal but the regime does not allow the verdict "exact_raw_match".
     """
 
     verdict: Verdict
@@ -59,9 +59,9 @@ class RunComparison:
 
 
 def compare_runs(one: Iterable[TickEvent], other: Iterable[TickEvent], *, exact: bool = True) -> RunComparison:
-    """Compare two streams of events. exact: whether both runs are of a regime in which events have a fixed order.
+    """Compare two streams of events. exact: True if the regimes of both runs fix the order of events.
 
-    Memory is in proportion to how far the runs are interleaved differently, not to their length.
+    Memory grows with the difference in interleaving, not with the length of the runs.
     """
     sessions = (_Sessions(), _Sessions())
     waiting: dict[Hashable, tuple[deque[_Numbered], deque[_Numbered]]] = {}
@@ -69,8 +69,8 @@ def compare_runs(one: Iterable[TickEvent], other: Iterable[TickEvent], *, exact:
     normalised: Divergence | None = None
     counts = [0, 0]
     for index, pair in enumerate(_pairs(one, other)):
-        for side, found in enumerate(pair):
-            counts[side] += found is not None
+        for run, entry in enumerate(pair):
+            counts[run] += entry is not None
         if raw is None and not _are_equal(pair):
             raw = Divergence(_session_of((pair[0] or pair[1] or (0, {}))[1]), index, *pair)
         if normalised is None:
@@ -87,11 +87,11 @@ def compare_runs(one: Iterable[TickEvent], other: Iterable[TickEvent], *, exact:
 
 @attrs.frozen
 class _Numbered:
-    """An event of a session in normal form, with what it was."""
+    """An event of a session: its index, its normal form, and the original."""
 
     index: int
     normal: bytes
-    found: TickEvent
+    original: TickEvent
 
 
 class _Sessions:
@@ -101,12 +101,12 @@ class _Sessions:
         self._counts: dict[Hashable, int] = {}
         self._messages: dict[Hashable, dict[int, int]] = {}
 
-    def number(self, found: TickEvent) -> tuple[Hashable, _Numbered]:
-        """The event's session, and its normal form."""
-        _, event = found
+    def number(self, original: TickEvent) -> tuple[Hashable, _Numbered]:
+        """The session of an event, and the event in normal form."""
+        _, event = original
         session = _session_of(event)
         index = self._counts[session] = self._counts.get(session, -1) + 1
-        return session, _Numbered(index, encode_plain(self._normal(session, event)), found)
+        return session, _Numbered(index, encode_plain(self._normal(session, event)), original)
 
     def _normal(self, session: Hashable, event: Event) -> list[Any]:
         left_out = UNORDERED_KEYS.get(event["kind"], set())
@@ -118,7 +118,7 @@ class _Sessions:
 
 
 def _session_of(event: Event) -> int | str | None:
-    """In which session an event was; worlds may say anything there."""
+    """The session of an event; None if the world stored anything but a number or a text there."""
     session = event.get("session")
     return session if isinstance(session, int | str) else None
 
@@ -133,7 +133,7 @@ def _pairs(one: Iterable[TickEvent], other: Iterable[TickEvent]) -> Iterator[tup
 
 
 def _are_equal(pair: tuple[TickEvent | None, TickEvent | None]) -> bool:
-    """Whether two events are the same as bytes: arrays do not compare, NaN differs from itself, and 0.0 is not -0.0."""
+    """Return True if two events have equal bytes: arrays do not compare, NaN differs from itself, and 0.0 is not -0.0."""
     one, other = pair
     if one is None or other is None:
         return False
@@ -145,29 +145,29 @@ def _match(
     sessions: tuple[_Sessions, _Sessions],
     waiting: dict[Hashable, tuple[deque[_Numbered], deque[_Numbered]]],
 ) -> Divergence | None:
-    """Set events of a session against each other as soon as both runs have them."""
-    for side, found in enumerate(pair):
-        if found is None or found[1]["kind"] in IGNORED:
+    """Compare the events of a session as soon as both runs have them."""
+    for run, entry in enumerate(pair):
+        if entry is None or entry[1]["kind"] in IGNORED:
             continue
-        session, numbered = sessions[side].number(found)
+        session, numbered = sessions[run].number(entry)
         queues = waiting.setdefault(session, (deque(), deque()))
-        queues[side].append(numbered)
+        queues[run].append(numbered)
         while queues[0] and queues[1]:
             left, right = queues[0].popleft(), queues[1].popleft()
             if left.normal != right.normal:
-                return Divergence(session, left.index, left.found, right.found)
+                return Divergence(session, left.index, left.original, right.original)
     return None
 
 
 def _left_over(waiting: dict[Hashable, tuple[deque[_Numbered], deque[_Numbered]]]) -> Divergence | None:
     """The first event that only one of the runs has."""
     rest = [
-        (numbered[0].found[0], session, side, numbered[0])
+        (numbered[0].original[0], session, run, numbered[0])
         for session, queues in waiting.items()
-        for side, numbered in enumerate(queues)
+        for run, numbered in enumerate(queues)
         if numbered
     ]
     if not rest:
         return None
-    _, session, side, first = min(rest, key=lambda entry: entry[0])
-    return Divergence(session, first.index, *((first.found, None) if side == 0 else (None, first.found)))
+    _, session, run, first = min(rest, key=lambda entry: entry[0])
+    return Divergence(session, first.index, *((first.original, None) if run == 0 else (None, first.original)))

@@ -1,7 +1,6 @@
-"""What a run came to, put together from its events: of a live run, or of those that are on a tape.
+"""The result of a run, computed from its events: those of a live run, or those on a tape.
 
-All artefacts are folds of one stream of (tick, event), so that a result that is rebuilt from a tape is the one that
-the live run gave.
+Everything is a fold over one stream of (tick, event). The result of a tape therefore equals the result of the live run.
 """
 
 from __future__ import annotations
@@ -13,13 +12,13 @@ from typing import Any
 import attrs
 
 from sim.kernel.messages import Event
-from sim.scenario.event_kinds import BUDGET_KINDS, EFFECT_KINDS, ENVIRONMENT_KINDS, is_whole
+from sim.scenario.event_kinds import BUDGET_KINDS, EFFECT_KINDS, ENVIRONMENT_KINDS, has_required_keys
 from sim.scenario.middleware.monitors import Q32_ONE, SIMPLEX_TOLERANCE, distance_to_equilibrium
 
 TickEvent = tuple[int, Event]
 
 PRODUCTIVE_KINDS = frozenset({"sent", "received", "offered", "chose"})
-DRIFT_SHARE_MAX = 0.15  # Of energy, for the check of a trace; the original's bound.
+DRIFT_SHARE_MAX = 0.15  # Of energy, for check_trace.
 
 
 @attrs.frozen
@@ -29,7 +28,7 @@ class Sample:
     Attributes:
         step: 0 is before the first round.
         values: Q32.32 as integers.
-        is_fallback: it stands for a step that the run did not reach; the values are the last ones.
+        is_fallback: True for a step that the run did not reach; the values are the last ones.
     """
 
     step: int
@@ -40,26 +39,26 @@ class Sample:
 
 @attrs.frozen
 class Trace:
-    """The samples of a run: one of each role at step 0, and one behind each round.
+    """The samples of a run: one of each role at step 0, and one after each round.
 
-    A run that ended before its last step has one fallback sample of each role at that step.
+    A run that ended early has one fallback sample of each role at its last step.
     """
 
     samples: tuple[Sample, ...]
 
     def at_step(self, step: int) -> dict[str, tuple[int, ...]]:
-        """The figures of each role at a step; empty without samples of it."""
+        """The figures of each role at a step; empty if the step was not sampled."""
         return {sample.role: sample.values for sample in self.samples if sample.step == step}
 
     @property
     def last_step(self) -> int:
-        """Of the last sample that was taken; -1 without any."""
+        """The step of the last real sample; -1 if there is none."""
         return max((sample.step for sample in self.samples if not sample.is_fallback), default=-1)
 
 
 @attrs.frozen
 class Violation:
-    """A property that did not hold: at which tick first, and what was wrong."""
+    """A property that was violated: its name, the first tick, and the problem."""
 
     name: str
     tick: int
@@ -67,36 +66,37 @@ class Violation:
 
     @classmethod
     def of(cls, tick: int, event: Event) -> Violation:
-        """From its event, of kind violation."""
+        """Build a Violation from its event, of kind violation."""
         return cls(event["property"], tick, event["details"])
 
 
 @attrs.frozen(kw_only=True)
 class ScenarioResult:
-    """What a run came to.
+    """The result of a run.
 
     Attributes:
         name: of the scenario.
-        scenario_hash: see scenario_hash; hexadecimal.
+        scenario_hash: hexadecimal; see identity.scenario_hash.
         regime: canonical_exact, threaded_exact or threaded_envelope_bounded.
         seed: of the scenario.
         final_tick, final_hash: of the last state; the hash is hexadecimal.
-        trace: samples.
+        trace: the samples.
         violations: of properties, by tick.
-        events: what the world itself said, with "tick".
-        effects: what was done to messages and roles, with "tick".
-        schedule: which adversary began when: [tick, id].
-        budget_history: activated, consumed, exhausted.
-        diagnostics: which assumptions are in doubt.
-        reconfigurations: that were made.
-        environment: what bodies and medium did.
+        events: those of the world itself, with "tick".
+        effects: the events of effects on messages and roles, with "tick".
+        schedule: the start of each adversary: [tick, id].
+        budget_history: the events activated, consumed and exhausted.
+        diagnostics: the events of assumptions in doubt.
+        reconfigurations: the events of reconfigurations.
+        environment: the events of bodies and medium.
         event_counts: by kind.
-        progress: of a world with protocols; None of any other.
+        progress: of a world with protocols; None for any other world.
         checks: of the trace, see check_trace.
-        violated_before: properties that were violated when the run began, which then went on from another one; how, is
-            known there.
-        checkpoints: those that were written, newest last, and the last error, if there was one.
-        error: what ended the run before its time; None if nothing did.
+        violated_before: properties that an earlier run had violated, if this run resumed it; the earlier result holds
+            the details.
+        checkpoints: those that were written, newest last.
+        checkpoint_error: the last error while writing a checkpoint; None if there was none.
+        error: the error that ended the run early; None if there was none.
     """
 
     name: str
@@ -124,7 +124,7 @@ class ScenarioResult:
 
     @property
     def is_exact(self) -> bool:
-        """Whether another run of the scenario must give the same events in the same order."""
+        """Return True if every run of the scenario must give the same events in the same order."""
         return self.regime != "threaded_envelope_bounded"
 
 
@@ -140,14 +140,14 @@ def fold_events(
     final_hash: str,
     **more: Any,
 ) -> ScenarioResult:
-    """The result of a run from all its events, in their order. steps: samples that were asked for; None is all taken."""
+    """Compute the result of a run from all its events, in order. steps: the samples requested; None means all taken."""
     parts: dict[str, list[Any]] = {key: [] for key in ("samples", "violations", "events", "effects", "budget")}
     parts |= {key: [] for key in ("diagnostics", "reconfigurations", "environment")}
     counts: Counter[str] = Counter()
     for tick, event in events:
         kind = event["kind"]
         counts[kind] += 1
-        if not is_whole(event):
+        if not has_required_keys(event):
             parts["events"].append({"tick": tick, **event})
         elif kind == "sample":
             parts["samples"].append(Sample(event["step"], event["role"], tuple(event["values"])))
@@ -198,12 +198,11 @@ def _with_fallback(samples: Sequence[Sample], steps: int | None) -> list[Sample]
 
 
 def check_trace(trace: Trace) -> dict[str, Any]:
-    """What can be said of a trace as a whole; None where it does not apply.
+    """Checks of an entire trace; None for a check that does not apply.
 
-    conserved: the sum of all figures is the same at every step. simplex: each role's figures are a distribution.
-    converges: the last distance from the uniform distribution is less than the first. energy_drift: by what share of it
-    the sum of squares of a role's figures changed at most from its first value, which a hamiltonian should keep below
-    DRIFT_SHARE_MAX.
+    conserved: the sum of all figures is equal at every step. simplex: each role's figures are a distribution.
+    converges: the last distance from the uniform distribution is less than the first. energy_drift: the largest change
+    of the sum of squares of all figures, as a share of its first value; a hamiltonian should stay below DRIFT_SHARE_MAX.
     """
     by_step: dict[int, dict[str, tuple[int, ...]]] = {}
     for sample in trace.samples:

@@ -1,4 +1,4 @@
-"""The world ``choreography``: roles that send each other messages, as a protocol says."""
+"""The world ``choreography``: roles that exchange messages according to a protocol."""
 
 from importlib.resources import files
 from typing import Any

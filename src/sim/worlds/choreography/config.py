@@ -1,4 +1,4 @@
-"""What a choreography is made of: a protocol, sessions, buffers, a scheduler, a field model; checked."""
+"""The configuration of a choreography, checked: protocol, sessions, buffers, scheduler, field model."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ TICKS_MAX = 1 << 40
 
 @attrs.frozen
 class Scheduler:
-    """Which roles are advanced in a round; see scheduler.py.
+    """The scheduler's configuration: it picks the roles that advance in a round; see scheduler.py.
 
     Attributes:
-        policy: one of POLICIES; what is not said here, a scenario around the world may say, see choose_policy.
-        concurrency: how many roles are advanced in a round; as many as there are, or more, is all.
-        priorities: for each role, in the protocol's order; 1 by default.
+        policy: one of POLICIES; without this key, a scenario around the world may choose it, see choose_policy.
+        concurrency: the number of roles that advance in a round; with fewer roles, all of them.
+        priorities: one for each role, in the protocol's order; 1 by default.
     """
 
     policy: str = "cooperative"
@@ -41,12 +41,12 @@ class Scheduler:
 
     def __attrs_post_init__(self) -> None:
         if self.policy not in POLICIES:
-            raise ConfigError("policy", f"one of {', '.join(POLICIES)} was expected, found {self.policy!r}")
+            raise ConfigError("policy", f"expected one of {', '.join(POLICIES)}, got {self.policy!r}")
 
 
 @attrs.frozen
 class InitialRegisters:
-    """What a role's registers from 2 on hold at tick 0, in each session; decimals."""
+    """The values of a role's registers from 2 on at tick 0, in each session; decimals."""
 
     role: str
     values: tuple[Any, ...]
@@ -61,13 +61,13 @@ class InitialRegisters:
 
 @attrs.frozen
 class ChoreographyConfig:
-    """A whole choreography.
+    """A complete choreography.
 
     Attributes:
-        sessions: how many times the protocol is run, side by side.
-        buffer_capacity: messages from one role to another that can wait.
-        registers: of each role; as many as are needed, and at least 4, by default.
-        ticks: how far ``record run`` goes.
+        sessions: the number of parallel runs of the protocol.
+        buffer_capacity: the most messages that wait from one role to another.
+        registers: of each role; by default the number needed, at least 4.
+        ticks: the length of a run by ``record run``.
     """
 
     protocol: Protocol
@@ -85,25 +85,25 @@ class ChoreographyConfig:
     def __attrs_post_init__(self) -> None:
         roles = self.protocol.roles
         if len(roles) * self.sessions > ENDPOINTS_MAX:
-            raise ConfigError("sessions", f"at most {ENDPOINTS_MAX} roles of all sessions were expected")
+            raise ConfigError(
+                "sessions", f"expected at most {ENDPOINTS_MAX} roles in all sessions, got {len(roles) * self.sessions}"
+            )
         if self.scheduler.priorities and len(self.scheduler.priorities) != len(roles):
-            found = len(self.scheduler.priorities)
-            raise ConfigError("scheduler.priorities", f"one for each of {len(roles)} roles was expected, found {found}")
+            count = len(self.scheduler.priorities)
+            raise ConfigError("scheduler.priorities", f"expected one for each of {len(roles)} roles, got {count}")
         if self.field is not None:
             with at("field"):
                 self.field.check_roles(roles)
         for index, initial in enumerate(self.initial):
-            place = f"initial[{index}]"
+            key = f"initial[{index}]"
             if initial.role not in roles:
-                raise ConfigError(
-                    f"{place}.role", f"one of the roles {', '.join(roles)} was expected, found {initial.role!r}"
-                )
-            if initial.role in [other.role for other in self.initial[:index]]:
-                raise ConfigError(f"{place}.role", f"{initial.role} has its registers already")
+                raise ConfigError(f"{key}.role", f"expected one of the roles {', '.join(roles)}, got {initial.role!r}")
+            if initial.role in [earlier.role for earlier in self.initial[:index]]:
+                raise ConfigError(f"{key}.role", f"{initial.role} has two tables of registers: remove one")
             if self.field is not None:
-                raise ConfigError(place, "with a field, its own keys say what registers hold at first")
+                raise ConfigError(key, "not with field, which sets the registers itself")
         if self.registers is not None and self.registers < self._needed:
-            raise ConfigError("registers", f"at least {self._needed} were expected, found {self.registers}")
+            raise ConfigError("registers", f"expected at least {self._needed}, got {self.registers}")
 
     @property
     def _needed(self) -> int:
@@ -112,7 +112,7 @@ class ChoreographyConfig:
 
     @property
     def register_count(self) -> int:
-        """Registers of each role."""
+        """The number of registers of each role."""
         return self.registers if self.registers is not None else max(self._needed, 4)
 
     @property
@@ -123,12 +123,12 @@ class ChoreographyConfig:
         return tuple(f"{role}.{session}" for session in range(self.sessions) for role in self.protocol.roles)
 
     def make_programs(self) -> tuple[Program, ...]:
-        """The program of each role of the protocol. Raises ConfigError if a role could not follow the protocol."""
+        """The program of each role of the protocol. Raises ConfigError if a role cannot follow the protocol."""
         with at("protocol"):
             return project(self.protocol, self.register_count)
 
     def initial_state(self, role: int) -> list[int]:
-        """What the registers of a role of the protocol hold from 2 on at tick 0."""
+        """The values of the registers from 2 on of a role of the protocol, at tick 0."""
         if self.field is not None:
             return self.field.initial_registers(role)
         for initial in self.initial:
@@ -138,5 +138,5 @@ class ChoreographyConfig:
 
 
 def read_config(plain: Mapping[str, Any]) -> ChoreographyConfig:
-    """The configuration in plain data, as TOML gives it. Raises ConfigError for the first mistake."""
+    """Read a configuration from plain data, as parsed from TOML. Raises ConfigError for the first mistake."""
     return structure(plain, ChoreographyConfig)

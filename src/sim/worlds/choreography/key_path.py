@@ -1,4 +1,4 @@
-"""Put the place of a key before what a ConfigError says."""
+"""Prefix the key of a ConfigError with the path of its table."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from sim.kernel.registry import ConfigError
 
 
 @contextmanager
-def at(place: str) -> Iterator[None]:
-    """A ConfigError raised inside gets the place put before its key."""
+def at(key_path: str) -> Iterator[None]:
+    """Prefix the key of a ConfigError that is raised in this context."""
     try:
         yield
     except ConfigError as error:
-        joint = "." if place and error.key and not error.key.startswith("[") else ""
-        raise ConfigError(place + joint + error.key, error.problem) from None
+        joint = "." if key_path and error.key and not error.key.startswith("[") else ""
+        raise ConfigError(key_path + joint + error.key, error.problem) from None

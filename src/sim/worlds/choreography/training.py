@@ -1,6 +1,6 @@
-"""What a choreography gives to training data: agents, which are the roles of all sessions, and what each one knows.
+"""Training data of a choreography: the agents are the roles of all sessions, each with one observation.
 
-There are no actions, rewards and outcome: a role follows its program, and none wins.
+There are no actions, rewards or outcomes: a role follows its program, and no role wins.
 """
 
 from __future__ import annotations
@@ -23,20 +23,23 @@ def agents(config: Config) -> tuple[str, ...]:
 
 
 def observe_role(config: Config, agent: str) -> Observe:
-    """Observation "role": what a role knows of itself, and of what has arrived for it.
+    """Observation "role": the state of a role, and the messages that wait for it.
 
-    ``tick``, ``status`` (see layout.Status), ``place`` (in its program) and ``counted`` (numbers sent by the rule counter)
-    are int64 numbers. ``registers`` are int64, Q32.32; ``choices``, int64, is how often it has made each choice. For each
-    queue to it, in the order of the senders in the protocol: ``waiting``, int64, is how many messages are in it;
-    ``next_label``, int64, the label of the first by its number among the labels of the protocol in alphabetical order,
-    -1 if there is no message, their count for a label that the protocol does not have; ``next_payload``, int64 (queues,
-    numbers of the longest payload), the numbers in its payload, Q32.32, as far as they fit, then zeros.
+    All values are int64. Numbers: ``tick``, ``status`` (see layout.Status), ``place`` (in the role's program) and
+    ``counted`` (the numbers sent by the rule counter). Arrays: ``registers``, Q32.32, and ``choices``, the times that each
+    choice was made. One element for each queue to the role, in the protocol's order of senders:
+
+    ``waiting``: the number of messages in the queue.
+    ``next_label``: the label of the first message, as its index in the sorted labels of the protocol; -1 without a
+        message, the number of labels for a label that is not in the protocol.
+    ``next_payload``, (queues, numbers of the longest payload): the numbers in the payload of the first message, Q32.32,
+        cut off or filled with zeros.
     """
-    known = read_config(config)
-    if agent not in known.endpoints:
-        raise ConfigError("", f"one of the roles {', '.join(known.endpoints)} was expected, found {agent!r}")
-    number, programs = known.endpoints.index(agent), known.make_programs()
-    channels = find_channels(programs, known.sessions)
+    choreography = read_config(config)
+    if agent not in choreography.endpoints:
+        raise ConfigError("", f"expected one of the roles {', '.join(choreography.endpoints)}, got {agent!r}")
+    number, programs = choreography.endpoints.index(agent), choreography.make_programs()
+    channels = find_channels(programs, choreography.sessions)
     queues = [place for (_, receiver), place in channels.items() if receiver == number]
     labels, width = _find_messages(programs)
 
@@ -63,17 +66,17 @@ def observe_role(config: Config, agent: str) -> Observe:
 
 
 def _find_messages(programs: tuple[Program, ...]) -> tuple[dict[str, int], int]:
-    """The labels of a protocol with their numbers, and how many numbers its longest payload has."""
-    found = []
+    """The index of each label of a protocol, and the count of numbers in its longest payload."""
+    messages = []
     for program in programs:
         for node in program:
             match node:
                 case Send():
-                    found.append((node.label, node.carried))
+                    messages.append((node.label, node.carried))
                 case Choose():
-                    found += [(label, carried) for label, carried, _ in node.branches]
+                    messages += [(label, carried) for label, carried, _ in node.branches]
                 case Receive():
-                    found += [(label, carried) for label, (carried, _) in node.branches.items()]
-    labels = sorted({label for label, _ in found})
-    width = max((number_count(carried.kind) for _, carried in found), default=0)
+                    messages += [(label, carried) for label, (carried, _) in node.branches.items()]
+    labels = sorted({label for label, _ in messages})
+    width = max((number_count(carried.kind) for _, carried in messages), default=0)
     return {label: number for number, label in enumerate(labels)}, width

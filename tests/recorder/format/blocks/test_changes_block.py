@@ -1,4 +1,4 @@
-"""CHANGES blocks: literal bytes, any changes against a plain application of them, and payloads that lie."""
+"""CHANGES blocks: literal bytes, random changes compared with their plain application, and invalid payloads."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ DTYPES = {"count": "i8", "small": "i2", "unsigned": "u4", "real": "f8", "half": 
 
 
 def words(*numbers: int, dtype: str = "<u8") -> np.ndarray[Any, Any]:
-    """Some words."""
+    """Make an array of words."""
     return np.array(numbers, dtype)
 
 
 def test_the_bytes_of_a_payload() -> None:
-    """As docs and SPEC.md have them: head, counts, numbers and words by columns of bytes, steps folded."""
+    """The payload matches docs and SPEC.md: head, counts, numbers and words in columns of bytes, steps folded."""
     state = State(Schema(Field("a", "i2", (4,)), Field("b", "f8", (4,))))
     state["a"][:] = [10, 20, 30, 40]
     encoder = ChangeEncoder(state.layout, state.arena)
@@ -66,7 +66,7 @@ def test_the_bytes_of_a_payload() -> None:
 
 
 def test_sections_with_the_same_words_share_them() -> None:
-    """Their counts and numbers stand there once."""
+    """Counts and numbers that two sections share are stored once."""
     state = State(Schema(Field("x", "i4", (100,)), Field("y", "i4", (100,))))
     numbers = np.arange(0, 100, 3, dtype=np.uint32)
     fields = {name: (numbers, np.full(34, 7, "<u4")) for name in ("x", "y")}
@@ -81,7 +81,7 @@ def test_sections_with_the_same_words_share_them() -> None:
 
 @given(st.sampled_from([1, 2, 4, 8]), st.binary(max_size=64))
 def test_shuffling_there_and_back(word_bytes: int, content: bytes) -> None:
-    """And the first bytes come first."""
+    """Unshuffling restores the numbers; the first bytes come first."""
     array = np.frombuffer(content[: len(content) // word_bytes * word_bytes], f"<u{word_bytes}")
     moved = shuffled(array)
     assert moved.tobytes()[: len(array)] == array.tobytes()[::word_bytes]
@@ -92,7 +92,7 @@ def test_shuffling_there_and_back(word_bytes: int, content: bytes) -> None:
 @pytest.mark.parametrize("used_bytes", [0, 1, 2, 3, 8])
 @pytest.mark.parametrize("count", [4095, 4096, 4097, 70_001])
 def test_shuffling_many_numbers_there_and_back(word_bytes: int, used_bytes: int, count: int) -> None:
-    """Those with high bytes that are all zero, and those without."""
+    """Numbers come back, with and without high bytes that are all zero."""
     random = np.random.Generator(np.random.PCG64(count + used_bytes))
     content = np.zeros((count, word_bytes), np.uint8)
     content[:, :used_bytes] = random.integers(0, 256, content[:, :used_bytes].shape, np.uint8)
@@ -113,7 +113,7 @@ writes = st.lists(
 
 
 def write(state: State, name: str, place: int, bits: int, *, marks: bool) -> None:
-    """Any bits into one word of a field, NaNs and truth values of 0 and 1 among them."""
+    """Write any bits into one word of a field, including NaNs; for booleans only 0 and 1."""
     flat = flat_words(state.arena, state.layout)[name]
     row = place % len(flat)
     flat[row] = bits % 2 if DTYPES[name] == "?" else bits % (1 << 8 * flat.itemsize)
@@ -125,7 +125,7 @@ def write(state: State, name: str, place: int, bits: int, *, marks: bool) -> Non
 @given(writes, st.booleans(), st.booleans())
 @settings(deadline=None, max_examples=150)
 def test_any_changes_lead_to_the_live_states(ticks: list[list[Any]], marks: bool, twice: bool) -> None:  # noqa: FBT001
-    """At every tick, at once and tick by tick, in one block and in two."""
+    """Applied changes give the live state at every tick: in one go and tick by tick, in one block and in two."""
     state = State(Schema(*FIELDS))
     source = MarkedTicks(state) if marks else ScannedTicks(state)
     encoder, start = ChangeEncoder(state.layout, state.arena), state.snapshot()
@@ -157,7 +157,7 @@ def test_any_changes_lead_to_the_live_states(ticks: list[list[Any]], marks: bool
 
 
 def lying(**changes: Any) -> bytes:
-    """A payload of one tick with another head or body."""
+    """A payload of one tick with a changed head or body."""
     head = {"first_tick": 3, "tick_count": 1, "layout": 5, "sections": [["a", 0, 1, 2, -1]]} | changes
     body = head.pop("body", bytes([2, 0, 0, 0]) + bytes([1, 1, *6 * [0]]) + b"xy")
     encoded = encode_plain(head)
@@ -165,7 +165,7 @@ def lying(**changes: Any) -> bytes:
 
 
 def test_the_payload_that_lies_is_right_as_it_stands() -> None:
-    """So that the lies below are what is refused."""
+    """The unchanged payload is valid, so the changes below are the reason for each refusal."""
     [field] = decode_changes(lying(), 3, 0).fields
     assert (field.numbers.tolist(), field.words.tobytes()) == ([1, 2], b"xy")
 
@@ -195,7 +195,7 @@ def test_the_payload_that_lies_is_right_as_it_stands() -> None:
     ],
 )
 def test_payloads_that_lie_are_refused(payload: bytes) -> None:
-    """Before memory is taken for what they say."""
+    """Invalid payloads are refused before memory is allocated for their figures."""
     with pytest.raises(CorruptError, match="CHANGES"):
         decode_changes(payload, 3, 0)
 
@@ -204,7 +204,7 @@ def test_payloads_that_lie_are_refused(payload: bytes) -> None:
     "schema", [Schema(Field("b", "u1", (9,))), Schema(Field("a", "u1", (2,))), Schema(Field("a", "i4", (9,)))]
 )
 def test_changes_of_another_state_are_refused(schema: Schema) -> None:
-    """Of another field, of words that are not there, of words of another size."""
+    """A different field, missing words, and words of a different size are refused."""
     state = State(schema)
     with pytest.raises(CorruptError, match="words that field a does not have"):
         decode_changes(lying(), 3, 0).apply(flat_words(state.arena, state.layout), 3, 3)

@@ -1,4 +1,4 @@
-"""EVENTS payloads: what is put comes back, and what is none is refused."""
+"""EVENTS payloads: events come back, and anything else is refused."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from oracle.second_reader import EVENTS, Reader
 
 
 def encoded(tick: int, events: Any) -> bytes:
-    """The events of a tick."""
+    """Encode the events of a tick."""
     return encode_tick(PlainEncoder(), tick, events)
 
 
@@ -39,7 +39,7 @@ EVENT = st.builds(lambda kind, rest: {"kind": kind, **rest}, st.text(), st.dicti
 
 @given(st.integers(0, 1 << 50), st.lists(st.lists(EVENT, max_size=3), min_size=1, max_size=6))
 def test_events_come_back(first: int, events: list[list[Any]]) -> None:
-    """In order; ticks without events are told of, and have no value."""
+    """Events come back in order; ticks without events are covered by the range and have no value."""
     payload = encode_events(first, len(events), [encoded(first + n, own) for n, own in enumerate(events)])
     found = decode_events(payload, first, 0)
     assert (found.first_tick, found.last_tick) == (first, first + len(events) - 1)
@@ -47,7 +47,7 @@ def test_events_come_back(first: int, events: list[list[Any]]) -> None:
 
 
 def test_the_bytes_of_a_payload() -> None:
-    """As SPEC.md says."""
+    """The payload matches SPEC.md."""
     ticks = [encoded(7, [{"kind": "birth", "x": 1}, {"kind": "death"}]), encoded(8, []), encoded(9, [{"kind": ""}])]
     payload = encode_events(7, 4, ticks)
     assert payload.hex(" ") == (
@@ -61,7 +61,7 @@ def test_the_bytes_of_a_payload() -> None:
 
 
 class Tick:
-    """Tells its number."""
+    """A simulation that has an event at every second tick."""
 
     def __init__(self) -> None:
         self.state = State(Schema(Field("n", "i8")))
@@ -74,7 +74,7 @@ class Tick:
 
 
 def test_the_bytes_of_a_block(tmp_path: Path) -> None:
-    """Of tick 0 alone behind its keyframe, then behind the frames of the ticks."""
+    """One EVENTS block follows the keyframe of tick 0, one follows the frames of the ticks."""
     path = tmp_path / "run.tape"
     with Recorder(path, Tick(), deterministic=True, run_id=bytes(16)) as tape:
         for _ in range(3):
@@ -128,14 +128,14 @@ HEAD, ONE = [5, 3], [6, [{"kind": "a"}]]
     ],
     ids=repr,
 )
-def test_what_is_none_is_corrupt(values: list[Any]) -> None:
-    """Named with its place."""
+def test_invalid_payloads_are_corrupt(values: list[Any]) -> None:
+    """The error names the offset."""
     with pytest.raises(CorruptError, match="corrupt at byte 77: an EVENTS block"):
         decode_events(b"".join(map(encode_plain, values)), 5, 77)
 
 
 def test_hostile_bytes_are_corrupt() -> None:
-    """Cut off, of lengths that are not there, nested too deeply, with foreign types, changed anywhere: never else."""
+    """Truncated, with lengths past the end, nested too deeply, with foreign types, changed: always CorruptError."""
     good = encode_events(5, 3, [encoded(6, [{"kind": "a", "x": [1, {"y": np.arange(3)}], "z": 2.5}])])
     bad = [good[:end] for end in range(len(good)) if end not in (0, 3)]
     bad += [
@@ -169,27 +169,27 @@ def test_hostile_bytes_are_corrupt() -> None:
 @pytest.mark.parametrize(
     ("events", "error", "message"),
     [
-        (None, TypeError, "NoneType is no list of events"),
-        ({"kind": "a"}, TypeError, "dict is no list of events"),
-        ("abc", TypeError, "str is no list of events"),
-        (iter([]), TypeError, "list_iterator is no list of events"),
-        (["a"], TypeError, "str is no event: a dict was expected"),
-        ([{}], TypeError, "an event without a text as its 'kind': {}"),
-        ([{"kind": 5}], TypeError, "an event without a text as its 'kind': {'kind': 5}"),
-        ([{"kind": "a", "tick": 5}], TypeError, "an event with the key 'tick': texts other than 'tick'"),
+        (None, TypeError, "expected a list of events, got NoneType"),
+        ({"kind": "a"}, TypeError, "expected a list of events, got dict"),
+        ("abc", TypeError, "expected a list of events, got str"),
+        (iter([]), TypeError, "expected a list of events, got list_iterator"),
+        (["a"], TypeError, "expected a dict for each event, got str"),
+        ([{}], TypeError, "an event needs a text as its 'kind', got {}"),
+        ([{"kind": 5}], TypeError, "an event needs a text as its 'kind', got {'kind': 5}"),
+        ([{"kind": "a", "tick": 5}], TypeError, "an event with the key 'tick': expected texts other than 'tick'"),
         ([{"kind": "a", 5: 5}], TypeError, "an event with the key 5"),
-        ([{"kind": "a", "x": {1, 2}}], TypeError, "set is no plain data"),
-        ([{"kind": "a", "x": object}], TypeError, "type is no plain data"),
-        ([{"kind": "a", "x": msgpack.Timestamp(1, 2)}], TypeError, "Timestamp is no plain data"),
+        ([{"kind": "a", "x": {1, 2}}], TypeError, "set is not plain data"),
+        ([{"kind": "a", "x": object}], TypeError, "type is not plain data"),
+        ([{"kind": "a", "x": msgpack.Timestamp(1, 2)}], TypeError, "Timestamp is not plain data"),
         ([{"kind": "a", "x": 1 << 64}], OverflowError, "does not fit into 64 bits"),
         ([{"kind": "\ud800"}], ValueError, "surrogates not allowed"),
-        ([{"kind": "a", "x": {(1, 2): 3}}], ValueError, "no MessagePack"),
+        ([{"kind": "a", "x": {(1, 2): 3}}], ValueError, "not MessagePack"),
         ([{"kind": "a", "x": bytes(EVENTS_BYTES_MAX)}], ValueError, "the events take 41943"),
     ],
     ids=lambda value: value[:40] if isinstance(value, str) else "",
 )
-def test_what_cannot_be_told(events: Any, error: type[Exception], message: str) -> None:
-    """Said in words."""
+def test_events_that_are_refused(events: Any, error: type[Exception], message: str) -> None:
+    """The message states the reason."""
     with pytest.raises(error) as caught:
         encoded(3, events)
     assert message in str(caught.value)
@@ -197,8 +197,8 @@ def test_what_cannot_be_told(events: Any, error: type[Exception], message: str) 
 
 
 def test_the_limit_of_a_tick() -> None:
-    """Is taken; one byte more is refused."""
+    """The limit is accepted; one byte more is refused."""
     size = EVENTS_BYTES_MAX - len(encoded(3, [{"kind": "a", "x": bytes(1 << 16)}])) + (1 << 16)
     assert len(encoded(3, [{"kind": "a", "x": bytes(size)}])) == EVENTS_BYTES_MAX
-    with pytest.raises(ValueError, match="more than 4194304"):
+    with pytest.raises(ValueError, match="expected at most 4194304"):
         encoded(3, [{"kind": "a", "x": bytes(size + 1)}])

@@ -1,4 +1,4 @@
-"""Keyframes: full and delta against brute force; every inconsistency is refused."""
+"""Keyframes: full and delta keyframes against brute force; every inconsistency is refused."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def parts_of(payload: Any) -> tuple[dict[str, Any], bytes]:
 
 
 def joined(head: Any, bodies: bytes) -> bytes:
-    """A payload of a head and bodies."""
+    """Join a head and bodies to a payload."""
     encoded = encode_plain(head)
     return struct.pack("<I", len(encoded)) + encoded + bodies
 
@@ -64,7 +64,7 @@ row_counts = st.integers(0, 70) | st.sampled_from([255, 256, 257, 1000])
 )
 @settings(deadline=None, max_examples=150)
 def test_keyframes_come_back(row_count: int, dtype: str, row_shape: tuple[int, ...], data: st.DataObject) -> None:
-    """A full state and any delta upon it come back; the delta names exactly the rows that differ."""
+    """A full state and a delta of it come back; the delta names exactly the rows that differ."""
     state = state_of(row_count, dtype, row_shape, seed=row_count)
     baseline = state.snapshot()
     assert_same(decode_full([bytes(encode_full(7, baseline.hash(), baseline))], 0, 1 << 30), 7, baseline)
@@ -98,7 +98,7 @@ def test_keyframes_come_back(row_count: int, dtype: str, row_shape: tuple[int, .
 
 
 def folded_row(before: np.ndarray, after: np.ndarray, number_bytes: int) -> list[int]:
-    """What a delta says of a row, number by number in Python's integers; XOR where they are none."""
+    """The bytes of a row in a delta, computed number by number with Python's integers, or XOR for other types."""
     if not number_bytes:
         return [int(one) ^ int(other) for one, other in zip(before, after, strict=True)]
     found: list[int] = []
@@ -111,7 +111,7 @@ def folded_row(before: np.ndarray, after: np.ndarray, number_bytes: int) -> list
 
 
 def assert_same(decoded: tuple[int, Snapshot], tick: int, expected: Snapshot) -> None:
-    """A decoded keyframe is the expected one in every byte, name and size."""
+    """Assert that a decoded keyframe equals the expected one in every byte, name and size."""
     assert decoded[0] == tick
     assert decoded[1].arena.tobytes() == expected.arena.tobytes()
     assert decoded[1].layout.hash_seed == expected.layout.hash_seed
@@ -122,7 +122,7 @@ def assert_same(decoded: tuple[int, Snapshot], tick: int, expected: Snapshot) ->
     "rows", [[0], [999], [0, 999], list(range(0, 1000, 33)), list(range(0, 1000, 32)), list(range(1000))]
 )
 def test_both_forms_of_row_numbers(rows: list[int]) -> None:
-    """First row, last row, all rows, and the last count that is written as distances (31 × 4 < 125 bytes)."""
+    """First row, last row, all rows, and the largest count that is written as distances (31 × 4 < 125 bytes)."""
     state = state_of(1000, "i4", (), seed=1)
     baseline = state.snapshot()
     state["rows"][rows] += 1
@@ -143,12 +143,12 @@ def test_a_delta_without_changes() -> None:
 
 
 def edit(head: dict[str, Any], **changes: Any) -> dict[str, Any]:
-    """The head with other values."""
+    """Change values in the head."""
     return {**head, **changes}
 
 
 def edit_section(head: dict[str, Any], field: str, place: int, value: Any) -> dict[str, Any]:
-    """The head with one number or word of a section changed."""
+    """Change one number or word of a section in the head."""
     sections = [list(section) for section in head["sections"]]
     next(section for section in sections if section[0] == field)[place] = value
     return edit(head, sections=sections)
@@ -157,7 +157,7 @@ def edit_section(head: dict[str, Any], field: str, place: int, value: Any) -> di
 Edit = Callable[[dict[str, Any], bytes], tuple[Any, bytes]]
 
 FULL_EDITS: dict[str, Edit] = {
-    "another hash": lambda head, bodies: (edit(head, state_hash=head["state_hash"] ^ 1), bodies),
+    "a different hash": lambda head, bodies: (edit(head, state_hash=head["state_hash"] ^ 1), bodies),
     "no hash": lambda head, bodies: ({key: head[key] for key in head if key != "state_hash"}, bodies),
     "no tick": lambda head, bodies: (edit(head, tick="1"), bodies),
     "no sections": lambda head, bodies: (edit(head, sections={}), bodies),
@@ -166,7 +166,10 @@ FULL_EDITS: dict[str, Edit] = {
     "no head": lambda _, bodies: ([], bodies),
     "capacities that are none": lambda head, bodies: (edit(head, capacities=[1, 2]), bodies),
     "a capacity too few": lambda head, bodies: (edit(head, capacities={"blob": 3}), bodies),
-    "a capacity of another kind": lambda head, bodies: (edit(head, capacities={"blob": 3, 7: 3}), bodies),
+    "a capacity with a key of a different type": lambda head, bodies: (
+        edit(head, capacities={"blob": 3, 7: 3}),
+        bodies,
+    ),
     "a larger capacity": lambda head, bodies: (edit(head, capacities={"blob": 4, "table": 2}), bodies),
     "a huge capacity": lambda head, bodies: (edit(head, capacities={"blob": 1 << 39, "table": 2}), bodies),
     "a negative capacity": lambda head, bodies: (edit(head, capacities={"blob": -1, "table": 2}), bodies),
@@ -177,22 +180,22 @@ FULL_EDITS: dict[str, Edit] = {
     "a schema that is text": lambda head, bodies: (edit(head, schema="field"), bodies),
     "a field less": lambda head, bodies: (edit(head, sections=head["sections"][1:]), bodies),
     "a field more": lambda head, bodies: (edit(head, sections=[*head["sections"], ["x", 0, 0, 0, 0]]), bodies),
-    "fields in another order": lambda head, bodies: (edit(head, sections=head["sections"][::-1]), bodies),
-    "another encoding": lambda head, bodies: (edit_section(head, "rows", 1, 1), bodies),
+    "fields in a different order": lambda head, bodies: (edit(head, sections=head["sections"][::-1]), bodies),
+    "a different encoding": lambda head, bodies: (edit_section(head, "rows", 1, 1), bodies),
     "an unknown encoding": lambda head, bodies: (edit_section(head, "rows", 1, 3), bodies),
     "a section too long": lambda head, bodies: (edit_section(head, "rows", 4, 41), bodies + b"\0"),
     "a section with an index": lambda head, bodies: (edit_section(head, "rows", 3, 1), bodies + b"\0"),
     "a negative size": lambda head, bodies: (edit_section(head, "rows", 4, -40), bodies),
-    "a size that is no number": lambda head, bodies: (edit_section(head, "rows", 4, "40"), bodies),
+    "a size that is not a number": lambda head, bodies: (edit_section(head, "rows", 4, "40"), bodies),
     "a byte more": lambda head, bodies: (head, bodies + b"\0"),
     "a byte less": lambda head, bodies: (head, bodies[:-1]),
-    "another byte": lambda head, bodies: (head, bytes([bodies[0] ^ 1]) + bodies[1:]),
+    "a different byte": lambda head, bodies: (head, bytes([bodies[0] ^ 1]) + bodies[1:]),
 }
 
 
 @pytest.mark.parametrize("name", FULL_EDITS)
 def test_an_inconsistent_full_keyframe_is_corrupt(name: str) -> None:
-    """Whatever in a full keyframe does not fit the rest is a CorruptError that names the block."""
+    """Any inconsistency in a full keyframe is a CorruptError with the offset of the block."""
     snapshot = state_of(10, "i4", (), seed=3).snapshot()
     head, bodies = parts_of(encode_full(1, snapshot.hash(), snapshot))
     assert_same(decode_full([joined(head, bodies)], 72, 1 << 30), 1, snapshot)
@@ -203,15 +206,15 @@ def test_an_inconsistent_full_keyframe_is_corrupt(name: str) -> None:
 
 
 def numbers(*values: int) -> bytes:
-    """u32 numbers."""
+    """Encode u32 numbers."""
     return struct.pack(f"<{len(values)}I", *values)
 
 
 DELTA_EDITS: dict[str, Edit] = {
-    "another hash": lambda head, bodies: (edit(head, state_hash=head["state_hash"] ^ 1), bodies),
-    "another field": lambda head, bodies: (edit_section(head, "rows", 0, "x"), bodies),
-    "a field of another size": lambda head, bodies: (edit_section(head, "rows", 0, "table.column"), bodies),
-    "another encoding": lambda head, bodies: (edit_section(head, "rows", 1, 0), bodies),
+    "a different hash": lambda head, bodies: (edit(head, state_hash=head["state_hash"] ^ 1), bodies),
+    "a different field": lambda head, bodies: (edit_section(head, "rows", 0, "x"), bodies),
+    "a field of a different size": lambda head, bodies: (edit_section(head, "rows", 0, "table.column"), bodies),
+    "a different encoding": lambda head, bodies: (edit_section(head, "rows", 1, 0), bodies),
     "an unknown encoding": lambda head, bodies: (edit_section(head, "rows", 1, 3), bodies),
     "no rows": lambda head, _: (edit(head, sections=[["rows", 1, 0, 0, 0]]), b""),
     "no rows in a bitmap": lambda head, _: (edit(head, sections=[["rows", 1, 0, 25, 0]]), bytes(25)),
@@ -232,7 +235,7 @@ DELTA_EDITS: dict[str, Edit] = {
 
 @pytest.mark.parametrize("name", DELTA_EDITS)
 def test_an_inconsistent_delta_is_corrupt(name: str) -> None:
-    """Whatever in a delta does not fit the rest or its baseline is a CorruptError that names the block."""
+    """Any inconsistency in a delta, or with its baseline, is a CorruptError with the offset of the block."""
     state = state_of(200, "i4", (), seed=4)
     baseline = state.snapshot()
     state["rows"][[5, 199]] ^= 1
@@ -248,7 +251,7 @@ def test_an_inconsistent_delta_is_corrupt(name: str) -> None:
 
 @pytest.mark.parametrize(("bitmap", "is_right"), [(b"\x03\x00", True), (b"\x01\x02", True), (b"\x01\x04", False)])
 def test_bits_beyond_the_last_row_are_corrupt(bitmap: bytes, is_right: bool) -> None:  # noqa: FBT001
-    """Of ten rows the bitmap's tenth bit counts, the eleventh is refused."""
+    """With ten rows, the tenth bit of the bitmap is valid and the eleventh is refused."""
     baseline = state_of(10, "u1", (), seed=5).snapshot()
     arena = baseline.arena.copy()
     view_rows(arena, baseline.layout.slots["rows"])[
@@ -266,7 +269,7 @@ def test_bits_beyond_the_last_row_are_corrupt(bitmap: bytes, is_right: bool) -> 
     "payload", [b"", b"\0\0\0", bytes(4), b"\xff\xff\xff\xff\x80", b"\1\0\0\0\xc1", b"\1\0\0\0\x80"]
 )
 def test_payloads_without_a_head_are_corrupt(payload: bytes) -> None:
-    """A missing, cut off or senseless head is a CorruptError for both kinds."""
+    """A missing, truncated or invalid head is a CorruptError for both kinds."""
     snapshot = state_of(3, "i4", (), seed=6).snapshot()
     with pytest.raises(CorruptError):
         decode_full([payload], 0, 1 << 20)
@@ -275,7 +278,7 @@ def test_payloads_without_a_head_are_corrupt(payload: bytes) -> None:
 
 
 def test_a_delta_of_another_baseline_is_corrupt() -> None:
-    """A delta does not decode upon any state but its own baseline."""
+    """A delta can only be decoded on top of its own baseline."""
     state = state_of(20, "i4", (), seed=7)
     baseline = state.snapshot()
     state["rows"][3] += 1
@@ -289,7 +292,7 @@ def test_a_delta_of_another_baseline_is_corrupt() -> None:
 
 @pytest.mark.parametrize("size", [1, 3, 64, 1000, 1 << 20])
 def test_a_payload_in_pieces(size: int) -> None:
-    """Wherever the blocks are cut, in the head or in the midst of a field; a byte too few or too many is corrupt."""
+    """The blocks may be cut anywhere, in the head or inside a field; a byte too few or too many is corrupt."""
     snapshot = state_of(20, "i4", (3,), seed=8).snapshot()
     payload = bytes(encode_full(7, snapshot.hash(), snapshot))
 
@@ -302,11 +305,11 @@ def test_a_payload_in_pieces(size: int) -> None:
         with pytest.raises(CorruptError):
             decode_full(cut(wrong), 0, len(payload))
     with pytest.raises(CorruptError):
-        decode_full(cut(payload), 0, 0)  # No room for such a state: nothing is set aside for it.
+        decode_full(cut(payload), 0, 0)  # No room for such a state: no memory is allocated for it.
 
 
 def test_shuffled_fields() -> None:
-    """Where the high bytes of numbers are alike; noise, bytes and small fields stay as they are. Any number of blocks."""
+    """Fields whose numbers share high bytes are shuffled; noise, bytes and small fields are not."""
     random = np.random.Generator(np.random.PCG64(9))
     counts = {
         "ints": ("i8", 4000),
@@ -342,7 +345,7 @@ def test_shuffled_fields() -> None:
 @pytest.mark.parametrize("count", [RUN_NUMBERS - 1, RUN_NUMBERS, RUN_NUMBERS + 1, 2 * RUN_NUMBERS + 77])
 @pytest.mark.parametrize("dtype", ["i2", "i8"])
 def test_shuffled_runs(count: int, dtype: str) -> None:
-    """As they are on the tape, number by number; and as all numbers in one run, which older tapes have."""
+    """Runs are on the tape as specified; older tapes with all numbers in one run can be read."""
     state = State(Schema(Field("x", dtype, (count,))))
     state["x"][:] = np.arange(count) % 30_011
     snapshot = state.snapshot()

@@ -1,4 +1,4 @@
-"""The journal's bytes at their limits: lengths, areas, records, and what a hostile one may say."""
+"""The journal's bytes at their limits: lengths, areas, records, and hostile figures."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ RECORD_BYTES = 8 + FRAME_BYTES
 
 
 def frame(tick: int) -> bytes:
-    """A frame of a tick; all of them have the same length."""
+    """A frame of a tick; all frames have the same length."""
     return encode_frame(tick, tick * 3, b"\xc0")
 
 
@@ -37,7 +37,7 @@ def record(generation: int, encoded: bytes, *, size: int | None = None) -> bytes
 
 
 def journal(*areas: bytes, area_bytes: int = 16 + 2 * RECORD_BYTES) -> bytes:
-    """A journal with these areas, zeros behind them."""
+    """A journal with these areas, followed by zeros."""
     body = b"".join(area.ljust(area_bytes, b"\0") for area in areas)
     return (encode_journal_header(RUN_ID, area_bytes) + body).ljust(journal_bytes(area_bytes), b"\0")
 
@@ -48,12 +48,12 @@ def area(generation: int, *records: bytes) -> bytes:
 
 
 def ticks(data: bytes) -> list[int]:
-    """Of the frames that count."""
+    """The ticks of the valid frames."""
     return [one.tick for one in decode_journal(data).frames]
 
 
 def test_areas_that_are_full_to_the_last_byte() -> None:
-    """Records fill both areas; the area with the higher generation has the last word."""
+    """Records fill both areas; the area with the higher generation takes precedence."""
     full = [
         area(number, record(number, frame(first)), record(number, frame(first + 1)))
         for number, first in ((1, 1), (2, 3))
@@ -68,7 +68,7 @@ def test_areas_that_are_full_to_the_last_byte() -> None:
 
 @pytest.mark.parametrize("cut", range(16 + RECORD_BYTES + 1))
 def test_a_journal_that_is_cut_short(cut: int) -> None:
-    """Whole records count; a header alone is an empty journal, and one byte less is none."""
+    """Complete records are valid; a header alone is an empty journal, and one byte less is an error."""
     whole = journal(
         area(1, record(1, frame(1)), record(1, frame(2))), area(2, record(2, frame(3)), record(2, frame(4)))
     )
@@ -81,7 +81,7 @@ def test_a_journal_that_is_cut_short(cut: int) -> None:
 
 
 def test_records_that_do_not_count_end_their_area() -> None:
-    """Wrong checksums, sizes of zero, sizes past the area, other generations; what follows does not count."""
+    """Wrong checksums, sizes of zero, sizes past the area, other generations: nothing after them is used."""
     good, later = record(1, frame(1)), record(1, frame(2))
     wrong: list[bytes] = [
         bytes(8) + later,
@@ -95,12 +95,12 @@ def test_records_that_do_not_count_end_their_area() -> None:
     for one in wrong:
         data = journal(area(1, good, one, later), area(2, record(2, frame(7))), area_bytes=16 + 4 * RECORD_BYTES)
         assert ticks(data) == [1, 7], one
-    assert ticks(journal(area(1, record(1, b"\xc0")))) == []  # One byte that is no frame.
+    assert ticks(journal(area(1, record(1, b"\xc0")))) == []  # One byte that is not a frame.
 
 
 @pytest.mark.parametrize("header", [struct.pack("<QII", 0, 0, 0), struct.pack("<QII", 1, 5, 0)])
 def test_areas_that_were_never_used(header: bytes) -> None:
-    """No generation, even with the checksum of none, or a wrong checksum."""
+    """Generation zero, with or without its right checksum, and a wrong checksum mark an unused area."""
     none = struct.pack("<QII", 0, area_salt(RUN_ID, 0), 0)
     for head in (header, none):
         generation = struct.unpack_from("<Q", head)[0]
@@ -108,14 +108,14 @@ def test_areas_that_were_never_used(header: bytes) -> None:
 
 
 def with_header(**changes: Any) -> bytes:
-    """A journal whose header says something else, with a right checksum."""
+    """A journal with a changed header and a right checksum."""
     fields = {"magic": MAGIC, "major": 0, "minor": 2, "zeros": 0, "area_bytes": 100, "run_id": RUN_ID} | changes
     body = struct.pack("<8sHHIQ16s20x", *fields.values())
     return body + struct.pack("<I", google_crc32c.value(body))
 
 
 def test_headers_of_journals() -> None:
-    """Another magic, major or size of areas, each with a right checksum; and each bit flipped."""
+    """A different magic, major or size of areas, each with a right checksum; and each bit flipped."""
     assert decode_journal(with_header()).run_id == RUN_ID
     assert decode_journal(with_header(area_bytes=AREA_BYTES_MAX)).frames == []
     assert decode_journal(with_header(minor=9)).frames == []

@@ -1,4 +1,4 @@
-"""Every structure of fixed layout, shown as bytes and used in both directions."""
+"""Every structure of fixed layout as literal bytes, encoded and decoded."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ BLOCK_HEADER = bytes.fromhex(
 
 
 def with_crc(data: bytes) -> bytes:
-    """Data and its crc32c."""
+    """Append the crc32c of data."""
     return data + struct.pack("<I", google_crc32c.value(data))
 
 
@@ -66,7 +66,7 @@ def under_crc(tag: bytes, data: bytes) -> bytes:
 
 
 def test_file_header() -> None:
-    """The 64 bytes of a file header, both ways."""
+    """The 64 bytes of a file header, encoded and decoded."""
     assert len(FILE_HEADER) == 60
     header = FileHeader(RUN_ID, MARKER, segment=3, first_seq=0x0102030405060708)
     assert encode_file_header(header) == with_crc(FILE_HEADER)
@@ -74,7 +74,7 @@ def test_file_header() -> None:
 
 
 def changed(offset: int, layout: str, value: int) -> bytes:
-    """The file header with another value somewhere and a right checksum."""
+    """The file header with one changed value and a right checksum."""
     data = bytearray(FILE_HEADER)
     struct.pack_into(layout, data, offset, value)
     return with_crc(bytes(data))
@@ -82,19 +82,19 @@ def changed(offset: int, layout: str, value: int) -> bytes:
 
 @pytest.mark.parametrize("size", [64, 72, 4096])
 def test_a_longer_file_header_is_obeyed(size: int) -> None:
-    """header_size says where the first block starts, up to 4096."""
+    """header_size is the offset of the first block, up to 4096."""
     assert decode_file_header(changed(12, "<I", size)).size_bytes == size
 
 
 @pytest.mark.parametrize("size", [0, 56, 63, 65, 4097, 4104, 0xFFFFFFF8])
 def test_an_impossible_header_size_is_corrupt(size: int) -> None:
-    """header_size below 64, above 4096 or no multiple of 8 is damage."""
+    """A header_size below 64, above 4096 or not a multiple of 8 is damage."""
     with pytest.raises(CorruptError):
         decode_file_header(changed(12, "<I", size))
 
 
 def test_versions_of_the_file_header() -> None:
-    """Another major or an unknown incompatible flag is refused; another minor or a compatible flag is not."""
+    """A different major or an unknown incompatible flag is refused; a different minor or a compatible flag is not."""
     for data in (changed(8, "<H", 1), changed(8, "<H", 0xFFFF), changed(16, "<I", 2), changed(16, "<I", 1 << 31)):
         with pytest.raises(UnsupportedVersionError):
             decode_file_header(data)
@@ -103,7 +103,7 @@ def test_versions_of_the_file_header() -> None:
 
 
 def test_a_short_or_wrong_file_header() -> None:
-    """63 bytes are torn; another magic or checksum is corrupt."""
+    """63 bytes are torn; a wrong magic or checksum is corrupt."""
     with pytest.raises(TornError) as caught:
         decode_file_header(with_crc(FILE_HEADER)[:63])
     assert (caught.value.offset, caught.value.need_bytes, caught.value.have_bytes) == (0, 64, 63)
@@ -115,7 +115,7 @@ def test_a_short_or_wrong_file_header() -> None:
 
 
 def test_block_header() -> None:
-    """The 72 bytes of a block header, both ways."""
+    """The 72 bytes of a block header, encoded and decoded."""
     encoded = under_crc(b"\xf5BLK", BLOCK_HEADER)
 
     assert len(encoded) == 72
@@ -148,7 +148,7 @@ def test_sizes_that_follow_from_a_block_header() -> None:
     ],
 )
 def test_limits_of_a_block_header(changes: dict[str, int], is_right: bool) -> None:  # noqa: FBT001
-    """A header at a limit counts, one beyond it does not, though its checksum is right."""
+    """A header at a limit is valid; one beyond it is refused, although its checksum is right."""
     header = attrs.evolve(HEADER, **changes)
     if is_right:
         assert decode_header(encode_header(header), header.offset) == header
@@ -157,8 +157,8 @@ def test_limits_of_a_block_header(changes: dict[str, int], is_right: bool) -> No
             decode_header(encode_header(header), header.offset)
 
 
-def test_what_is_no_block_header() -> None:
-    """Too few bytes, another tag, another checksum or another place is corrupt."""
+def test_invalid_block_headers_are_corrupt() -> None:
+    """Too few bytes, a wrong tag, checksum or offset is corrupt."""
     encoded = encode_header(HEADER)
     for data, offset in ((encoded[:71], 0x0203), (b"\xf5END" + encoded[4:], 0x0203), (encoded, 0x0204)):
         with pytest.raises(CorruptError):
@@ -171,7 +171,7 @@ def test_what_is_no_block_header() -> None:
 
 
 def block_of(raw: bytes) -> tuple[BlockHeader, bytes]:
-    """A header and padded bytes for a payload."""
+    """Make a header and padded bytes for a payload."""
     codec, stored = compress(raw)
     padded = pad(stored)
     crc = google_crc32c.value(padded)
@@ -181,7 +181,7 @@ def block_of(raw: bytes) -> tuple[BlockHeader, bytes]:
 
 @pytest.mark.parametrize("raw", [b"", b"x", bytes(8), bytes(1000), bytes(range(256)), "ä".encode() * 99])
 def test_payloads_come_back(raw: bytes) -> None:
-    """A payload is stored as LZ4 only where that is shorter, and comes back."""
+    """A payload is stored as LZ4 only if that is shorter, and comes back."""
     header, padded = block_of(raw)
 
     assert decode_payload(header, padded) == raw
@@ -213,7 +213,7 @@ FRAME = bytes.fromhex("93 cf0000000000000102 cf1122334455667788") + b"\xa1x"
 
 
 def test_frame() -> None:
-    """The bytes of a frame, both ways."""
+    """The bytes of a frame, encoded and decoded."""
     assert encode_frame(0x0102, 0x1122334455667788, encode_plain("x")) == FRAME
     header = attrs.evolve(HEADER, first_tick=0x0102, tick_count=1)
     assert decode_frames(header, FRAME) == [Frame(0x0102, 0x1122334455667788, b"\xa1x")]
@@ -229,8 +229,8 @@ def test_frame() -> None:
         ("95", bytes(65535), bytes(65536), f"c5ffff {'00' * 65535} c600010000 {'00' * 65536}"),
     ],
 )
-def test_frames_that_say_where_states_part(first: str, fields: bytes, phases: bytes, rest: str) -> None:
-    """The bytes of a frame with hashes of fields and phases, both ways."""
+def test_frames_with_field_and_phase_hashes(first: str, fields: bytes, phases: bytes, rest: str) -> None:
+    """The bytes of a frame with hashes of fields and phases, encoded and decoded."""
     encoded = bytes.fromhex(first) + FRAME[1:] + bytes.fromhex(rest)
     assert encode_frame(0x0102, 0x1122334455667788, encode_plain("x"), fields, phases) == encoded
     header = attrs.evolve(HEADER, first_tick=0x0102, tick_count=1)
@@ -249,7 +249,7 @@ def test_later_frames_may_have_more_elements() -> None:
 
 
 def test_frames_must_be_those_that_were_announced() -> None:
-    """Fewer, more, other, repeated, cut off or no frames are corrupt."""
+    """Fewer, more, different, repeated, truncated or no frames are corrupt."""
     one, two, three = (encode_frame(tick, 0, b"\xc0") for tick in (1, 2, 3))
     header = attrs.evolve(HEADER, first_tick=1, tick_count=2)
     assert [frame.tick for frame in decode_frames(header, one + two)] == [1, 2]
@@ -260,7 +260,7 @@ def test_frames_must_be_those_that_were_announced() -> None:
 
 
 def test_the_longest_inputs() -> None:
-    """Inputs of 16 MiB can be encoded, one byte more cannot."""
+    """Inputs of 16 MiB can be encoded; one byte more is refused."""
     longest = bytes(limits.INPUT_BYTES_MAX)
     assert len(encode_frame(1, 2, longest)) == 19 + (16 << 20)
     with pytest.raises(ValueError, match="16777217"):
@@ -268,7 +268,7 @@ def test_the_longest_inputs() -> None:
 
 
 def test_trailer() -> None:
-    """The 24 bytes of a trailer, both ways; any flipped bit is found."""
+    """The 24 bytes of a trailer, encoded and decoded; any flipped bit is detected."""
     encoded = under_crc(b"\xf5END", MARKER + bytes.fromhex("0807060504030201"))
     assert encode_trailer(MARKER, 0x0102030405060708) == encoded
     assert decode_trailer(encoded, 0) == (MARKER, 0x0102030405060708)
@@ -282,7 +282,7 @@ def test_trailer() -> None:
 
 
 def test_seal() -> None:
-    """END comes back; each missing part, a wrong type, and an index behind END are corrupt."""
+    """END comes back; each missing part, a wrong type, and an index after END are corrupt."""
     parts = [IndexPartSummary(24, 1, 2, 3), IndexPartSummary(64, 3, 4, 5)]
     seal = Seal(b"m", bytes(32), 5, 4, 0, 4, 64, {"reason": "ü"}, b"r", 2, False, b"d", {1: 2, 129: 1}, parts)
     plain = decode_plain(encode_seal(seal))
@@ -334,7 +334,7 @@ PLAIN = [
 
 @pytest.mark.parametrize(("value", "encoded"), PLAIN, ids=[encoded[:16] for _, encoded in PLAIN])
 def test_plain_data(value: object, encoded: str) -> None:
-    """Each kind of plain value as bytes, both ways, with its type, sign and order."""
+    """Each kind of plain value as bytes, encoded and decoded, with its type, sign and order."""
     assert encode_plain(value).hex() == encoded
     assert repr(decode_plain(bytes.fromhex(encoded))) == repr(value)
 
@@ -352,7 +352,7 @@ ARRAYS = [
 
 @pytest.mark.parametrize(("value", "encoded"), ARRAYS, ids=[encoded[:24] for _, encoded in ARRAYS])
 def test_arrays_and_numbers(value: np.ndarray | np.generic, encoded: str) -> None:
-    """Arrays and NumPy numbers as bytes, both ways: little-endian, with dtype and shape."""
+    """Arrays and NumPy numbers as bytes, encoded and decoded: little-endian, with dtype and shape."""
     assert encode_plain(value).hex() == encoded.replace(" ", "")
     back = decode_plain(bytes.fromhex(encoded))
     assert type(back) is type(value)
@@ -374,7 +374,7 @@ def test_arrays_and_numbers(value: np.ndarray | np.generic, encoded: str) -> Non
     ],
 )
 def test_ticks_and_hashes_are_64_bits(place: int, encoded: str, good: bool) -> None:  # noqa: FBT001 - a parameter
-    """All that fits counts; negative numbers, true, texts and decimals are no tick and no hash."""
+    """All 64-bit values are valid; negative numbers, booleans, texts and floats are neither ticks nor hashes."""
     value = bytes.fromhex(encoded)
     payload = FRAME[: place - 1] + value + FRAME[place + 8 :]
     first_tick = int.from_bytes(value[1:] or value) if place == 2 and good else 0x0102

@@ -1,4 +1,4 @@
-"""Payloads in parts: whatever the parts are, the pieces are those of all of them joined."""
+"""Payloads in parts: the pieces do not depend on the parts."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from recorder.format.blocks.payload import Payload
 
 
 @given(st.lists(st.binary(max_size=40), max_size=8), st.integers(1, 50))
-def test_pieces_are_those_of_the_whole(parts: list[bytes], size: int) -> None:
-    """All of one size but the last."""
+def test_pieces_are_those_of_the_joined_payload(parts: list[bytes], size: int) -> None:
+    """All pieces but the last have the requested size."""
     whole = b"".join(parts)
-    wanted = [whole[begin : begin + size] for begin in range(0, len(whole), size)]
-    assert [bytes(piece) for piece in Payload.of(*parts).pieces(size)] == wanted
+    expected = [whole[begin : begin + size] for begin in range(0, len(whole), size)]
+    assert [bytes(piece) for piece in Payload.of(*parts).pieces(size)] == expected
     assert bytes(Payload.of(*parts).joined()) == whole
     assert Payload.of(*parts).size_bytes == len(whole)
 
 
 @pytest.mark.parametrize("size", [1, 7, 8, 9, 16, 100])
-def test_parts_that_are_written_anew(size: int) -> None:
-    """A part is good until the next one is asked for: its memory may come again with something else in it."""
+def test_parts_that_reuse_their_memory(size: int) -> None:
+    """A part is valid until the next one is requested: its memory may be reused for the next."""
     memory = np.empty(8, np.uint8)
 
     def parts() -> Iterator[np.ndarray]:

@@ -1,4 +1,4 @@
-"""TELEMETRY payloads: what is put comes back, and what is none is refused."""
+"""TELEMETRY payloads: figures come back, and anything else is refused."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ DECIMAL = st.floats(allow_nan=False)
 
 @given(st.data())
 def test_rows_come_back(data: st.DataObject) -> None:
-    """Whole numbers exactly, decimals bit for bit."""
+    """Whole numbers come back exactly, floats bit for bit."""
     names = data.draw(st.lists(st.text(min_size=1, max_size=5).filter(lambda n: n != "tick"), unique=True, max_size=4))
     kinds = [data.draw(st.sampled_from([WHOLE, DECIMAL])) for _ in names]
     ticks = sorted(data.draw(st.sets(st.integers(0, 1 << 40), min_size=1, max_size=6)))
@@ -58,8 +58,8 @@ ONE = {"tick": np.array([1, 2]), "columns": {"a": np.array([1, 2])}}
     ],
     ids=repr,
 )
-def test_what_is_no_telemetry_is_corrupt(plain: Any) -> None:
-    """Named with its place."""
+def test_invalid_telemetry_is_corrupt(plain: Any) -> None:
+    """The error names the offset."""
     with pytest.raises(CorruptError, match="corrupt at byte 77: a TELEMETRY block"):
         decode_telemetry(encode_plain(plain), 77)
     with pytest.raises(CorruptError, match="corrupt at byte 77: a TELEMETRY block that cannot be decoded"):
@@ -67,7 +67,7 @@ def test_what_is_no_telemetry_is_corrupt(plain: Any) -> None:
 
 
 def test_blocks_are_joined() -> None:
-    """Ascending by tick, the later block's row of a tick, NaN where a block lacks a column."""
+    """Rows ascend by tick, the later block's row of a tick is kept, and missing columns are NaN."""
     first = decode_telemetry(encode_telemetry([1, 2, 5], ["a", "b"], [(1, 1), (2, 2), (5, 5)]), 0)
     second = decode_telemetry(encode_telemetry([2, 3], ["a", "c"], [(20, 0.5), (30, 1.5)]), 0)
     found = join_telemetry([first, second])
@@ -79,18 +79,18 @@ def test_blocks_are_joined() -> None:
 
 
 def test_rows_are_checked() -> None:
-    """Numbers of every kind are fine; anything else is named."""
+    """Numbers of every kind are accepted; the message names any other value."""
     row = {"a": 1, "b": True, "c": np.int16(3), "d": np.float32(0.5), "e": 0.25}
     assert make_row(7, row) == Row(7, ("a", "b", "c", "d", "e"), (1, 1, 3, 0.5, 0.25))
     for bad, error, message in [
-        (5, TypeError, "gave int: a mapping"),
+        (5, TypeError, "returned int: expected a mapping"),
         ({"a": "1"}, TypeError, "figure a is str"),
         ({"a": None}, TypeError, "figure a is NoneType"),
         ({"a": 1 << 63}, ValueError, "figure a: 9223372036854775808 does not fit"),
-        ({"tick": 1}, ValueError, "a figure called 'tick'"),
-        ({"": 1}, ValueError, "a figure called ''"),
-        ({3: 1}, ValueError, "a figure called 3"),
-        ({"x" * 257: 1}, ValueError, "a figure called"),
+        ({"tick": 1}, ValueError, "a figure named 'tick'"),
+        ({"": 1}, ValueError, "a figure named ''"),
+        ({3: 1}, ValueError, "a figure named 3"),
+        ({"x" * 257: 1}, ValueError, "a figure named"),
         ({str(n): n for n in range(COLUMNS_MAX + 1)}, ValueError, "4097 figures"),
     ]:
         with pytest.raises(error, match=message):
@@ -98,7 +98,7 @@ def test_rows_are_checked() -> None:
 
 
 def test_the_limits_of_figures() -> None:
-    """64 bits, so many columns, names so long: the limit is taken, one more is refused."""
+    """64 bits, the number of columns, the length of names: the limit is accepted, one more is refused."""
     lowest, highest = -(1 << 63), (1 << 63) - 1
     assert make_row(1, {"a": lowest, "b": highest}).values == (lowest, highest)
     for number in (lowest - 1, highest + 1):
@@ -113,7 +113,7 @@ def test_the_limits_of_figures() -> None:
 
 
 def test_columns_have_one_kind_of_number() -> None:
-    """One decimal makes a column of decimals; whole ones are int64, also on machines where C's long is shorter."""
+    """One float makes a column of floats; whole numbers are int64, also on machines with a shorter C long."""
     found = decode_telemetry(encode_telemetry([1, 2], ["a", "b"], [(1, 2.5), (3, 4)]), 0)
     assert [(found[name].dtype, found[name].tolist()) for name in found] == [
         (np.int64, [1, 2]),

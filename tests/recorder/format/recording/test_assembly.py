@@ -1,4 +1,4 @@
-"""Tapes of several files cut, emptied and taken away: exactly the complete blocks, and what is missing is said (P1, P5)."""
+"""Tapes of several files truncated, emptied and removed: complete blocks are read, the rest is reported (P1, P5)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TICKS = 26
 
 
 def record(path: Path, **settings: Any) -> Original:
-    """A sealed tape of several files."""
+    """Record a sealed tape of several files."""
     usual: dict[str, Any] = {"keyframe_interval_ticks": 3, "full_every": 3, "split": 600, "deterministic": True}
     with Recorder(path, Walkers(), **usual | settings) as tape:
         for tick in range(1, TICKS + 1):
@@ -33,7 +33,7 @@ def record(path: Path, **settings: Any) -> Original:
 
 
 def assembled_of(files: dict[int, bytes], **how: Any) -> Assembled:
-    """The recording in these files."""
+    """Assemble the recording in these files."""
     sources = [
         SegmentInput(number, lambda offset, size, data=data: data[offset : offset + size], len(data))
         for number, data in sorted(files.items())
@@ -42,7 +42,7 @@ def assembled_of(files: dict[int, bytes], **how: Any) -> Assembled:
 
 
 def frames_of(assembled: Assembled) -> dict[int, Any]:
-    """All frames that can be read; damage is not met, only absence."""
+    """All frames that can be read; frames may be missing, never damaged."""
     recording, found = assembled.recording, {}
     try:
         ticks = range(recording.first_tick, recording.last_tick + 1)
@@ -59,7 +59,7 @@ def frames_of(assembled: Assembled) -> dict[int, Any]:
 
 @pytest.mark.parametrize("sync", ["never", "block"])
 def test_every_cut_of_every_file(tmp_path: Path, sync: str) -> None:
-    """Opening never raises, the blocks are exactly the complete ones; only a cut in the last file may be a torn end."""
+    """Opening never raises, the blocks are exactly the complete ones; only the last file may have a torn end."""
     original = record(tmp_path / "run.tape", sync=sync)
     last = max(original.files)
     for number in (0, 1, last):
@@ -86,7 +86,7 @@ def test_every_cut_of_every_file(tmp_path: Path, sync: str) -> None:
 
 
 def test_every_cut_of_an_unsealed_last_file(tmp_path: Path) -> None:
-    """As a killed process leaves it."""
+    """The last file as a killed process leaves it."""
     original = record(tmp_path / "run.tape", sync="block")
     last = max(original.files)
     *_, index, _ = original.blocks[last]
@@ -97,8 +97,8 @@ def test_every_cut_of_an_unsealed_last_file(tmp_path: Path) -> None:
         assert [d.torn for d in assembled.damages] == ([] if size in ends - {0} else [True])
 
 
-def test_each_file_taken_away(tmp_path: Path) -> None:
-    """The missing one is named, ticks of all others are there."""
+def test_each_file_removed(tmp_path: Path) -> None:
+    """The missing file is named; ticks of all others can be read."""
     original = record(tmp_path / "run.tape")
     for number in original.files:
         others = {n: data for n, data in original.files.items() if n != number}
@@ -112,8 +112,8 @@ def test_each_file_taken_away(tmp_path: Path) -> None:
         }
 
 
-def test_any_files_taken_away_from_a_ring(tmp_path: Path) -> None:
-    """A ring has lost its oldest ones by itself; a gap is a missing file all the same."""
+def test_any_files_removed_from_a_ring(tmp_path: Path) -> None:
+    """A ring removes its oldest files itself; a gap between files is still reported as a missing file."""
     original = record(tmp_path / "run.tape", keep=100)
     numbers = sorted(set(original.files) - {0})
     for first in range(1, len(numbers)):
@@ -127,7 +127,7 @@ def test_any_files_taken_away_from_a_ring(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.long) for seed in (2, 3))])
 def test_any_damage_at_once(tmp_path: Path, seed: int) -> None:
-    """Files cut, zeroed, smeared, exchanged, missing, all together: RecordingError or the truth, never anything else."""
+    """Files truncated, zeroed, smeared, exchanged, missing, all together: RecordingError or the truth, nothing else."""
     original = record(tmp_path / "run.tape")
     chance = random.Random(seed)
     for _ in range(60):
@@ -167,15 +167,15 @@ def test_any_damage_at_once(tmp_path: Path, seed: int) -> None:
             assert snapshot.arena.tobytes() == original.truth.states[place.tick][2]
 
 
-def test_a_foreign_file_behind_the_last_one_counts_for_nothing(tmp_path: Path) -> None:
-    """A file with the right name, and of another run or of none, is no part of the tape."""
+def test_a_foreign_file_after_the_last_one_is_ignored(tmp_path: Path) -> None:
+    """A file with the right name, but of a different run or not a segment, is not part of the tape."""
     original = record(tmp_path / "run.tape")
     folder = tmp_path / "other"
     folder.mkdir()
     other = record(folder / "run.tape", run_id=bytes(16))
-    behind = max(original.files) + 1
-    assembled = assembled_of(original.files | {behind: other.files[1]})
+    next_number = max(original.files) + 1
+    assembled = assembled_of(original.files | {next_number: other.files[1]})
     assert (assembled.status, frames_of(assembled)) == ("intact", original.truth.frames)
-    segment_path(original.path, behind).write_bytes(b"notes")
-    assembled = assembled_of(original.files | {behind: b"notes"})
+    segment_path(original.path, next_number).write_bytes(b"notes")
+    assembled = assembled_of(original.files | {next_number: b"notes"})
     assert frames_of(assembled) == original.truth.frames

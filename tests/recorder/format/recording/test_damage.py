@@ -1,4 +1,4 @@
-"""What is torn, what is corrupt, what a later version may add (promises P5 and P14)."""
+"""The difference between torn and corrupt, and additions of later versions (promises P5 and P14)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from oracle.small_tapes import block_bytes, make_tape, offsets_found, read_every
 
 
 def test_unknown_kinds_that_may_be_skipped_hide_nothing(tmp_path: Path) -> None:
-    """A block of a later version with the high bit in its kind is listed and passed over."""
+    """A block of a later version with the high bit in its kind is listed and skipped."""
     path = tmp_path / "run.tape"
     data = make_tape(path, sealed=False)
     for kind in (
@@ -44,7 +44,7 @@ def test_unknown_kinds_that_may_be_skipped_hide_nothing(tmp_path: Path) -> None:
         assert read_everything(path) == (False, "incomplete", truth_of(data))
 
 
-def test_torn_is_told_from_corrupt(tmp_path: Path) -> None:
+def test_torn_differs_from_corrupt(tmp_path: Path) -> None:
     """A damaged last payload above the durable watermark is torn, the one before it corrupt."""
     path = tmp_path / "run.tape"
     data = make_tape(path, sealed=False, sync="block")
@@ -60,7 +60,7 @@ def test_torn_is_told_from_corrupt(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("shift", range(9))
 def test_blocks_lie_at_multiples_of_8(tmp_path: Path, shift: int) -> None:
-    """Behind damage, a block that says rightly where it lies counts only at a multiple of 8."""
+    """After damage, a block with its right offset is accepted only at a multiple of 8."""
     path = tmp_path / "run.tape"
     data = make_tape(path, sealed=False)
     *_, last = Reader(data).blocks

@@ -1,4 +1,4 @@
-"""What is said of damage: where it is, in which kind of block, which ticks it costs (promise P2)."""
+"""Reports of damage: the offset, the kind of block, and the lost ticks (promise P2)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TICKS = 40
 
 
 def make_tape(path: Path, run_id: bytes = bytes(16), **settings: Any) -> list[Any]:
-    """A tape of many blocks of all ordinary kinds; the blocks as the second reader sees them."""
+    """Record many blocks of all ordinary kinds; return the blocks as the second reader finds them."""
     usual: dict[str, Any] = {"keyframe_interval_ticks": 7, "full_every": 3, "run_id": run_id}
     with Recorder(path, Walkers(), **usual | settings) as tape:
         for tick in range(1, TICKS + 1):
@@ -33,7 +33,7 @@ def make_tape(path: Path, run_id: bytes = bytes(16), **settings: Any) -> list[An
 
 
 def reported(path: Path) -> tuple[list[Damage], list[CorruptError]]:
-    """What headers show, and what reading every block shows."""
+    """Damages found in headers, and problems found by reading every block."""
     with Tape(path) as tape:
         problems = tape.check_blocks()
         assert all(isinstance(problem, CorruptError) for problem in problems)
@@ -48,7 +48,7 @@ def ticks_of(block: Any) -> tuple[int, int] | None:
 
 
 def test_damaged_content_is_named_with_kind_and_ticks(tmp_path: Path) -> None:
-    """A block whose header is sound says all of it itself."""
+    """An intact header states offset, kind and ticks."""
     path = tmp_path / "run.tape"
     blocks = make_tape(path)
     data = path.read_bytes()
@@ -65,7 +65,7 @@ def test_damaged_content_is_named_with_kind_and_ticks(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("how", ["header", "zeros"])
 def test_a_destroyed_header_is_named_with_the_missing_ticks(tmp_path: Path, how: str) -> None:
-    """The blocks around say which frames are missing; without missing frames that is said, too."""
+    """The blocks around it determine the missing frames; if none are missing, the report states that."""
     path = tmp_path / "run.tape"
     blocks = make_tape(path)
     data = path.read_bytes()
@@ -74,9 +74,9 @@ def test_a_destroyed_header_is_named_with_the_missing_ticks(tmp_path: Path, how:
         damages, problems = reported(path)
         (damage,) = damages
         end_offset = block.offset + HEADER_BYTES + -(-block.stored // 8) * 8
-        end_offset = len(data) if block is blocks[-1] else end_offset  # Without END its trailer is none.
+        end_offset = len(data) if block is blocks[-1] else end_offset  # Without END its trailer is not a trailer.
         assert (damage.offset, damage.end_offset, damage.kind) == (block.offset, end_offset, None)
-        if block is blocks[-1]:  # Nothing says that END was durable: a power cut may leave the same.
+        if block is blocks[-1]:  # END need not have been durable: a power cut may leave the same.
             assert (damage.torn, problems) == (True, [])
             continue
         assert [(found.offset, found.what) for found in problems] == [(damage.offset, damage.what)]
@@ -89,7 +89,7 @@ def test_a_destroyed_header_is_named_with_the_missing_ticks(tmp_path: Path, how:
 
 
 def test_several_destroyed_blocks_in_a_row(tmp_path: Path) -> None:
-    """One damage, with the ticks of all of them."""
+    """One damage, with the ticks of all destroyed blocks."""
     path = tmp_path / "run.tape"
     blocks = make_tape(path)
     first, *_, last = (block for block in blocks if block.kind == FRAMES and 8 <= block.first_tick <= 25)
@@ -101,7 +101,7 @@ def test_several_destroyed_blocks_in_a_row(tmp_path: Path) -> None:
 
 
 def test_what_is_torn_names_its_ticks_too(tmp_path: Path) -> None:
-    """A last block whose content was torn by a power cut has a sound header."""
+    """A last block whose content was torn by a power cut has an intact header."""
     path = tmp_path / "run.tape"
     blocks = make_tape(path, sync="block")
     last = [block for block in blocks if block.kind == FRAMES][-1]
@@ -114,7 +114,7 @@ def test_what_is_torn_names_its_ticks_too(tmp_path: Path) -> None:
 
 
 def test_the_pieces_of_a_large_keyframe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Any damaged piece costs the keyframe, which is named."""
+    """Any damaged piece damages the keyframe, and the report names it."""
     monkeypatch.setattr("recorder.format.segments.segment_encoder.PIECE_RAW_BYTES", 100)
     path = tmp_path / "run.tape"
     blocks = make_tape(path)
@@ -134,7 +134,7 @@ def test_the_pieces_of_a_large_keyframe(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_the_file_is_named(tmp_path: Path) -> None:
-    """Offsets are in one file: of a tape of several, the report says in which."""
+    """An offset refers to one file; for a tape of several files the report names it."""
     path = tmp_path / "run.tape"
     make_tape(path, split=500)
     number = segment_numbers(path)[1]
@@ -150,7 +150,7 @@ def test_the_file_is_named(tmp_path: Path) -> None:
 
 
 def test_the_error_survives_a_process_boundary() -> None:
-    """Workers send it to their parent."""
+    """Workers send it to their parent process."""
     import pickle  # noqa: TID251 - of our own error, nothing from a tape
 
     error = CorruptError(7, "wrong", "FRAMES", (1, 2), 3)

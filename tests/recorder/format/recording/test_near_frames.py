@@ -1,4 +1,4 @@
-"""The block that was asked for last is remembered: answers do not depend on what was asked before."""
+"""The last used block is cached: results do not depend on the order of requests."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TICKS = 300
 
 
 def test_frames_in_any_order(tmp_path: Path) -> None:
-    """Also across blocks, the ends of the tape, and blocks that are lost."""
+    """In any order, also across blocks, the ends of the tape, and lost blocks."""
     path = tmp_path / "run.tape"
     with Recorder(path, Walkers(), keyframe_interval_ticks=40) as tape:
         for tick in range(1, TICKS + 1):

@@ -1,6 +1,6 @@
-"""Somebody moves, removes, copies or replaces whole blocks and mends every checksum: the seal shows it (promise P16).
+"""Complete blocks are moved, removed, copied or replaced, with corrected checksums: the seal reveals it (promise P16).
 
-Only the seal's own digest is not mended: it is no signature, and who can write the tape can write a new one.
+Only the seal's own digest is not corrected: it is not a signature, and anyone who can write the tape can write a new one.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Blocks = list[tuple[BlockHeader, bytes]]  # Headers and padded bytes.
 
 
 def record(path: Path, push: int = 1, **settings: Any) -> Path:
-    """A sealed tape of many blocks."""
+    """Record a sealed tape of many blocks."""
     usual: dict[str, Any] = {"keyframe_interval_ticks": 3, "full_every": 3, "deterministic": True, "run_id": bytes(16)}
     with Recorder(path, Walkers(), **usual | settings) as tape:
         for tick in range(1, TICKS + 1):
@@ -42,7 +42,7 @@ def record(path: Path, push: int = 1, **settings: Any) -> Path:
 
 
 def take_apart(data: bytes) -> Blocks:
-    """The blocks of a segment."""
+    """Split a segment into its blocks."""
     blocks, offset = [], FILE_HEADER_BYTES
     while offset < len(data) - 24:
         header = decode_header(data[offset : offset + HEADER_BYTES], offset)
@@ -52,7 +52,7 @@ def take_apart(data: bytes) -> Blocks:
 
 
 def put_together(head: bytes, blocks: Blocks, *, renumber: bool = True) -> bytes:
-    """A segment of these blocks, with markers, places, numbers and checksums as they should be."""
+    """Join blocks to a segment with right markers, offsets, numbers and checksums."""
     file_header = decode_file_header(head)
     parts, offset = [head[:FILE_HEADER_BYTES]], FILE_HEADER_BYTES
     for seq, (header, padded) in enumerate(blocks, start=file_header.first_seq):
@@ -80,23 +80,23 @@ def twice(blocks: Blocks, place: int) -> Blocks:
 
 
 def swapped(blocks: Blocks, place: int) -> Blocks:
-    """Let a block and the next one change places."""
+    """Swap a block with the next one."""
     return [*blocks[:place], blocks[place + 1], blocks[place], *blocks[place + 2 :]]
 
 
 def moved_to_front(blocks: Blocks, place: int) -> Blocks:
-    """Put a block behind META."""
+    """Move a block directly after META."""
     return [blocks[0], blocks[place], *blocks[1:place], *blocks[place + 1 :]]
 
 
 def relabelled(blocks: Blocks, place: int) -> Blocks:
-    """Say that a block is of another tick."""
+    """Change the tick of a block."""
     header, padded = blocks[place]
     return [*blocks[:place], (attrs.evolve(header, first_tick=header.first_tick + 1), padded), *blocks[place + 1 :]]
 
 
 def is_found_out(path: Path) -> bool:
-    """Whether the seal, as ``replay verify`` reads it, or a missing or damaged block shows that something was done."""
+    """Return True if the seal, as ``replay verify`` reads it, or a missing or damaged block reveals the change."""
     with Tape(path) as tape:
         return bool(check_seal(tape) or tape.check_blocks()) or tape.status != "intact"
 
@@ -132,7 +132,7 @@ def test_blocks_moved_about(
 
 @pytest.mark.parametrize("split", [None, 500])
 def test_blocks_of_a_forged_run(tmp_path: Path, split: int | None) -> None:
-    """A block, or everything but END, taken from a run with other inputs that has the same run id."""
+    """A block, or everything except END, from a run with different inputs and the same run id."""
     path = record(tmp_path / "run.tape", split=split)
     folder = tmp_path / "forged"
     folder.mkdir()
@@ -155,8 +155,8 @@ def test_blocks_of_a_forged_run(tmp_path: Path, split: int | None) -> None:
         file.write_bytes(data)
 
 
-def test_a_whole_file_of_a_forged_run(tmp_path: Path) -> None:
-    """Each file is sealed by itself and sound; the next one's END names the digest of the right one."""
+def test_a_complete_file_of_a_forged_run(tmp_path: Path) -> None:
+    """Each file is sealed and intact; the next file's END has the digest of the right one."""
     path = record(tmp_path / "run.tape", split=400)
     folder = tmp_path / "forged"
     folder.mkdir()
@@ -177,7 +177,7 @@ def test_a_whole_file_of_a_forged_run(tmp_path: Path) -> None:
 
 
 def test_files_that_changed_their_order(tmp_path: Path) -> None:
-    """Renamed files are not taken for what their names say."""
+    """The names of renamed files do not match their contents, and are not trusted."""
     path = record(tmp_path / "run.tape", split=400)
     one, two = segment_path(path, 1), segment_path(path, 2)
     first, second = one.read_bytes(), two.read_bytes()
@@ -188,7 +188,7 @@ def test_files_that_changed_their_order(tmp_path: Path) -> None:
 
 
 def test_even_with_a_new_digest_a_changed_run_is_found_by_simulating(tmp_path: Path) -> None:
-    """Inputs changed, all checksums, the index and the seal made anew: the first tick that differs is named."""
+    """Changed inputs, with new checksums, index and seal: replay names the first tick that differs."""
     from recorder.format.blocks.frame import decode_frames
     from recorder.format.segments.segment_encoder import SegmentEncoder, make_piece
     from sim.kernel.plain_data import encode_plain

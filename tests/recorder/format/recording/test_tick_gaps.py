@@ -1,4 +1,4 @@
-"""Ranges without frames and what drops say of them, against counting tick by tick."""
+"""Ranges without frames and their drops, compared with counting tick by tick."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ drops_said = st.lists(
 
 @st.composite
 def gaps_without_overlap(draw: st.DrawFn) -> list[tuple[int, int]]:
-    """Ascending; some touch."""
+    """Ascending ranges; some touch."""
     cuts = sorted(draw(st.sets(st.integers(0, LAST), max_size=8)))
     kept = [pair for pair in itertools.pairwise(cuts) if draw(st.booleans())]
     return [
@@ -34,7 +34,7 @@ def gaps_without_overlap(draw: st.DrawFn) -> list[tuple[int, int]]:
 
 @given(gaps_without_overlap(), drops_said)
 def test_of_each_tick_the_first_drop_with_it_counts(gaps: list[tuple[int, int]], drops: list[Drop]) -> None:
-    """Whatever overlaps; ascending, and a reason is not repeated where ranges touch."""
+    """Drops may overlap; the result ascends, and ranges that touch with the same reason are joined."""
     found = share_out(gaps, drops)
     said = {}
     for first, last in gaps:
@@ -55,7 +55,7 @@ def test_of_each_tick_the_first_drop_with_it_counts(gaps: list[tuple[int, int]],
 
 @given(st.lists(ranges, max_size=8).map(sorted))
 def test_merged_ranges_have_the_same_ticks(some: list[tuple[int, int]]) -> None:
-    """And none of them touches the next."""
+    """The merged ranges do not touch each other."""
     found = merged(some)
     assert {tick for first, last in found for tick in range(first, last + 1)} == {
         tick for first, last in some for tick in range(first, last + 1)
@@ -83,7 +83,7 @@ def test_what_a_drop_says(said: dict[str, int], first: int, last: int) -> None:
 
 
 @pytest.mark.parametrize("wrong", [{"first_tick": 5}, {"first_tick": -1}, {"last_tick": 1.5}, {"why": None}])
-def test_what_is_no_drop(wrong: dict[str, object]) -> None:
+def test_invalid_drops_are_corrupt(wrong: dict[str, object]) -> None:
     """Other values, and ticks the wrong way round."""
     with pytest.raises(CorruptError):
         decode_drop(encode_plain({"first_tick": 3, "last_tick": 4, "why": "x", **wrong}), 64)

@@ -1,4 +1,4 @@
-"""Where a tape's files are: in the folder that was meant when it was begun, and nobody else's are touched."""
+"""The files of a tape stay in the folder in which it was begun, and files of others are left alone."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from small_worlds import Walkers
 
 
 def step_to(tape: Recorder, tick: int) -> None:
-    """Record up to a tick, all of it in the file."""
+    """Record up to a tick, with all of it in the file."""
     while tape.tick < tick:
         tape.step([[tape.tick % 20, 1]])
         if tape.tick % 5 == 0:
@@ -27,7 +27,7 @@ def step_to(tape: Recorder, tick: int) -> None:
 
 
 def test_a_change_of_folder_leaves_the_tape_where_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Segments, the journal that grows, what is read or written out later: all in the first folder."""
+    """Segments, the growing journal, and files that are read or written later are all in the first folder."""
     monkeypatch.setattr(recorder.writer.journal, "AREA_BYTES", 300)
     here, there = tmp_path / "here", tmp_path / "there"
     here.mkdir()
@@ -51,8 +51,8 @@ def test_a_change_of_folder_leaves_the_tape_where_it_is(tmp_path: Path, monkeypa
     assert not (here / "run.tape.journal").exists()
 
 
-def test_whoever_asks_for_the_lock_does_not_keep_a_writer_out(tmp_path: Path) -> None:
-    """Other processes ask all the time whether the tape is being recorded; it can be opened for writing at any moment."""
+def test_checks_of_the_lock_do_not_keep_a_writer_out(tmp_path: Path) -> None:
+    """Other processes may check at any time if the tape is being recorded; it can still be opened for writing."""
     path = tmp_path / "run.tape"
     path.write_bytes(b"")
     program = "import sys; from recorder.storage.open_tape import is_locked\nprint(flush=True)\nwhile True: is_locked(sys.argv[1])"
@@ -73,14 +73,14 @@ def test_whoever_asks_for_the_lock_does_not_keep_a_writer_out(tmp_path: Path) ->
     files.release()
 
 
-def test_a_copy_of_the_tape_beside_it_is_not_written_over(tmp_path: Path) -> None:
-    """It has the name that the next segment needs: resuming refuses at once, and says which file it is."""
+def test_a_copy_of_the_tape_next_to_it_is_not_overwritten(tmp_path: Path) -> None:
+    """It has the name that the next segment needs: resuming refuses at once, and names the file."""
     path, copy = tmp_path / "run.tape", tmp_path / "run.tape.1"
     with Recorder(path, Walkers(), split=600, keyframe_interval_ticks=5) as tape:
         step_to(tape, 4)
     whole = path.read_bytes()
     copy.write_bytes(whole)
-    with pytest.raises(FileExistsError, match=r"no part of the recording.*run\.tape\.1'"):
+    with pytest.raises(FileExistsError, match=r"not part of the recording.*run\.tape\.1'"):
         recorder.resume(path, Walkers())
     assert path.read_bytes() == copy.read_bytes() == whole
     copy.rename(tmp_path / "copy.tape")
@@ -91,7 +91,7 @@ def test_a_copy_of_the_tape_beside_it_is_not_written_over(tmp_path: Path) -> Non
 
 
 def test_a_file_that_gets_in_the_way_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The recording goes on in memory until it is moved away, and warns with its name."""
+    """The recording continues in memory until the file is moved away, and the warning names it."""
     monkeypatch.setattr("recorder.writer.writer.RETRY_S", (0.0, 0.0))
     path, other = tmp_path / "run.tape", tmp_path / "run.tape.1"
     tape = Recorder(path, Walkers(), split=300, keyframe_interval_ticks=5)
@@ -100,12 +100,12 @@ def test_a_file_that_gets_in_the_way_is_left_alone(tmp_path: Path, monkeypatch: 
     tape.step([])
     with pytest.raises(recorder.WriterFailedError, match=r"run\.tape\.1'"):
         tape.flush()
-    with pytest.warns(recorder.RecordingWarning, match=r"no part of the recording.*run\.tape\.1'"):
+    with pytest.warns(recorder.RecordingWarning, match=r"not part of the recording.*run\.tape\.1'"):
         tape.step([])
     assert other.read_bytes() == b"mine"
     other.unlink()
     tape.flush()
-    with pytest.warns(recorder.RecordingWarning, match="takes the recording again"):
+    with pytest.warns(recorder.RecordingWarning, match="accepts the recording again"):
         tape.close()
     report = verify_tape(path, Walkers)
     assert (report.ok, report.status, report.tick_count) == (True, "intact", 7)
@@ -113,11 +113,13 @@ def test_a_file_that_gets_in_the_way_is_left_alone(tmp_path: Path, monkeypatch: 
 
 
 def test_a_name_that_cannot_be_recorded_to_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A tape that is there, a folder that is not, a tilde that only a shell understands."""
+    """An existing tape, a missing folder, a tilde that only a shell expands."""
     monkeypatch.chdir(tmp_path)
     with Recorder("run.tape", Walkers()):
         pass
-    with pytest.raises(FileExistsError, match=r"exists already: choose another name.*recorder\.resume: '.*run\.tape'"):
+    with pytest.raises(
+        FileExistsError, match=r"exists already: choose a different name.*recorder\.resume: '.*run\.tape'"
+    ):
         Recorder("run.tape", Walkers())
     with pytest.raises(FileNotFoundError, match=r"No such file or directory: 'nowhere'$"):
         Recorder("nowhere/run.tape", Walkers())
@@ -127,7 +129,7 @@ def test_a_name_that_cannot_be_recorded_to_says_why(tmp_path: Path, monkeypatch:
 
 
 def test_the_journal_of_a_lost_tape_is_kept(tmp_path: Path) -> None:
-    """It may be all that is left of its last ticks; an empty one is not worth keeping."""
+    """It may contain the tape's last ticks; an empty one is removed."""
     path, journal = tmp_path / "run.tape", tmp_path / "run.tape.journal"
     with Recorder(path, Walkers()) as tape:
         empty = journal.read_bytes()

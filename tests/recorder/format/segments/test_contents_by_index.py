@@ -1,4 +1,4 @@
-"""What the index says of a sound segment is what hopping from header to header finds, with a few reads and no other."""
+"""The index of an intact segment gives the same blocks as a scan, with a few reads."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SEALED = [
 
 
 def strict(data: bytes, reads: list[tuple[int, int]]) -> Read:
-    """Reads of whole numbers within the file, each noted; only a last read may ask for more than there is."""
+    """A reader that notes each read and refuses reads past the end, except for the last one."""
 
     def read(offset: int, size: int) -> bytes:
         assert isinstance(offset, int)
@@ -38,7 +38,7 @@ def strict(data: bytes, reads: list[tuple[int, int]]) -> Read:
 
 
 def assert_alike(found: Contents, scanned: Contents) -> None:
-    """All that both say is the same."""
+    """Assert that both results are equal."""
     assert (found.by_index, scanned.by_index) == (True, False)
     assert found.entries == scanned.entries
     assert (found.marker, found.header, found.seal) == (scanned.marker, scanned.header, scanned.seal)
@@ -48,7 +48,7 @@ def assert_alike(found: Contents, scanned: Contents) -> None:
 
 
 def assert_parts_fit(found: Contents, data: bytes) -> None:
-    """Each part lists what stands before its INDEX block, by the second reader, and its summary is of that."""
+    """Assert that each part lists the blocks before its INDEX block, and that its summary fits."""
     blocks = [block for block in Reader(data).blocks if not block.flags & 8]
     starts = [0]
     for lazy in found.parts:
@@ -70,7 +70,7 @@ def assert_parts_fit(found: Contents, data: bytes) -> None:
 
 @pytest.mark.parametrize("name", SEALED)
 def test_golden_tapes(name: str) -> None:
-    """Of every version."""
+    """Golden tapes of every version."""
     data = (GOLDEN / name).read_bytes()
     reads: list[tuple[int, int]] = []
     found = read_contents(strict(data, reads), len(data))
@@ -82,7 +82,7 @@ def test_golden_tapes(name: str) -> None:
 
 @pytest.fixture(params=[3, 4, 1000])
 def small_parts(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Callable[[Path], bytes]:
-    """Makes a tape whose INDEX blocks list a few blocks each."""
+    """Make tapes whose INDEX blocks list a few blocks each."""
 
     def make(path: Path) -> bytes:
         monkeypatch.setattr("recorder.format.segments.segment_encoder.INDEX_BLOCKS", request.param)
@@ -92,7 +92,7 @@ def small_parts(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_many_parts(tmp_path: Path, small_parts: Callable[[Path], bytes]) -> None:
-    """The list in END is enough: nothing but header, tail and, once it is asked for, each INDEX is read."""
+    """The list in END suffices: only header, tail and requested INDEX blocks are read."""
     data = small_parts(tmp_path / "a.tape")
     indexes = [block.offset for block in Reader(data).blocks if block.kind == INDEX]
     reads: list[tuple[int, int]] = []
@@ -114,7 +114,7 @@ def test_many_parts(tmp_path: Path, small_parts: Callable[[Path], bytes]) -> Non
 
 
 def test_a_tail_that_does_not_reach_far(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where END is longer than the tail that is read at once, the rest is read; the answers are the same."""
+    """If END is longer than the tail of the first read, the rest is read; the results are the same."""
     data = make_tape(tmp_path / "a.tape")
     end = Reader(data).blocks[-1]
     scanned = scan_contents(strict(data, []), len(data))
@@ -123,6 +123,10 @@ def test_a_tail_that_does_not_reach_far(tmp_path: Path, monkeypatch: pytest.Monk
         reads: list[tuple[int, int]] = []
         found = read_contents(strict(data, reads), len(data))
         near = len(data) - tail_bytes
-        wanted = [(end.offset, HEADER_BYTES), (end.offset + HEADER_BYTES, -(-end.stored // 8) * 8)]
-        assert reads == [(0, FILE_HEADER_BYTES), (near, tail_bytes), *(read for read in wanted if read[0] < near)]
+        expected_reads = [(end.offset, HEADER_BYTES), (end.offset + HEADER_BYTES, -(-end.stored // 8) * 8)]
+        assert reads == [
+            (0, FILE_HEADER_BYTES),
+            (near, tail_bytes),
+            *(read for read in expected_reads if read[0] < near),
+        ]
         assert_alike(found, scanned)

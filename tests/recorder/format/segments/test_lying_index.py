@@ -1,4 +1,4 @@
-"""An index that is destroyed or lies costs nothing but time (promise P7)."""
+"""An index that is destroyed or wrong costs only time (promise P7)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from oracle.small_tapes import lie, make_tape, offsets_found, read_everything, t
 
 
 def test_without_its_index_a_tape_gives_the_same_answers(tmp_path: Path) -> None:
-    """A destroyed index, trailer, file header or END costs nothing but time: hopping finds the same blocks."""
+    """A destroyed index, trailer, file header or END costs only time: a scan finds the same blocks."""
     path = tmp_path / "run.tape"
     data = make_tape(path)
     *_, index, end = Reader(data).blocks
@@ -41,7 +41,7 @@ def test_without_its_index_a_tape_gives_the_same_answers(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("column", ["offset", "first_tick", "tick_count", "seq", "baseline", "kind", "flags"])
 def test_a_lying_index_is_found_out(tmp_path: Path, column: str) -> None:
-    """A sound INDEX with another value in any place gives the truth or a RecordingError; hopping gives the truth."""
+    """An intact INDEX with one changed value gives the truth or a RecordingError; a scan gives the truth."""
     path = tmp_path / "run.tape"
     data = make_tape(path)
     truth, blocks = truth_of(data), Reader(data).blocks
@@ -68,7 +68,7 @@ def test_a_lying_index_is_found_out(tmp_path: Path, column: str) -> None:
 
 
 def test_an_index_that_leaves_out_a_block_is_found_out(tmp_path: Path) -> None:
-    """Whatever an index hides, the seal counts more, and hopping finds it."""
+    """If the index omits a block, the seal counts more blocks, and a scan finds it."""
     path = tmp_path / "run.tape"
     data = make_tape(path)
     truth, index = truth_of(data), Reader(data).blocks[-2]
@@ -86,7 +86,7 @@ def test_an_index_that_leaves_out_a_block_is_found_out(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("place", [0, 2**63 - 1, 2**63, 2**64 - 1])
 def test_a_trailer_that_leads_astray_is_ignored(tmp_path: Path, place: int) -> None:
-    """A sound trailer that names another place than END's does not seal, and all blocks are found."""
+    """An intact trailer with a wrong offset of END does not seal the tape, and all blocks are found."""
     path = tmp_path / "run.tape"
     data = make_tape(path)
     path.write_bytes(data[:-24] + encode_trailer(data[40:48], place))

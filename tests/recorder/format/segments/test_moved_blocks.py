@@ -1,4 +1,4 @@
-"""Blocks in other places than their own, and tapes inside of tapes: nothing is invented (promise P3)."""
+"""Blocks at wrong offsets, and tapes inside of tapes: nothing is invented (promise P3)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from oracle.small_tapes import block_bytes, make_tape, offsets_found, read_every
 
 
 def test_swapped_blocks_do_not_count(tmp_path: Path) -> None:
-    """Two blocks that changed places are both refused, those after them too unless they lie where they were."""
+    """Two swapped blocks are both refused, and so are the blocks between them unless they kept their offsets."""
     path = tmp_path / "run.tape"
     data = make_tape(path)
     blocks = Reader(data).blocks
@@ -35,7 +35,7 @@ def test_swapped_blocks_do_not_count(tmp_path: Path) -> None:
 
 
 def test_duplicated_blocks_do_not_count(tmp_path: Path) -> None:
-    """A block that was pasted at the end, or over the block after it, is not read there."""
+    """A block that was copied to the end, or over the block after it, is not read there."""
     path = tmp_path / "run.tape"
     data = make_tape(path, sealed=False)
     truth, blocks = truth_of(data), Reader(data).blocks
@@ -47,7 +47,7 @@ def test_duplicated_blocks_do_not_count(tmp_path: Path) -> None:
 
 
 def test_blocks_of_another_run_do_not_count(tmp_path: Path) -> None:
-    """A block of another run at its right place, with right checksums, is refused and its ticks are missing."""
+    """A block of a different run at its right offset, with right checksums, is refused and its ticks are missing."""
     path = tmp_path / "run.tape"
     other = make_tape(tmp_path / "other.tape", run_id=bytes(16))
     data = make_tape(path)
@@ -71,7 +71,7 @@ def test_a_trailer_of_another_run_does_not_seal(tmp_path: Path) -> None:
 
 
 def test_a_tape_inside_the_inputs_is_not_read(tmp_path: Path) -> None:
-    """Blocks inside a payload do not count when the block around them is destroyed, whatever offset they claim."""
+    """Blocks inside a payload are ignored when the block around them is destroyed, whatever offset they state."""
     path = tmp_path / "run.tape"
     inner = make_tape(tmp_path / "inner.tape", run_id=bytes(16))
     blocks = Reader(inner).blocks

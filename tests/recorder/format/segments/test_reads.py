@@ -1,4 +1,4 @@
-"""The index is a cache: with it a few reads reach any tick, without it or with a lying one the answers are the same."""
+"""The index is a cache: with it a few reads reach any tick; without it, or with a wrong one, results are the same."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ FULL_EVERY = 4
 
 
 def make_tape(monkeypatch: pytest.MonkeyPatch, ticks: int, lie: str = "") -> bytes:
-    """A segment with many blocks and INDEX blocks. lie: what END says wrongly about its INDEX blocks."""
+    """A segment with many blocks and INDEX blocks. lie: wrong figures in END about its INDEX blocks."""
     monkeypatch.setattr("recorder.format.segments.segment_encoder.INDEX_BLOCKS", 16)
     state = State(Schema(Field("tick", "i8"), Field("still", "i8", (40,))))
     encoder = SegmentEncoder(make_file_header(bytes(16), 0, 0), encode_plain({"world": None}))
@@ -57,7 +57,7 @@ def make_tape(monkeypatch: pytest.MonkeyPatch, ticks: int, lie: str = "") -> byt
 
 
 class Counted:
-    """A file in memory that counts how often it is read."""
+    """A file in memory that counts its reads."""
 
     def __init__(self, data: bytes) -> None:
         self.data = data
@@ -69,7 +69,7 @@ class Counted:
         return self.data[offset : offset + size]
 
     def open(self) -> Recording:
-        """The recording in it."""
+        """Open the recording in it."""
         return assemble([SegmentInput(0, self.read, len(self.data))]).recording
 
 
@@ -85,7 +85,7 @@ def reach(recording: Recording, tick: int) -> None:
 
 @pytest.mark.parametrize("ticks", [400, 4000, 20_000])
 def test_a_seek_takes_few_reads_however_long_the_tape_is(monkeypatch: pytest.MonkeyPatch, ticks: int) -> None:
-    """Opening takes at most three reads, a seek at most four more; windows are off, so that each block counts once."""
+    """Opening takes at most three reads, a seek at most four more; windows are off, so each block counts once."""
     file = Counted(make_tape(monkeypatch, ticks))
     for tick in (0, 1, 49, 50, ticks // 2 + 3, ticks - 1, ticks):
         file.reads = 0
@@ -105,7 +105,7 @@ def everything(recording: Recording, ticks: int) -> list[tuple[int, int]]:
 
 
 def test_without_its_index_a_tape_gives_the_same_answers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each INDEX block destroyed in turn, and all of them at once."""
+    """Each INDEX block is destroyed in turn, then all of them at once."""
     data = make_tape(monkeypatch, 400)
     truth = everything(Counted(data).open(), 400)
     contents = read_contents(Counted(data).read, len(data))
@@ -119,7 +119,7 @@ def test_without_its_index_a_tape_gives_the_same_answers(monkeypatch: pytest.Mon
 
 
 def indexes_of(contents: Contents):  # type: ignore[no-untyped-def]
-    """What END says of the INDEX blocks."""
+    """The summaries of the INDEX blocks in END."""
     assert contents.seal is not None
     assert contents.seal.parts is not None
     return contents.seal.parts
@@ -127,14 +127,14 @@ def indexes_of(contents: Contents):  # type: ignore[no-untyped-def]
 
 @pytest.mark.parametrize("lie", ["offset", "first_tick", "last_tick", "first_seq"])
 def test_an_end_that_lies_about_its_indexes_is_found_out(monkeypatch: pytest.MonkeyPatch, lie: str) -> None:
-    """With right checksums and wrong figures the answers are still the truth, found by hopping."""
+    """With right checksums and wrong figures the results are still the truth, found by a scan."""
     truth = everything(Counted(make_tape(monkeypatch, 400)).open(), 400)
     assert everything(Counted(make_tape(monkeypatch, 400, lie)).open(), 400) == truth
 
 
 @pytest.mark.parametrize("believe_index", [True, False])
 def test_keyframes_are_found_around_every_tick(monkeypatch: pytest.MonkeyPatch, *, believe_index: bool) -> None:
-    """Before it the nearest first, behind it the first one; across all parts of the index."""
+    """The nearest keyframe before it comes first; the first one after it is found, across all parts of the index."""
     data = make_tape(monkeypatch, 1000)
     recording = Counted(data).open() if believe_index else hopped(data)
     ticks = list(range(0, 1001, KEYFRAME_EVERY))
@@ -142,19 +142,19 @@ def test_keyframes_are_found_around_every_tick(monkeypatch: pytest.MonkeyPatch, 
     for tick in [*range(1001), 1001, 5000, 1 << 63]:
         before = [place.tick for place in recording.keyframes_at_or_before(tick)]
         assert before == [one for one in reversed(ticks) if one <= tick]
-        behind = recording.keyframe_after(tick)
-        assert (behind.tick if behind is not None else None) == next((one for one in ticks if one >= tick), None)
+        following = recording.keyframe_after(tick)
+        assert (following.tick if following is not None else None) == next((one for one in ticks if one >= tick), None)
         here = recording.keyframe_at(tick)
         assert (here.tick if here is not None else None) == (tick if tick in ticks else None)
 
 
 def hopped(data: bytes) -> Recording:
-    """The recording, found by hopping."""
+    """The recording, found by a scan."""
     return assemble([SegmentInput(0, Counted(data).read, len(data))], believe_index=False).recording
 
 
-def test_ticks_without_a_frame_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Before the first, behind the last, the first itself; and inside, where only damage can explain it."""
+def test_missing_and_damaged_frames_are_distinguished(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before the first, after the last, the first itself; and inside, where only damage explains a missing frame."""
     data = make_tape(monkeypatch, 100)
     recording = Counted(data).open()
     for tick in (-1, 0, 101, 5000, 1 << 63):
@@ -182,7 +182,7 @@ def test_ticks_without_a_frame_are_told_apart(monkeypatch: pytest.MonkeyPatch) -
 
 
 def one_by_one(recording: Recording, first: int, last: int) -> list[object]:
-    """What frame gives for each tick: the frame, or None where it raises, as damage or as missing."""
+    """The result of frame for each tick: the frame, or None with the error: damaged or missing."""
     found: list[object] = []
     for tick in range(first, last + 1):
         try:
@@ -198,12 +198,12 @@ def one_by_one(recording: Recording, first: int, last: int) -> list[object]:
 def test_runs_are_what_frame_gives(
     monkeypatch: pytest.MonkeyPatch, broken: tuple[int, ...], journal_ticks: int, *, believe_index: bool
 ) -> None:
-    """From any tick to any other, over damaged blocks and into the journal; in steps as large as what is alike."""
+    """From any tick to any other, over damaged blocks and into the journal; one run per range of equal ticks."""
     data = bytearray(make_tape(monkeypatch, 100))
     entries = hopped(bytes(data)).segments[0].contents.entries
     for first_tick in broken:
         offset = next(e.offset for e in entries if e.kind == BlockKind.FRAMES and e.first_tick == first_tick)
-        data[offset + 75] ^= 1  # In the payload: the header is sound.
+        data[offset + 75] ^= 1  # In the payload: the header is intact.
     source = SegmentInput(0, Counted(bytes(data)).read, len(data))
     recording = assemble([source], journal_of(range(101, 101 + journal_ticks)), believe_index=believe_index).recording
     assert recording.last_tick == 100 + journal_ticks

@@ -1,4 +1,4 @@
-"""An encoder that is rolled back goes on as if what failed had never been placed."""
+"""An encoder that is rolled back continues as if the failed blocks had never been placed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from oracle.second_reader import unpack
 
 
 def place_some(encoder: SegmentEncoder, first_tick: int, count: int) -> bytes:
-    """Frames, a keyframe now and then, and indexes where they are due."""
+    """Place frames, some keyframes, and indexes where they are due."""
     found = b""
     for tick in range(first_tick, first_tick + count):
         found += encoder.place(frames_piece(tick, 1, encode_frame(tick, tick, b"\xc0"))) + encoder.index_if_due()
@@ -45,7 +45,7 @@ def finish(encoder: SegmentEncoder) -> bytes:
 def test_what_was_rolled_back_leaves_no_trace(
     monkeypatch: pytest.MonkeyPatch, before: int, lost: int, *, sealed: bool
 ) -> None:
-    """The bytes are those of an encoder that never placed it: numbers, offsets, index, counts, digest, END and all."""
+    """The bytes are those of an encoder without the failed blocks: numbers, offsets, index, counts, digest and END."""
     monkeypatch.setattr("recorder.format.segments.segment_encoder.INDEX_BLOCKS", 5)
     one, other = (SegmentEncoder(make_file_header(bytes(16), 0, 3), encode_plain({"world": None})) for _ in range(2))
     for encoder in (one, other):
@@ -63,7 +63,7 @@ def test_what_was_rolled_back_leaves_no_trace(
 
 
 def test_a_reference_is_set_again() -> None:
-    """A full keyframe that is placed once more has its new number, and deltas are upon that."""
+    """A full keyframe that is placed again has its new number, and deltas refer to that."""
     encoder = SegmentEncoder(make_file_header(bytes(16), 0, 0), b"")
     pieces, place = full_pieces(1, memoryview(b"state"))
     assert isinstance(place, SeqReference)
@@ -78,8 +78,8 @@ def test_a_reference_is_set_again() -> None:
 
 
 @pytest.mark.parametrize("before", [0, 1, 4, 9])
-def test_an_encoder_that_continues_is_the_one_that_went_on(monkeypatch: pytest.MonkeyPatch, before: int) -> None:
-    """Made from the headers of the blocks that are there; also behind a DROP, telemetry and indexes."""
+def test_an_encoder_that_continues_writes_the_same_bytes(monkeypatch: pytest.MonkeyPatch, before: int) -> None:
+    """Made from the headers of existing blocks; also after a DROP, telemetry and indexes."""
     monkeypatch.setattr("recorder.format.segments.segment_encoder.INDEX_BLOCKS", 5)
     header, meta = make_file_header(bytes(16), 2, 7), encode_plain({"world": None})
     one = SegmentEncoder(header, meta, b"p" * 32)

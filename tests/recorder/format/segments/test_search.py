@@ -1,4 +1,4 @@
-"""The search for the next sound block, around the ends of its windows and past what only looks like one."""
+"""The search for the next intact block, around the ends of its windows and past bytes that only resemble one."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ pytestmark = pytest.mark.share(0.3)
 
 
 def block_at(offset: int, run: int = 0) -> bytes:
-    """A sound block for this place."""
+    """An intact block for this offset."""
     encoder = SegmentEncoder(make_file_header(bytes([run]) * 16, 0, 0), b"")
     encoder.next_offset = offset
     return encoder.place(frames_piece(1, 1, encode_frame(1, 1, b"\xc0")))
 
 
 def reader(data: bytes) -> Any:
-    """A file in memory whose reads are as short as asked for."""
+    """A file in memory whose reads return exactly the requested size."""
 
     def read(offset: int, size: int) -> bytes:
         assert offset >= 0
@@ -49,7 +49,7 @@ PLACES = [
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("filling", [b"\0", b"\xf5", TAG, b"\xf5BLK\xf5BLX"], ids=repr)
 def test_a_block_is_found_wherever_it_is(place: int, filling: bytes) -> None:
-    """From the start, from just before, from itself; not from behind it, nor in another run's file."""
+    """From the start, from just before, from its own offset; not from after it, nor with the marker of another run."""
     block = block_at(place)
     data = (filling * (place // len(filling) + 1))[:place] + block + bytes(200)
     read = reader(data)
@@ -61,18 +61,18 @@ def test_a_block_is_found_wherever_it_is(place: int, filling: bytes) -> None:
         assert find_block(read, start, len(data), None) == found
         assert find_block(read, start, len(data), marker_of(1)) is None
     assert find_block(read, place + 1, len(data), marker_of(0)) is None
-    assert find_block(read, 0, place, marker_of(0)) is None or place % SEARCH_BYTES  # As far as it was told to look.
+    assert find_block(read, 0, place, marker_of(0)) is None or place % SEARCH_BYTES  # Only up to the requested end.
 
 
 @pytest.mark.parametrize("skew", range(1, ALIGNMENT_BYTES))
 def test_blocks_stand_at_multiples_of_eight(skew: int) -> None:
-    """A block between them is none, even if it says so."""
+    """Bytes between multiples of eight are not a block, even with a matching offset."""
     data = bytes(skew) + block_at(skew) + bytes(64)
     assert find_block(reader(data), 0, len(data), None) is None
 
 
 def test_of_several_the_first_is_found() -> None:
-    """Also behind one of another run, and one whose checksum is wrong."""
+    """Also after a block of a different run, and after one with a wrong checksum."""
     other, broken, own, later = block_at(0, 1), bytearray(block_at(96)), block_at(192), block_at(288)
     assert {len(one) for one in (other, broken, own, later)} == {96}
     broken[20] ^= 1
@@ -88,7 +88,7 @@ def test_of_several_the_first_is_found() -> None:
 @pytest.mark.parametrize("size", [0, 1, SEARCH_BYTES - 1, SEARCH_BYTES, SEARCH_BYTES + 1, 3 * SEARCH_BYTES + 5])
 @pytest.mark.parametrize("start", [0, 3])
 def test_zeros_to_the_end(size: int, start: int) -> None:
-    """One byte that is none, at each end of each window, is seen; a file that is shorter than it was is no such end."""
+    """A byte other than zero, at each end of each window, is seen; a file that became shorter is not a clean end."""
     data = bytes([7] * start) + bytes(size)
     assert _all_zeros(reader(data), start, len(data))
     for place in {0, size // 2, size - 1, SEARCH_BYTES - 1, SEARCH_BYTES, 2 * SEARCH_BYTES}:
@@ -100,7 +100,7 @@ def test_zeros_to_the_end(size: int, start: int) -> None:
 
 
 def segment(*first_ticks: int) -> tuple[bytes, list[int]]:
-    """A file with a block of one frame for each of these ticks, and where the blocks begin."""
+    """A file with a block of one frame for each of these ticks, and the offsets of the blocks."""
     encoder = SegmentEncoder(make_file_header(bytes(16), 0, 0), encode_plain({"world": None}))
     parts, places = [encoder.start()], []
     for tick in first_ticks:
@@ -109,8 +109,8 @@ def segment(*first_ticks: int) -> tuple[bytes, list[int]]:
     return b"".join(parts), places
 
 
-def test_a_scan_goes_on_behind_a_long_damage() -> None:
-    """Windows of rubbish between blocks: one damage, from the first bad byte to the next sound block."""
+def test_a_scan_continues_after_a_long_damage() -> None:
+    """Windows of rubbish between blocks: one damage, from the first bad byte to the next intact block."""
     data, places = segment(1, 2, 3)
     spoiled = bytearray(data)
     spoiled[places[1] + 20] ^= 1
@@ -124,7 +124,7 @@ def test_a_scan_goes_on_behind_a_long_damage() -> None:
 
 @pytest.mark.parametrize("rubbish", [1, 7, 8, SEARCH_BYTES, 2 * SEARCH_BYTES + 3])
 def test_rubbish_at_the_end_is_torn(rubbish: int) -> None:
-    """All before it counts; and zeros are a clean end, whatever their number."""
+    """All blocks before it are read; and any number of zeros is a clean end."""
     data, _ = segment(1, 2, 3)
     torn = data + b"\x01" * rubbish
     found = scan_contents(reader(torn), len(torn))

@@ -1,4 +1,4 @@
-"""The encoder's blocks: numbers, places, pieces, baselines, index, seal; read back by the second reader."""
+"""The encoder's blocks: numbers, offsets, pieces, baselines, index, seal; read back by the second reader."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ META = encode_plain({"simulation": "none"})
 
 
 class Encoder(SegmentEncoder):
-    """A segment's encoder, with the payloads of a tape made into pieces and placed at once."""
+    """A segment's encoder that makes pieces of payloads and places them at once."""
 
     def __init__(self) -> None:
         super().__init__(make_file_header(bytes(16), 0, 0), META)
@@ -45,7 +45,7 @@ class Encoder(SegmentEncoder):
         return b"".join(map(self.place, pieces))
 
     def delta(self, tick: int, payload: memoryview) -> bytes:
-        """The blocks of a delta upon the last full keyframe."""
+        """The blocks of a delta of the last full keyframe."""
         assert self.full_place is not None
         return b"".join(map(self.place, delta_pieces(tick, payload, self.full_place)))
 
@@ -68,7 +68,7 @@ def noise(size: int) -> memoryview:
 
 @pytest.mark.parametrize("block_count", [1, 2, 3, 4, 5, 6, 20])
 def test_the_chain_of_indexes(monkeypatch: pytest.MonkeyPatch, block_count: int) -> None:
-    """However many blocks and indexes there are, the indexes list each block once and in order."""
+    """For any number of blocks and indexes, the indexes list each block once and in order."""
     monkeypatch.setattr("recorder.format.segments.segment_encoder.INDEX_BLOCKS", 3)
     encoder = Encoder()
     data = encoder.start() + encoder.index_if_due()
@@ -79,7 +79,7 @@ def test_the_chain_of_indexes(monkeypatch: pytest.MonkeyPatch, block_count: int)
         data += frames(encoder, 1)
     data += encoder.seal(None)
 
-    reader = CheckedReader(data)  # Which compares the chain with the blocks.
+    reader = CheckedReader(data)  # It compares the chain with the blocks.
     assert sum(block.kind == INDEX for block in reader.blocks) == block_count // 3 + 1
     assert encoder.next_offset == len(data)
 
@@ -116,7 +116,7 @@ def test_the_limit_of_the_index() -> None:
     ],
 )
 def test_pieces_of_keyframes(size: int, lengths: list[int]) -> None:
-    """A keyframe is cut at 1 MiB; flags tell first, middle and last; all pieces of a delta name one distance."""
+    """A keyframe is cut at 1 MiB; flags mark first, middle and last; all pieces of a delta have one distance."""
     encoder = Encoder()
     payload = noise(size)
     data = encoder.start() + encoder.full(0, payload) + frames(encoder, 1) + encoder.delta(1, payload)
@@ -137,7 +137,7 @@ def test_pieces_of_keyframes(size: int, lengths: list[int]) -> None:
 
 
 def test_big_states_come_back() -> None:
-    """Full and delta of a state of 3 MiB, in pieces, give its bytes; the index lists first pieces only."""
+    """Full and delta keyframes of a state of 3 MiB, in pieces, give its bytes; the index lists first pieces only."""
     state = State(Schema(Field("noise", "u1", (3 << 20,))))
     encoder = Encoder()
     data = encoder.start()
@@ -168,7 +168,7 @@ def test_big_states_come_back() -> None:
 
 
 def test_baselines_are_distances_to_the_last_full_keyframe() -> None:
-    """The distance counts every block between, pieces and indexes too."""
+    """The distance counts every block between them, including pieces and indexes."""
     encoder = Encoder()
     data = encoder.start() + encoder.full(0, noise(9))
     data += encoder.delta(1, noise(9)) + frames(encoder, 1) + encoder.delta(2, noise(9))
@@ -182,7 +182,7 @@ def test_baselines_are_distances_to_the_last_full_keyframe() -> None:
 
 
 def test_the_seal_counts() -> None:
-    """Blocks, frames, first and last tick are those of the tape; END repeats META and holds the outcome."""
+    """Blocks, frames, first and last tick are those of the tape; END repeats META and contains the outcome."""
     encoder = Encoder()
     data = encoder.start() + encoder.full(5, noise(9)) + frames(encoder, 6, 3) + encoder.seal({"reason": "é"})
     seal = CheckedReader(data).seal
@@ -193,7 +193,7 @@ def test_the_seal_counts() -> None:
 
 
 def test_how_far_the_file_is_durable_stands_in_every_block() -> None:
-    """The writer's figure goes into each header made after it was set."""
+    """The writer's figure is in each header made after it was set."""
     encoder = Encoder()
     data = encoder.start()
     encoder.durable_bytes = len(data)
@@ -205,13 +205,13 @@ ENTRY = Entry(offset=1, first_tick=2, tick_count=3, seq=4, baseline=5, kind=6, f
 
 
 def listed(payload: bytes, offset: int) -> tuple[list[Entry], int]:
-    """The entries of an index, and where the one before lies."""
+    """The entries of an index, and the offset of the index before."""
     part, previous = decode_index(payload, offset)
     return list(part.entries()), previous
 
 
 def test_index_bytes() -> None:
-    """An index of two entries as bytes, both ways, with every column at its largest."""
+    """An index of two entries as bytes, encoded and decoded, with every column at its maximum."""
     largest = Entry(2**64 - 1, 2**64 - 1, 2**32 - 1, 2**64 - 1, 2**32 - 1, 255, 65535)
     payload = bytes.fromhex("12000000 82") + b"\xa8previous\x40\xa5count\x02"
     payload += bytes.fromhex("0100000000000000" + "ff" * 8 + "0200000000000000" + "ff" * 8 + "03000000" + "ff" * 4)
@@ -228,7 +228,7 @@ def test_index_bytes() -> None:
 
 
 def test_an_inconsistent_index_is_corrupt() -> None:
-    """Wrong lengths, missing parts, a chain that does not go back, or blocks behind the index are refused."""
+    """Wrong lengths, missing parts, a chain that does not lead back, or blocks after the index are refused."""
     payload = encode_index([ENTRY], 8)
     assert listed(payload, 9) == ([ENTRY], 8)
     head, size = {"previous": 8, "count": 1}, payload[0]

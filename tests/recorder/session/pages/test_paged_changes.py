@@ -1,4 +1,4 @@
-"""Changes known by the pages that were written are those that a scan finds, whatever is written and whoever else asks."""
+"""Changes found by written pages equal those of a scan, for any writes and any other consumers."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from sim.kernel.schema import make_layout
 from keyframe_payloads import encode_delta
 from oracle.watched_memory import open_descriptors, watched_bytes
 
-pytestmark = pytest.mark.share(0.5)  # Of the cases of each test; others in each run.
+pytestmark = pytest.mark.share(0.5)  # Of the cases of each test; different ones in each run.
 
 needs_kernel = pytest.mark.skipif(obstacle() is not None, reason=str(obstacle()))
 FIELDS = st.tuples(
@@ -49,14 +49,14 @@ FIELDS = st.tuples(
     st.integers(0, 3 * PAGE_BYTES),
     st.sampled_from([(), (3,), (8,), (700,)]),
 )
-# What to write: where in the arena, as a share of it, moved to the border of a page or left; how much; of which value.
+# A write: where in the arena, as a share of it, moved to the border of a page or not; how much; of which value.
 WRITES = st.tuples(
     st.floats(0, 1), st.sampled_from([None, -1, 0, 1]), st.integers(1, 2 * PAGE_BYTES), st.integers(0, 2)
 )
 
 
 def make_state(fields: list[tuple[str, int, tuple[int, ...]]]) -> State:
-    """A state of such fields: type, bytes there should be about, shape of a row."""
+    """Make a state of these fields: type, approximate bytes, shape of a row."""
     entries = []
     for number, (dtype, size, row) in enumerate(fields):
         count = size // int(np.dtype(dtype).itemsize * np.prod(row, dtype=int))
@@ -65,7 +65,7 @@ def make_state(fields: list[tuple[str, int, tuple[int, ...]]]) -> State:
 
 
 def write(state: State, writes: list[tuple[float, int | None, int, int]]) -> None:
-    """Write without a mark: bytes of one value, at any place that belongs to a field."""
+    """Write without a mark: bytes of one value, at any offset that belongs to a field."""
     address = state.arena.ctypes.data
     for share, beside, length, value in writes:
         place = int(share * max(0, len(state.arena) - 1))
@@ -77,7 +77,7 @@ def write(state: State, writes: list[tuple[float, int | None, int, int]]) -> Non
 
 
 def as_lists(rows: Any) -> dict[str, list[int]]:
-    """Rows as plain lists."""
+    """Return rows as plain lists."""
     return {name: numbers.tolist() for name, numbers in rows.items()}
 
 
@@ -89,7 +89,7 @@ def as_lists(rows: Any) -> dict[str, list[int]]:
 )
 @needs_kernel
 def test_keyframes_are_those_of_a_scan(fields: list[Any], rounds: list[Any], *, keeps: bool) -> None:
-    """All rows that a scan finds are told, ascending, and what is written of them is the same bytes; each round."""
+    """In each round, all rows that a scan finds are reported, ascending, with the same bytes."""
     state = make_state(fields)
     paged, scanned = PagedChanges(state), ScannedChanges(state)
     if keeps:
@@ -105,7 +105,7 @@ def test_keyframes_are_those_of_a_scan(fields: list[Any], rounds: list[Any], *, 
         assert all(rows == sorted(set(rows)) for rows in told.values())
         ways = [scanned.changed_rows(), paged.changed_rows(), paged.changed_fields()]
         with mock.patch.multiple("recorder.session.pages.paged_row_changes", LOOKUP_COSTS_BYTES=0, ROW_COSTS_BYTES=0):
-            ways.append(paged.changed_fields())  # Fields as small as these are copied as a whole otherwise.
+            ways.append(paged.changed_fields())  # Fields as small as these would otherwise be copied completely.
         made = [gather_changes(state.arena, state.layout, way) for way in ways]
         payloads = {bytes(encode_delta(1, state.hash(), changes, baseline)) for changes in made}
         assert len(payloads) == 1
@@ -120,7 +120,7 @@ class Unworried(WatchCost):
     """Finds every watch worth it."""
 
     def is_worth_it(self, cost: int, saved: int) -> bool:  # noqa: ARG002 - whatever it costs
-        """Always."""
+        """Return True."""
         return True
 
 
@@ -132,7 +132,7 @@ class Unworried(WatchCost):
 )
 @needs_kernel
 def test_ticks_are_those_of_a_scan(fields: list[Any], rounds: list[Any], *, keeps: bool) -> None:
-    """The same words of the same values, tick by tick; also behind a new beginning."""
+    """The words and their values are the same, tick by tick, also after a reset."""
     state = make_state(fields)
     paged, scanned = PagedTicks(state), ScannedTicks(state)
     if keeps:
@@ -160,7 +160,7 @@ def test_ticks_are_those_of_a_scan(fields: list[Any], rounds: list[Any], *, keep
 def test_rows_of_pages_against_brute_force(
     page_count: int, lead: int, tail: int, fields: list[Any], chosen: set[int]
 ) -> None:
-    """Byte by byte: a row is told if one of its bytes lies in a written page, or in what lies in no whole page."""
+    """Byte by byte: a row is reported if one of its bytes lies in a written page, or outside of complete pages."""
     slots = make_state(fields).layout.slots
     pages = sorted(number for number in chosen if number < page_count)
     size = lead + page_count * PAGE_BYTES + tail
@@ -180,7 +180,7 @@ def test_rows_of_pages_against_brute_force(
 
 
 class Drifting:
-    """1.9 MB that marks nothing: a field of small rows, one of large rows, one that never changes, a table that grows."""
+    """1.9 MB without marks: a field of small rows, one of large rows, one that never changes, a table that grows."""
 
     def __init__(self, *, is_dense: bool = False) -> None:
         self.state = State(
@@ -197,7 +197,7 @@ class Drifting:
         self.is_dense = is_dense
 
     def step(self, _: Any) -> None:
-        """Write here and there; let the table grow now and then, which moves everything."""
+        """Write some values; grow the table from time to time, which moves everything."""
         state = self.state
         tick = int(state["tick"]) + 1
         state["tick"][...] = tick
@@ -213,7 +213,7 @@ class Drifting:
 
 
 class Replacing(Drifting):
-    """Puts another State in the place of its own now and then."""
+    """Replaces its State object from time to time."""
 
     def step(self, inputs: Any) -> None:
         """Replace the state, or restore it, and step."""
@@ -244,7 +244,7 @@ def tape_of(path: Path, make: Any, ticks: int = 40, **settings: Any) -> dict[int
 @pytest.mark.parametrize("kind", MAKERS)
 @needs_kernel
 def test_recordings_are_those_of_a_scan(tmp_path: Path, kind: str, mode: Any) -> None:
-    """Byte for byte, with keyframes and ticks that watch the same arena; the states are the live ones."""
+    """Equal byte for byte, with keyframes and ticks watching the same arena; the states are the live ones."""
     before = watched_bytes()
     paths = {way: tmp_path / f"{way}.tape" for way in ("pages", "scan")}
     for way, path in paths.items():
@@ -260,8 +260,8 @@ def test_recordings_are_those_of_a_scan(tmp_path: Path, kind: str, mode: Any) ->
 
 @pytest.mark.parametrize("after", [0, 1, 2, 7, 20])
 @needs_kernel
-def test_a_kernel_that_ceases_to_tell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, after: int) -> None:
-    """The recording goes on with scans, and is the same."""
+def test_a_kernel_that_stops_reporting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, after: int) -> None:
+    """The recording continues with scans, and is the same."""
     tape_of(tmp_path / "scan.tape", Drifting, changes="scan", mode="changes", deterministic=True)
     told, calls = WriteWatch.written, [0]
 
@@ -279,7 +279,7 @@ def test_a_kernel_that_ceases_to_tell(tmp_path: Path, monkeypatch: pytest.Monkey
 
 @needs_kernel
 def test_a_baseline_that_the_writer_has_used_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    """While pages are known the next full state is made in its memory: it is compared with no more, should the kernel fail."""
+    """While pages are known, the next full state reuses its memory: after a failure it is no longer compared."""
     state = State(Schema(Field("x", "i8", (5_000,))))
     source, baseline = PagedChanges(state), state.snapshot()
     source.reset(baseline)
@@ -294,13 +294,13 @@ def test_a_baseline_that_the_writer_has_used_up(monkeypatch: pytest.MonkeyPatch)
 
 @needs_kernel
 def test_two_consumers_and_a_third_that_goes() -> None:
-    """Each is told everything since it last asked, in whatever order they ask; the last one that goes ends the watch."""
+    """Each gets everything since it last asked, in any order; the last one to close ends the watch."""
     before = watched_bytes()
     arena = np.zeros(64 * PAGE_BYTES, np.uint8)
     readers = [PageReader.open(arena) for _ in range(3)]
     assert watched_bytes() - before == readers[0].page_count * PAGE_BYTES
     random = np.random.default_rng(3)
-    since: list[set[int]] = [set(range(readers[0].page_count)) for _ in readers]  # Nothing is known of what was before.
+    since: list[set[int]] = [set(range(readers[0].page_count)) for _ in readers]  # What changed before is unknown.
     for turn in range(200):
         page = int(random.integers(0, readers[0].page_count))
         arena[readers[0].lead_bytes + page * PAGE_BYTES] += 1
@@ -323,7 +323,7 @@ def test_two_consumers_and_a_third_that_goes() -> None:
 
 @needs_kernel
 def test_writes_of_threads_are_not_lost() -> None:
-    """Threads write while the pages are asked for: what is told from first to last is all that they wrote."""
+    """Threads write while pages are read: all reports together hold exactly what they wrote."""
     arena = np.zeros(400 * PAGE_BYTES, np.uint8)
     first, second = PageReader.open(arena), PageReader.open(arena)
     first.take()
@@ -357,7 +357,7 @@ def test_writes_of_threads_are_not_lost() -> None:
 
 
 def test_watch_cost_backs_off_twice_as_long_each_time() -> None:
-    """A trial at the end of each rest; one that is worth it makes the next rest short again."""
+    """Each backoff ends with a trial; one that is worth it makes the next backoff short again."""
     watch_cost = WatchCost()
     assert watch_cost.is_worth_it(3, 3)
     lengths = []
@@ -377,7 +377,7 @@ def test_watch_cost_backs_off_twice_as_long_each_time() -> None:
 
 @needs_kernel
 def test_a_watch_that_is_not_worth_it_ends_and_is_tried_again() -> None:
-    """Ticks that write everything are scanned, with no fault in them; once they write little they are watched again."""
+    """Ticks that write everything are scanned, without faults; once they write little they are watched again."""
     state = State(Schema(Field("x", "i8", (100_000,))))
     before = watched_bytes()
     ticks, keyframes, oracle = PagedTicks(state), PagedChanges(state), ScannedTicks(state)
@@ -408,7 +408,7 @@ def test_a_watch_that_is_not_worth_it_ends_and_is_tried_again() -> None:
     assert not keyframes.needs_baseline
     state["x"][50_000] += 1
     assert 50_000 in keyframes.changed_fields()["x"]
-    for _ in range(4):  # What is saved before a baseline counts for that one only.
+    for _ in range(4):  # Savings before a baseline count only for that one.
         keyframes.changed_fields()
     keyframes.reset(None)
     assert not keyframes.needs_baseline
@@ -422,7 +422,7 @@ def test_a_watch_that_is_not_worth_it_ends_and_is_tried_again() -> None:
 
 
 class Sized:
-    """A state of about so many bytes that marks nothing."""
+    """A state of about this size, without marks."""
 
     def __init__(self, size_bytes: int) -> None:
         self.state = State(Schema(Field("x", "i8", (size_bytes // 8,)), Table("ants", Field("age", "i8"), capacity=4)))
@@ -435,7 +435,7 @@ class Sized:
 
 
 class Saving:
-    """The same with save and load."""
+    """A simulation of this size with save and load."""
 
     def __init__(self) -> None:
         self.x = np.zeros(WATCHED_KEYFRAMES_BYTES_MIN, np.uint8)
@@ -445,11 +445,11 @@ class Saving:
         self.x[5] += 1
 
     def save(self) -> dict[str, Any]:
-        """All of it."""
+        """Return the complete state."""
         return {"x": self.x}
 
     def load(self, saved: dict[str, Any]) -> None:
-        """All of it."""
+        """Restore the complete state."""
         self.x = saved["x"]
 
 
@@ -466,8 +466,8 @@ class Saving:
     ids=["large", "small", "large, changes", "small, changes", "save and load", "save and load, changes"],
 )
 @needs_kernel
-def test_what_is_chosen_by_itself(tmp_path: Path, make: Any, mode: Any, *, is_watched: bool) -> None:
-    """Large states that mark nothing are watched, and those that become large from then on; and no more once it closes."""
+def test_the_automatic_choice(tmp_path: Path, make: Any, mode: Any, *, is_watched: bool) -> None:
+    """Large unmarked states are watched, also those that grow large later; the watch ends at close."""
     before = watched_bytes()
     with Recorder(tmp_path / "run.tape", make(), mode=mode, keyframe_interval_ticks=2, full_every=2) as tape:
         for _ in range(5):
@@ -482,20 +482,20 @@ def test_what_is_chosen_by_itself(tmp_path: Path, make: Any, mode: Any, *, is_wa
     assert verify_tape(tmp_path / "run.tape", make).ok
 
 
-def test_who_marks_is_not_watched() -> None:
-    """Marks come first; the word for it is among those that are told."""
+def test_marked_states_are_not_watched() -> None:
+    """Marks are preferred; the message for a wrong word lists "marks"."""
 
     class Marking(Sized):
         marks_writes = True
 
     assert find_source(Marking(WATCHED_KEYFRAMES_BYTES_MIN), "auto").whole is MarkedChanges
-    with pytest.raises(ValueError, match="auto, marks, scan, pages or audit was expected"):
+    with pytest.raises(ValueError, match="expected changes to be auto, marks, scan, pages or audit, got 'page'"):
         find_source(Sized(100), "page")  # type: ignore[arg-type]
 
 
 @needs_kernel
 def test_a_forked_child_of_a_recording(tmp_path: Path) -> None:
-    """It has a state of its own that nobody watches, and goes; the parent's recording is right."""
+    """The child has its own state, which is not watched, and exits; the parent's recording is right."""
     path = tmp_path / "run.tape"
     live = {}
     with Recorder(path, Drifting(), changes="pages", mode="changes", keyframe_interval_ticks=5) as tape:
@@ -518,14 +518,14 @@ def test_a_forked_child_of_a_recording(tmp_path: Path) -> None:
 
 @needs_kernel
 def test_a_forked_child_may_watch_what_it_has(tmp_path: Path) -> None:
-    """The readers that it inherits know nothing, their descriptors are closed; one of its own tells of its own writes."""
+    """The inherited readers know nothing and their descriptors are closed; a new one reports the child's own writes."""
     arena = np.zeros(9 * PAGE_BYTES, np.uint8)
     reader = PageReader.open(arena)
     reader.take()
     assert open_descriptors() >= 2
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
-        written_pages._lock.acquire()  # As another thread may have it that is no more in the child.
+        written_pages._lock.acquire()  # As if held by a thread that does not exist in the child.
         child = os.fork()
     if child == 0:
         try:
@@ -547,7 +547,7 @@ def test_a_forked_child_may_watch_what_it_has(tmp_path: Path) -> None:
 
 @needs_kernel
 def test_no_descriptor_stays_open_after_many_recorders(tmp_path: Path) -> None:
-    """Closed or forgotten; neither does a registration."""
+    """No descriptor stays open after recorders that were closed or garbage-collected, and no fork registration."""
     gc.collect()
     before, descriptors = watched_bytes(), open_descriptors()
     world = Sized(5 * PAGE_BYTES)
@@ -566,8 +566,8 @@ def test_no_descriptor_stays_open_after_many_recorders(tmp_path: Path) -> None:
 
 
 @needs_kernel
-def test_another_arena_counts_as_all_written() -> None:
-    """Of another layout, and of the same one again: nothing is known of it until the source begins anew."""
+def test_a_new_arena_counts_as_all_written() -> None:
+    """A new arena, with a different layout or the same, has unknown changes until the source is reset."""
     state = State(Schema(Field("x", "i8", (3_000,)), Table("ants", Field("age", "i8"), capacity=4)))
     before, earlier = watched_bytes(), state.snapshot()
     keyframes, ticks = PagedChanges(state), PagedTicks(state)
@@ -579,7 +579,7 @@ def test_another_arena_counts_as_all_written() -> None:
         assert set(keyframes.changed_fields().values()) == {None}
         assert as_lists(keyframes.changed_rows())["x"] == list(range(3_000))
         assert ticks.take(state) is None
-        state.restore(earlier)  # The layout that it was, in memory of its own.
+        state.restore(earlier)  # The earlier layout, in its own memory.
     state.restore(earlier)
     keyframes.reset(state.snapshot())
     ticks.reset(state)
@@ -594,7 +594,7 @@ def test_another_arena_counts_as_all_written() -> None:
 
 
 def test_layouts_of_nothing() -> None:
-    """A state without a byte, or without a whole page, is scanned."""
+    """A state without a byte, or without a complete page, is scanned."""
     for schema in (Schema(Field("none", "i8", (0,))), Schema(Field("few", "i8", (5,)))):
         state = State(schema)
         assert state.layout.hash_seed == make_layout(schema, None).hash_seed

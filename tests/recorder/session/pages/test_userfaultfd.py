@@ -1,4 +1,4 @@
-"""What the kernel tells of writes is what was written; nothing is left behind; where it does not tell, that is known."""
+"""The pages that the kernel reports are those that were written; nothing is left behind; failures are detected."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ PLACES = st.tuples(st.integers(0, 12), st.sampled_from([0, 1, 7, 8, -1, -8, 2048
 
 
 def make_memory(page_count: int, shift: int = 64) -> np.ndarray[Any, Any]:
-    """Zeroed memory that begins shift bytes behind a page's first, and has so many whole pages and a bit."""
+    """Make zeroed memory that begins shift bytes after a page's first, with this many complete pages and a bit."""
     memory = np.zeros((page_count + 4) * PAGE_BYTES, np.uint8)
     start = -memory.ctypes.data % PAGE_BYTES + shift
     return memory[start : start + page_count * PAGE_BYTES + (PAGE_BYTES - shift if shift else 0) + 128]
 
 
 def pages_of(watch: WriteWatch, written: list[tuple[int, int]]) -> list[int]:
-    """The oracle: the whole pages that ranges of bytes, begin and end, touch."""
+    """The oracle: return the complete pages that ranges of bytes, begin and end, touch."""
     found = set()
     for begin, end in written:
         for place in range(begin, end):
@@ -50,7 +50,7 @@ def pages_of(watch: WriteWatch, written: list[tuple[int, int]]) -> list[int]:
 
 
 def in_child(act: Any) -> int:
-    """What a forked child that calls act, and does not clean up, ends with."""
+    """Return the exit status of a forked child that calls act and does not clean up."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
         child = os.fork()
@@ -62,8 +62,8 @@ def in_child(act: Any) -> int:
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
-def test_a_kernel_that_has_it_is_known() -> None:
-    """Or all of this would be left out for a mistake of ours."""
+def test_a_kernel_with_it_is_detected() -> None:
+    """A kernel with userfaultfd is detected: a mistake of ours must not skip all of these tests."""
     version = (
         tuple(int(part) for part in re.findall(r"\d+", os.uname().release)[:2]) if sys.platform == "linux" else (0, 0)
     )
@@ -80,10 +80,10 @@ def test_a_kernel_that_has_it_is_known() -> None:
     touched=st.booleans(),
     rounds=st.lists(st.tuples(st.lists(PLACES, max_size=4), st.booleans()), max_size=5),
 )
-def test_exactly_the_written_pages_are_told(
+def test_exactly_the_written_pages_are_reported(
     page_count: int, shift: int, rounds: list[tuple[list[tuple[int, int, int]], bool]], *, touched: bool
 ) -> None:
-    """Writes at the borders of pages and over several; of memory that was never touched; told until protected again."""
+    """Writes at page borders, across pages and in untouched memory are reported until protected again."""
     memory = make_memory(page_count, shift)
     if touched:
         memory[:] = 1
@@ -104,7 +104,7 @@ def test_exactly_the_written_pages_are_told(
 
 @needs_kernel
 def test_an_equal_value_is_a_write_and_reading_is_none() -> None:
-    """The kernel does not look at values."""
+    """The kernel does not compare values."""
     memory = make_memory(8)
     memory[:] = 1
     watch = WriteWatch(memory)
@@ -117,7 +117,7 @@ def test_an_equal_value_is_a_write_and_reading_is_none() -> None:
 
 @needs_kernel
 def test_writes_of_the_kernel_and_of_threads(tmp_path: Path) -> None:
-    """What a system call reads into memory counts, and so does what another thread writes."""
+    """Data that a system call reads into memory counts as written, and so do writes of other threads."""
     memory = make_memory(8)
     watch = WriteWatch(memory)
     (tmp_path / "content").write_bytes(b"x" * 100)
@@ -138,7 +138,7 @@ def test_writes_of_the_kernel_and_of_threads(tmp_path: Path) -> None:
 
 @needs_kernel
 def test_large_memory_of_huge_pages() -> None:
-    """Of 16 MB, which the system may hold in pages of 2 MB, single pages are told, round after round."""
+    """In 16 MB, which the system may hold in pages of 2 MB, single pages are reported, round after round."""
     memory = np.ones(16 << 20, np.uint8)
     watch = WriteWatch(memory)
     random = np.random.default_rng(1)
@@ -150,8 +150,8 @@ def test_large_memory_of_huge_pages() -> None:
 
 
 @needs_kernel
-def test_more_regions_than_one_call_tells(monkeypatch: pytest.MonkeyPatch) -> None:
-    """There are as many calls as it takes."""
+def test_more_regions_than_one_call_reports(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The call is repeated until all regions are read."""
     monkeypatch.setattr(write_watch, "REGIONS_MAX", 2)
     memory = make_memory(40)
     watch = WriteWatch(memory)
@@ -165,7 +165,7 @@ def test_more_regions_than_one_call_tells(monkeypatch: pytest.MonkeyPatch) -> No
 
 @needs_kernel
 def test_nothing_is_left_behind() -> None:
-    """No descriptor, no watched memory, no memory that cannot be freed; whether it is closed, forgotten, or twice closed."""
+    """No descriptor, watched memory or memory leak remains: after close, a second close, or garbage collection."""
     gc.collect()
     before, descriptors = watched_bytes(), open_descriptors()
     for number in range(1000):
@@ -184,12 +184,12 @@ def test_nothing_is_left_behind() -> None:
     del watch
     assert (watched_bytes(), open_descriptors()) == (before, descriptors)
     memory[:] = 1
-    WriteWatch(memory).close()  # It can be watched again.
+    WriteWatch(memory).close()  # The memory can be watched again.
 
 
 @needs_kernel
 def test_memory_lives_as_long_as_it_is_watched() -> None:
-    """Or other memory at the same place would be watched."""
+    """Otherwise other memory at the same address would be watched."""
     memory = make_memory(3)
     watch, freed = WriteWatch(memory), weakref.ref(memory)
     del memory
@@ -201,8 +201,8 @@ def test_memory_lives_as_long_as_it_is_watched() -> None:
 
 @needs_kernel
 def test_what_cannot_be_watched() -> None:
-    """Memory without a whole page; memory that somebody watches; a watch that was closed."""
-    with pytest.raises(ValueError, match="without a whole page"):
+    """Memory without a complete page, memory that is already watched, a closed watch."""
+    with pytest.raises(ValueError, match="expected memory with a complete page of"):
         WriteWatch(np.zeros(PAGE_BYTES // 2, np.uint8))
     memory = make_memory(3)
     descriptors = open_descriptors()
@@ -217,17 +217,17 @@ def test_what_cannot_be_watched() -> None:
 
 @needs_kernel
 def test_a_forked_child_does_its_parent_no_harm() -> None:
-    """It is refused; it may write, close and go: the parent is told of its own writes, and of no other."""
+    """The child is refused; it may write, close and exit: the parent's reports hold only the parent's writes."""
     memory = make_memory(8)
     watch = WriteWatch(memory)
     memory[watch.lead_bytes + 2 * PAGE_BYTES] = 1
 
     def act() -> int:
         memory[:] = 3
-        with pytest.raises(OSError, match="another process"):
+        with pytest.raises(OSError, match="belongs to a different process"):
             watch.written()
         watch.close()
-        fresh = WriteWatch(memory)  # Its own memory by now.
+        fresh = WriteWatch(memory)  # The child's own copy of the memory.
         memory[fresh.lead_bytes + PAGE_BYTES] = 1
         return 0 if fresh.written().tolist() == [1] else 1
 
@@ -240,7 +240,7 @@ def test_a_forked_child_does_its_parent_no_harm() -> None:
 
 @needs_kernel
 def test_a_child_that_lives_on_does_not_keep_the_watch() -> None:
-    """It has the descriptors, too; the parent's close ends the watch nevertheless."""
+    """The child has the descriptors, too; the parent's close still ends the watch."""
     before, memory = watched_bytes(), make_memory(8)
     watch = WriteWatch(memory)
     ours, theirs = os.pipe()
@@ -266,11 +266,11 @@ def test_a_child_that_lives_on_does_not_keep_the_watch() -> None:
         ("_open_userfaultfd", errno.EPERM, "Operation not permitted"),
         ("_control", errno.EINVAL, "Invalid argument"),
         ("_control", errno.ENOTTY, "Inappropriate ioctl"),
-        ("written", errno.EPERM, "does not tell"),
+        ("written", errno.EPERM, "does not report"),
     ],
 )
-def test_a_kernel_without_it_is_known(monkeypatch: pytest.MonkeyPatch, name: str, number: int, why: str) -> None:
-    """Each call may fail: there is a reason, no descriptor stays open, no state is watched, and asking for it is refused."""
+def test_a_kernel_without_it_is_detected(monkeypatch: pytest.MonkeyPatch, name: str, number: int, why: str) -> None:
+    """Each call may fail: a reason is given, no descriptor stays open, no state is watched, "pages" is refused."""
 
     def fail(*_: Any, **keywords: Any) -> Any:
         if name == "written" and keywords.get("protect", True):  # Not the first one, by which a watch begins.
@@ -291,18 +291,18 @@ def test_a_kernel_without_it_is_known(monkeypatch: pytest.MonkeyPatch, name: str
         find_source(Herd(), "pages")
 
 
-def test_a_kernel_that_tells_something_else_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was written is compared with what is told."""
+def test_a_kernel_that_reports_wrong_pages_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The trial compares the reported pages with those that were written."""
     if obstacle() is not None:
         pytest.skip(str(obstacle()))
     monkeypatch.setattr(WriteWatch, "written", lambda _, protect=True: np.array([1, 2] if protect else []))
-    assert "other pages than those that were written" in str(obstacle.__wrapped__())
+    assert "reports the wrong pages as written" in str(obstacle.__wrapped__())
 
 
 FILTERED = """
 import ctypes, struct, sys
 libc = ctypes.CDLL(None, use_errno=True)
-# Load the call's number; userfaultfd is answered with EPERM, all others are let through.
+# Load the call's number; userfaultfd is answered with EPERM, all other calls are let through.
 rules = [(0x20, 0, 0, 0), (0x15, 0, 1, {call}), (0x06, 0, 0, 0x00050000 | 1), (0x06, 0, 0, 0x7FFF0000)]
 code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *rule) for rule in rules))
 program = ctypes.create_string_buffer(struct.pack("HxxxxxxP", len(rules), ctypes.addressof(code)))
@@ -320,7 +320,7 @@ print(obstacle())
 
 @needs_kernel
 def test_under_a_filter_of_system_calls(tmp_path: Path) -> None:
-    """Nothing is tried by itself, as filters may kill who asks; who asks for it hears that it is not permitted."""
+    """Nothing is tried automatically, as filters may kill the caller; "pages" fails with "not permitted"."""
     import platform
 
     call = write_watch._USERFAULTFD_CALLS[platform.machine()]
@@ -331,7 +331,7 @@ def test_under_a_filter_of_system_calls(tmp_path: Path) -> None:
 
 
 def test_whether_there_is_a_filter_is_what_the_system_says(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where that cannot be read there may be one."""
+    """If /proc cannot be read, a filter is assumed."""
     is_filtered.cache_clear()
     if Path("/proc/self/status").exists():
         assert is_filtered() == ("Seccomp:\t2" in Path("/proc/self/status").read_text())

@@ -1,4 +1,4 @@
-"""A Minari data set has an episode for each run and agent, and in it what the live run saw, did and got."""
+"""A Minari data set has an episode for each run and agent, with the live run's observations, actions and rewards."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ ASKED = {"observations": f"{HERE}:view", "actions": f"{HERE}:pull", "rewards": f
 
 
 class Duel:
-    """Two agents pull at a place; there is a photo of it, as large as what Minari would make a JPEG of."""
+    """Two agents pull; there is a photo large enough that Minari would make it a JPEG."""
 
     def __init__(self, seed: int = 0) -> None:
         self.state = State(
@@ -60,7 +60,7 @@ class Duel:
 
 
 class Strays(Duel):
-    """Steps otherwise from tick 20 to the next keyframe."""
+    """Diverges from tick 20 up to the next keyframe."""
 
     def step(self, inputs: Any) -> None:
         super().step(inputs)
@@ -109,7 +109,7 @@ def runs(tmp_path_factory: Any) -> list[tuple[Path, Live]]:
 
 @pytest.fixture(autouse=True)
 def small_parts(monkeypatch: Any) -> None:
-    """Episodes come in many pieces."""
+    """A small batch size, so that episodes consist of many pieces."""
     monkeypatch.syspath_prepend(Path(__file__).parent)
     monkeypatch.setattr(plan, "PART_TICKS", 16)
     monkeypatch.setattr(work, "BUFFER_BYTES", 20_000)
@@ -126,7 +126,7 @@ def load(folder: Path, identity: str, monkeypatch: Any) -> Any:
 
 
 def assert_episode(episode: Any, live: Live, agent: str, ticks: list[int]) -> None:
-    """T actions and T + 1 observations, of these ticks."""
+    """Check T actions and T + 1 observations of these ticks."""
     side = AGENTS.index(agent)
     states = [live[tick][2] for tick in ticks]
     expected = {
@@ -146,7 +146,7 @@ def assert_episode(episode: Any, live: Live, agent: str, ticks: list[int]) -> No
 
 
 def test_episodes_are_the_live_runs(runs: Any, tmp_path: Path, monkeypatch: Any) -> None:
-    """One for each run and agent; ends are terminated where the world said so, and truncated where it did not."""
+    """One episode for each run and agent, terminated if the world ended the run, else truncated."""
     made = extracted(runs, tmp_path / "duel")
     replayer.Dataset(made.path).verify()
     data = load(made.path, "duel-v0", monkeypatch)
@@ -179,7 +179,7 @@ def run_of(path: Path) -> str:
 
 
 def test_spaces_are_all_that_the_dtypes_hold(runs: Any, tmp_path: Path, monkeypatch: Any) -> None:
-    """Nobody says which values a world can give; so no value of the dtype is left out, and none is added."""
+    """The limits of a world's values are unknown: spaces hold exactly the values of the dtype."""
     made = extracted(runs[:1], tmp_path / "duel-v3", rewards=f"{HERE}:gain")
     spaces = load(made.path, "duel-v3", monkeypatch).observation_space.spaces
     shown = {name: str(space) for name, space in spaces.items()}
@@ -251,7 +251,7 @@ WITHIN = ("duel-v0/data/main_data.hdf5", "duel-v0/data/metadata.json")
 
 
 def test_who_made_it_is_what_the_tapes_say(tmp_path: Path, monkeypatch: Any) -> None:
-    """Notes of the tapes and the players' policies; what nobody said is left out."""
+    """Metadata have the notes of the tapes and the players' policies; unknown entries are left out."""
     people = {"author": "Ada", "author_email": "ada@example.org", "code_permalink": "https://example.org/duel"}
     players = {"red": "greedy", "blue": "random", "green": "idle"}
     tapes = [tmp_path / "a.tape", tmp_path / "b.tape", tmp_path / "c.tape"]
@@ -265,20 +265,20 @@ def test_who_made_it_is_what_the_tapes_say(tmp_path: Path, monkeypatch: Any) -> 
     assert metadata["code_permalink"] == "https://example.org/duel"
     assert metadata["algorithm_name"] == "red=greedy, blue=random, red=idle"
     assert metadata["description"] == (
-        "Recordings of a simulation of the user's: 6 episodes of 3 runs, one for each run and agent. The reward is gain."
+        "Recordings of the user's own simulation: 6 episodes of 3 runs, one for each run and agent. The reward is gain."
     )
     assert (metadata["minari_version"], metadata["jpeg_encoding"]) == (version("minari"), False)
-    extracted([(tapes[2], None)], tmp_path / "nobody")
-    metadata = load(tmp_path / "nobody", "nobody-v0", monkeypatch).storage.metadata
+    extracted([(tapes[2], None)], tmp_path / "unknown")
+    metadata = load(tmp_path / "unknown", "unknown-v0", monkeypatch).storage.metadata
     assert not metadata.keys() & {"author", "author_email", "code_permalink", "algorithm_name", "eval_env_spec"}
 
 
 def test_an_episode_with_a_gap_is_refused(runs: Any, tmp_path: Path) -> None:
-    """In one line that says where, and the way out of it works."""
+    """The message names the ticks, and the fix that it suggests works."""
     with pytest.raises(ExtractionError) as caught:
         extracted(runs[:1], tmp_path / "duel", world=Strays)
     assert str(caught.value) == (
-        f"{runs[0][0]}, agent red: the pairs from tick 19 to 24 are missing, and an episode of Minari has no gaps: "
+        f"{runs[0][0]}, agent red: the pairs from tick 19 to 24 are missing, and an episode of Minari must not have gaps: "
         "give --ticks without them, or use parquet"
     )
     assert not (tmp_path / "duel").exists()
@@ -289,21 +289,24 @@ def short(state: Any) -> Any:
     return np.flatnonzero(state["near"][0])
 
 
-def test_mistakes_are_told_in_one_line(runs: Any, tmp_path: Path, capsys: Any, monkeypatch: Any) -> None:
+def test_mistakes_get_one_line(runs: Any, tmp_path: Path, capsys: Any, monkeypatch: Any) -> None:
     start = f"extract {runs[0][0]} -o {tmp_path}/duel --format minari -j 1 --sim {HERE}:Duel"
     view, gain = f"--observe {HERE}:view", f"--reward {HERE}:gain"
     pull, agents = f"--action {HERE}:pull", "--agent red --agent blue"
     for rest, text in (
-        (f"--table states {view}", "are columns of pairs, a table that was not asked for"),
-        ("--table states", "Minari holds pairs, and no table states"),
-        (f"--table pairs --table events {view} {gain} {pull} {agents}", "Minari holds pairs, and no table events"),
-        (f"{view} {pull} {agents}", "Minari holds one reward a step; asked for: none"),
-        (f"{view} {pull} {agents} {gain} --reward {HERE}:view", f"asked for: {HERE}:gain, {HERE}:view"),
-        (f"{view} {gain} {agents}", "Minari holds actions: give an encoding of them, since the inputs are no numbers"),
-        (f"{view} {gain} {agents} {pull} --mode inputs", "which only pairs with inputs would leave in it"),
+        (f"--table states {view}", "are columns of the table pairs: add it to the tables"),
+        ("--table states", "Minari holds only pairs, not the table states"),
+        (
+            f"--table pairs --table events {view} {gain} {pull} {agents}",
+            "Minari holds only pairs, not the table events",
+        ),
+        (f"{view} {pull} {agents}", "Minari holds one reward per step: expected one reward, got none"),
+        (f"{view} {pull} {agents} {gain} --reward {HERE}:view", f"expected one reward, got {HERE}:gain, {HERE}:view"),
+        (f"{view} {gain} {agents}", "Minari needs actions: give an encoding, since the inputs are not numbers"),
+        (f"{view} {gain} {agents} {pull} --mode inputs", "which only pairs with inputs would cause"),
         (
             f"{view} {gain} {agents} {pull} --ticks 1..5 --ticks 9..12",
-            "which several ranges of ticks would leave in it",
+            "which several ranges of ticks would cause",
         ),
         (
             f"--observe {HERE}:short --list short {gain} {agents} {pull}",
@@ -333,7 +336,7 @@ def nothing(_before: Any, _after: Any) -> float:
 
 
 def test_numbers_are_actions_as_they_are(tmp_path: Path, monkeypatch: Any) -> None:
-    """And the command says how the data set is opened."""
+    """The command prints how to open the data set."""
     with Recorder(tmp_path / "run.tape", Kinds()) as tape:
         for tick in range(5):
             tape.step(tick)
@@ -359,5 +362,5 @@ def test_others_read_it(runs: Any, tmp_path: Path, capsys: Any) -> None:
         data.table("pairs")
     path = tmp_path / "my duel/my-duel-v0/data/main_data.hdf5"
     path.write_bytes(path.read_bytes() + b"x")
-    with pytest.raises(DatasetError, match=rf"^{path} has [\d,]+ bytes, the manifest says"):
+    with pytest.raises(DatasetError, match=rf"^{path} has [\d,]+ bytes, expected [\d,]+ as in the manifest"):
         data.verify()

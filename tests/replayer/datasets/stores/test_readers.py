@@ -1,4 +1,4 @@
-"""What pyarrow, polars, duckdb, pandas and NumPy read of an extraction is what the live run saw, from files or without."""
+"""pyarrow, polars, duckdb, pandas and NumPy read an extraction as the live run saw it, from files or without."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def small_parts(monkeypatch: Any) -> None:
 
 @pytest.fixture(scope="module", params=FORMATS)
 def data(request: Any, runs: Any, tmp_path_factory: Any) -> Any:
-    """All tables of three runs; as files in two formats, and without any."""
+    """All tables of three runs, as files in two formats and without files."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(plan, "PART_TICKS", 16)
         patch.setattr(work, "BUFFER_BYTES", 2000)
@@ -81,7 +81,7 @@ def truth(runs: Any, name: str, ticks: range) -> list[np.ndarray]:
 
 
 def test_numpy_gives_what_the_live_runs_had(data: Any, runs: Any) -> None:
-    """Every field of every tick: the same dtype, shape and values, booleans as booleans, lists with their lengths."""
+    """Every field of every tick keeps its dtype, shape and values; booleans stay booleans, lists have lengths."""
     states = data.table("states").numpy()
     assert states["run"].tolist() == [run_of(path) for path, _ in runs for _ in range(TICKS + 1)]
     for name in FIXED:
@@ -109,7 +109,7 @@ def test_numpy_gives_pairs(data: Any, runs: Any) -> None:
 
 
 def test_numpy_gives_records_with_what_is_missing(data: Any, runs: Any) -> None:
-    """Numbers that not all events have are masked arrays, texts are None where they are missing."""
+    """Numbers with missing values are masked arrays; missing texts are None."""
     events = data.table("events").numpy()
     bells = events["kind"] == "bell"
     counts = [len(live[tick][2]["ants.place"]) for _, live in runs for tick in range(1, TICKS + 1)]
@@ -145,8 +145,8 @@ def test_polars_reads_it(data: Any, runs: Any) -> None:
         assert frame[name].to_list() == [int(one) for one in truth(runs, name, range(TICKS + 1))]
     for name in LISTS:
         assert frame[name].to_list() == [one.tolist() for one in truth(runs, name, range(TICKS + 1))]
-    told = polars.DataFrame(data.table("events"))
-    assert told.filter(polars.col("loud"))["tick"].to_list() == [20] * 3
+    events = polars.DataFrame(data.table("events"))
+    assert events.filter(polars.col("loud"))["tick"].to_list() == [20] * 3
 
 
 def test_duckdb_reads_it(data: Any, runs: Any) -> None:
@@ -187,7 +187,7 @@ def test_a_split_has_whole_runs(data: Any) -> None:
 
 @pytest.mark.parametrize(("file_format", "long"), [("parquet", False), ("arrow", True)])
 def test_without_files_it_is_the_same(runs: Any, tmp_path: Path, file_format: str, long: bool) -> None:  # noqa: FBT001
-    """Batch by batch, all tables that files hold."""
+    """Compare all tables batch by batch with those of files."""
     made = extracted(runs[:2], file_format, tmp_path / "set", TABLES, long=long)
     streamed = extracted(runs[:2], "streamed", tmp_path, TABLES, long=long)
     assert sorted(streamed.tables) == sorted(made.tables)
@@ -207,7 +207,7 @@ def watch(state: Any) -> Any:
 
 
 def test_rows_are_made_while_they_are_read(runs: Any, monkeypatch: Any) -> None:
-    """Nothing is simulated beforehand, the columns cost two samples, and a batch no more than its rows."""
+    """Nothing is simulated in advance; the columns cost two samples, and a batch only its rows."""
     monkeypatch.syspath_prepend(Path(__file__).parent)
     module = Path(__file__).stem
     streamed = replayer.extract(runs[0][0], world=Kinds, tables="pairs", observations=f"{module}:watch", actions=())
@@ -229,7 +229,7 @@ def test_files_are_opened_when_their_turn_comes(runs: Any, tmp_path: Path, file_
     last = tmp_path / "set" / data.manifest["tables"]["states"]["files"][-1]["path"]
     last.write_bytes(last.read_bytes()[:-1])
     batches: list[Any] = []
-    with pytest.raises(DatasetError, match=rf"{last.name} has [\d,]+ bytes, the manifest says"):
+    with pytest.raises(DatasetError, match=rf"{last.name} has [\d,]+ bytes, expected [\d,]+ as in the manifest"):
         batches.extend(data.table("states"))
     assert sum(batch.num_rows for batch in batches) > 2 * TICKS
 
@@ -242,11 +242,13 @@ def test_verify_names_the_files_that_differ(runs: Any, tmp_path: Path, file_form
     whole = paths[0].read_bytes()
     for place in (0, len(whole) // 2, len(whole) - 1):
         paths[0].write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
-        with pytest.raises(DatasetError, match=rf"^{paths[0]} has another SHA-256 than the manifest says$"):
+        with pytest.raises(DatasetError, match=rf"^the SHA-256 of {paths[0]} differs from the manifest$"):
             data.verify()
     for path in paths[1:5]:
         path.unlink()
-    with pytest.raises(DatasetError, match=rf"^{paths[0]} has another .*; {paths[1]} is missing; .*; and 1 more file$"):
+    with pytest.raises(
+        DatasetError, match=rf"^the SHA-256 of {paths[0]} differs .*; {paths[1]} is missing; .*; and 1 more file$"
+    ):
         data.verify()
 
 
@@ -261,7 +263,7 @@ def test_a_split_without_rows_is_an_empty_table(runs: Any, tmp_path: Path) -> No
 
 
 def test_a_table_without_rows_is_not_there(runs: Any, tmp_path: Path) -> None:
-    """Where nobody won, there are no pairs of winners."""
+    """Without a winner, there are no pairs of winners."""
     made = extracted(runs[:1], "parquet", tmp_path / "set", ("pairs", "states"), mode="winners")
     assert made.tables == ("states",)
     streamed = extracted(runs[:1], "streamed", tmp_path, "pairs", mode="winners")
@@ -270,7 +272,7 @@ def test_a_table_without_rows_is_not_there(runs: Any, tmp_path: Path) -> None:
 
 
 class Other(Kinds):
-    """Steps otherwise from tick 20 on."""
+    """Diverges from tick 20 on."""
 
     def step(self, inputs: Any) -> None:
         super().step(inputs)
@@ -278,7 +280,7 @@ class Other(Kinds):
             RandomStream.seed(self.state["rng"], 99)
 
 
-def test_what_is_missing_is_told(runs: Any, tmp_path: Path) -> None:
+def test_missing_rows_are_reported(runs: Any, tmp_path: Path) -> None:
     path = runs[0][0]
     made = replayer.extract(path, tmp_path / "set", world=Other, tables="states")
     streamed = replayer.extract(path, world=Other, tables="states").table("states")
@@ -301,7 +303,7 @@ def change(**changes: Any) -> Any:
 
 
 def at(manifest: Any, path: str) -> Any:
-    """The first file lies elsewhere."""
+    """Move the first file of the manifest to path."""
     next(iter(manifest["tables"].values()))["files"][0]["path"] = path
     return manifest
 
@@ -309,8 +311,8 @@ def at(manifest: Any, path: str) -> Any:
 @pytest.mark.parametrize(
     ("damage", "text"),
     [
-        (change(version=2), "has version 2, and version 1 can be read"),
-        (change(version="1"), "has version '1', and version 1 can be read"),
+        (change(version=2), "expected version 1, got 2"),
+        (change(version="1"), "expected version 1, got '1'"),
         (change(format="csv"), "is damaged: ValueError: unknown format 'csv'"),
         (change(tables=[]), "is damaged: AttributeError"),
         (
@@ -319,8 +321,8 @@ def at(manifest: Any, path: str) -> Any:
         ),
         (change(tables={"states": {"rows": 1, "columns": {"x": {"dtype": "<f4"}}, "files": []}}), "damaged: KeyError"),
         (change(request={}), "is damaged: KeyError: 'splits'"),
-        (lambda manifest: at(manifest, "/etc/passwd"), "damaged: ValueError: a file outside of the folder"),
-        (lambda manifest: at(manifest, "states/../../x"), "damaged: ValueError: a file outside of the folder"),
+        (lambda manifest: at(manifest, "/etc/passwd"), "damaged: ValueError: a file outside the folder"),
+        (lambda manifest: at(manifest, "states/../../x"), "damaged: ValueError: a file outside the folder"),
         (lambda _: [], "is damaged: TypeError"),
     ],
 )
@@ -335,9 +337,9 @@ def test_a_manifest_that_cannot_be_is_refused(runs: Any, tmp_path: Path, damage:
 
 
 def test_mistakes_of_readers(runs: Any, tmp_path: Path) -> None:
-    with pytest.raises(DatasetError, match=r"none does not exist: manifest.json was expected in it$"):
+    with pytest.raises(DatasetError, match=r"none does not exist: expected a manifest.json in it$"):
         replayer.Dataset(tmp_path / "none")
-    with pytest.raises(DatasetError, match=r"is no data set: manifest.json was expected in it$"):
+    with pytest.raises(DatasetError, match=r"is not a data set: expected a manifest.json in it$"):
         replayer.Dataset(tmp_path)
     (tmp_path / "manifest.json").write_text("{")
     with pytest.raises(DatasetError, match=r"manifest.json is damaged: JSONDecodeError"):
@@ -362,7 +364,7 @@ def test_a_format_that_there_is_not(runs: Any, tmp_path: Path, monkeypatch: Any)
 
 
 def test_importing_does_not_import_pyarrow() -> None:
-    """The names are there all the same, and a name that there is not says so."""
+    """The names are available without importing pyarrow or rich, and an unknown name raises."""
     code = "import sys, replayer; assert not {'pyarrow', 'rich'} & {*sys.modules}; replayer.extract; replayer.Dataset"
     subprocess.run([sys.executable, "-W", "error", "-c", code], check=True)
     with warnings.catch_warnings(), pytest.raises(AttributeError, match=r"'replayer' has no attribute 'extrakt'"):

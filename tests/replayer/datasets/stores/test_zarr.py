@@ -1,4 +1,4 @@
-"""A Zarr store holds what the live runs saw, as zarr and xarray read it, in shards that are written once."""
+"""A Zarr store, read by zarr and xarray, holds what the live runs saw, in shards that are written once."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def runs(tmp_path_factory: Any) -> list[tuple[Path, Live]]:
 
 @pytest.fixture(autouse=True)
 def small_shards(monkeypatch: Any) -> None:
-    """Parts, batches, chunks and shards that do not fit together."""
+    """Use sizes of parts, batches, chunks and shards that are not multiples of each other."""
     from replayer.datasets.stores import zarr as zarr_store
 
     monkeypatch.setattr(plan, "PART_TICKS", 16)
@@ -64,7 +64,7 @@ def truth(runs: Any, name: str, ticks: range) -> list[np.ndarray]:
 
 
 def test_zarr_holds_what_the_live_runs_had(runs: Any, tmp_path: Path) -> None:
-    """The same dtypes, shapes and values; lists as their values, one behind the other, and their lengths."""
+    """Dtypes, shapes and values are kept; lists are stored as concatenated items and lengths."""
     extracted(runs, tmp_path / "set").verify()
     root = zarr.open_group(tmp_path / "set/data.zarr", mode="r")
     for table, starts in (("states", {"": range(TICKS + 1)}), ("pairs", {"obs.": range(TICKS), "next.": range(1, 33)})):
@@ -85,7 +85,7 @@ def test_zarr_holds_what_the_live_runs_had(runs: Any, tmp_path: Path) -> None:
 
 
 def test_xarray_opens_each_split(runs: Any, tmp_path: Path) -> None:
-    """By its dimensions' names, without a warning."""
+    """xarray opens it by the names of its dimensions, without a warning."""
     xarray = pytest.importorskip("xarray")
     data = extracted(runs, tmp_path / "set", "states", splits=SPLITS)
     assert data.manifest["tables"]["states"]["groups"] == ["states/train", "states/test"]
@@ -112,7 +112,7 @@ def run_of(path: Path) -> str:
 
 
 def test_it_is_cut_into_shards(runs: Any, tmp_path: Path) -> None:
-    """Of so many bytes as one file holds, chunks of fewer within it."""
+    """Shards have the size of one file; chunks are smaller parts of it."""
     extracted(runs, tmp_path / "set", "states", fields=("tick", "real", "flag"))
     real = zarr.open_array(tmp_path / "set/data.zarr/states/real", mode="r")
     assert (real.chunks, real.shards) == ((8, 3), (40, 3))  # 192 of 200 bytes, 960 of 1000.
@@ -150,7 +150,7 @@ class StoppedError(Exception):
 
 
 def test_a_stopped_extraction_goes_on(runs: Any, tmp_path: Path) -> None:
-    """With its parts, and without what there was of a store."""
+    """A continued extraction keeps its parts and removes the unfinished store."""
     few = {"tables": "states", "fields": ("real", "ants.place")}
     extracted(runs, tmp_path / "whole/set", **few)
 
@@ -177,7 +177,7 @@ def clash(state: Any) -> dict[str, Any]:
     return {"x": np.arange(int(state["tick"])), "x.lengths": state["tick"]}
 
 
-def test_mistakes_are_told_in_one_line(runs: Any, tmp_path: Path, capsys: Any, monkeypatch: Any) -> None:
+def test_mistakes_get_one_line(runs: Any, tmp_path: Path, capsys: Any, monkeypatch: Any) -> None:
     monkeypatch.syspath_prepend(Path(__file__).parent)
     here, tape = Path(__file__).stem, runs[0][0]
     start = f"extract {tape} -o {tmp_path}/set --sim small_worlds:Kinds --format zarr -j 1"
@@ -187,7 +187,7 @@ def test_mistakes_are_told_in_one_line(runs: Any, tmp_path: Path, capsys: Any, m
         (f"--observe {here}:odd", "Zarr cannot hold a column called obs.a/b (table pairs)"),
         (
             f"--observe {here}:clash --list x",
-            "the column obs.x.lengths has the name that the lengths of obs.x get in Zarr",
+            "the column obs.x.lengths clashes with the lengths of obs.x, which get this name in Zarr",
         ),
     ):
         assert run(main, f"{start} {rest}") == 2
@@ -198,7 +198,7 @@ def test_mistakes_are_told_in_one_line(runs: Any, tmp_path: Path, capsys: Any, m
 
 
 def test_others_read_its_tables(runs: Any, tmp_path: Path, capsys: Any) -> None:
-    """The command says how; Dataset says so, too, and looks after the files."""
+    """The command and Dataset name the reader; Dataset verifies the files."""
     line = f"extract {runs[0][0]} -o {tmp_path}/set --sim small_worlds:Kinds --format zarr --table states -j 1"
     assert run(main, line) == 0
     assert (
@@ -209,5 +209,5 @@ def test_others_read_its_tables(runs: Any, tmp_path: Path, capsys: Any) -> None:
         data.table("states")
     path = tmp_path / "set/data.zarr/zarr.json"
     path.write_bytes(path.read_bytes().replace(b"set", b"sat"))
-    with pytest.raises(DatasetError, match=rf"^{path} has another SHA-256"):
+    with pytest.raises(DatasetError, match=rf"^the SHA-256 of {path} differs from the manifest$"):
         data.verify()

@@ -1,4 +1,4 @@
-"""Rows straight from tapes are those of the live run, each once an epoch, in a random order, out of a bounded buffer."""
+"""Rows read directly from tapes are those of the live run, each once per epoch, shuffled in a bounded buffer."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def test_epochs_differ_in_order_and_not_in_content(walkers: tuple[Path, Live, li
 
 
 @pytest.mark.parametrize("batch", [None, 7])
-def test_an_iteration_goes_on_where_it_was(walkers: tuple[Path, Live, list[Any]], batch: int | None) -> None:
+def test_an_iteration_continues_where_it_was(walkers: tuple[Path, Live, list[Any]], batch: int | None) -> None:
     wanted: dict[str, Any] = {"world": Walkers, "table": "states", "fields": "x", "buffer_rows": 12, "batch": batch}
     whole = [np.atleast_1d(row["tick"]).tolist() for row in replayer.samples(walkers[0], **wanted, epoch=3)]
     rows = replayer.samples(walkers[0], **wanted, epoch=3)
@@ -130,8 +130,8 @@ def test_an_iteration_goes_on_where_it_was(walkers: tuple[Path, Live, list[Any]]
     later.load_state_dict(state)
     assert later.state_dict() == state
     assert before + [np.atleast_1d(row["tick"]).tolist() for row in later] == whole
-    assert len(list(later)) == len(whole)  # The next iteration is a whole one.
-    with pytest.raises(ExtractionError, match="another request or another order"):
+    assert len(list(later)) == len(whole)  # The next iteration is complete.
+    with pytest.raises(ExtractionError, match="a different request or a different order"):
         replayer.samples(walkers[0], **wanted, seed=1).load_state_dict(state)
 
 
@@ -145,7 +145,7 @@ def test_a_row_waits_in_the_buffer_no_longer_than_it_has_room(tmp_path: Path) ->
 
 
 class Wide:
-    """32 KiB of state that change at each tick."""
+    """A state of 32 KiB that changes at each tick."""
 
     def __init__(self) -> None:
         self.state = State(Schema(Field("wide", "f8", (64, 64)), Field("n", "i8")))
@@ -195,7 +195,7 @@ def test_batches_have_memory_of_their_own() -> None:
     assert [len(value) for value in batches[1]["b"]] == [6, 7, 8, 9, 0, 1]
 
 
-def test_what_is_missing_is_left_out_and_said(walkers: tuple[Path, Live, list[Any]], tmp_path: Path) -> None:
+def test_missing_samples_are_left_out_and_reported(walkers: tuple[Path, Live, list[Any]], tmp_path: Path) -> None:
     path, live, _ = walkers
     frames = [block for block in all_blocks(path) if block.kind == BlockKind.FRAMES]
     (tmp_path / "hurt.tape").write_bytes(destroy(path.read_bytes(), frames[len(frames) // 2], "payload"))
@@ -212,7 +212,7 @@ def test_what_is_missing_is_left_out_and_said(walkers: tuple[Path, Live, list[An
 
 
 class Astray(Walkers):
-    """Goes another way at tick 50."""
+    """Diverges at tick 50."""
 
     def step(self, inputs: Any) -> None:
         super().step(inputs)
@@ -245,18 +245,18 @@ def test_columns_splits_and_mistakes(walkers: tuple[Path, Live, list[Any]], tmp_
     assert (len(runs["train"]), len(runs["test"]), len(runs["train"] & runs["test"])) == (3, 1, 0)
     with pytest.raises(ExtractionError, match="no run is in split dev; splits: train, test"):
         replayer.samples(tmp_path, **wanted, split="dev")
-    with pytest.raises(ValueError, match="shard 2 of 2"):
+    with pytest.raises(ValueError, match="shard: expected an index from 0 to 1 of 2 shards, got 2"):
         replayer.samples(path, world=Walkers, table="states", shard=(2, 2))
-    with pytest.raises(ValueError, match="jobs=0: at least 1"):
+    with pytest.raises(ValueError, match="jobs: expected at least 1, got 0"):
         replayer.samples(path, world=Walkers, table="states", jobs=0)
-    with pytest.raises(ExtractionError, match="the long form is for files"):
+    with pytest.raises(ExtractionError, match="long is not available here"):
         replayer.samples(path, world=Walkers, table="states", long=True)
     (tmp_path / "saved").mkdir()
     for width in (2, 7):
         world = Saved()
         world.grid = np.zeros((3, width))
         record_live(tmp_path / "saved" / f"{width}.tape", world, [1] * 10)
-    with pytest.raises(ExtractionError, match=r"give other columns \(grid\)"):
+    with pytest.raises(ExtractionError, match=r"have different columns \(grid\)"):
         list(replayer.samples(tmp_path / "saved", world=Saved, table="states", fields="grid"))
 
 

@@ -110,7 +110,7 @@ def test_a_worker_warns_of_what_is_missing(walkers: tuple[Path, Live], tmp_path:
 
 
 def _in_worker(data: Any) -> None:
-    """Iterate as the only worker of a loader does, in this process, where the warning can be seen."""
+    """Iterate like the only worker of a loader, in this process, so that the warning can be caught."""
     from torch.utils.data import _utils
 
     worker = _utils.worker

@@ -1,4 +1,4 @@
-"""A dump writes nothing over: whoever keeps notes in a folder finds them, and one that was killed is cleared away."""
+"""A dump never overwrites files: notes in a folder stay, and the rest of a killed dump is removed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from small_worlds import Walkers
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A folder of its own to be in, and a tape there."""
+    """Work in an empty folder with a tape."""
     monkeypatch.chdir(tmp_path)
     with Recorder("run.tape", Walkers(), keyframe_interval_ticks=10) as tape:
         for tick in range(1, 41):
@@ -43,13 +43,13 @@ class Wrong(Walkers):
 
 
 class Other(Wrong):
-    """Wrong at the same tick, in another way."""
+    """Wrong at the same tick with different values."""
 
     amount = 8
 
 
 def verify(world: Any = Wrong) -> Path:
-    """Verify the tape, and say where the dump is."""
+    """Verify the tape, and return the path of the dump."""
     path = verify_tape("run.tape", world, dump_folder=Path()).dump_path
     assert path is not None
     return path
@@ -58,7 +58,7 @@ def verify(world: Any = Wrong) -> Path:
 def test_a_users_folder_of_the_same_name_stays_as_it_is(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whatever is in it, and if it is empty, or a file: the dump has the next free name, and the command says it."""
+    """A folder with files, an empty one or a file: the dump takes the next free name, and the command prints it."""
     Path("run.desync-29").mkdir()
     Path("run.desync-29/NOTES.txt").write_text("mine")
     Path("run.desync-29-2").mkdir()
@@ -75,7 +75,7 @@ def test_a_users_folder_of_the_same_name_stays_as_it_is(
 
 
 def test_the_same_dump_again_is_no_second_one() -> None:
-    """The same finding finds its own dump, with notes in it or not; another finding of that tick has another name."""
+    """The same finding reuses its dump, with or without notes in it; another finding of that tick gets a new name."""
     assert verify() == Path("run.desync-29")
     Path("run.desync-29/NOTES.txt").write_text("mine")
     nested = verify_tape("run.desync-29/reproduction.tape", Wrong, dump_folder=Path("run.desync-29")).dump_path
@@ -91,7 +91,7 @@ def test_the_same_dump_again_is_no_second_one() -> None:
 
 
 def test_a_dump_that_was_killed_is_cleared_away_by_the_next() -> None:
-    """Half a dump of a process that is gone is removed, but for what somebody else has put there."""
+    """Half a dump of a dead process is removed, except files that the process did not write."""
     ready, go = os.pipe()
     child = os.fork()
     if not child:  # It dies in the middle of its dump.
@@ -136,12 +136,12 @@ def test_what_fails_leaves_nothing() -> None:
 
 
 def save(part: Path, number: int) -> None:
-    """A file that no other has."""
+    """A unique file."""
     (part / "before.npz").write_bytes(bytes([number] * 9))
 
 
 def test_dumps_that_are_written_at_once_get_names_of_their_own() -> None:
-    """Eight at a time, each whole."""
+    """Eight processes at the same time; each writes a complete dump."""
     start, found = threading.Barrier(8), []
 
     def keep(number: int) -> None:

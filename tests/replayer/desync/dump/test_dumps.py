@@ -1,4 +1,4 @@
-"""Dumps are tapes: they reproduce the bad tick by themselves; two of them are compared by their trees of hashes."""
+"""Dumps are tapes that reproduce the divergent tick; two dumps are compared by their trees of hashes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from small_worlds import Walkers
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder of its own to be in."""
+    """Work in an empty folder."""
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -46,7 +46,7 @@ class Wrong(Walkers):
 
 
 def test_a_dump_reproduces_the_bad_tick_alone() -> None:
-    """The agreed state before it is its first keyframe; verifying it needs one step."""
+    """Its first keyframe is the agreed state before the tick; verifying it needs one step."""
     with Recorder("run.tape", Walkers(), keyframe_interval_ticks=10) as tape:
         for tick in range(1, 41):
             tape.step([[tick % 20, 2]])
@@ -67,7 +67,7 @@ def test_a_dump_reproduces_the_bad_tick_alone() -> None:
 
 
 def test_differences_are_a_table() -> None:
-    """Every element that differs, with values that can be read back, and ULPs of floats."""
+    """Every element that differs, with values that can be parsed, and ULPs of floats."""
     schema = Schema(Field("f", "f8", (2, 3)), Field("n", "i8", (4,)), Field("same", "i8", (2,)))
     one, two = State(schema), State(schema)
     one["f"][:] = [[1.0, 0.1, np.nan], [2.0, -0.0, 5.0]]
@@ -85,7 +85,7 @@ def test_differences_are_a_table() -> None:
 
 @pytest.mark.parametrize("count", [LINES_MAX, LINES_MAX + 1])
 def test_a_table_of_differences_has_an_end(count: int) -> None:
-    """At most so many lines."""
+    """At most LINES_MAX lines."""
     one, two = (State(Schema(Field("n", "i8", (count,)))) for _ in range(2))
     two["n"][:] = 1
     write_differences(Path("d.csv"), one.snapshot(), two.snapshot())
@@ -96,7 +96,7 @@ def test_a_table_of_differences_has_an_end(count: int) -> None:
 
 
 def lockstep(wrong_tick: int, late: int = 0) -> tuple[list[PeerDesyncError], int]:
-    """Two runs that hand each other their hashes, late ticks later; what was raised, and the tick where that was."""
+    """Two runs that exchange their hashes, late ticks later; returns the error, and its tick."""
     sides = Recorder("one.tape", Walkers(), keyframe_interval_ticks=5), Recorder("two.tape", Wrong(wrong_tick))
     said: list[tuple[int, int, int]] = []
     errors = []
@@ -118,7 +118,7 @@ def lockstep(wrong_tick: int, late: int = 0) -> tuple[list[PeerDesyncError], int
 
 
 def test_peers_that_agree_say_nothing() -> None:
-    """No dump, and the tapes are as ever."""
+    """No dump is written, and the tapes are unchanged."""
     assert lockstep(0) == ([], 30)
     assert not list(Path().glob("*desync*"))
     assert verify_tape("one.tape", Walkers).ok
@@ -126,7 +126,7 @@ def test_peers_that_agree_say_nothing() -> None:
 
 @pytest.mark.parametrize("late", [0, 4])
 def test_peers_that_part_leave_a_dump_each(late: int, capsys: pytest.CaptureFixture[str]) -> None:
-    """At the tick at which they part, before either moves on; the agreed state before it is in the dump."""
+    """Raised at the tick at which they diverge, before either continues; the agreed state before it is in the dump."""
     errors, now = lockstep(12, late)
     assert [error.tick for error in errors] == [12, 12]
     assert now == 12 + late
@@ -150,7 +150,7 @@ def test_peers_that_part_leave_a_dump_each(late: int, capsys: pytest.CaptureFixt
 
 
 def test_hashes_of_ticks_to_come_wait() -> None:
-    """A peer may be ahead; the step that gets there raises, and the tick is recorded."""
+    """A peer may be ahead; the step that reaches the peer's tick raises, and the tick is recorded."""
     with Recorder("run.tape", Walkers()) as tape:
         tape.report_hash(3, 77)
         tape.step(None)
@@ -163,7 +163,7 @@ def test_hashes_of_ticks_to_come_wait() -> None:
 
 
 def test_hashes_of_old_ticks_are_read_from_the_tape() -> None:
-    """Also those from before the first report; and tick 0, which has no frame. Those that are gone are named."""
+    """Also inputs from before the first report, and tick 0, which has no frame. Lost ones are listed."""
     live = Walkers()
     hashes = [live.state.hash()]
     with Recorder("run.tape", Walkers(), keep=10, keyframe_interval_ticks=2, deterministic=True) as tape:
@@ -180,7 +180,7 @@ def test_hashes_of_old_ticks_are_read_from_the_tape() -> None:
 
 
 def recorder_of_old_ticks(tape: recorder.Recorder) -> None:
-    """Ask for a tick that neither memory nor the ring has."""
+    """Request a tick that is neither in memory nor in the ring."""
     tape._peers._own.clear()  # type: ignore[union-attr]
     tape.report_hash(1, 1)
 
@@ -189,7 +189,7 @@ def recorder_of_old_ticks(tape: recorder.Recorder) -> None:
 
 
 def tree_of(blocks: int, changed: list[int]) -> MerkleTree:
-    """Of a state of so many blocks, some of which are changed in one byte."""
+    """Trees of a state with many blocks, some of which are changed in one byte."""
     state = State(Schema(Field("a", "u1", (blocks * BLOCK_BYTES,))))
     for block in changed:
         state["a"][block * BLOCK_BYTES + 17] ^= 5
@@ -198,7 +198,7 @@ def tree_of(blocks: int, changed: list[int]) -> MerkleTree:
 
 @pytest.mark.parametrize("blocks", [1, 2, 3, 31, 32, 33])
 def test_every_block_that_differs_is_found_in_log2_exchanges(blocks: int) -> None:
-    """One, several, all, none; and what is asked for is little."""
+    """One, several, all or no blocks; few hashes are exchanged."""
     random = np.random.default_rng(blocks)
     for changed in ([], [0], [blocks - 1], sorted(set(random.integers(0, blocks, 3).tolist())), list(range(blocks))):
         asked = []
@@ -215,11 +215,11 @@ def test_every_block_that_differs_is_found_in_log2_exchanges(blocks: int) -> Non
 
 
 def test_a_tree_that_was_tampered_with_is_refused() -> None:
-    """Nodes must be those of their leaves."""
+    """Inner nodes must match their leaves."""
     plain = tree_of(5, []).to_plain()
     assert MerkleTree.from_plain(plain) == tree_of(5, [])
     plain["levels"][1][0] = "00" * 8
-    with pytest.raises(ValueError, match="not those of its leaves"):
+    with pytest.raises(ValueError, match="do not match its leaves"):
         MerkleTree.from_plain(plain)
-    with pytest.raises(ValueError, match="no tree of hashes"):
+    with pytest.raises(ValueError, match="not a Merkle tree"):
         MerkleTree.from_plain({"leaves": 3})

@@ -153,7 +153,7 @@ def test_the_only_phase_that_writes_a_field_is_named(capsys: pytest.CaptureFixtu
     """Also without hashes of phases; if several phases write it, all are named."""
     record("a.tape", OneWriter(0))
     assert run(replayer.commands.main.main, f"verify a.tape --sim {__name__}:OneWriter") == 1
-    assert "phase: middle, the only one that writes what differs" in capsys.readouterr().out
+    assert "phase: middle, the only one that writes a differing field" in capsys.readouterr().out
     record("b.tape", Phased())
     assert run(replayer.commands.main.main, f"verify b.tape --sim {__name__}:Faulty1") == 1
     assert "phase: one of phase0, phase1, phase2; a tape recorded with" in capsys.readouterr().out

@@ -242,7 +242,7 @@ def test_a_difference_on_all_variants_is_reported_for_the_tick_itself(capsys: An
 
     assert run(replayer.commands.main.main, "explain phased.tape --sim some_variants:PhasedEdit --tick 25") == 1
     output = capsys.readouterr().out
-    assert "  fields that differ at tick 25: b\n  phase: sum, the only one that writes what differs\n" in output
+    assert "  fields that differ at tick 25: b\n  phase: sum, the only one that writes a differing field\n" in output
     written = output[output.index("lines that wrote the fields that differ at tick 25:") :].partition("\n\n")[0]
     assert all(" b: self.state" in line for line in written.splitlines()[1:])
     assert "\n    and 3 more fields\n" in output

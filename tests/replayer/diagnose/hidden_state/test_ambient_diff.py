@@ -151,13 +151,15 @@ def test_rows_are_counted_as_brute_force_counts_them(world: Any) -> None:
 def test_a_table_with_more_room_hides_and_makes_no_difference(capsys: pytest.CaptureFixture[str]) -> None:
     """Another field shows its row and values; a difference in capacity alone is reported, also at the tick itself."""
     printed, report = verify("RoomAndHeat", capsys)
-    assert "  fields that differ at tick 25: heat\n  not by values, only by the room for rows: t.a, t.at\n" in printed
+    assert (
+        "  fields that differ at tick 25: heat\n  not by values, only by the capacity for rows: t.a, t.at\n" in printed
+    )
     assert "    heat: 1 row\n        [3] recorded 40.0, replayed 40.5\n" in printed
     assert "- heat: 1 row\n  - `[3] recorded 40.0, replayed 40.5`\n" in report
     printed = verify("Room", capsys)[0]
-    assert "  no value differs at tick 25, only the room for rows: t.a, t.at\n" in printed
-    assert "    t: no value differs, only the room: for 4 recorded, for 16 replayed\n" in printed
-    assert printed.count("room") == 2
+    assert "  no value differs at tick 25, only the capacity for rows: t.a, t.at\n" in printed
+    assert "    t: no value differs, only the capacity: 4 recorded, 16 replayed\n" in printed
+    assert printed.count("capacity") == 2
 
 
 def test_no_value_is_shown_of_a_missing_row(capsys: pytest.CaptureFixture[str]) -> None:
@@ -202,15 +204,15 @@ def test_a_table_that_is_cut_off_says_so() -> None:
     states[1]["n"][:] = 1
     table = write_differences(Path("d.csv"), states[0].snapshot(), states[1].snapshot())
     assert (table.lines, table.elements, table.left_out) == (LINES_MAX, LINES_MAX + 5, ["s"])
-    assert table.what() == (
-        "the first 10,000 of 10,005 elements that differ at the next keyframe, but for s, which cannot be compared"
+    assert table.text() == (
+        "the first 10,000 of 10,005 elements that differ at the next keyframe, except s, which cannot be compared"
     )
 
 
 def test_a_keyframe_that_was_not_reached_is_not_called_the_same(capsys: pytest.CaptureFixture[str]) -> None:
     """The diverged run raises; no difference is claimed, and only existing files are listed."""
     printed, report = verify("Fails", capsys)
-    assert "going on from the bad tick, at tick 31: the step raised RuntimeError: too hot" in printed
+    assert "the replay failed after the divergent tick, at tick 31: the step raised RuntimeError: too hot" in printed
     assert "nothing differs" not in printed + report
     assert "The next recorded keyframe, tick 40, was not reached by the replay." in report
     promised = {word.strip("`,:") for word in report.split("## Files")[1].split("##")[0].split() if word[0] == "`"}
@@ -221,8 +223,8 @@ def test_a_keyframe_that_was_not_reached_is_not_called_the_same(capsys: pytest.C
 def test_a_difference_that_vanishes_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
     """The command and the report state it alike."""
     printed, report = verify("Passing", capsys)
-    assert "  at the next recorded keyframe, tick 40, nothing differs any more\n" in printed
-    assert "Nothing differs at the next recorded keyframe, tick 40." in report
+    assert "  at the next recorded keyframe, tick 40, no field differs any more\n" in printed
+    assert "No field differs at the next recorded keyframe, tick 40." in report
 
 
 def test_sorts_of_nan_are_told_apart() -> None:

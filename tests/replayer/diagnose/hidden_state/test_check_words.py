@@ -30,4 +30,4 @@ def test_a_tape_in_place_of_a_scenario_is_named_as_a_tape(
             capsys.readouterr(), f"error: expected module:factory or a scenario, got the tape {name}; to verify"
         )
     assert run(replayer.commands.main.main, "check noise") == 2
-    assert_one_line(capsys.readouterr(), "noise is no TOML")
+    assert_one_line(capsys.readouterr(), "noise is not valid TOML")

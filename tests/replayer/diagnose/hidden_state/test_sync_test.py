@@ -429,7 +429,7 @@ def test_misuse_is_refused() -> None:
         SyncTest(Walkers, period_ticks=0)
     with pytest.raises(TypeError):
         SyncTest(Walkers, inputs=5)  # type: ignore[arg-type]
-    with pytest.raises(UnfitSimulationError, match="int is no simulation"):
+    with pytest.raises(UnfitSimulationError, match="int is not a simulation"):
         SyncTest(int).run()
     with pytest.raises(UnfitSimulationError, match="making the simulation raised ZeroDivisionError"):
         SyncTest(lambda: 1 // 0).run()

@@ -303,7 +303,7 @@ def test_invalid_contracts_are_refused(capsys: Any) -> None:
         WriteContractError, match=r"step declares that it writes 'herds'; the fields are .* the tables herd"
     ):
         guarded(simulation).__enter__()
-    with pytest.raises(TypeError, match="a set of names was expected"):
+    with pytest.raises(TypeError, match="writes: expected a set of names"):
         Phase("a", print, "herd")
     twins = Half()
     twins.phases = (twins.phases[0], twins.phases[0])

@@ -1,4 +1,4 @@
-"""The Rerun viewer opens tapes by the importer, and no other file is touched by it."""
+"""The Rerun viewer opens tapes with the importer, which ignores all other files."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ STARTED = "import simulation_flight_recorder; simulation_flight_recorder.rerun_i
 
 @pytest.fixture(scope="module")
 def tape(tmp_path_factory: Any) -> Path:
-    """A small meadow, whose world is registered, so that nothing else need be named."""
+    """A small meadow, whose world is registered: no option is needed."""
     folder = tmp_path_factory.mktemp("meadow")
     path = folder / "meadow.tape"
     with Recorder(path, find_world("meadow").make(tomllib.loads(TINY)), keyframe_interval_ticks=10) as recorder:
@@ -54,7 +54,7 @@ def started(*words: object, before: str = "") -> subprocess.CompletedProcess[byt
 
 @pytest.fixture
 def importer(monkeypatch: Any, capfdbinary: Any, tmp_path: Path) -> Any:
-    """Run it in this process: its exit code, where its output is now, and what it said."""
+    """Run it in this process: its exit code, the target of its stdout afterwards, and its messages."""
 
     def run(*words: object) -> tuple[Any, Path, str]:
         monkeypatch.setattr(sys, "argv", ["rerun-importer-tape", *map(str, words)])
@@ -69,7 +69,7 @@ def importer(monkeypatch: Any, capfdbinary: Any, tmp_path: Path) -> Any:
 
 
 def test_the_viewer_opens_a_tape(tape: Path, tmp_path: Path) -> None:
-    """Rerun itself finds the importer on the PATH by its name, takes what it gives, and has every state of the tape."""
+    """Rerun finds the importer on the PATH by its name, loads its output, and has every state of the tape."""
     folder = tmp_path / "bin"
     folder.mkdir()
     script = folder / "rerun-importer-tape"
@@ -97,7 +97,7 @@ def test_the_viewer_opens_a_tape(tape: Path, tmp_path: Path) -> None:
 
 
 def test_what_the_viewer_passes_along_is_obeyed(tape: Path, importer: Any) -> None:
-    """Ids and the prefix of entities are those that were given; options of a later viewer do not hurt."""
+    """Ids and the prefix of entities are the requested ones; unknown options of a later viewer are ignored."""
     words = ["--application-id", "mine", "--recording-id", "abc", "--entity-path-prefix", "/here/x", "--static"]
     more = ["--time_sequence", "frame=3", "other=4", "--unheard-of", "--opened-recording-id", "z"]
 
@@ -110,7 +110,7 @@ def test_what_the_viewer_passes_along_is_obeyed(tape: Path, importer: Any) -> No
 
 
 def test_other_files_are_not_touched(tmp_path: Path) -> None:
-    """Any other file, a folder and nothing at all end with Rerun's code for that, in silence; nothing heavy is imported."""
+    """Any other file, a folder or nothing: exits with Rerun's code for that, silently, without heavy imports."""
     (tmp_path / "a.tape").write_text("a tape of music")
     (tmp_path / "b.csv").write_bytes(b"x,y\n" + block.TAG)
     (tmp_path / "empty.tape").touch()
@@ -125,13 +125,13 @@ def test_other_files_are_not_touched(tmp_path: Path) -> None:
 
 
 def test_it_knows_how_tapes_begin() -> None:
-    """What it looks for is what the format says, though it does not import it."""
+    """It checks for the magic bytes of the format, although it does not import the format."""
     ours = simulation_flight_recorder
     assert (ours.TAPE_STARTS, ours.BLOCK_STARTS, ours.NOT_OURS) == (file_header.MAGIC, block.TAG, NOT_OURS)
 
 
 def test_a_tape_whose_header_is_lost_is_ours(tape: Path, tmp_path: Path, importer: Any) -> None:
-    """A damaged tape is shown as far as it can be read, and its losses stand in the recording."""
+    """The readable part of a damaged tape is shown, and its losses are in the recording."""
     content = bytearray(tape.read_bytes())
     content[:64] = bytes(64)
     (tmp_path / "lost.tape").write_bytes(content)
@@ -145,7 +145,7 @@ def test_a_tape_whose_header_is_lost_is_ours(tape: Path, tmp_path: Path, importe
 
 
 def test_a_simulation_that_is_not_registered_shows_its_keyframes(tmp_path: Path, importer: Any) -> None:
-    """The viewer cannot say which simulation to use: then the keyframes' states are shown, and that is said in it."""
+    """The viewer cannot name a simulation: only the keyframes' states are shown, and the recording has a note."""
     with Recorder(tmp_path / "a.tape", Shapes(), keyframe_interval_ticks=7) as recorder:
         for _ in range(20):
             recorder.step(None)
@@ -161,7 +161,7 @@ def test_a_simulation_that_is_not_registered_shows_its_keyframes(tmp_path: Path,
 
 
 def test_what_is_printed_comes_between_nothing(tape: Path, importer: Any, monkeypatch: Any) -> None:
-    """What a world prints while it steps, in Python or below it, goes to stderr."""
+    """Output of a world while it steps, from Python or below it, goes to stderr."""
     step = Meadow.step
 
     def loud(self: Any, inputs: Any) -> None:
@@ -178,7 +178,7 @@ def test_what_is_printed_comes_between_nothing(tape: Path, importer: Any, monkey
 
 
 def test_without_the_package_it_is_named(tape: Path) -> None:
-    """Where the Python of the importer has no Rerun, the viewer is told in one line what to install."""
+    """If the importer's Python has no Rerun, one line names the package to install."""
     done = started(tape, before="import sys; sys.modules['rerun'] = None; ")
 
     assert (done.returncode, done.stdout) == (2, b"")
@@ -186,7 +186,7 @@ def test_without_the_package_it_is_named(tape: Path) -> None:
 
 
 def test_a_viewer_that_goes_away_is_no_failure(tape: Path) -> None:
-    """When nobody reads any more, it ends in silence."""
+    """When the reader closes the pipe, it exits silently."""
     line = [sys.executable, "-c", STARTED, str(tape)]
     with subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment()) as process:
         assert process.stdout is not None

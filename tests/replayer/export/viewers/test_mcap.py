@@ -1,4 +1,4 @@
-"""What stands in an MCAP file is what the live run was, bit for bit, and says by its schemas what it is."""
+"""An MCAP file has the data of the live run, bit for bit, and its schemas describe them."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def read(path: Path) -> Read:
 
 
 def array(content: dict[str, Any]) -> np.ndarray:
-    """As a reader of tape.Array makes it, by docs/viewers.md."""
+    """Decode a tape.Array as docs/viewers.md describes."""
     return np.frombuffer(base64.b64decode(content["data"]), content["dtype"]).reshape(content["shape"])
 
 
@@ -100,7 +100,7 @@ def test_states_are_those_of_the_live_run(shapes: tuple[Path, Live], tmp_path: P
 
 
 def test_what_happened_and_what_it_is(shapes: tuple[Path, Live], tmp_path: Path) -> None:
-    """Figures, events, inputs, hashes and keyframes of all ticks; metadata and attachments name the run and its part."""
+    """Figures, events, inputs, hashes and keyframes of all ticks; metadata and attachments name run and range."""
     path, live = shapes
 
     assert run(main, f"export {path} {SIM} -o {tmp_path}/a.mcap --every 20 --tick-seconds 0.025 --from 3") == 0
@@ -137,7 +137,7 @@ def test_what_happened_and_what_it_is(shapes: tuple[Path, Live], tmp_path: Path)
 
 
 def test_a_meadow_with_phases(tmp_path: Path) -> None:
-    """Hashes after each phase stand under the phases' names; layers and points are what the world shows."""
+    """Hashes after each phase have the phases' names; layers and points are those of the world."""
     path, config, world = tmp_path / "meadow.tape", tomllib.loads(TINY), find_world("meadow")
     with Recorder(path, world.make(config), blame="phases") as tape:
         for _ in range(12):
@@ -172,8 +172,8 @@ def test_a_meadow_with_phases(tmp_path: Path) -> None:
     assert about["config.json"] == json.loads(json.dumps(config))
 
 
-def test_events_are_made_again_where_they_are_wanted(tmp_path: Path) -> None:
-    """A meadow's events, which are not on its tape, come with --events, as a tape that has them tells them."""
+def test_events_are_rebuilt_on_request(tmp_path: Path) -> None:
+    """With --events, a meadow's events that are not on its tape equal those of a tape that has them."""
     config, world = tomllib.loads(TINY), find_world("meadow")
     for name in ("with", "without"):
         with Recorder(tmp_path / f"{name}.tape", world.make(config), events=name == "with") as tape:
@@ -190,7 +190,7 @@ def test_events_are_made_again_where_they_are_wanted(tmp_path: Path) -> None:
 
 
 class Other(Shapes):
-    """Shapes that step otherwise from tick 25 on."""
+    """Shapes with a different step from tick 25 on."""
 
     def step(self, inputs: Any) -> None:
         super().step(inputs)
@@ -201,7 +201,7 @@ class Other(Shapes):
 def test_a_desync_ends_the_states_until_the_next_keyframe(
     shapes: tuple[Path, Live], tmp_path: Path, monkeypatch: Any, capsys: Any
 ) -> None:
-    """No state is given that is not the run's: from the first that differs to the next keyframe all are left out."""
+    """No state that differs from the run is exported: from the first one to the next keyframe all are left out."""
     path, live = shapes
     monkeypatch.setattr(oracle.shown_world, "Shapes", Other)
 
@@ -217,8 +217,8 @@ def test_a_desync_ends_the_states_until_the_next_keyframe(
     assert len(messages["/frames"]) == TICKS
 
 
-def test_of_a_damaged_tape_what_is_sound_goes_out(shapes: tuple[Path, Live], tmp_path: Path, capsys: Any) -> None:
-    """With a block of any kind damaged, what goes out is right, something is missing, and that is said."""
+def test_the_intact_part_of_a_damaged_tape_is_exported(shapes: tuple[Path, Live], tmp_path: Path, capsys: Any) -> None:
+    """With a block of any kind damaged, exported data is right, something is missing, and that is reported."""
     path, live = shapes
     whole = path.read_bytes()
     with Tape(path) as tape:
@@ -248,11 +248,11 @@ def test_of_a_damaged_tape_what_is_sound_goes_out(shapes: tuple[Path, Live], tmp
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ("--tick-seconds 1e9", "tick 40 of"),
-        ("--tick-seconds 1e-10", "a nanosecond"),
+        ("--tick-seconds 1e9", "the time of tick 40 is too large for MCAP"),
+        ("--tick-seconds 1e-10", "1 nanosecond"),
         ("--tick-seconds 0", "0"),
         ("--tick-seconds nan", "nan"),
-        ("--tick-seconds inf", "a nanosecond"),
+        ("--tick-seconds inf", "1 nanosecond"),
     ],
 )
 def test_times_that_cannot_be(shapes: tuple[Path, Live], tmp_path: Path, capsys: Any, words: str, said: str) -> None:
@@ -265,7 +265,7 @@ def test_times_that_cannot_be(shapes: tuple[Path, Live], tmp_path: Path, capsys:
 def test_without_the_package_it_is_named(
     shapes: tuple[Path, Live], tmp_path: Path, monkeypatch: Any, capsys: Any
 ) -> None:
-    """Where mcap is not installed, one line says what to install."""
+    """Without the package mcap, one line names the package to install."""
     monkeypatch.delitem(sys.modules, "replayer.export.viewers.mcap", raising=False)
     monkeypatch.setitem(sys.modules, "mcap.writer", None)
 

@@ -1,4 +1,4 @@
-"""What stands in a Rerun file is what the live run was, at the ticks that were asked for."""
+"""A Rerun file has the data of the live run at the requested ticks."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def image(found: Found, entity: str, tick: int) -> np.ndarray:
 
 
 def test_states_are_those_of_the_live_run(shapes: tuple[Path, Live], tmp_path: Path, capsys: Any) -> None:
-    """At each tick that was asked for and at no other, every field has the live run's values, bit for bit but for curves."""
+    """At each requested tick and no other, every field has the live run's values, bit for bit except for curves."""
     path, live = shapes
     output = tmp_path / "shapes.rrd"
 
@@ -96,7 +96,7 @@ def test_states_are_those_of_the_live_run(shapes: tuple[Path, Live], tmp_path: P
 
 
 def test_figures_events_inputs_and_keyframes(shapes: tuple[Path, Live], tmp_path: Path) -> None:
-    """Every figure, event, input and keyframe of the range is there, also where no state is; what is hostile is text."""
+    """Every figure, event, input and keyframe of the range is exported, also without a state; hostile text is text."""
     path, live = shapes
     output = tmp_path / "shapes.rrd"
 
@@ -118,7 +118,7 @@ def test_figures_events_inputs_and_keyframes(shapes: tuple[Path, Live], tmp_path
 
 
 def test_what_a_world_shows(meadow: tuple[Path, dict[int, Any], Any], tmp_path: Path) -> None:
-    """The world's own layers are depth images, and where its swarms are, points on them."""
+    """The world's layers are depth images, and the positions of its swarms are points on them."""
     path, live, _ = meadow
     output = tmp_path / "meadow.rrd"
 
@@ -142,7 +142,7 @@ def test_what_a_world_shows(meadow: tuple[Path, dict[int, Any], Any], tmp_path: 
 def test_states_are_thinned_out_to_what_a_viewer_takes(
     shapes: tuple[Path, Live], tmp_path: Path, monkeypatch: Any, capsys: Any
 ) -> None:
-    """Without a word about how many, there are as many states as fit; with one, as many as that says."""
+    """Without --every, as many states as fit are exported; with it, the requested number."""
     path, live = shapes
     monkeypatch.setattr(source, "STATE_BYTES_MAX", 10 * sum(array.nbytes for array in live[0][2].values()))
 
@@ -155,7 +155,7 @@ def test_states_are_thinned_out_to_what_a_viewer_takes(
 
 
 def test_keyframes_need_no_simulation(shapes: tuple[Path, Live], tmp_path: Path, capsys: Any) -> None:
-    """Without its simulation a tape is refused in one line that says what helps: the states of its keyframes."""
+    """Without its simulation, a tape is refused in one line with the remedy: export the states of its keyframes."""
     path, live = shapes
 
     assert run(main, f"export {path} -o {tmp_path}/a.rrd") == 2
@@ -168,8 +168,8 @@ def test_keyframes_need_no_simulation(shapes: tuple[Path, Live], tmp_path: Path,
     assert image(found, "/state/map", 35).tobytes() == live[35][2]["map"].tobytes()
 
 
-def test_of_a_damaged_tape_what_is_sound_goes_out(shapes: tuple[Path, Live], tmp_path: Path, capsys: Any) -> None:
-    """States that damage keeps us from are left out, all others are there and right; what is missing is said."""
+def test_the_intact_part_of_a_damaged_tape_is_exported(shapes: tuple[Path, Live], tmp_path: Path, capsys: Any) -> None:
+    """States that damage makes unreachable are left out, all others are exported and right; losses are reported."""
     path, live = shapes
     damaged, content = tmp_path / "damaged.tape", bytearray(path.read_bytes())
     with Tape(path) as tape:
@@ -196,7 +196,7 @@ def test_of_a_torn_tape_all_before_the_end_goes_out(tmp_path: Path, capsys: Any)
     tape.flush()
 
     assert run(main, f"export {path} {SIM} -o {tmp_path}/a.rrd --every 1") == 3
-    assert "it was not closed" in capsys.readouterr().err
+    assert "the recording was not closed" in capsys.readouterr().err
     tape.close()
     shown = read_rrd(tmp_path / "a.rrd")["/tape/state_hash"]["text"]
     assert [shown[tick + 1] for tick in live] == [[[f"{state_hash:016x}"]] for state_hash, _, _ in live.values()]
@@ -219,7 +219,7 @@ def test_of_a_torn_tape_all_before_the_end_goes_out(tmp_path: Path, capsys: Any)
 def test_mistakes_are_answered_with_one_line(
     shapes: tuple[Path, Live], tmp_path: Path, monkeypatch: Any, capsys: Any, words: str, said: str
 ) -> None:
-    """What cannot be is refused, and leaves no file."""
+    """Impossible requests are refused, and leave no file."""
     monkeypatch.chdir(tmp_path)
 
     assert run(main, f"export {shapes[0]} {SIM} {words}") == 2
@@ -230,7 +230,7 @@ def test_mistakes_are_answered_with_one_line(
 def test_without_the_package_it_is_named(
     shapes: tuple[Path, Live], tmp_path: Path, monkeypatch: Any, capsys: Any
 ) -> None:
-    """Where Rerun is not installed, one line says what to install."""
+    """Without Rerun, one line names the package to install."""
     monkeypatch.delitem(sys.modules, "replayer.export.viewers.rerun", raising=False)
     monkeypatch.setitem(sys.modules, "rerun", None)
 
@@ -238,8 +238,8 @@ def test_without_the_package_it_is_named(
     assert_one_line(capsys.readouterr(), missing_package("writing Rerun files", "rerun-sdk", "rerun"))
 
 
-def test_a_disk_that_refuses_is_told(shapes: tuple[Path, Live], tmp_path: Path) -> None:
-    """If the file cannot grow to its end, that is one line and exit code 2, soon, and nothing is left of it."""
+def test_a_full_disk_is_reported(shapes: tuple[Path, Live], tmp_path: Path) -> None:
+    """If the file cannot grow to its end: one line and exit code 2, soon, and no file is left."""
     command = f"ulimit -f 40; exec {sys.executable} -c 'import replayer.commands.main; replayer.commands.main.main()' "
     words = f"export {shapes[0]} {SIM} -o {tmp_path}/a.rrd --every 1"
     path = os.pathsep.join(sys.path)

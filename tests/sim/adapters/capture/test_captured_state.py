@@ -1,4 +1,4 @@
-"""Captured objects against a plain loop: after a seek they are what deep copies, taken next to the recording, say."""
+"""Captured objects against a plain loop: after a seek they equal deep copies that were made alongside the recording."""
 
 from __future__ import annotations
 
@@ -23,45 +23,45 @@ from sim.kernel.simulation import restore
 MUTABLE = (list, dict, set, np.ndarray, np.random.Generator)
 
 
-def assert_same(found: Any, wanted: Any, path: str, pairs: dict[int, int]) -> None:
-    """Fail unless both are equal, in every type, in the sign of zeros, and in what is shared.
+def assert_same(actual: Any, expected: Any, path: str, pairs: dict[int, int]) -> None:
+    """Fail unless both are equal, in every type, in the sign of zeros, and in the sharing of objects.
 
-    pairs: for each mutable object that was met in wanted, its counterpart in found, by id.
+    pairs: for each mutable object in expected, its counterpart in actual, by id.
     """
-    assert type(found) is type(wanted), f"{path} is {found!r}, expected {wanted!r}"
-    if isinstance(wanted, MUTABLE):
-        assert pairs.setdefault(id(wanted), id(found)) == id(found), f"{path} is shared with something else"
-    if isinstance(wanted, dict):
-        assert list(found) == list(wanted), path
-        for key in wanted:
-            assert_same(found[key], wanted[key], f"{path}[{key!r}]", pairs)
-    elif isinstance(wanted, list | tuple):
-        assert len(found) == len(wanted), f"{path} is {found!r}, expected {wanted!r}"
-        for index, (one, other) in enumerate(zip(found, wanted, strict=True)):
-            assert_same(one, other, f"{path}[{index}]", pairs)
-    elif isinstance(wanted, np.ndarray):
-        assert (found.dtype, found.shape) == (wanted.dtype, wanted.shape), path
-        assert found.tobytes() == wanted.tobytes(), f"{path} is {found!r}, expected {wanted!r}"
-    elif isinstance(wanted, np.random.Generator):
-        assert found.bit_generator.state == wanted.bit_generator.state, path
+    assert type(actual) is type(expected), f"{path} is {actual!r}, expected {expected!r}"
+    if isinstance(expected, MUTABLE):
+        assert pairs.setdefault(id(expected), id(actual)) == id(actual), f"{path} is shared with something else"
+    if isinstance(expected, dict):
+        assert list(actual) == list(expected), path
+        for key in expected:
+            assert_same(actual[key], expected[key], f"{path}[{key!r}]", pairs)
+    elif isinstance(expected, list | tuple):
+        assert len(actual) == len(expected), f"{path} is {actual!r}, expected {expected!r}"
+        for index, (actual_item, expected_item) in enumerate(zip(actual, expected, strict=True)):
+            assert_same(actual_item, expected_item, f"{path}[{index}]", pairs)
+    elif isinstance(expected, np.ndarray):
+        assert (actual.dtype, actual.shape) == (expected.dtype, expected.shape), path
+        assert actual.tobytes() == expected.tobytes(), f"{path} is {actual!r}, expected {expected!r}"
+    elif isinstance(expected, np.random.Generator):
+        assert actual.bit_generator.state == expected.bit_generator.state, path
     else:
-        assert repr(found) == repr(wanted), f"{path} is {found!r}, expected {wanted!r}"
+        assert repr(actual) == repr(expected), f"{path} is {actual!r}, expected {expected!r}"
 
 
-def assert_attributes(found: Any, wanted: dict[str, Any], tick: int) -> None:
-    """Fail unless an object has just these attributes, with the same values shared in the same way."""
-    assert sorted(vars(found)) == sorted(wanted), f"tick {tick}"
+def assert_attributes(actual: Any, expected: dict[str, Any], tick: int) -> None:
+    """Fail unless an object has exactly these attributes, with equal values and equal sharing."""
+    assert sorted(vars(actual)) == sorted(expected), f"tick {tick}"
     pairs: dict[int, int] = {}
-    for name, value in sorted(wanted.items()):
-        assert_same(vars(found)[name], value, f"tick {tick}: {name}", pairs)
-    assert len(set(pairs.values())) == len(pairs), f"tick {tick}: shared is what was not"
+    for name, value in sorted(expected.items()):
+        assert_same(vars(actual)[name], value, f"tick {tick}: {name}", pairs)
+    assert len(set(pairs.values())) == len(pairs), f"tick {tick}: objects are shared that were not"
 
 
 Change = Callable[[Any], None]
 
 
 class Scripted:
-    """An object that is changed as a script says; the script is no attribute of it, so that it is no state."""
+    """An object that a script changes; the script is not an attribute of it, so that it is not part of the state."""
 
     def __init__(self, initial: dict[str, Any], script: dict[int, Change]) -> None:
         vars(self).update(copy.deepcopy(initial), t=0)
@@ -78,7 +78,7 @@ class Scripted:
 def record_and_seek(
     path: Path, initial: dict[str, Any], script: dict[int, Change], *, ticks: int, every: int, seeks: Iterable[int]
 ) -> None:
-    """Record a scripted object with its truth next to it; fail unless all seeks give the truth and the tape verifies."""
+    """Record a scripted object with deep copies; fail unless all seeks give the copies and the tape verifies."""
     subject = Scripted(initial, script)
     recorded = recorder.record(subject, path, fields(), quiet=True, keyframe_interval_ticks=every)
     truth = [copy.deepcopy(vars(subject))]
@@ -100,7 +100,7 @@ def sets(**values: Any) -> Change:
 
 
 def both(*changes: Change) -> Change:
-    """Changes made in one step."""
+    """A change that makes these changes in one step."""
 
     def change(one: Any) -> None:
         for each in changes:
@@ -110,7 +110,7 @@ def both(*changes: Change) -> Change:
 
 
 def lamp(value: int) -> Change:
-    """A change of the first lamp, in place."""
+    """A change of the first lamp in place."""
 
     def change(one: Any) -> None:
         one.lamps[0] = value
@@ -128,7 +128,7 @@ class Wine(enum.Enum):
 
 
 def alias(name: str, of: str) -> Change:
-    """A change that makes an attribute the same object as another one."""
+    """A change that makes an attribute the same object as a second attribute."""
     return lambda one: setattr(one, name, getattr(one, of))
 
 
@@ -174,8 +174,8 @@ def reshaped(one: Any) -> None:
         one.grid.shape = (2, 3)
 
 
-def with_another_dict(one: Any) -> None:
-    """Give an object another dict for its attributes, as some do that go back to what they saved."""
+def with_new_dict(one: Any) -> None:
+    """Give an object a new dict for its attributes, as some objects do that restore a saved state."""
     one.__dict__ = {**copy.deepcopy(vars(one)), "mode": 7}
 
 
@@ -186,20 +186,20 @@ EQUAL: dict[str, tuple[dict[str, Any], dict[int, Change]]] = {
     "a number that becomes an array of it": ({"x": 0.5}, {13: sets(x=np.array([0.5]))}),
     "a text that becomes one of NumPy's": ({"name": "a"}, {13: sets(name=np.str_("a"))}),
     "an array whose shape is set": ({"grid": np.arange(6)}, {13: reshaped}),
-    "an object that has another dict": ({"mode": 1}, {13: with_another_dict, 20: sets(mode=8)}),
+    "an object that has another dict": ({"mode": 1}, {13: with_new_dict, 20: sets(mode=8)}),
 }
 
 
 @pytest.mark.parametrize("case", EQUAL)
-def test_an_equal_value_of_another_kind_is_another_value(case: str, tmp_path: Path) -> None:
-    """It is what the next step may treat otherwise."""
+def test_an_equal_value_of_a_different_type_is_a_different_value(case: str, tmp_path: Path) -> None:
+    """The next step may treat an equal value of a different type differently."""
     initial, script = EQUAL[case]
     record_and_seek(tmp_path / "run.tape", initial, script, ticks=40, every=8, seeks=range(41))
 
 
 @pytest.mark.parametrize("value", [0, np.zeros(3), np.random.default_rng(1), [1]], ids=["cell", "array", "rng", "list"])
-def test_an_attribute_that_gives_way_to_another_one(value: Any, tmp_path: Path) -> None:
-    """The object has as many attributes as before, and one of them is missed."""
+def test_an_attribute_that_is_replaced_by_a_new_one(value: Any, tmp_path: Path) -> None:
+    """The missing attribute is noticed although the number of attributes is unchanged."""
 
     def change(one: Any) -> None:
         del one.a
@@ -211,7 +211,7 @@ def test_an_attribute_that_gives_way_to_another_one(value: Any, tmp_path: Path) 
 
 @pytest.mark.parametrize("case", STALE)
 def test_a_seek_gives_what_a_plain_loop_had(case: str, tmp_path: Path) -> None:
-    """Where only one attribute of several moves, moves back, or becomes shared."""
+    """A seek is exact if only one attribute of several moves, moves back, or becomes shared."""
     initial, script = STALE[case]
     ticks = 40
     for every in (8, 16):
@@ -229,7 +229,7 @@ def test_the_six_lines_of_a_house_with_lamps(tmp_path: Path) -> None:
 @pytest.mark.parametrize("seed", range(8))
 @pytest.mark.share(0.25)
 def test_gymnasiums_toys_with_a_seed_for_each_episode_verify(name: str, seed: int, tmp_path: Path) -> None:
-    """Their generator is another object after each reset with a seed, which has everything written again."""
+    """Each reset with a seed makes a new generator, and everything is written again."""
     gymnasium = pytest.importorskip("gymnasium")
     newest = max(one for one in gymnasium.registry if one.startswith(f"{name}-v"))  # Older ones are refused by it.
     alone, subject = gymnasium.make(newest), gymnasium.make(newest)
@@ -270,7 +270,7 @@ INSIDE = st.sampled_from(NAMES)
 
 @st.composite
 def changes(draw: st.DrawFn) -> tuple[Any, ...]:
-    """One change: what kind, of which attribute, with what."""
+    """One change: its kind, its attribute and its value."""
     kind = draw(
         st.sampled_from(("set", "put", "put", "put", "back", "back", "alias", "hold", "copy", "delete", "grow", "many"))
     )
@@ -278,7 +278,7 @@ def changes(draw: st.DrawFn) -> tuple[Any, ...]:
 
 
 def make_change(one: Any, kind: str, name: str, other: str, value: Any) -> None:
-    """Make a change; one that does not fit what the attribute is now changes nothing."""
+    """Make a change; one that does not fit the present attribute changes nothing."""
     mine = vars(one)
     now = mine.get(name)
     if kind == "set":
@@ -309,7 +309,7 @@ def make_change(one: Any, kind: str, name: str, other: str, value: Any) -> None:
     data=st.data(),
 )
 def test_whatever_changes_a_load_gives_what_a_plain_loop_had(initial: Any, script: Any, data: st.DataObject) -> None:
-    """Loaded into used and into new objects, and continued from there: attributes, types, sharing and hashes."""
+    """Loads into used and new objects, and their further steps, give equal attributes, types, sharing and hashes."""
 
     def make() -> Any:
         scripted = {
@@ -332,11 +332,11 @@ def test_whatever_changes_a_load_gives_what_a_plain_loop_had(initial: Any, scrip
             for tick in range(start + 1, min(start + 6, len(script)) + 1):
                 subject.step(None)
                 assert_attributes(subject.subject, truth[tick], tick)
-                assert subject.state.hash() == hashes[tick], f"loaded at tick {start}: another hash at tick {tick}"
+                assert subject.state.hash() == hashes[tick], f"loaded at tick {start}: a different hash at tick {tick}"
 
 
 def test_a_large_list_that_changes_before_the_arena_is_made_again_is_warned_of() -> None:
-    """It is not taken for what it had always been because another attribute is new; from then on it is saved."""
+    """A new attribute makes a new arena: the list is still found to have changed, and is saved from then on."""
     script = {
         10: lambda one: one.table.__setitem__(0, 1),
         20: sets(new=1),
@@ -345,7 +345,7 @@ def test_a_large_list_that_changes_before_the_arena_is_made_again_is_warned_of()
     initial = {"table": [0] * 300}
     subject = adapt(Scripted(initial, script), fields())
     states, truth = stepped(subject, 19)
-    with pytest.warns(CapturedWarning, match=r"Scripted\.table was taken not to change"):
+    with pytest.warns(CapturedWarning, match=r"Scripted\.table was assumed to be constant and has changed"):
         more = stepped(subject, 11)
     states, truth = states + more[0], truth + more[1]
     copied = adapt(Scripted(initial, script), fields())
@@ -355,7 +355,7 @@ def test_a_large_list_that_changes_before_the_arena_is_made_again_is_warned_of()
 
 
 def stepped(subject: Any, steps: int) -> tuple[list[Any], list[dict[str, Any]]]:
-    """Its states and its attributes after each of so many steps."""
+    """The states and attributes of subject after each of these steps."""
     states, truth = [], []
     for _ in range(steps):
         subject.step(None)
@@ -365,9 +365,9 @@ def stepped(subject: Any, steps: int) -> tuple[list[Any], list[dict[str, Any]]]:
 
 
 @pytest.mark.parametrize("last", [{}, {256: sets(mode=1)}], ids=["as ever", "written again"])
-def test_large_lists_are_compared_at_a_step_that_writes_all_anew_too(last: dict[int, Change]) -> None:
-    """What is found must not depend on how much of a run is loaded."""
+def test_large_lists_are_also_compared_at_a_step_that_writes_everything_again(last: dict[int, Change]) -> None:
+    """The finding must not depend on the tick from which a run is loaded."""
     script: dict[int, Change] = {10: lambda one: one.table.__setitem__(0, 1), **last}
     subject = adapt(Scripted({"table": [0] * 300, "mode": 0}, script), fields())
-    with pytest.warns(CapturedWarning, match=r"Scripted\.table was taken not to change"):
+    with pytest.warns(CapturedWarning, match=r"Scripted\.table was assumed to be constant and has changed"):
         stepped(subject, 256)

@@ -1,4 +1,4 @@
-"""What is saved by pickle, trust=True: the same bytes for the same content, and nothing recorded that cannot be loaded."""
+"""Saving by pickle, with trust=True: equal content gives equal bytes, and nothing is recorded that cannot be loaded."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Mark:
 
 
 def dtype_of(text: Any) -> np.dtype[Any]:
-    """A dtype that is an object of its own, as those are that were loaded."""
+    """A dtype that is a separate object, as loaded dtypes are."""
     return np.dtype(text, copy=True)
 
 
@@ -58,10 +58,10 @@ class Noted:
 
 
 class Board:
-    """Keeps a history of a value that it goes back to now and then, as the same object or as an equal one."""
+    """Keeps a history of a value that recurs as the same object or as an equal one."""
 
     def __init__(self, value: Any, other: Any) -> None:
-        self.first = [value, other]  # What the class holds, not the state.
+        self.first = [value, other]  # Held by the object, not saved separately.
         self.now = value
         self.past: list[Noted] = []
 
@@ -111,7 +111,7 @@ class Board:
     ids=lambda value: type(value).__name__,  # The text of a set depends on the hash seed of the process.
 )
 def test_what_is_pickled_depends_on_the_content_alone(value: Any) -> None:
-    """Not on which of two equal values, that nobody can change, happen to be one object."""
+    """The bytes do not depend on which of several equal, immutable values are one object."""
 
     def make() -> Any:
         other = value.name if isinstance(value, Place) else (value,) if isinstance(value, int) else 3
@@ -128,11 +128,11 @@ def test_what_is_pickled_depends_on_the_content_alone(value: Any) -> None:
         restore(copy, states[start])
         for tick in range(start + 1, 31):
             copy.step(None)
-            assert copy.state.hash() == hashes[tick], f"loaded at tick {start}: tick {tick} is another"
+            assert copy.state.hash() == hashes[tick], f"loaded at tick {start}: tick {tick} differs"
 
 
 class Evasive:
-    """Answers for attributes that it does not have by naming itself: so it cannot be asked anything before it has them."""
+    """Answers for missing attributes with its own name: no attribute can be read before they exist."""
 
     def __init__(self) -> None:
         self.number = 3
@@ -152,8 +152,8 @@ class Crowd:
 class Registering:
     """Puts itself into a list when it is loaded."""
 
-    def __init__(self, everybody: list[Any]) -> None:
-        self.everybody = everybody
+    def __init__(self, members: list[Any]) -> None:
+        self.everybody = members
 
     def __setstate__(self, state: Any) -> None:
         vars(self).update(state)
@@ -169,18 +169,18 @@ class Registry:
         self.everybody.append(Registering(self.everybody))
 
 
-def test_what_pickle_writes_and_cannot_load_is_refused_before_anything_is_recorded(tmp_path: Path) -> None:
-    """A recording that no seek can load is found out at its beginning, not when it is needed."""
+def test_a_value_that_pickle_writes_but_cannot_load_is_refused_before_recording(tmp_path: Path) -> None:
+    """A recording that no seek can load is refused at its start, not when it is needed."""
     with pytest.raises(
         NotCapturedError,
-        match=r"Crowd.agents \(list\) cannot be saved, not even by pickle: what was pickled cannot be loaded",
+        match=r"Crowd.agents \(list\) cannot be saved, not even by pickle: the pickled values cannot be loaded",
     ):
         recorder.record(Crowd(), tmp_path / "run.tape", fields(), trust=True, quiet=True)
     assert not list(tmp_path.iterdir())
 
 
-def test_trying_to_load_leaves_the_object_as_it_is(tmp_path: Path) -> None:
-    """What is recorded is the run that there would have been without a recorder."""
+def test_a_trial_load_does_not_change_the_object(tmp_path: Path) -> None:
+    """The recorded run equals the run without a recorder."""
     crowd, alone = Registry(), Registry()
     recorded = recorder.record(crowd, tmp_path / "run.tape", fields(), trust=True, quiet=True)
     for _ in range(5):
@@ -191,7 +191,7 @@ def test_trying_to_load_leaves_the_object_as_it_is(tmp_path: Path) -> None:
 
 
 def test_big_numbers_that_a_history_shares_do_not_spoil_a_replay(tmp_path: Path) -> None:
-    """Recorded, verified and sought: the pieces of a chess board are such numbers."""
+    """A history of large integers records, verifies and seeks: the pieces of a chess board are such numbers."""
 
     def make() -> Any:
         return adapt(Board(ALL_SQUARES, 5), fields("now", "past"), trust=True)
@@ -204,7 +204,7 @@ def test_big_numbers_that_a_history_shares_do_not_spoil_a_replay(tmp_path: Path)
 
 
 class Rock:
-    """What has an array, and with it a dtype."""
+    """An object with an array, and so with a dtype."""
 
     def __init__(self, number: int) -> None:
         self.place = np.zeros(2)
@@ -213,7 +213,7 @@ class Rock:
 
 
 class Quarry:
-    """Has another rock from tick 23 on."""
+    """Gains a second rock at tick 23."""
 
     def __init__(self) -> None:
         self.t = 0
@@ -227,7 +227,7 @@ class Quarry:
 
 
 def test_an_object_with_an_array_that_is_appended_later_is_no_desync(tmp_path: Path) -> None:
-    """A loaded array has a dtype that is an object of its own, a new one has NumPy's: they are written alike."""
+    """A loaded array has its own dtype object, a new array has NumPy's: both give equal bytes."""
 
     def make() -> Any:
         return adapt(Quarry(), fields(), trust=True)
@@ -259,14 +259,14 @@ class Herd:
         self.members.add(Rock(len(self.members)))
 
 
-def test_a_set_of_objects_is_refused_and_no_desync_later(tmp_path: Path) -> None:
-    """Before the recording if it is there by then, in the step in which it has a second object otherwise."""
-    said = r"Herd.members: a set of Rock has another order after each load: keep them in a list"
-    with pytest.raises(NotCapturedError, match=said):
+def test_a_set_of_objects_is_refused_and_not_a_desync_later(tmp_path: Path) -> None:
+    """It is refused before the recording, or in the step that adds the second object."""
+    message = r"Herd.members: a set of Rock has a different order after each load: keep the elements in a list"
+    with pytest.raises(NotCapturedError, match=message):
         recorder.record(Herd(at_first=2), tmp_path / "run.tape", fields(), trust=True, quiet=True)
     assert not list(tmp_path.iterdir())
     recorded = recorder.record(Herd(at_first=0), tmp_path / "run.tape", fields(), trust=True, quiet=True)
     recorded.step(None)
-    with pytest.raises(NotCapturedError, match=said):
+    with pytest.raises(NotCapturedError, match=message):
         recorded.step(None)
     recorded.close()

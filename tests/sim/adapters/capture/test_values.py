@@ -1,4 +1,4 @@
-"""Values as bytes and back, and generators whole; nothing that a tape says is called."""
+"""Values as bytes and back, and complete generators; a tape cannot cause any call."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PLAIN = [
 
 
 def same(one: Any, other: Any) -> bool:
-    """Equal in type and content, signs of zeros and orders of memory included."""
+    """Return True for equal types and contents, including signs of zeros and orders of memory."""
     if type(one) is not type(other):
         return False
     if isinstance(one, np.ndarray):
@@ -34,16 +34,16 @@ def same(one: Any, other: Any) -> bool:
 
 
 @pytest.mark.parametrize("value", PLAIN, ids=[f"{n}-{type(v).__name__}" for n, v in enumerate(PLAIN)])  # Sets vary.
-def test_a_value_comes_back_with_its_type(value: Any) -> None:
-    """Type, content, order of dicts, sign of zero; and is written the same again."""
+def test_a_value_is_restored_with_its_type(value: Any) -> None:
+    """Type, content, order of dicts and sign of zero are restored; encoding again gives equal bytes."""
     encoded = encode_value(value)
 
     assert same(decode_value(encoded), value)
     assert encode_value(decode_value(encoded)) == encoded
 
 
-def test_what_is_shared_stays_shared() -> None:
-    """One list under two names, a view of an array, a generator that two hold, a dict that holds itself."""
+def test_shared_objects_stay_shared() -> None:
+    """A list under two names, a view of an array, a generator with two holders, a dict that contains itself."""
     array, shared, generator = np.arange(12.0).reshape(3, 4), [1], np.random.default_rng(1)
     value: Any = {"a": array, "view": array[1:, ::2], "one": shared, "two": [shared], "g": generator, "h": (generator,)}
     value["self"] = value
@@ -57,19 +57,19 @@ def test_what_is_shared_stays_shared() -> None:
 
 
 def test_sets_are_written_in_one_order() -> None:
-    """However they were filled."""
+    """The bytes of a set do not depend on the order in which it was filled."""
     assert encode_value({8, 16, 0, "a", "b"}) == encode_value({"b", 16, "a", 0, 8})
 
 
 @pytest.mark.parametrize("value", [object(), [lambda: 1], {"a": {1: object()}}, np.array([object()])])
-def test_what_needs_pickle_is_refused_by_its_place(value: Any) -> None:
-    """With the path to it and its type."""
+def test_a_value_that_needs_pickle_is_refused_with_its_path(value: Any) -> None:
+    """The message names the path to the value and its type."""
     with pytest.raises(NotPlainError, match=r"value.* is (builtins|numpy)\."):
         encode_value(value)
 
 
-def test_no_bytes_call_anything_or_raise_something_else() -> None:
-    """Random and hostile bytes give a value or ValueError."""
+def test_arbitrary_bytes_give_a_value_or_value_error() -> None:
+    """Random and hostile bytes call nothing, and raise nothing but ValueError."""
     draws = random.Random(7)
     good = encode_value(PLAIN[:-1])
     hostile = [["g", ["Generator", "os", []]], ["e", "eval", 1, 2], ["a", "|O", [1], "C", b"12345678"], ["r", 5],
@@ -98,8 +98,8 @@ GENERATORS = [
 
 
 @pytest.mark.parametrize("make", GENERATORS)
-def test_generators_come_back_whole(make: Any) -> None:
-    """With the half of a word, and the second normal number, that they have kept for the next call."""
+def test_generators_are_restored_completely(make: Any) -> None:
+    """The buffered half of a word, and the buffered second normal number, are restored too."""
     generator = make()
     for _ in range(3):
         _draw(generator)
@@ -118,7 +118,7 @@ def _draw(generator: Any) -> Any:
 
 
 def test_memory_and_dict_of_a_generator_agree() -> None:
-    """What is read where it lies is what NumPy says, after every kind of draw."""
+    """The words read from memory equal those of NumPy's dict, after every kind of random draw."""
     generator = np.random.default_rng(9)
     memory = generator_memory(generator)
     if memory is None:

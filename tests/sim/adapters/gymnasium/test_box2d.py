@@ -1,4 +1,4 @@
-"""Environments over Box2D, whose state nothing can save: refused by name, and at which level they keep what."""
+"""Environments over Box2D, whose state cannot be saved: they are refused by name, or recorded with inputs_only."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from gymnasium_runs import last_result, record_run  # noqa: E402
 
 
 class Unplaced(type):
-    """Makes classes that do not know their module, as SWIG does."""
+    """Makes classes without a module, as SWIG does."""
 
     @property
     def __module__(cls) -> str:  # type: ignore[override]
@@ -31,7 +31,7 @@ class Unplaced(type):
 
 
 class Pointer(metaclass=Unplaced):
-    """Stands for an address that C code has given."""
+    """Stands for an address from C code."""
 
     __slots__ = ()
 
@@ -43,14 +43,14 @@ class WithAPointer(zoo.Drift):
 
 
 def test_classes_without_a_module_are_named_and_not_a_traceback(tmp_path: Path) -> None:
-    """SWIG's are such; the refusal says what there is to choose."""
+    """SWIG makes such classes; the refusal lists the options."""
     assert type_name(Pointer()) == "Pointer"
     with pytest.raises(NotCapturedError, match=r"WithAPointer.world \(Pointer\).*level='inputs_only'"):
         recorder.record(WithAPointer(), tmp_path / "run.tape")
 
 
 class Proxy:
-    """What SWIG makes of a C++ object: its attributes are addresses."""
+    """A C++ object as SWIG wraps it: its attributes are addresses."""
 
     __swig_destroy__ = None
 
@@ -58,20 +58,20 @@ class Proxy:
         self.this = 1234
 
 
-def test_what_swig_made_is_never_put_into_another_simulation() -> None:
-    """Trying whether it matters would end the process."""
+def test_a_swig_object_is_never_put_into_a_different_simulation() -> None:
+    """The trial would end the process."""
     assert kind_of(Proxy) == "opaque"
     assert kind_of(Pointer) == "opaque"
 
 
 class Engine:
-    """A world that remembers the episode before, and that nothing saves."""
+    """A world that remembers the previous episode, and that cannot be saved."""
 
     __slots__ = ("heat",)
 
 
 class WarmWorld(zoo.Drift):
-    """Makes its world once, and not at each reset."""
+    """Makes its world once, not at each reset."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -85,7 +85,7 @@ class WarmWorld(zoo.Drift):
 
 
 def test_a_world_that_outlives_a_reset_does_not_keep_inputs_only() -> None:
-    """And the load says what may be the matter."""
+    """The message of the load names the possible cause."""
     subject = Subject(lambda: adapt(WarmWorld(), level="inputs_only"))
     found = check_run(subject, subject.live(1, 120))
     assert {FRESH, USED} & {one.trial for one in found}
@@ -101,7 +101,7 @@ def walker() -> Any:
 
 
 def new_worlds() -> Any:
-    """As docs/adapt.md has it."""
+    """The wrapper of docs/adapt.md."""
     box2d = pytest.importorskip("Box2D")
 
     class NewWorld(gymnasium.Wrapper):
@@ -123,8 +123,8 @@ def test_a_physics_engine_without_a_save_is_refused_by_name(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("make", [lander, new_worlds])
-def test_with_a_world_of_its_own_each_episode_is_given_again_by_its_inputs(make: Any, tmp_path: Path) -> None:
-    """LunarLander makes one; BipedalWalker does with a wrapper. Any tick, in any order, in one used instance."""
+def test_with_a_new_world_each_episode_is_reproduced_by_its_inputs(make: Any, tmp_path: Path) -> None:
+    """LunarLander makes a new world; BipedalWalker does with a wrapper. Ticks in any order, in one used instance."""
     pytest.importorskip("Box2D")
     results = record_run(tmp_path / "run.tape", make(), 300, 1, level="inputs_only", keyframe_interval_ticks=40)
     with replayer.open(tmp_path / "run.tape", world=make) as run:
@@ -136,7 +136,7 @@ def test_with_a_world_of_its_own_each_episode_is_given_again_by_its_inputs(make:
 
 
 def test_a_world_that_is_used_again_shows_in_the_replay(tmp_path: Path) -> None:
-    """BipedalWalker's own: the recording says so, never another walk than the recorded one."""
+    """BipedalWalker reuses its world: a seek reports this, and never shows a walk that differs from the recorded one."""
     pytest.importorskip("Box2D")
     record_run(tmp_path / "run.tape", walker(), 300, 1, level="inputs_only", keyframe_interval_ticks=40)
     with replayer.open(tmp_path / "run.tape") as run:
@@ -153,8 +153,8 @@ class TestLander(SimulationContract):
 
 
 @pytest.mark.long
-def test_check_says_which_one_keeps_its_level() -> None:
-    """On eight seeds, with whole episodes; trying the suspects ends no process."""
+def test_check_reports_the_environments_that_keep_their_level() -> None:
+    """Eight seeds with complete episodes; trying the suspects ends no process."""
     pytest.importorskip("Box2D")
     for make, kept in ((walker, False), (new_worlds, True)):
         subject = Subject(lambda make=make: adapt(make(), level="inputs_only"))

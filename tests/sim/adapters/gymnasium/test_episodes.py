@@ -1,4 +1,4 @@
-"""Episodes: found by their resets, sought by episode and step; T actions, T + 1 observations, always."""
+"""Episodes: found by their resets, sought by episode and step; T actions always give T + 1 observations."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SEEDS = [3, None, 8]
 
 
 def record_episodes(path: Path, *, last_closed: bool = True) -> list[dict[str, Any]]:
-    """Three episodes, the last one cut short; what the live run knows of them."""
+    """Record three episodes, the last one cut short, and return the facts of the live run about them."""
     env = recorder.record(gymnasium.make("CartPole-v1"), path, quiet=True, keyframe_interval_ticks=20)
     truth = []
     for number, seed in enumerate(SEEDS):
@@ -39,12 +39,12 @@ def record_episodes(path: Path, *, last_closed: bool = True) -> list[dict[str, A
     if last_closed:
         env.close()
     else:
-        env.tape.close()  # And not the environment, which alone knows the episode.
+        env.tape.close()  # Not the environment, which alone knows the episode.
     return truth
 
 
 def test_episodes_have_their_ticks_seeds_returns_and_observations(tmp_path: Path) -> None:
-    """Compared with what the live run had at each of its steps."""
+    """The episodes of the tape equal the values of the live run at each step."""
     truth = record_episodes(tmp_path / "run.tape")
     with replayer.open(tmp_path / "run.tape") as run:
         assert [one.seed for one in run.episodes] == SEEDS
@@ -59,8 +59,8 @@ def test_episodes_have_their_ticks_seeds_returns_and_observations(tmp_path: Path
         assert run.tick == run.episodes[2].first_tick
 
 
-def test_the_return_of_an_episode_that_nobody_ended_is_unknown(tmp_path: Path) -> None:
-    """A recording that ends without the environment says nothing about its last episode, and invents nothing."""
+def test_the_return_of_an_episode_without_an_end_is_unknown(tmp_path: Path) -> None:
+    """A recording that ends before the environment is closed holds no total of its last episode."""
     record_episodes(tmp_path / "run.tape", last_closed=False)
     with replayer.open(tmp_path / "run.tape") as run:
         assert [one.total is None for one in run.episodes] == [False, False, True]
@@ -87,7 +87,7 @@ def test_an_environment_that_resets_itself_has_episodes(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "error", "said"),
+    ("arguments", "error", "message"),
     [
         ({"episode": 3}, replayer.MissingTickError, "there is no episode 3: the tape has episodes 0 to 2"),
         ({"episode": 2, "step": 5}, replayer.MissingTickError, "episode 2 has steps 0 to 4"),
@@ -96,15 +96,15 @@ def test_an_environment_that_resets_itself_has_episodes(tmp_path: Path) -> None:
         ({}, TypeError, "a tick, or an episode and a step"),
     ],
 )
-def test_mistakes_say_what_there_is(arguments: Any, error: Any, said: str, tmp_path: Path) -> None:
-    """In one line."""
+def test_mistakes_name_the_existing_episodes(arguments: Any, error: Any, message: str, tmp_path: Path) -> None:
+    """The message for a missing episode or step is one line."""
     record_episodes(tmp_path / "run.tape")
-    with replayer.open(tmp_path / "run.tape") as run, pytest.raises(error, match=said):
+    with replayer.open(tmp_path / "run.tape") as run, pytest.raises(error, match=message):
         run.seek(**arguments)
 
 
 def test_a_tape_without_an_adapter_has_no_episodes(tmp_path: Path) -> None:
-    """Inputs of a world of ours that say reset are not resets of an environment."""
+    """Inputs of our own worlds that contain "reset" are not resets of an environment."""
     from small_worlds import Saved
 
     with recorder.Recorder(tmp_path / "run.tape", Saved()) as tape:
@@ -130,7 +130,7 @@ for arguments in (["info", "--json"], ["seek", "--tick", "20", "--field", "CartP
 
 
 def without_gymnasium(folder: Path) -> list[tuple[int, str, str]]:
-    """Four commands in one process that cannot import it: of each the exit code, and what it printed."""
+    """Run four commands in a process that cannot import gymnasium; return the exit code and output of each."""
     finished = subprocess.run(
         [sys.executable, "-c", WITHOUT_GYMNASIUM], cwd=folder, capture_output=True, text=True, check=True,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "COLUMNS": "200"},
@@ -142,22 +142,22 @@ def without_gymnasium(folder: Path) -> list[tuple[int, str, str]]:
 
 
 def test_the_commands_know_episodes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Info counts them, seek goes to a step of one; what there is not is exit code 2."""
+    """Info counts the episodes, and seek goes to a step of an episode."""
     truth = record_episodes(tmp_path / "run.tape")
     path = str(tmp_path / "run.tape")
 
-    def shown(*arguments: str) -> str:
+    def output_of(*arguments: str) -> str:
         with pytest.raises(SystemExit) as ended:
             main(arguments)
         assert ended.value.code == 0
         return capsys.readouterr().out
 
-    info = shown("info", path)
+    info = output_of("info", path)
     steps = [len(one["observations"]) - 1 for one in truth]
     assert f"  episodes: 3, of {min(steps)} to {max(steps)} steps, returns 4 to " in info
     assert "  adapter: gymnasium, level exact" in info
 
-    sought = shown("seek", path, "--episode", "1", "--step", "2", "--field", "result.observation", "--json")
+    sought = output_of("seek", path, "--episode", "1", "--step", "2", "--field", "result.observation", "--json")
     assert json.loads(sought)["fields"]["result.observation"] == pytest.approx(truth[1]["observations"][2])
 
 
@@ -165,7 +165,7 @@ def test_the_commands_know_episodes(tmp_path: Path, capsys: pytest.CaptureFixtur
 def test_mistakes_on_the_command_line_are_one_line(
     wrong: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """With exit code 2."""
+    """Each mistake has exit code 2."""
     record_episodes(tmp_path / "run.tape")
     capsys.readouterr()
     with pytest.raises(SystemExit) as ended:
@@ -175,7 +175,7 @@ def test_mistakes_on_the_command_line_are_one_line(
 
 
 def test_without_the_adapters_package_frames_hashes_and_keyframes_are_shown(tmp_path: Path) -> None:
-    """One clear line says what is missing; a keyframe's fields are there all the same."""
+    """One line names the missing package; the fields of a keyframe are shown without it."""
     record_episodes(tmp_path / "run.tape")
     info, seek, between, verify = without_gymnasium(tmp_path)
     assert json.loads(info[1])["episodes"][2]["seed"] == 8

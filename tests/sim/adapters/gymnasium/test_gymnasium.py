@@ -1,4 +1,4 @@
-"""The Gymnasium adapter: what is recorded comes back, bit for bit, and the wrapper stays a wrapper."""
+"""The Gymnasium adapter: the recorded state is restored bit for bit, and the wrapper stays a wrapper."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ print(continued(Path(sys.argv[2]), [int(one) for one in sys.argv[4:]], int(sys.a
 
 
 def expected(results: list[bytes], ticks: list[int], ahead: int) -> str:
-    """What continued must give, from what the live calls returned."""
+    """The expected result of continued, from the results of the live calls."""
     digest = hashlib.sha256()
     for tick in ticks:
         for later in range(tick, min(len(results), tick + ahead) + 1):
@@ -52,15 +52,15 @@ def expected(results: list[bytes], ticks: list[int], ahead: int) -> str:
 
 
 def prove(name: str, tmp_path: Path, *, steps: int, loads: int) -> None:
-    """Record, seek to random ticks, continue, here and in another process, and compare with the live results."""
+    """Record, seek to random ticks, continue here and in a second process, and compare with the live results."""
     seed = random.randrange(1 << 20)
     print("seed", seed)
     path = tmp_path / "run.tape"
     results = record_run(path, gymnasium.make(name), steps, seed, keyframe_interval_ticks=97)
     ticks = sorted(random.Random(seed).sample(range(1, len(results) - 30), loads))
 
-    wanted = expected(results, ticks, 30)
-    assert continued(path, ticks, 30) == wanted
+    expected_digest = expected(results, ticks, 30)
+    assert continued(path, ticks, 30) == expected_digest
     finished = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", CONTINUE, str(SUPPORT), str(path), "30", *map(str, ticks)],
         capture_output=True,
@@ -68,31 +68,31 @@ def prove(name: str, tmp_path: Path, *, steps: int, loads: int) -> None:
         check=True,
         env=other_process(),
     )
-    assert finished.stdout.strip() == wanted
+    assert finished.stdout.strip() == expected_digest
 
 
 def other_process() -> dict[str, str]:
-    """The environment variables of another process: it finds what this one finds, and hashes texts otherwise."""
+    """The environment of a second process: equal import paths, but a different hash seed for texts."""
     return {**os.environ, "PYTHONHASHSEED": "12", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
 
 
 @pytest.mark.parametrize("name", ["CartPole-v1", "Blackjack-v1"])
-def test_a_restored_environment_goes_on_as_the_live_one_did(name: str, tmp_path: Path) -> None:
-    """From random ticks, here and in a fresh process: the same observations, rewards and states, bit for bit."""
+def test_a_restored_environment_continues_as_the_live_one_did(name: str, tmp_path: Path) -> None:
+    """From random ticks, here and in a fresh process, observations, rewards and states are equal bit for bit."""
     prove(name, tmp_path, steps=300, loads=6)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", zoo.CLASSIC)
-def test_restored_at_fifty_ticks_of_two_thousand_it_goes_on_as_the_live_one_did(name: str, tmp_path: Path) -> None:
-    """The same at length, for each environment of the issue."""
+def test_restored_at_fifty_ticks_of_two_thousand_it_continues_as_the_live_one_did(name: str, tmp_path: Path) -> None:
+    """The long version of the test above, for more environments."""
     prove(name, tmp_path, steps=2000, loads=50)
 
 
 @pytest.mark.parametrize(
     "make", [zoo.Drift, zoo.WithAnObject, zoo.NamedAsWrappersDo, zoo.Windowed, lambda: zoo.Late(zoo.Drift())]
 )
-def test_aliases_objects_wrappers_and_half_words_come_back(make: Any, tmp_path: Path) -> None:
+def test_aliases_objects_wrappers_and_half_words_are_restored(make: Any, tmp_path: Path) -> None:
     """Two names for one array, an object's attributes, a wrapper's memory and a buffered half of a word."""
     results = record_run(tmp_path / "run.tape", make(), 250, 4, keyframe_interval_ticks=50)
     with replayer.open(tmp_path / "run.tape", world=make) as run:
@@ -104,8 +104,8 @@ def test_aliases_objects_wrappers_and_half_words_come_back(make: Any, tmp_path: 
             assert inner.seen is inner.x or np.shares_memory(inner.seen, inner.x)
 
 
-def test_the_first_line_says_what_is_captured(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """To stderr, with the level, the layers, and that nothing is left out."""
+def test_the_first_line_lists_the_captured_layers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The line on stderr has the level, the layers, and states that nothing is left out."""
     recorder.record(gymnasium.make("CartPole-v1"), tmp_path / "run.tape").close()
 
     [line] = capsys.readouterr().err.splitlines()
@@ -116,7 +116,7 @@ def test_the_first_line_says_what_is_captured(tmp_path: Path, capsys: pytest.Cap
 
 
 def test_without_a_seed_one_is_drawn_and_recorded(tmp_path: Path) -> None:
-    """A first reset without a seed is as random as ever, and replays all the same."""
+    """A first reset without a seed stays random, and still replays."""
     firsts = []
     for name in ("one", "other"):
         env = recorder.record(gymnasium.make("CartPole-v1"), tmp_path / name, quiet=True)
@@ -130,7 +130,7 @@ def test_without_a_seed_one_is_drawn_and_recorded(tmp_path: Path) -> None:
 
 
 def test_options_of_a_reset_are_inputs(tmp_path: Path) -> None:
-    """They are given again, and may be anything that is plain, arrays included."""
+    """Options are replayed, and may be any plain data, arrays included."""
     env = recorder.record(zoo.Drift(), tmp_path / "run.tape", quiet=True)
     env.reset(seed=1, options={"start": np.array([2.5, -1.0])})
     env.close()
@@ -153,8 +153,8 @@ SPACES = [
 
 
 @pytest.mark.parametrize("space", SPACES, ids=lambda space: type(space).__name__)
-def test_actions_of_every_space_come_back_with_their_types(space: Any, tmp_path: Path) -> None:
-    """What the environment is given again has the same type and the same text."""
+def test_actions_of_every_space_are_replayed_with_their_types(space: Any, tmp_path: Path) -> None:
+    """The replayed action has the type and the text of the recorded one."""
     env = recorder.record(zoo.Echo(space), tmp_path / "run.tape", quiet=True)
     env.reset(seed=0)
     space.seed(3)
@@ -170,7 +170,7 @@ def test_actions_of_every_space_come_back_with_their_types(space: Any, tmp_path:
 
 
 def test_an_action_that_cannot_be_recorded_is_refused_before_the_step(tmp_path: Path) -> None:
-    """The environment is not stepped, and the recording goes on."""
+    """The environment is not stepped, and the recording continues."""
     env = recorder.record(zoo.Drift(), tmp_path / "run.tape", quiet=True)
     env.reset(seed=0)
     with pytest.raises(TypeError, match="the action cannot be recorded: value is builtins"):
@@ -181,7 +181,7 @@ def test_an_action_that_cannot_be_recorded_is_refused_before_the_step(tmp_path: 
 
 
 def test_it_stays_a_wrapper(tmp_path: Path) -> None:
-    """check_env passes, the spec makes the same environment, unwrapped and attributes lead through."""
+    """check_env passes, the spec makes an equal environment, unwrapped and attributes pass through."""
     plain = gymnasium.make("CartPole-v1")
     env = recorder.record(gymnasium.make("CartPole-v1"), tmp_path / "run.tape", quiet=True)
     assert env.spec == plain.spec
@@ -197,8 +197,8 @@ def test_it_stays_a_wrapper(tmp_path: Path) -> None:
         assert run.verify().ok
 
 
-def test_outside_and_inside_of_other_wrappers(tmp_path: Path) -> None:
-    """Rendering wrappers inside are left out of the state, statistics outside go on working."""
+def test_outside_and_inside_other_wrappers(tmp_path: Path) -> None:
+    """Rendering wrappers inside are left out of the state, statistics outside continue to work."""
     inside = gymnasium.wrappers.RenderCollection(zoo.Drift(render_mode="rgb_array"))
     recorded = recorder.record(inside, tmp_path / "run.tape", quiet=True)
     env = gymnasium.wrappers.RecordEpisodeStatistics(recorded)
@@ -215,7 +215,9 @@ def test_outside_and_inside_of_other_wrappers(tmp_path: Path) -> None:
         assert run.last_tick == steps + 1
 
 
-def test_statistics_inside_are_captured_but_for_their_times(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_statistics_inside_are_captured_except_for_their_times(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """A wrapper with deques is state; the times of the day in it are named as not captured."""
     make = lambda: gymnasium.wrappers.RecordEpisodeStatistics(zoo.Drift())  # noqa: E731
     env = recorder.record(make(), tmp_path / "run.tape", keyframe_interval_ticks=40)
@@ -230,7 +232,7 @@ def test_statistics_inside_are_captured_but_for_their_times(tmp_path: Path, caps
 
 
 def test_each_environment_of_a_vector_has_a_tape(tmp_path: Path) -> None:
-    """Recorded ones work inside of vector environments, which reset them by themselves."""
+    """Recorded environments work inside vector environments, which reset them automatically."""
 
     def make(number: int) -> Any:
         return lambda: recorder.record(gymnasium.make("CartPole-v1"), tmp_path / f"{number}.tape", quiet=True)
@@ -244,25 +246,27 @@ def test_each_environment_of_a_vector_has_a_tape(tmp_path: Path) -> None:
         with replayer.open(tmp_path / f"{number}.tape") as run:
             assert run.verify().ok
             assert len(run.episodes) > 2
-    with pytest.raises(NotCapturedError, match="record each one by itself"):
+    with pytest.raises(NotCapturedError, match=r"^expected a gymnasium\.Env, got .*: .* record each one alone$"):
         recorder.record(vector, tmp_path / "all.tape")
 
 
-# --- what cannot be saved
+# --- state that cannot be saved
 
 
-def test_what_cannot_be_saved_is_refused_by_name_with_what_can_be_chosen(tmp_path: Path) -> None:
-    """A Python generator as state: no silent approximation."""
-    env = recorder.record(zoo.Course(), tmp_path / "run.tape", quiet=True)
-    with pytest.raises(NotCapturedError, match=r"Course.course \(generator\).*level='inputs_only'"):
+def test_a_state_that_cannot_be_saved_is_refused_by_name_with_the_options(tmp_path: Path) -> None:
+    """A Python generator as state is refused, not silently approximated."""
+    env = recorder.record(zoo.Coroutine(), tmp_path / "run.tape", quiet=True)
+    with pytest.raises(NotCapturedError, match=r"Coroutine.routine \(generator\).*level='inputs_only'"):
         env.reset(seed=1)
     env.close()
 
 
 def test_with_inputs_only_a_seek_repeats_the_actions_since_the_reset(tmp_path: Path) -> None:
-    """The level is on the tape; every tick is reached exactly, in any order, by fresh and by used instances."""
-    results = record_run(tmp_path / "run.tape", zoo.Course(), 200, 3, level="inputs_only", keyframe_interval_ticks=30)
-    with replayer.open(tmp_path / "run.tape", world=zoo.Course) as run:
+    """The level is on the tape; every tick is restored exactly, in any order, by fresh and used instances."""
+    results = record_run(
+        tmp_path / "run.tape", zoo.Coroutine(), 200, 3, level="inputs_only", keyframe_interval_ticks=30
+    )
+    with replayer.open(tmp_path / "run.tape", world=zoo.Coroutine) as run:
         assert run.tape.meta["level"] == "inputs_only"
         for tick in (177, 3, 61, 60, 120, 200):
             run.seek(tick)
@@ -270,26 +274,28 @@ def test_with_inputs_only_a_seek_repeats_the_actions_since_the_reset(tmp_path: P
         assert run.verify().ok
 
 
-class Unrepeatable(zoo.Course):
-    """Not even its inputs give it again."""
+class Unrepeatable(zoo.Coroutine):
+    """Not even its inputs reproduce it."""
 
     def step(self, action: Any) -> Any:
         self.x[0] += np.random.default_rng().random()
         return super().step(action)
 
 
-def test_inputs_that_do_not_give_the_run_again_are_found(tmp_path: Path) -> None:
-    """A load proves its last result against the recorded one."""
+def test_inputs_that_do_not_reproduce_the_run_are_found(tmp_path: Path) -> None:
+    """A load compares its last result with the recorded one."""
     record_run(tmp_path / "run.tape", Unrepeatable(), 60, 3, level="inputs_only", keyframe_interval_ticks=30)
     with (
         replayer.open(tmp_path / "run.tape", world=Unrepeatable) as run,
-        pytest.raises(replayer.RecordingError, match=r"(give another result now than they gave|not deterministic)"),
+        pytest.raises(
+            replayer.RecordingError, match=r"(give a different result than in the recorded|not deterministic)"
+        ),
     ):
         run.seek(35)
 
 
-def test_a_tape_of_another_environment_is_refused(tmp_path: Path) -> None:
-    """In one line that names what is of another kind."""
+def test_a_tape_of_a_different_environment_is_refused(tmp_path: Path) -> None:
+    """The message names the layer that is of a different kind."""
     record_run(tmp_path / "run.tape", gymnasium.make("CartPole-v1"), 30, 1)
     with (
         replayer.open(tmp_path / "run.tape", world=lambda: gymnasium.make("Pendulum-v1")) as run,
@@ -298,8 +304,8 @@ def test_a_tape_of_another_environment_is_refused(tmp_path: Path) -> None:
         run.seek(5)
 
 
-def test_only_what_is_registered_here_is_made_from_a_tape(tmp_path: Path) -> None:
-    """A tape whose id is not registered makes nothing: it says that the user has to name what makes it."""
+def test_only_a_registered_environment_is_made_from_a_tape(tmp_path: Path) -> None:
+    """A tape with an unregistered id makes nothing: the message asks the user to name a factory."""
     env = adapt(zoo.Drift())
     from sim.adapters.gymnasium.adapter import ADAPTER
 
@@ -308,13 +314,13 @@ def test_only_what_is_registered_here_is_made_from_a_tape(tmp_path: Path) -> Non
                             "wrappers": [], "layers": ["Drift"]}) is None  # fmt: skip
     record_run(tmp_path / "run.tape", zoo.Drift(), 30, 1)
     with replayer.open(tmp_path / "run.tape") as run:
-        run.seek(0)  # A keyframe can be looked at.
-        with pytest.raises(LookupError, match=r"how the tape's .*Drift was made cannot be told from the tape"):
+        run.seek(0)  # A keyframe can be read.
+        with pytest.raises(LookupError, match=r"the tape does not state how to make its .*Drift: "):
             run.seek(5)
 
 
 def test_the_factory_on_the_command_line_may_give_an_environment(tmp_path: Path) -> None:
-    """--sim environments:Drift is enough: the tape's adapter takes what it makes."""
+    """--sim environments:Drift is enough: the adapter of the tape adapts its result."""
     record_run(tmp_path / "run.tape", zoo.Drift(), 30, 1)
     with replayer.open(tmp_path / "run.tape", world=load_factory("environments:Drift")) as run:
         run.seek(5)

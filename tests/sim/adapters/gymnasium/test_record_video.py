@@ -1,4 +1,4 @@
-"""Gymnasium's RecordVideo goes on working, around a recorded environment and inside of one."""
+"""Gymnasium's RecordVideo works around a recorded environment and inside one."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ STEPS = 40
 
 
 def cart_pole() -> Any:
-    """One that draws."""
+    """A CartPole that renders."""
     return gymnasium.make("CartPole-v1", render_mode="rgb_array")
 
 
 def filmed(env: Any, folder: Path) -> Any:
-    """Every episode of it, as video."""
+    """The environment with a wrapper that makes a video of every episode."""
     return RecordVideo(env, str(folder), episode_trigger=lambda _: True, disable_logger=True)
 
 
@@ -29,7 +29,7 @@ def filmed(env: Any, folder: Path) -> Any:
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("is_outside", [True, False])
 def test_a_video_and_a_tape(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_outside: bool) -> None:  # noqa: FBT001
-    """A film for each episode; the tape replays, and the picture is no part of the state."""
+    """There is a video for each episode; the tape replays, and the picture is not part of the state."""
     monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
     path, folder = tmp_path / "run.tape", tmp_path / "films"
     if is_outside:

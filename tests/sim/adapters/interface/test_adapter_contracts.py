@@ -1,4 +1,4 @@
-"""Each Gymnasium environment that the adapter is for keeps the contract; those that break it are caught."""
+"""Gymnasium environments with discrete and card-like states conform to the contract."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Adapters are found by the package of an object's class, through entry points that others can add to."""
+"""Adapters are found by the package of an object's class, through entry points that other packages can add."""
 
 from __future__ import annotations
 
@@ -74,8 +74,8 @@ for name in ("mujoco", "toyland"):
 """
 
 
-def test_a_package_of_somebody_elses_brings_its_adapter(tmp_path: Path) -> None:
-    """Found by its entry point, recorded in one line, replayed without a word, and no other package imported."""
+def test_a_foreign_package_provides_its_adapter(tmp_path: Path) -> None:
+    """It is found by its entry point, records with one line, replays without output, and imports no other package."""
     (tmp_path / "toyland.py").write_text(TOYLAND)
     (tmp_path / "toyland_tapes.py").write_text(ADAPTER)
     meta = tmp_path / "toyland-1.0.dist-info"
@@ -91,8 +91,8 @@ def test_a_package_of_somebody_elses_brings_its_adapter(tmp_path: Path) -> None:
     assert finished.stdout == "1\n"
 
 
-def test_what_there_is_none_for_is_told() -> None:
-    """By name, with those that are installed."""
+def test_an_unknown_adapter_is_refused() -> None:
+    """The message names it and lists the installed adapters."""
     assert {"gymnasium", "plain_object"} <= set(adapter_names())
     assert adapter_for(3) is None
     with pytest.raises(NoAdapterError, match=r"no adapter named 'os' is installed; installed: .*gymnasium"):
@@ -100,7 +100,7 @@ def test_what_there_is_none_for_is_told() -> None:
 
 
 def test_an_adapter_whose_package_is_missing_names_it(tmp_path: Path) -> None:
-    """With the command that installs it, if the adapter is ours; no command is known for those of other packages."""
+    """The message has the install command for our adapters; there is none for those of other packages."""
     meta = tmp_path / "toyland-1.0.dist-info"
     meta.mkdir()
     (meta / "METADATA").write_text("Metadata-Version: 2.1\nName: toyland\nVersion: 1.0\n")

@@ -1,4 +1,4 @@
-"""The three levels: declared, written on the tape, honoured by seeks, and proved by the contract and replay check."""
+"""The three levels: declared, written on the tape, honoured by seeks, and checked by the contract and replay check."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.share(0.3)
 
 
 class Rounding:
-    """Saves less than it steps with: every load rounds, always in the same way."""
+    """Saves less precision than it steps with: every load rounds, always in the same way."""
 
     level = "canonical"
 
@@ -50,7 +50,7 @@ class RoundingSaidToBeExact(Rounding):
 
 
 class Disturbed(Rounding):
-    """Being saved changes it."""
+    """Saving changes it."""
 
     level = "exact"
 
@@ -60,7 +60,7 @@ class Disturbed(Rounding):
 
 
 class Leftover(Rounding):
-    """A load leaves something behind in a used instance."""
+    """A load keeps a value of a used instance."""
 
     level = "exact"
 
@@ -80,16 +80,16 @@ class Leftover(Rounding):
 
 
 def violations(make: Any, ticks: int = 60) -> set[str]:
-    """The trials that a simulation does not pass on two seeds."""
+    """The trials that a simulation fails on two seeds."""
     subject = Subject(make)
     return {one.trial for seed in range(2) for one in check_run(subject, subject.live(seed, ticks))}
 
 
 def test_a_canonical_run_loads_at_keyframes_and_replays_exactly(tmp_path: Path) -> None:
-    """The live run goes on from what a replay starts from; every tick is reached from every side, and verified."""
+    """The live run continues from the state that a replay starts from; seeks reach every tick, and it verifies."""
     live = Rounding()
     with recorder.Recorder(tmp_path / "run.tape", live, keyframe_interval_ticks=25) as tape:
-        values = [live.x]  # The first keyframe was put, and loaded.
+        values = [live.x]  # The first keyframe was written and loaded.
         for tick in range(1, 131):
             tape.step(tick)
             values.append(live.x)
@@ -111,7 +111,7 @@ def test_a_canonical_run_loads_at_keyframes_and_replays_exactly(tmp_path: Path) 
 
 
 def test_a_canonical_recording_is_resumed(tmp_path: Path) -> None:
-    """What is recorded after a resume replays, too."""
+    """The ticks recorded after a resume replay, too."""
     with recorder.Recorder(tmp_path / "run.tape", Rounding(), keyframe_interval_ticks=25) as tape:
         for tick in range(40):
             tape.step(tick)
@@ -124,7 +124,7 @@ def test_a_canonical_recording_is_resumed(tmp_path: Path) -> None:
 
 
 def test_without_its_loads_a_canonical_run_does_not_replay(tmp_path: Path) -> None:
-    """The control: the same simulation declared exact parts at the keyframes."""
+    """The control: the same simulation, declared exact, diverges at the keyframes."""
     with recorder.Recorder(tmp_path / "run.tape", RoundingSaidToBeExact(), keyframe_interval_ticks=25) as tape:
         for tick in range(130):
             tape.step(tick)
@@ -132,13 +132,13 @@ def test_without_its_loads_a_canonical_run_does_not_replay(tmp_path: Path) -> No
         assert not run.verify().ok
 
 
-def test_a_level_that_there_is_not_is_refused(tmp_path: Path) -> None:
-    """Before anything is written."""
+def test_an_unknown_level_is_refused(tmp_path: Path) -> None:
+    """The level is refused before anything is written."""
 
     class Perfect(Rounding):
         level = "perfect"
 
-    with pytest.raises(ValueError, match="level='perfect': one of exact, canonical, inputs_only was expected"):
+    with pytest.raises(ValueError, match=r"^level: expected one of exact, canonical, inputs_only, got 'perfect'$"):
         recorder.Recorder(tmp_path / "run.tape", Perfect())
     assert not list(tmp_path.iterdir())
 
@@ -155,17 +155,17 @@ def test_a_level_that_there_is_not_is_refused(tmp_path: Path) -> None:
     ],
 )
 def test_a_run_is_tried_in_every_way(make: Any, broken: set[str]) -> None:
-    """Each defect fails the trials that it must fail, and a sound simulation none."""
+    """Each defect fails the trials that it must fail, and a correct simulation fails none."""
     assert violations(make) == broken
 
 
-def test_being_saved_must_not_change_a_run() -> None:
-    """A save that moves the simulation is found beside a run that is never saved."""
+def test_saving_must_not_change_a_run() -> None:
+    """A save that changes the simulation is found by comparison with a run that is never saved."""
     assert violations(Disturbed) == {RECORDED}
 
 
-def test_another_process_hashes_texts_otherwise() -> None:
-    """The order of a set is found there, and only there."""
+def test_a_second_process_has_a_different_hash_seed() -> None:
+    """A dependence on the order of a set is found in the second process, and only there."""
     place = (str(Path(zoo.__file__)), "OrderOfASet")
     subject = Subject(zoo.OrderOfASet, None, place)
     runs = [subject.live(seed, 20) for seed in range(2)]
@@ -189,7 +189,7 @@ def _in_process(subject: Subject, runs: Any, hash_seed: str) -> Any:
 
 
 class TestDrift(SimulationContract):
-    """The whole test of a simulation: how it is made."""
+    """A complete test of a simulation: it only defines make."""
 
     ticks = 50
 
@@ -198,7 +198,7 @@ class TestDrift(SimulationContract):
 
 
 class TestRounding(SimulationContract):
-    """With inputs of its own."""
+    """A contract with user-defined inputs."""
 
     seeds = 2
     ticks = 50
@@ -224,8 +224,8 @@ def test_a_contract_that_is_broken_fails() -> None:
         Broken().test_a_state_that_is_loaded_goes_on_as_the_run_did()
 
 
-def test_what_breaks_a_level_is_named() -> None:
-    """The random module, of which the state has nothing, is proved to take part."""
+def test_the_cause_of_a_broken_level_is_named() -> None:
+    """The random module, which is not part of the state, is proved to affect the run."""
     subject = Subject(zoo.ForgetsItsRandomState)
     report = check_level(subject, subject.simulation(), ticks=30, seeds=2)
 
@@ -239,26 +239,26 @@ def test_what_breaks_a_level_is_named() -> None:
 
 
 class RoundingByChance(Rounding):
-    """Says that it is canonical, and every load is another one."""
+    """Declares itself canonical, although every load differs."""
 
     def load(self, saved: Any) -> None:
         self.x = float(saved["x"]) + float(np.random.default_rng().random())
 
 
 def test_check_holds_a_simulation_to_the_level_that_it_declares(capsys: pytest.CaptureFixture[str]) -> None:
-    """A load of a canonical one changes what follows: that is no hidden state, if it does so always in the same way."""
-    for name, code, said in (
+    """A load of a canonical simulation changes what follows: this is not hidden state if it always does so equally."""
+    for name, code, message in (
         ("Rounding", 0, "level canonical kept"),
         ("RoundingByChance", 1, "level canonical NOT kept"),
     ):
         with pytest.raises(SystemExit) as ended:
             main(["check", f"test_exactness:{name}", "--ticks", "20", "--seeds", "2"])
         assert ended.value.code == code
-        assert said in capsys.readouterr().out
+        assert message in capsys.readouterr().out
 
 
 def test_check_on_the_command_line(capsys: pytest.CaptureFixture[str]) -> None:
-    """Exit code 0 and a line for each trial; 1 with JSON for what is broken; 2 for what cannot be captured."""
+    """Exit code 0 with a line for each trial; 1 with JSON for a broken level; 2 for a state that cannot be captured."""
 
     def check(*arguments: str) -> tuple[Any, str, str]:
         with pytest.raises(SystemExit) as ended:
@@ -276,14 +276,14 @@ def test_check_on_the_command_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert facts["suspects"][0]["name"].startswith("random")
     assert {one["trial"] for one in facts["violations"]} == {FRESH, USED}
 
-    code, _, errors = check("environments:Course", "--ticks", "25", "--seeds", "1")
+    code, _, errors = check("environments:Coroutine", "--ticks", "25", "--seeds", "1")
     assert code == 2
-    assert "Course.course (generator)" in errors
+    assert "Coroutine.routine (generator)" in errors
     assert "Traceback" not in errors
 
 
 @pytest.mark.long
-def test_check_tries_eight_seeds_unless_told_otherwise(capsys: pytest.CaptureFixture[str]) -> None:
+def test_check_tries_eight_seeds_by_default(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["check", "environments:Drift", "--ticks", "12"])
     assert "kept on 8 seeds of 12 ticks" in capsys.readouterr().out

@@ -1,4 +1,4 @@
-"""What users do by mistake, and what they find out: a sentence where it happens, not a recording that does not replay."""
+"""Mistakes of users: each gives a one-sentence message at once, instead of a recording that does not replay."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ def cart_pole() -> Any:
     return gymnasium.make("CartPole-v1")
 
 
-def test_what_is_recorded_is_not_recorded_again_from_outside(tmp_path: Path) -> None:
-    """Neither itself nor a wrapper around it; the recording that there is goes on."""
+def test_a_recorded_environment_is_not_recorded_again_from_outside(tmp_path: Path) -> None:
+    """Neither the environment nor a wrapper around it is recorded again; the present recording continues."""
     env = recorder.record(cart_pole(), tmp_path / "run.tape", quiet=True)
     for again in (env, gymnasium.wrappers.TimeLimit(env, 9)):
-        with pytest.raises(NotCapturedError, match="CartPole-v1 is recorded already, inside of this wrapper"):
+        with pytest.raises(NotCapturedError, match="CartPole-v1 is recorded already, inside this wrapper"):
             recorder.record(again, tmp_path / "again.tape")
     env.reset(seed=1)
     env.step(0)
@@ -45,7 +45,7 @@ def test_what_is_recorded_is_not_recorded_again_from_outside(tmp_path: Path) -> 
 
 
 def test_one_environment_has_one_recording_at_a_time(tmp_path: Path) -> None:
-    """Two would step it in turns, and neither would replay; after the first is closed, or forgotten, there may be another."""
+    """Two recordings would step it in turns, and neither would replay; a second may begin after the first is closed."""
     bare = cart_pole()
     env = recorder.record(bare, tmp_path / "one.tape", quiet=True)
     with pytest.raises(NotCapturedError, match="CartPole-v1 is being recorded already"):
@@ -61,9 +61,9 @@ def test_one_environment_has_one_recording_at_a_time(tmp_path: Path) -> None:
 
 
 def test_a_step_before_the_first_reset_is_refused(tmp_path: Path) -> None:
-    """An environment that no wrapper keeps in order would draw from a source that no replay knows."""
+    """Without an order-enforcing wrapper the environment would draw from a source that no replay knows."""
     env = recorder.record(zoo.Drift(), tmp_path / "run.tape", quiet=True)
-    with pytest.raises(gymnasium.error.ResetNeeded, match=r"reset\(\) comes before the first step\(\)"):
+    with pytest.raises(gymnasium.error.ResetNeeded, match=r"expected reset\(\) before the first step\(\)"):
         env.step(1)
     drive(env, 40, 2)
     env.close()
@@ -83,24 +83,24 @@ def test_a_step_before_the_first_reset_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("subject", "choices", "error", "said"),
+    ("subject", "choices", "error", "message"),
     [
-        (zoo.Drift, {}, TypeError, r"Drift is a class: an instance was expected, such as Drift\(\)"),
-        (zoo.Drift(), {"level": "Exact"}, ValueError, "level='Exact': one of exact, canonical, inputs_only was expected"),
-        (zoo.Drift(), {"ignore": "Drift.x"}, TypeError, r"a list of names was expected, such as \['Drift.x'\]"),
+        (zoo.Drift, {}, TypeError, r"expected an instance, such as Drift\(\), got the class Drift"),
+        (zoo.Drift(), {"level": "Exact"}, ValueError, "expected one of exact, canonical, inputs_only, got 'Exact'"),
+        (zoo.Drift(), {"ignore": "Drift.x"}, TypeError, r"ignore: expected a list of names, such as \['Drift.x'\], got"),
     ],
     ids=["class", "level", "ignore"],
 )  # fmt: skip
-def test_choices_that_cannot_be_are_one_sentence(
-    subject: Any, choices: Any, error: Any, said: str, tmp_path: Path
+def test_invalid_options_are_refused_in_one_sentence(
+    subject: Any, choices: Any, error: Any, message: str, tmp_path: Path
 ) -> None:
-    with pytest.raises(error, match=said):
+    with pytest.raises(error, match=message):
         recorder.record(subject, tmp_path / "run.tape", **choices)
     assert not list(tmp_path.iterdir())
 
 
 class Clock:
-    """Its step takes nothing."""
+    """An object whose step takes no argument."""
 
     def __init__(self) -> None:
         self.t = 0
@@ -109,14 +109,17 @@ class Clock:
         self.t += 1
 
 
-def test_a_step_that_takes_no_inputs_is_refused_before_a_tape_is_begun(tmp_path: Path) -> None:
-    with pytest.raises(TypeError, match=r"Clock.step\(\).* does not take the inputs"):
+def test_a_step_without_a_parameter_is_refused_before_a_tape_is_created(tmp_path: Path) -> None:
+    with pytest.raises(
+        TypeError,
+        match=r"^Clock\.step: expected a method that takes one argument, the inputs .*, got step\(\) -> 'None'$",
+    ):
         recorder.record(Clock(), tmp_path / "run.tape", fields("t"))
     assert not list(tmp_path.iterdir())
 
 
 class DrawsFromItsSpace(zoo.Drift):
-    """As games of chance do that nobody meant to record."""
+    """Draws from its own spaces in a step, as some games of chance do."""
 
     def __init__(self, drawn: str = "action_space") -> None:
         super().__init__()
@@ -136,8 +139,8 @@ class DrawsFromItsSpace(zoo.Drift):
     ("drawn", "named"),
     [("action_space", r"DrawsFromItsSpace\.action_space"), ("noise", r"DrawsFromItsSpace\.noise\['a'\]\[0\]")],
 )
-def test_a_step_that_draws_from_a_space_is_told_at_once(drawn: str, named: str, tmp_path: Path) -> None:
-    """Its generator cannot be saved, since players draw from it, too."""
+def test_a_step_that_draws_from_a_space_is_reported_at_once(drawn: str, named: str, tmp_path: Path) -> None:
+    """The generator of a space cannot be saved, since players draw from it, too."""
     env = recorder.record(DrawsFromItsSpace(drawn), tmp_path / "run.tape", quiet=True)
     env.reset(seed=1)
     with pytest.warns(CapturedWarning, match=f"a step draws from {named}, whose random generator is not saved"):
@@ -146,7 +149,7 @@ def test_a_step_that_draws_from_a_space_is_told_at_once(drawn: str, named: str, 
 
 
 def test_a_player_may_draw_from_the_spaces_between_steps(tmp_path: Path) -> None:
-    """That is what action_space.sample() is for; no warning, and the recording replays."""
+    """A player may call action_space.sample(): there is no warning, and the recording replays."""
     make = lambda: DrawsFromItsSpace("nothing")  # noqa: E731
     env = recorder.record(make(), tmp_path / "run.tape", quiet=True)
     env.unwrapped.noise.seed(1)
@@ -163,7 +166,7 @@ def test_a_player_may_draw_from_the_spaces_between_steps(tmp_path: Path) -> None
 
 
 def test_a_recording_of_an_environment_is_resumed(tmp_path: Path) -> None:
-    """In a fresh instance, which has no generator yet; both halves replay."""
+    """The resume uses a fresh instance, which has no generator yet; both halves replay."""
     path = tmp_path / "run.tape"
     env = recorder.record(cart_pole(), path, quiet=True, keyframe_interval_ticks=16)
     results = drive(env, 40, 3)
@@ -190,8 +193,8 @@ OTHERS = {
 
 
 @pytest.mark.parametrize("name", OTHERS)
-def test_wrappers_with_a_memory_are_state_inside_and_go_on_outside(name: str, tmp_path: Path) -> None:
-    """Running means, frames, counters: inside they come back, outside nothing is different for them."""
+def test_wrappers_with_a_memory_are_state_inside_and_keep_working_outside(name: str, tmp_path: Path) -> None:
+    """Running means, frames and counters are restored inside the recording, and are unaffected outside."""
     make = lambda: OTHERS[name](zoo.Drift())  # noqa: E731
     alone = drive(make(), 150, 5)
     inside = recorder.record(make(), tmp_path / "inside.tape", quiet=True, keyframe_interval_ticks=40)
@@ -209,7 +212,7 @@ def test_wrappers_with_a_memory_are_state_inside_and_go_on_outside(name: str, tm
 
 
 def test_a_wrapper_that_draws_has_to_be_inside(tmp_path: Path) -> None:
-    """It draws from the environment's own generator: outside, between the steps, and the replay says so."""
+    """It draws from the environment's own generator: outside it does so between the steps, and a replay reports this."""
     make = lambda: gymnasium.wrappers.StickyAction(zoo.Drift(), 0.3)  # noqa: E731
     inside = recorder.record(make(), tmp_path / "inside.tape", quiet=True)
     outside = gymnasium.wrappers.StickyAction(recorder.record(zoo.Drift(), tmp_path / "outside.tape", quiet=True), 0.3)
@@ -222,7 +225,7 @@ def test_a_wrapper_that_draws_has_to_be_inside(tmp_path: Path) -> None:
 
 
 def test_environments_of_an_asynchronous_vector_have_a_tape_each(tmp_path: Path) -> None:
-    """Each in a process of its own; the first is made here, too, to see its spaces, so that a name has its process in it."""
+    """Each runs in its own process; the first is also made here, for its spaces, so that file names contain the process."""
     makes = [_Recorded(tmp_path, number) for number in range(2)]
     vector = gymnasium.vector.AsyncVectorEnv(makes, context="fork" if sys.platform == "linux" else None)
     vector.reset(seed=5)
@@ -238,7 +241,7 @@ def test_environments_of_an_asynchronous_vector_have_a_tape_each(tmp_path: Path)
 
 
 class _Recorded:
-    """Makes a recorded environment in whatever process."""
+    """Makes a recorded environment in any process."""
 
     def __init__(self, folder: Path, number: int) -> None:
         self.folder, self.number = folder, number

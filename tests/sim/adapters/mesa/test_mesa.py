@@ -1,4 +1,4 @@
-"""The Mesa adapter: models come back whole, in place; what they are built with at random is named."""
+"""The Mesa adapter: models are restored completely, in place; random construction is reported."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))  # Another process finds this module there, too.
-from going_on import Case, prove
+from continuation import Case, prove
 from optional_packages import LazyModule, needs
 
 import recorder
@@ -34,14 +34,14 @@ pytestmark = pytest.mark.filterwarnings(
 
 
 def example(name: str, module: str, *arguments: Any, **settings: Any) -> Any:
-    """One of the models that Mesa shows; it says of some of what they use that it is experimental."""
+    """An example model of Mesa, without Mesa's warnings about experimental features."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return getattr(importlib.import_module(f"mesa.examples.{module}.model"), name)(*arguments, **settings)
 
 
 def wolves(seed: int = 1) -> Any:
-    """With its simulator, which has events."""
+    """The model of wolves and sheep with its simulator, which has events."""
     from mesa.experimental.devs import ABMSimulator
 
     simulator = ABMSimulator()
@@ -49,17 +49,17 @@ def wolves(seed: int = 1) -> Any:
 
 
 def boids() -> Any:
-    """Whose space has a view of its own array."""
+    """The model of boids, whose space holds a view of its own array."""
     return example("BoidFlockers", "basic.boid_flockers", 15, seed=1)
 
 
 def wealth() -> Any:
-    """The simplest of them."""
+    """The simplest example model."""
     return example("BoltzmannWealth", "basic.boltzmann_wealth_model", 10, 4, 4, seed=1)
 
 
 def segregation() -> Any:
-    """It comes to rest."""
+    """The model of segregation, in which all agents come to rest."""
     return example("Schelling", "basic.schelling", 10, 10, homophily=0.7, seed=1)
 
 
@@ -69,14 +69,14 @@ def trusted(model: Any) -> Any:
 
 
 def game_of_life(width: int = 12) -> Any:
-    """Its grid makes a generator of its own, without a seed, which no step draws from."""
+    """The game of life: its grid makes a generator without a seed, which no step uses."""
     model = example("ConwaysGameOfLife", "basic.conways_game_of_life", width, width, seed=3)
     model.grid.random.seed(0)
     return model
 
 
 def shown(simulation: Any) -> bytes:
-    """What a user sees of a model: of every agent its id, class, place and numbers; the random numbers to come."""
+    """The visible state of a model: id, class, position and numbers of every agent; the next random numbers."""
     model = simulation.model
     seen = []
     for agent in model.agents:
@@ -113,15 +113,15 @@ CASES = {
 @pytest.mark.parametrize(
     "name", ["wolves", *(pytest.param(name, marks=pytest.mark.long) for name in ("meadow", "boids"))]
 )
-def test_a_restored_model_goes_on_as_the_live_one_did(name: str, tmp_path: Path) -> None:
-    """From random ticks, here and in a fresh process: the same agents, places and states, bit for bit."""
+def test_a_restored_model_continues_as_the_live_one_did(name: str, tmp_path: Path) -> None:
+    """From random ticks, here and in a fresh process, agents, positions and states are equal bit for bit."""
     prove("test_mesa", name, tmp_path, steps=25, loads=2)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", CASES)
-def test_restored_at_fifty_ticks_of_two_thousand_it_goes_on_as_the_live_one_did(name: str, tmp_path: Path) -> None:
-    """The same at length, for each; where nothing moves any more after a while, for as long as it does. Sugarscape is slow."""
+def test_restored_at_fifty_ticks_of_two_thousand_it_continues_as_the_live_one_did(name: str, tmp_path: Path) -> None:
+    """The long version for each model; shorter for models that come to rest, and for Sugarscape, which is slow."""
     steps = {"life": 100, "segregation": 100, "sugar": 200}.get(name, 2000)
     prove("test_mesa", name, tmp_path, steps=steps, loads=50)
 
@@ -175,7 +175,7 @@ class TestSegregation(SimulationContract):
 
 
 def test_one_line_records_and_changes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The recorded run is the run without a recorder; the first line says what is not saved."""
+    """The recorded run equals the run without a recorder; the first line names the data that is not saved."""
     alone = wolves(4)
     alone.simulator.run_for(40)
     made = wolves(4)
@@ -191,8 +191,8 @@ def test_one_line_records_and_changes_nothing(tmp_path: Path, capsys: pytest.Cap
     )
 
 
-def test_ids_are_seen_without_the_package(tmp_path: Path) -> None:
-    """Numbers of steps, ids and classes of agents are plain fields; no pickle is opened for them."""
+def test_ids_are_readable_without_the_package(tmp_path: Path) -> None:
+    """Numbers of steps, ids and classes of agents are plain fields, readable without pickle."""
     with recorder.record(models.Meadow(), tmp_path / "run.tape", trust=True, quiet=True) as model:
         for _ in range(5):
             model.step()
@@ -201,7 +201,7 @@ def test_ids_are_seen_without_the_package(tmp_path: Path) -> None:
         run.seek(0)
         assert run.state["agents.id"].tolist() == list(range(1, 13))
         assert run.state.blob("classes") == b"Walker"
-        with pytest.raises(Exception, match=r"how the tape's .*Meadow was made cannot be told from the tape"):
+        with pytest.raises(Exception, match=r"the tape does not state how to make its .*Meadow: "):
             run.seek(3)
     with replayer.open(tmp_path / "run.tape", world=lambda: trusted(models.Meadow())) as run:
         run.seek(5)
@@ -209,21 +209,21 @@ def test_ids_are_seen_without_the_package(tmp_path: Path) -> None:
         assert run.verify().ok
 
 
-def test_trust_is_asked_for(tmp_path: Path) -> None:
-    """Nothing is pickled, and nothing unpickled, without it."""
-    with pytest.raises(NotCapturedError, match=r"agents of Meadow can be saved by pickle alone.*say trust=True"):
+def test_trust_is_required(tmp_path: Path) -> None:
+    """Without trust nothing is pickled or unpickled."""
+    with pytest.raises(NotCapturedError, match=r"agents of Meadow can be saved by pickle alone.*pass trust=True"):
         recorder.record(models.Meadow(), tmp_path / "run.tape")
     with recorder.record(models.Meadow(), tmp_path / "run.tape", trust=True, quiet=True) as model:
         model.step()
     with (
-        pytest.raises(UnfitSimulationError, match="say trust=True"),
+        pytest.raises(UnfitSimulationError, match="pass trust=True"),
         replayer.open(tmp_path / "run.tape", world=models.Meadow) as run,
     ):
         run.seek(1)
 
 
 def test_views_layers_and_functions_are_the_objects_own_after_a_load() -> None:
-    """What pointed to one memory points to one again, and neighbours see who comes."""
+    """Shared memory is shared again, and neighbours see new agents."""
     live = trusted(models.Meadow())
     for _ in range(6):
         live.step(None)
@@ -243,8 +243,8 @@ def test_views_layers_and_functions_are_the_objects_own_after_a_load() -> None:
     assert model.grid.grass.data[first.cell.coordinate] == 2.5
 
 
-def test_a_forgotten_counter_of_ids_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Mesa counts agents' ids at a class; without that counter the next born have other ids."""
+def test_a_missing_counter_of_ids_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Mesa counts agents' ids at a class; without that counter new agents have different ids."""
     monkeypatch.setattr("sim.adapters.mesa.adapter._set_next_agent_id", lambda *_: None)
     subject = Subject(lambda: trusted(models.Meadow()))
     found = check_run(subject, subject.live(0, 40))
@@ -254,7 +254,7 @@ def test_a_forgotten_counter_of_ids_is_caught(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_arguments_and_new_seeds_are_inputs(tmp_path: Path) -> None:
-    """A step's arguments, and seeding anew between steps."""
+    """The arguments of a step, and a new seed between steps, are recorded as inputs."""
     with recorder.record(models.Meadow(), tmp_path / "run.tape", trust=True, quiet=True) as model:
         model.step(growth=0.25)
         model.reset_randomizer(99)
@@ -271,8 +271,8 @@ def test_arguments_and_new_seeds_are_inputs(tmp_path: Path) -> None:
         assert run.simulation.model.random.getstate() == drawn
 
 
-def test_a_model_that_is_built_at_random_is_named() -> None:
-    """VirusOnNetwork draws its network from a source without a seed: replay check says so; a load is exact for all that."""
+def test_a_model_with_random_construction_is_reported() -> None:
+    """VirusOnNetwork draws its network without a seed: replay check reports this; a load is still exact."""
     subject = Subject(lambda: trusted(example("VirusOnNetwork", "basic.virus_on_network", num_nodes=12, seed=1)))
     report = check_level(subject, subject.simulation(), 12, 8)
     text = "\n".join(level_lines("virus", report))
@@ -284,17 +284,17 @@ def test_a_model_that_is_built_at_random_is_named() -> None:
     assert "used instance: the same" in text
 
 
-def go_on(simulation: Any, steps: int) -> None:
-    """So many steps."""
+def make_steps(simulation: Any, steps: int) -> None:
+    """Step the simulation this number of times."""
     for _ in range(steps):
         simulation.step(None)
 
 
 def test_a_network_that_changes_is_noticed_and_saved() -> None:
-    """From when it is noticed, at the latest after 256 steps, with a warning that says so."""
+    """The change is noticed after at most 256 steps, with a warning, and saved from then on."""
     live = trusted(models.Rewiring())
-    with pytest.warns(CapturedWarning, match="cells' connections were taken not to change and have changed"):
-        go_on(live, 260)
+    with pytest.warns(CapturedWarning, match="cells' connections were assumed to be constant and have changed"):
+        make_steps(live, 260)
     other = trusted(models.Rewiring())
     restore(other, live.state.snapshot())
     for _ in range(20):
@@ -303,24 +303,27 @@ def test_a_network_that_changes_is_noticed_and_saved() -> None:
         assert other.state.hash() == live.state.hash()
 
 
-def test_another_model_is_refused() -> None:
-    """With other cells, in one sentence."""
+def test_a_different_model_is_refused() -> None:
+    """A model with different cells is refused in one sentence."""
     live = trusted(game_of_life(8))
-    with pytest.raises(NotCapturedError, match="made with other cells than the recorded one"):
+    with pytest.raises(NotCapturedError, match=r"^the cells of the model differ from those of the recorded model: "):
         restore(trusted(game_of_life(9)), live.state.snapshot())
-    with pytest.raises(ValueError, match="a Mesa model has no reset"):
+    with pytest.raises(
+        ValueError,
+        match=r"^level: expected 'exact', the only level of a Mesa model, which has no reset .*, got 'inputs_only'$",
+    ):
         adapt(models.Meadow(), trust=True, level="inputs_only")
 
 
 def test_other_versions_of_mesa_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is captured is Mesa's own objects: never on good faith."""
+    """Mesa's own objects are captured, and they change from version to version."""
     monkeypatch.setattr("importlib.metadata.version", lambda _: "3.5.1")
-    with pytest.raises(NotCapturedError, match=r"Mesa 3\.5\.1 keeps its agents and events otherwise than 3\.3"):
+    with pytest.raises(NotCapturedError, match=r"^expected Mesa 3\.3, .*, got Mesa 3\.5\.1: pip install"):
         trusted(models.Meadow())
 
 
-def test_what_cannot_be_pickled_is_named() -> None:
-    """A generator that runs, say."""
+def test_a_value_that_cannot_be_pickled_is_named() -> None:
+    """A running Python generator cannot be pickled."""
     model = models.Meadow()
     model.story = (number for number in range(3))
     with pytest.raises(

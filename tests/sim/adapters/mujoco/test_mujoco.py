@@ -1,4 +1,4 @@
-"""The MuJoCo adapter: the integration state, what a step leaves for the next, and Gymnasium's environments over it."""
+"""The MuJoCo adapter: the integration state, derived arrays, and Gymnasium's MuJoCo environments."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))  # Another process finds this module there, too.
-from going_on import Case, prove
+from continuation import Case, prove
 from optional_packages import lazily
 
 import recorder
@@ -48,20 +48,20 @@ def robot(mass: str = "") -> Any:
 
 
 def environment(name: str) -> Any:
-    """One of Gymnasium's over MuJoCo."""
+    """A MuJoCo environment of Gymnasium."""
     gymnasium = pytest.importorskip("gymnasium")
     pytest.importorskip("imageio")
     return gymnasium.make(name)
 
 
 def shown(simulation: Any) -> bytes:
-    """What a controller reads: positions and velocities now, and what the step has computed on its way."""
+    """The values that a controller reads: positions, velocities, and arrays that the step computed."""
     data = simulation.data
     return encode_value([np.array(one) for one in (data.qpos, data.qvel, data.sensordata, data.xpos, data.cvel)])
 
 
 def shown_environment(simulation: Any) -> bytes:
-    """What the last call returned; its content, whether or not it is a view of another array."""
+    """The content of the results of the last call."""
     last = simulation.last
     seen = None if last.observation is None else np.array(last.observation)
     return encode_value([seen, last.reward, last.terminated, last.truncated])
@@ -76,8 +76,8 @@ CASES = {
 
 
 @pytest.mark.parametrize("name", ["robot", "Humanoid-v5"])  # All of them in the long one.
-def test_what_is_restored_goes_on_as_the_live_one_did(name: str, tmp_path: Path, monkeypatch: Any) -> None:
-    """From random ticks, here and in a fresh process: the same observations, rewards and states, bit for bit."""
+def test_a_restored_simulation_continues_as_the_live_one_did(name: str, tmp_path: Path, monkeypatch: Any) -> None:
+    """From random ticks, here and in a fresh process, observations, rewards and states are equal bit for bit."""
     monkeypatch.chdir(tmp_path)  # MuJoCo writes its log where it runs.
     CASES[name].make()
     prove("test_mujoco", name, tmp_path, steps=150, loads=4)
@@ -85,8 +85,8 @@ def test_what_is_restored_goes_on_as_the_live_one_did(name: str, tmp_path: Path,
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", CASES)
-def test_restored_at_fifty_ticks_of_two_thousand_it_goes_on(name: str, tmp_path: Path, monkeypatch: Any) -> None:
-    """The same at length."""
+def test_restored_at_fifty_ticks_of_two_thousand_it_continues(name: str, tmp_path: Path, monkeypatch: Any) -> None:
+    """The long version of the test above."""
     monkeypatch.chdir(tmp_path)
     CASES[name].make()
     prove("test_mujoco", name, tmp_path, steps=2000, loads=50)
@@ -108,7 +108,7 @@ class TestHumanoid(SimulationContract):
 
 
 def with_less(monkeypatch: pytest.MonkeyPatch, specification: int, derived: tuple[str, ...] = DERIVED) -> set[str]:
-    """The trials that fail where less is saved."""
+    """The trials that fail if less is saved."""
     monkeypatch.setattr("sim.adapters.mujoco.mjdata.SPECIFICATION", specification)
     monkeypatch.setattr("sim.adapters.mujoco.mjdata.DERIVED", derived)
     subject = Subject(lambda: environment("Humanoid-v5") if not derived else robot())
@@ -117,20 +117,20 @@ def with_less(monkeypatch: pytest.MonkeyPatch, specification: int, derived: tupl
 
 @pytest.mark.parametrize("less", ["mjSTATE_PHYSICS", "mjSTATE_FULLPHYSICS"])
 def test_a_smaller_state_is_not_exact(less: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Even with the controls: the warm start of the solver is missing, in contact with the ground."""
+    """Even with the controls the warm start of the solver is missing, in contact with the ground."""
     assert "save and load" in with_less(
         monkeypatch, getattr(mujoco.mjtState, less).value | mujoco.mjtState.mjSTATE_CTRL.value
     )
 
 
-def test_rewards_that_read_the_step_before_need_what_it_computed(monkeypatch: Any, tmp_path: Path) -> None:
-    """Humanoid's first reward after a load is another one without the positions that the last step worked with."""
+def test_rewards_that_read_the_previous_step_need_its_derived_arrays(monkeypatch: Any, tmp_path: Path) -> None:
+    """Without the positions that the last step used, Humanoid's first reward after a load differs."""
     monkeypatch.chdir(tmp_path)
     assert "save and load" in with_less(monkeypatch, mujoco.mjtState.mjSTATE_INTEGRATION.value, ())
 
 
-def test_one_line_records_what_is_set_between_steps(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Controls, forces, a mocap body, a keyframe, a teleport: all are inputs; the run is the run without a recorder."""
+def test_one_line_records_the_values_set_between_steps(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Controls, forces, a mocap body, a keyframe, a teleport: all are inputs; the run equals one without a recorder."""
 
     def play(data: Any, step: Any, reset: Any) -> list[bytes]:
         seen = []
@@ -171,52 +171,52 @@ def test_one_line_records_what_is_set_between_steps(tmp_path: Path, capsys: pyte
         assert run.state["data.qpos"].tobytes() == seen[28]
 
 
-def test_another_model_is_refused(tmp_path: Path) -> None:
-    """By the hash of what was compiled, even if it is as large."""
+def test_a_different_model_is_refused(tmp_path: Path) -> None:
+    """The hash of the compiled model decides, even if the sizes are equal."""
     with recorder.record(robot(), tmp_path / "run.tape", quiet=True) as recorded:
         recorded.step()
     heavier = ROBOT.replace('type="box" size=".1 .1 .1"', 'type="box" size=".1 .1 .1" density="999"')
     other = mujoco.MjData(mujoco.MjModel.from_xml_string(heavier))
     with replayer.open(tmp_path / "run.tape", world=lambda: other) as run:
         assert run.tape.meta["adapter"]["model"] == model_hash(robot().model)
-        with pytest.raises(Exception, match="the state is one of the MuJoCo model"):
+        with pytest.raises(Exception, match=r"expected the MuJoCo model .* of the recorded state, got "):
             run.seek(1)
 
 
 def test_a_model_that_changes_is_noticed() -> None:
-    """It is no part of the state: a warning, and states after it are refused elsewhere."""
+    """The model is not part of the state: a change gives a warning, and later states are refused elsewhere."""
     simulation = adapt(robot())
     simulation.model.body_mass[1] *= 2
     with pytest.warns(CapturedWarning, match="the MjModel has changed"):
         step_often(simulation, 260)
-    with pytest.raises(NotCapturedError, match="the state is one of the MuJoCo model"):
+    with pytest.raises(NotCapturedError, match=r"expected the MuJoCo model .* of the recorded state, got "):
         restore(adapt(robot()), simulation.state.snapshot())
 
 
 def step_often(simulation: Any, steps: int) -> None:
-    """So many."""
+    """Step the simulation this number of times."""
     for _ in range(steps):
         simulation.step({"count": 1})
 
 
-def test_inputs_of_something_else_are_refused() -> None:
-    """In one sentence each."""
+def test_inputs_of_a_different_simulation_are_refused() -> None:
+    """Each refusal is one sentence with the expected inputs."""
     simulation = adapt(robot())
     for inputs, why in (
-        ({"count": 1, "ctrl": np.zeros(7)}, "the model has no 'ctrl' of 7 numbers"),
-        ({"reset": None, "keyframe": 3}, "keyframe 3: the model has 1"),
-        ({"left": 1}, "these are the inputs of no MuJoCo simulation"),
+        ({"count": 1, "ctrl": np.zeros(7)}, "expected a part of the model's state, got 'ctrl' of 7 numbers"),
+        ({"reset": None, "keyframe": 3}, "keyframe: expected a number below 1, got 3"),
+        ({"left": 1}, "expected the inputs of a MuJoCo simulation"),
     ):
         with pytest.raises(ValueError, match=why):
             simulation.step(inputs)
-    with pytest.raises(NotCapturedError, match=r"MjModel is no mujoco\.MjData, which holds the state"):
+    with pytest.raises(NotCapturedError, match=r"expected a mujoco\.MjData, which holds the state, got MjModel"):
         adapt(simulation.model)
-    with pytest.raises(ValueError, match="'exact' is what there is"):
+    with pytest.raises(ValueError, match=r"^level: expected 'exact', the only level of MuJoCo, .*, got 'canonical'$"):
         adapt(robot(), level="canonical")
 
 
-def test_parts_are_those_of_the_whole_vector() -> None:
-    """In MuJoCo's own order: taken one by one they are what the whole vector is."""
+def test_parts_make_up_the_complete_vector() -> None:
+    """In MuJoCo's own order the parts, read one by one, equal the complete vector."""
     data = robot()
     bridge = Bridge(data.model, data)
     whole = np.zeros(mujoco.mj_stateSize(data.model, mujoco.mjtState.mjSTATE_INTEGRATION))

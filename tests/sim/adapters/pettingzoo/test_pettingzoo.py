@@ -1,4 +1,4 @@
-"""The PettingZoo adapter: environments of several agents come back, bit for bit, and the wrappers stay wrappers."""
+"""The PettingZoo adapter: environments of several agents are restored bit for bit, and the wrappers stay wrappers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import gymnasium
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent))  # Another process finds this module there, too.
-from going_on import Case, prove
+from continuation import Case, prove
 from gymnasium import spaces
 from pettingzoo import AECEnv, ParallelEnv
 from pettingzoo.classic.connect_four import connect_four
@@ -36,7 +36,7 @@ pytestmark = pytest.mark.share(0.3)
 
 
 class Catch(ParallelEnv):
-    """Agents run on a line after a prey that hides at random; who catches it is out. Draws in odd halves of words."""
+    """Agents chase a prey on a line that hides at random; an agent that catches it is out. Draws odd halves of words."""
 
     metadata: ClassVar[dict[str, Any]] = {"name": "catch_v0"}
     possible_agents: ClassVar[list[str]] = ["ann", "bob", "cy"]
@@ -86,7 +86,7 @@ class Catch(ParallelEnv):
 
 
 class DrawsWhenAsked(AECEnv):
-    """What an agent observes is drawn anew at each asking, from the generator that the steps draw from."""
+    """Each call of observe draws a new observation from the generator of the steps."""
 
     metadata: ClassVar[dict[str, Any]] = {"name": "asked_v0"}
     possible_agents: ClassVar[list[str]] = ["a", "b"]
@@ -120,7 +120,7 @@ DECK = random.Random(0)
 
 
 class DeckOutside(Catch):
-    """Its cards lie outside of it, as those of card games made by another library may."""
+    """Its cards lie outside it, as in some card games of other libraries."""
 
     def step(self, actions: dict[str, Any]) -> Any:
         self.prey = DECK.randrange(20)
@@ -128,7 +128,7 @@ class DeckOutside(Catch):
 
 
 class Hand:
-    """Some of a game that another library keeps in objects in a list; it draws from the game's own generator."""
+    """A part of a game that a library keeps in objects in a list; it draws from the game's own generator."""
 
     __slots__ = ("cards", "rng")
 
@@ -137,14 +137,14 @@ class Hand:
 
 
 class Card:
-    """One that lies on the table, or none does."""
+    """A card on the table; there may be none."""
 
     def __init__(self, rank: int) -> None:
         self.rank = rank
 
 
 class Game:
-    """Another library's game: no environment."""
+    """A game of a different library, which is not an environment."""
 
     def __init__(self) -> None:
         self.rng = np.random.RandomState(11)
@@ -160,7 +160,7 @@ class Game:
 
 
 class Holdem(Catch):
-    """Keeps such a game in an attribute that wrappers have for something else."""
+    """Keeps such a game in an attribute that wrappers use for their environment."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -173,7 +173,7 @@ class Holdem(Catch):
 
 
 def shown(simulation: Any) -> bytes:
-    """What agents are told, as bytes."""
+    """The results that agents receive, as bytes."""
     env, last = simulation.env, simulation.last
     if simulation.is_parallel:
         told = [last.observations, last.rewards, last.terminations, last.truncations]
@@ -194,15 +194,15 @@ CASES = {
 
 
 @pytest.mark.parametrize("name", ["tictactoe", "catch"])  # All of them in the long one.
-def test_a_restored_environment_goes_on_as_the_live_one_did(name: str, tmp_path: Path) -> None:
-    """From random ticks, here and in a fresh process: the same observations, rewards and states, bit for bit."""
+def test_a_restored_environment_continues_as_the_live_one_did(name: str, tmp_path: Path) -> None:
+    """From random ticks, here and in a fresh process, observations, rewards and states are equal bit for bit."""
     prove("test_pettingzoo", name, tmp_path, steps=150, loads=4)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", CASES)
-def test_restored_at_fifty_ticks_of_two_thousand_it_goes_on_as_the_live_one_did(name: str, tmp_path: Path) -> None:
-    """The same at length, for every kind."""
+def test_restored_at_fifty_ticks_of_two_thousand_it_continues_as_the_live_one_did(name: str, tmp_path: Path) -> None:
+    """The long version of the test above, for every kind of environment."""
     prove("test_pettingzoo", name, tmp_path, steps=2000, loads=50)
 
 
@@ -222,7 +222,7 @@ class TestCatch(SimulationContract):
 
 
 def drive(env: Any, seed: int, moves: int) -> list[Any]:
-    """As PettingZoo's documentation shows it."""
+    """Drive an environment as in PettingZoo's documentation."""
     told: list[Any] = []
     while len(told) < moves:
         env.reset(seed=seed + len(told))
@@ -238,7 +238,7 @@ def drive(env: Any, seed: int, moves: int) -> list[Any]:
 
 
 def test_one_line_records_and_changes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """What is seen is what is seen without it; the tape makes the environment by itself; episodes are known."""
+    """Results equal those without a recorder; the tape makes the environment automatically; episodes are known."""
     env = recorder.record(tictactoe.env(), tmp_path / "run.tape")
     told = drive(env, 3, 60)
     env.close()
@@ -253,8 +253,8 @@ def test_one_line_records_and_changes_nothing(tmp_path: Path, capsys: pytest.Cap
         assert sum(map(bool, run.simulation.env.unwrapped.board.squares)) == 3
 
 
-def test_it_stays_what_it_is(tmp_path: Path) -> None:
-    """PettingZoo's own tests of its interfaces pass with the recorded ones."""
+def test_recorded_environments_keep_their_interfaces(tmp_path: Path) -> None:
+    """PettingZoo's own interface tests pass with recorded environments."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         from pettingzoo.test import api_test, parallel_api_test
@@ -270,7 +270,7 @@ def test_it_stays_what_it_is(tmp_path: Path) -> None:
 
 
 def test_rewards_are_summed_over_agents(tmp_path: Path) -> None:
-    """An episode's return is what all its agents have got."""
+    """The return of an episode is the sum of the rewards of all its agents."""
     env = recorder.record(Catch(), tmp_path / "run.tape", quiet=True)
     env.reset(seed=4)
     got = 0.0
@@ -283,8 +283,8 @@ def test_rewards_are_summed_over_agents(tmp_path: Path) -> None:
         assert (episode.total, episode.over, episode.seed) == (got, True, 4)
 
 
-def test_asking_does_not_draw_twice(tmp_path: Path) -> None:
-    """An environment whose observations are drawn is asked once a step, by whomever."""
+def test_observing_does_not_draw_twice(tmp_path: Path) -> None:
+    """An environment whose observations are random is observed once a step."""
 
     def play(env: Any) -> list[Any]:
         env.reset()
@@ -303,8 +303,8 @@ def test_asking_does_not_draw_twice(tmp_path: Path) -> None:
         assert run.verify().ok
 
 
-def test_a_first_reset_without_a_seed_is_recorded_with_the_one_that_is_drawn(tmp_path: Path) -> None:
-    """Where no generator is there yet; where one is, it is in the state, and goes on."""
+def test_a_first_reset_without_a_seed_is_recorded_with_a_drawn_seed(tmp_path: Path) -> None:
+    """A seed is drawn if there is no generator yet; an existing generator is part of the state and continues."""
     env = recorder.record(Catch(), tmp_path / "run.tape", quiet=True)
     first = {agent: seen.tolist() for agent, seen in env.reset()[0].items()}
     env.reset()
@@ -316,8 +316,8 @@ def test_a_first_reset_without_a_seed_is_recorded_with_the_one_that_is_drawn(tmp
         assert {agent: seen.tolist() for agent, seen in run.simulation.last.observations.items()} == first
 
 
-def test_state_outside_of_the_environment_is_caught() -> None:
-    """Another instance, or a load, goes another way, and it is said which field differs."""
+def test_state_outside_the_environment_is_caught() -> None:
+    """A second instance, or a load, diverges, and the report names the field that differs."""
     subject = Subject(DeckOutside)
     found = check_run(subject, subject.live(1, 60))
 
@@ -326,7 +326,7 @@ def test_state_outside_of_the_environment_is_caught() -> None:
 
 
 def test_objects_that_cannot_be_saved_are_named(tmp_path: Path) -> None:
-    """As card games of another library: refused by name, wherever they lie; nothing is written."""
+    """The objects of a card game of a different library are refused by name and path; nothing is written."""
     with pytest.raises(
         NotCapturedError,
         match=r"catch_v0 cannot be saved exactly because of Holdem\.env\.hands \(list, where \[0\] is [\w.]*Hand\)",
@@ -337,15 +337,15 @@ def test_objects_that_cannot_be_saved_are_named(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("seeds", [2, pytest.param(8, marks=pytest.mark.long)])
 def test_with_trust_they_are_exact(seeds: int) -> None:
-    """What they share with what is saved without pickle stays shared; what comes and goes comes back."""
+    """Objects shared with values that are saved without pickle stay shared; temporary objects are restored."""
     subject = Subject(lambda: adapt(Holdem(), trust=True))
     found = [one for seed in range(seeds) for one in check_run(subject, subject.live(seed, 30))]
 
     assert not found, found[0]
 
 
-def test_inputs_alone_do_where_each_reset_has_its_seed(tmp_path: Path) -> None:
-    """Where the game is made anew at a reset from its seed."""
+def test_inputs_suffice_if_each_reset_has_its_seed(tmp_path: Path) -> None:
+    """The game is built again from its seed at each reset."""
 
     class Fresh(Holdem):
         def reset(self, seed: int | None = None, options: Any = None) -> Any:
@@ -361,7 +361,7 @@ def test_inputs_alone_do_where_each_reset_has_its_seed(tmp_path: Path) -> None:
 
 
 def parallel_api_play(env: Any) -> None:
-    """Sixty steps, with resets."""
+    """Make sixty steps, with resets."""
     env.reset(seed=2)
     for step in range(60):
         env.step(dict.fromkeys(env.agents, step % 3))
@@ -369,9 +369,9 @@ def parallel_api_play(env: Any) -> None:
             env.reset()
 
 
-def test_what_is_no_environment_is_refused() -> None:
-    """In one sentence."""
+def test_other_objects_are_refused() -> None:
+    """The message names the expected classes."""
     from sim.adapters.pettingzoo.adapter import ADAPTER
 
-    with pytest.raises(NotCapturedError, match="neither a PettingZoo AECEnv nor a ParallelEnv"):
+    with pytest.raises(NotCapturedError, match=r"^expected a PettingZoo AECEnv or ParallelEnv, got "):
         ADAPTER.adapt(gymnasium.make("CartPole-v1"))

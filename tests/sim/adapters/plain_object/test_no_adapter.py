@@ -1,6 +1,6 @@
-"""Two simulators that nobody wrote for recordings and that have no adapter, by the way that docs/adapt.md describes.
+"""Two simulators without an adapter, recorded in the way that docs/adapt.md describes.
 
-What is compared is what a user sees, the results of steps and the whole archive or game, with those of the live run.
+The results of steps and the complete archive or game are compared with those of the live run.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ AHEAD = 25
 
 
 def of(package: str) -> tuple[Any, Any]:
-    """The class of a simulator and what makes its inputs."""
+    """The class of a simulator and the source of its inputs."""
     pytest.importorskip(package)
     module, name = SIMULATORS[package]
     loaded = importlib.import_module(module)
@@ -40,19 +40,19 @@ def of(package: str) -> tuple[Any, Any]:
 
 
 def shown(simulation: Any, result: Any) -> bytes:
-    """What a user sees after a step."""
+    """The visible result and state after a step."""
     return repr((result, sorted(simulation.save().items()))).encode()
 
 
-def went_on(path: str, module: str, name: str, ticks: list[int]) -> str:
-    """Seek to each tick, go on from there by the inputs of the tape alone, and digest what is seen."""
+def digest_of_continuations(path: str, module: str, name: str, ticks: list[int]) -> str:
+    """Seek to each tick, continue from there with the inputs of the tape alone, and digest the visible states."""
     make = getattr(importlib.import_module(module), name)
     digest = hashlib.sha256()
     with replayer.open(path, world=make) as run:
         for tick in ticks:
             run.seek(tick)
             simulation = make()
-            simulation.load(run.simulation.save())  # Another instance: the run's own goes on by itself.
+            simulation.load(run.simulation.save())  # A second instance: the one of the run continues separately.
             for later in range(tick + 1, min(tick + AHEAD, run.last_tick) + 1):
                 result = simulation.step(run.tape.frame(later).inputs)
                 digest.update(shown(simulation, result))
@@ -60,7 +60,7 @@ def went_on(path: str, module: str, name: str, ticks: list[int]) -> str:
 
 
 def prove(package: str, folder: Path, *, steps: int, loads: int) -> None:
-    """Record, go back to random ticks and go on, here and in another process."""
+    """Record, seek to random ticks and continue, here and in a second process."""
     make, random_inputs = of(package)
     seed = random.randrange(1 << 20)
     print("seed", seed)
@@ -70,44 +70,45 @@ def prove(package: str, folder: Path, *, steps: int, loads: int) -> None:
             result = tape.step(play())
             live.append(shown(simulation, result))
     ticks = sorted(random.Random(seed).sample(range(1, steps - 5), loads))
-    wanted = hashlib.sha256()
+    expected_digest = hashlib.sha256()
     for tick in ticks:
         for one in live[tick + 1 : min(tick + AHEAD, steps) + 1]:
-            wanted.update(one)
+            expected_digest.update(one)
 
     assert len(set(live)) == steps + 1
     arguments = (str(folder / "run.tape"), *SIMULATORS[package], ticks)
-    assert went_on(*arguments) == wanted.hexdigest()
+    assert digest_of_continuations(*arguments) == expected_digest.hexdigest()
     with replayer.open(folder / "run.tape", world=make) as run:
         report = run.verify()
         assert (report.ok, report.verified_ticks) == (True, steps + 1)
-    code = "import json, sys; import test_no_adapter as here; print(here.went_on(*json.loads(sys.argv[1])))"
-    places = os.pathsep.join([str(Path(__file__).parent), *filter(None, sys.path)])
+    call = "module.digest_of_continuations(*json.loads(sys.argv[1]))"
+    code = f"import json, sys; import test_no_adapter as module; print({call})"
+    import_path = os.pathsep.join([str(Path(__file__).parent), *filter(None, sys.path)])
     finished = subprocess.run(
         [sys.executable, "-c", code, json.dumps(arguments)],
         capture_output=True,
         text=True,
         check=False,
-        env={**os.environ, "PYTHONHASHSEED": "12", "PYTHONPATH": places},
+        env={**os.environ, "PYTHONHASHSEED": "12", "PYTHONPATH": import_path},
     )
-    assert finished.stdout.strip() == wanted.hexdigest(), finished.stderr
+    assert finished.stdout.strip() == expected_digest.hexdigest(), finished.stderr
 
 
 @pytest.mark.parametrize("package", SIMULATORS)
-def test_what_is_restored_goes_on_as_the_live_one_did(package: str, tmp_path: Path) -> None:
-    """Results and the whole state, bit for bit."""
+def test_a_restored_simulation_continues_as_the_live_one_did(package: str, tmp_path: Path) -> None:
+    """Results and the complete state are equal bit for bit."""
     prove(package, tmp_path, steps=250, loads=6)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("package", SIMULATORS)
-def test_what_is_restored_goes_on_as_a_long_live_run_did(package: str, tmp_path: Path) -> None:
+def test_a_restored_simulation_continues_as_a_long_live_run_did(package: str, tmp_path: Path) -> None:
     """2,000 steps, 50 ticks."""
     prove(package, tmp_path, steps=2000, loads=50)
 
 
 class Contract(SimulationContract):
-    """The contract for one of the two."""
+    """The contract for one of the two simulators."""
 
     package = ""
     ticks = 40
@@ -125,7 +126,7 @@ class Contract(SimulationContract):
         return of(self.package)[1](seed)
 
 
-del Contract.__test__  # It is for its subclasses.
+del Contract.__test__  # Only its subclasses are tests.
 
 
 class TestProbe(Contract):
@@ -137,10 +138,10 @@ class TestGame(Contract):
 
 
 def test_an_archive_that_holds_more_than_the_state_is_found() -> None:
-    """REBOUND's own archive holds times and addresses: as it is, no two instances have the same state."""
+    """REBOUND's own archive holds times and addresses, so that no two instances have equal states."""
     make, random_inputs = of("rebound")
 
-    class Raw(make):  # type: ignore[misc]  # A class that is there where its package is.
+    class Raw(make):  # type: ignore[misc]  # A class that exists only if its package is installed.
         def save(self) -> dict[str, bytes]:
             return {"archive": self.sim.__reduce__()[1][0]}
 
@@ -150,7 +151,7 @@ def test_an_archive_that_holds_more_than_the_state_is_found() -> None:
 
 
 def test_the_commands_replay_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """As the page says: check, verify and seek, each with --sim."""
+    """Check, verify and seek, each with --sim, work as in docs/adapt.md."""
     make, random_inputs = of("rebound")
     play = random_inputs(3)
     with recorder.Recorder(tmp_path / "probe.tape", make()) as tape:
@@ -167,7 +168,7 @@ def test_the_commands_replay_them(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert "no hidden state seen in 60 ticks" in replay(
         "check", "record_rebound:Probe", "--inputs", tape_path, "--ticks", "60"
     )
-    assert "all 121 ticks are the same" in replay("verify", tape_path, "--sim", "record_rebound:Probe")
+    assert "all 121 ticks match the recording" in replay("verify", tape_path, "--sim", "record_rebound:Probe")
     sought = json.loads(replay("seek", tape_path, "--tick", "77", "--sim", "record_rebound:Probe", "--json"))
     assert (sought["tick"], sought["state_hash"]) == (77, f"{_hash_at(tmp_path / 'probe.tape', 77):016x}")
 
@@ -178,7 +179,7 @@ def _hash_at(path: Path, tick: int) -> int:
 
 
 def test_a_board_by_pickle_is_as_exact(tmp_path: Path) -> None:
-    """The other way, without a line for it: all attributes of the object, and trust for what has to be pickled."""
+    """Without any code: all attributes of the object, and trust for those that need pickle."""
     make, random_inputs = of("chess")
 
     def trusted() -> Any:
@@ -193,7 +194,7 @@ def test_a_board_by_pickle_is_as_exact(tmp_path: Path) -> None:
 
 
 class Unsaved:
-    """A game whose save and load nobody has written."""
+    """A game without save and load."""
 
     def __init__(self, game: Any) -> None:
         self.board = game.board

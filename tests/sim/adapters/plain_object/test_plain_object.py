@@ -1,4 +1,4 @@
-"""Plain Python objects: the attributes that are named are the state; pickle only where the user trusts."""
+"""Plain Python objects: the named attributes are the state; pickle is used only with trust=True."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Mood(enum.Enum):
 
 
 class Life:
-    """A grid, a view of it, a time, a generator, and things that are no state."""
+    """A grid, a view of it, a time, a generator, and attributes that are not state."""
 
     def __init__(self) -> None:
         self.rng = np.random.default_rng(4)
@@ -51,12 +51,12 @@ WHAT = fields("grid", "row", "t", "speed", "mood", "names", rng="rng")
 
 
 def history(life: Life) -> Any:
-    """All that was named, as plain data."""
+    """The named attributes as plain data."""
     return life.grid.tolist(), life.row.tolist(), life.t, repr(life.speed), life.mood, list(life.names)
 
 
 def record_life(path: Path, **choices: Any) -> list[Any]:
-    """Record 200 steps; what the live object was at each tick."""
+    """Record 200 steps, and return the live object's attributes at each tick."""
     life = Life()
     recorded = recorder.record(life, path, WHAT, quiet=True, keyframe_interval_ticks=32, **choices)
     live = [history(life)]
@@ -68,7 +68,7 @@ def record_life(path: Path, **choices: Any) -> list[Any]:
 
 
 def test_an_object_with_named_fields_is_recorded_and_sought(tmp_path: Path) -> None:
-    """Every attribute that was named comes back, the view included, which still shares its memory."""
+    """Every named attribute is restored, and the view still shares its memory."""
     live = record_life(tmp_path / "run.tape")
     with replayer.open(tmp_path / "run.tape", world=Life) as run:
         for tick in (150, 3, 64, 199, 40):
@@ -81,7 +81,7 @@ def test_an_object_with_named_fields_is_recorded_and_sought(tmp_path: Path) -> N
 
 
 def test_a_field_that_is_missing_is_found_by_the_replay(tmp_path: Path) -> None:
-    """Without the generator the replay parts from the run: a desync, not a silent difference."""
+    """Without the generator the replay diverges from the run: a desync, not a silent difference."""
     recorded = recorder.record(Life(), tmp_path / "run.tape", fields("grid", "row", "t"), quiet=True,
                                keyframe_interval_ticks=32)  # fmt: skip
     for _ in range(100):
@@ -92,22 +92,22 @@ def test_a_field_that_is_missing_is_found_by_the_replay(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("what", "said"),
+    ("what", "message"),
     [
         (fields("grit"), "Life has no attribute grit"),
-        (fields("t", rng="t"), "Life.t is int, no random generator"),
+        (fields("t", rng="t"), "Life.t: expected a random generator, got int"),
         (fields("t", step="advance"), r"Life has no method advance\(inputs\)"),
     ],
 )
-def test_mistakes_are_one_clear_line(what: Any, said: str, tmp_path: Path) -> None:
-    """Nothing is written then."""
-    with pytest.raises(TypeError, match=said):
+def test_mistakes_are_one_clear_line(what: Any, message: str, tmp_path: Path) -> None:
+    """A refusal writes nothing."""
+    with pytest.raises(TypeError, match=message):
         recorder.record(Life(), tmp_path / "run.tape", what)
     assert not list(tmp_path.iterdir())
 
 
 class HalfInSlots:
-    """What is in its slots is not in its dict."""
+    """An object with an attribute in a slot, which is not in its dict."""
 
     __slots__ = ("__dict__", "x")
 
@@ -118,8 +118,8 @@ class HalfInSlots:
         self.x += self.y
 
 
-def test_what_is_in_slots_is_never_left_out_in_silence(tmp_path: Path) -> None:
-    """fields() takes all attributes, and these cannot be taken."""
+def test_attributes_in_slots_are_never_left_out_silently(tmp_path: Path) -> None:
+    """fields() captures all attributes, and those in slots cannot be captured."""
     for trust in (False, True):
         with pytest.raises(NotCapturedError, match=r"HalfInSlots.x \(in __slots__\)"):
             recorder.record(HalfInSlots(), tmp_path / "run.tape", fields(), trust=trust)
@@ -127,17 +127,17 @@ def test_what_is_in_slots_is_never_left_out_in_silence(tmp_path: Path) -> None:
 
 
 def test_an_object_has_no_inputs_since_a_reset(tmp_path: Path) -> None:
-    """So that level cannot be chosen, and is not offered where something cannot be saved."""
-    with pytest.raises(ValueError, match="level='inputs_only': an object has no reset"):
+    """The level inputs_only is refused, and is not offered for a value that cannot be saved."""
+    with pytest.raises(ValueError, match=r"^level='inputs_only' is not available: an object has no reset"):
         recorder.record(Life(), tmp_path / "run.tape", WHAT, level="inputs_only")
-    with pytest.raises(NotCapturedError, match=r"Choose: trust=True .*ignore=.* or give it \.save\(\)") as refused:
+    with pytest.raises(NotCapturedError, match=r"Choose trust=True .*ignore=.* or give it \.save\(\)") as refused:
         recorder.record(Crowd(), tmp_path / "run.tape", fields())
     assert "inputs_only" not in str(refused.value)
     assert not list(tmp_path.iterdir())
 
 
 def test_an_object_without_fields_and_without_adapter_is_refused(tmp_path: Path) -> None:
-    """With the ways that there are."""
+    """The message lists the options."""
     with pytest.raises(NoAdapterError, match=r"no adapter for .*Life .*gymnasium.*name its state, fields"):
         recorder.record(Life(), tmp_path / "run.tape")
 
@@ -168,7 +168,7 @@ class Crowd:
 
 
 class EzPickle:
-    """As Gymnasium's: what is pickled are the constructor's arguments."""
+    """Like Gymnasium's EzPickle: only the constructor's arguments are pickled."""
 
     def __getstate__(self) -> dict[str, Any]:
         return {}
@@ -187,7 +187,7 @@ class WithEngine:
 
 
 def test_other_objects_need_trust_from_the_user(tmp_path: Path) -> None:
-    """Without it they are named; with it they come back, shared ones shared; a tape alone is never trusted."""
+    """Without trust they are named; with trust they are restored with their sharing; a tape alone is never trusted."""
     with pytest.raises(
         NotCapturedError, match=r"Crowd.agents \(list, where \[0\] is [\w.]*Agent\), Crowd.first .*trust=True"
     ):
@@ -221,8 +221,8 @@ def test_a_pickle_that_keeps_only_arguments_is_refused_by_name(tmp_path: Path) -
         recorder.record(WithEngine(), tmp_path / "run.tape", fields(), trust=True)
 
 
-def test_pickle_is_imported_in_one_module_that_one_other_leads_to() -> None:
-    """Only make_pickler leads to the loads of pickle_trusted.py."""
+def test_pickle_is_imported_in_one_module_behind_one_function() -> None:
+    """Only make_pickler gives access to the loads of pickle_trusted.py."""
     source = Path(sys.modules["sim.adapters.capture.pickle_trusted"].__file__ or "").read_text(encoding="utf-8")
     others = [path for path in Path(recorder.__file__).parents[1].rglob("*.py") if path.name != "pickle_trusted.py"]
 

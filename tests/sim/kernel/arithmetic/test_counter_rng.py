@@ -32,7 +32,7 @@ def hexes(text: str) -> tuple[int, ...]:
 
 @pytest.mark.parametrize(("counter", "key", "words"), RANDOM123_VECTORS)
 def test_the_known_answers_of_random123(counter: str, key: str, words: str) -> None:
-    """The three vectors that Random123 publishes for philox4x32-10, here and for the oracle of these tests."""
+    """The library and the oracle of these tests give the three vectors that Random123 publishes for philox4x32-10."""
     assert tuple(philox_words(hexes(counter), hexes(key)).tolist()) == hexes(words)  # type: ignore[arg-type]
     assert philox_block(hexes(counter), hexes(key)) == hexes(words)  # type: ignore[arg-type]
 
@@ -40,7 +40,7 @@ def test_the_known_answers_of_random123(counter: str, key: str, words: str) -> N
 @settings(deadline=None, max_examples=100)
 @given(st.lists(st.tuples(WORD, WORD, WORD, WORD), min_size=1, max_size=5), st.tuples(WORD, WORD))
 def test_philox_is_that_of_plain_integers(counters: list[Any], key: tuple[int, int]) -> None:
-    """Whole arrays of counters give what plain Python integers give one by one."""
+    """An array of counters gives the same words as plain Python integers one by one."""
     columns = tuple(np.array(column, np.uint64) for column in zip(*counters, strict=True))
 
     assert philox_words(columns, key).tolist() == [list(philox_block(counter, key)) for counter in counters]  # type: ignore[arg-type]
@@ -77,15 +77,15 @@ def test_the_counter_layout(seed: int, phase: int, tick: int, entities: list[int
 @pytest.mark.parametrize("seed", [-1, 1 << 64])
 def test_seeds_out_of_range(seed: int) -> None:
     """A seed has 64 bits."""
-    with pytest.raises(ValueError, match="0 to 2\\*\\*64 - 1 was expected"):
+    with pytest.raises(ValueError, match=f"^seed: expected an integer from 0 to 2\\*\\*64 - 1, got {seed}$"):
         KeyedRandom(seed)
 
 
 @pytest.mark.parametrize(("phase", "tick"), [(-1, 0), (255, 0), (0, -1), (0, 1 << 40)])
 def test_keys_out_of_range(phase: int, tick: int) -> None:
-    """A phase goes up to 254, since 255 is that of streams, and a tick has 40 bits; the last of each can be drawn."""
+    """A phase is at most 254, since 255 is that of streams, and a tick has 40 bits; the last of each is accepted."""
     KeyedRandom(0).words(254, (1 << 40) - 1, ENTITY_MAX)
-    with pytest.raises(ValueError, match=f"phase {phase}, tick {tick}: at most 254 and 1099511627775"):
+    with pytest.raises(ValueError, match=f"from 0 to 254 and a tick from 0 to 1099511627775, got {phase} and {tick}$"):
         KeyedRandom(0).words(phase, tick, 1)
 
 
@@ -124,7 +124,7 @@ def stream_word(seed: int, stream: int, index: int) -> int:
 @settings(deadline=None, max_examples=80)
 @given(SEED, st.integers(0, ENTITY_MAX), st.lists(st.integers(0, 9), max_size=8))
 def test_any_split_of_draws_gives_the_same_words(seed: int, stream: int, counts: list[int]) -> None:
-    """Words do not depend on how many are drawn at once; the state is four words that say how far it is."""
+    """Words do not depend on how many are drawn at once; the state is four words that hold the position."""
     state, random = a_stream(seed, stream)
     drawn = [word for count in counts for word in random.words(count).tolist()]
 
@@ -134,7 +134,7 @@ def test_any_split_of_draws_gives_the_same_words(seed: int, stream: int, counts:
 
 
 @pytest.mark.parametrize("start", [(1 << 34) - 2, (1 << 34) + 5])
-def test_a_stream_goes_on_past_32_bits_of_blocks(start: int) -> None:
+def test_a_stream_continues_past_32_bits_of_blocks(start: int) -> None:
     """The block's high half is in the counter, so that words do not repeat after 2**34 draws."""
     state, random = a_stream(9, 3)
     state["rng"][2] = start
@@ -142,8 +142,8 @@ def test_a_stream_goes_on_past_32_bits_of_blocks(start: int) -> None:
     assert random.words(6).tolist() == [stream_word(9, 3, start + i) for i in range(6)]
 
 
-def test_the_field_is_the_whole_state_of_a_stream() -> None:
-    """Restoring the state puts every stream on it back, a used one and a new one alike."""
+def test_the_field_is_the_complete_state_of_a_stream() -> None:
+    """Restoring the state resets every stream on it, a used one and a new one alike."""
     state, random = a_stream()
     random.words(7)
     saved = state.snapshot()
@@ -170,7 +170,7 @@ def test_integers_of_a_stream() -> None:
 
 
 @pytest.mark.parametrize(("low", "high", "count"), [(3, 3, 1), (4, 3, 1), (0, RANGE_MAX + 1, 1), (0, 2, -1)])
-def test_draws_that_cannot_be(low: int, high: int, count: int) -> None:
+def test_invalid_draws(low: int, high: int, count: int) -> None:
     """An empty or too wide range, or a negative count, is refused and draws nothing."""
     state, random = a_stream()
     random.words(3)
@@ -183,8 +183,8 @@ def test_draws_that_cannot_be(low: int, high: int, count: int) -> None:
 
 @pytest.mark.parametrize("words", [np.zeros(3, np.uint64), np.zeros(4, np.int64), np.zeros((1, 4), np.uint64)])
 def test_a_stream_needs_four_words(words: Any) -> None:
-    """Another shape or dtype is refused."""
-    with pytest.raises(ValueError, match=r"a stream lives in a \(4,\) uint64 field"):
+    """A different shape or dtype is refused."""
+    with pytest.raises(ValueError, match=r"^words: expected a uint64 field of shape \(4,\), got "):
         RandomStream(words)
 
 
@@ -192,5 +192,5 @@ def test_a_stream_needs_four_words(words: Any) -> None:
 def test_entities_out_of_range(entity: int) -> None:
     """An entity has 48 bits and no sign, alone and among others."""
     for given_entities in (entity, np.array([3, entity])):
-        with pytest.raises(ValueError, match=f"0 to {ENTITY_MAX} was expected"):
+        with pytest.raises(ValueError, match=f"^entities: expected numbers from 0 to {ENTITY_MAX}, got "):
             KeyedRandom(0).words(1, 1, given_entities)

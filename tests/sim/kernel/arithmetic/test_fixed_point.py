@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from fractions import Fraction
 from typing import Any
 
@@ -31,27 +32,27 @@ from sim.kernel.arithmetic.fixed_point import ONE, from_number, multiply, to_num
     ],
 )
 def test_decimals_round_to_the_nearest(value: Any, fixed: int) -> None:
-    """The nearest multiple of 1/65536; a tie goes to the even one."""
+    """A decimal becomes the nearest multiple of 1/65536; a tie rounds to even."""
     assert from_number(value) == fixed
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, "", "one", "1/0", None, True])
-def test_what_is_no_number(value: Any) -> None:
+def test_values_that_are_not_finite_numbers(value: Any) -> None:
     """NaN, infinities and other things are refused by name."""
-    with pytest.raises(ValueError, match=r"is no number$"):
+    with pytest.raises(ValueError, match=rf"^expected a finite number, got {re.escape(repr(value))}$"):
         from_number(value)
 
 
 @given(st.floats(-1e9, 1e9))
 def test_a_float_counts_as_its_decimal_text(value: float) -> None:
-    """0.1 in a file is one tenth and not the binary fraction next to it."""
+    """0.1 in a file is one tenth, not the nearest binary fraction."""
     assert abs(Fraction(from_number(value), ONE) - Fraction(str(value))) <= Fraction(1, 2 * ONE)
     assert abs(to_number(from_number(value)) - value) <= 1 / ONE
 
 
 @given(st.integers(-(1 << 30), 1 << 30), st.integers(-(1 << 30), 1 << 30))
 def test_products_round_down(left: int, right: int) -> None:
-    """Towards minus infinity, for plain integers and for arrays alike."""
+    """Products round towards minus infinity, for plain integers and for arrays."""
     exact = math.floor(Fraction(left, ONE) * Fraction(right, ONE) * ONE)
 
     assert multiply(left, right) == exact

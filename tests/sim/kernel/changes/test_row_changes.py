@@ -18,7 +18,7 @@ IN_PLACE = ("set", "view", "truncate")
 
 
 def rows_that_differ(state: State, baseline: Snapshot) -> dict[str, list[int]]:
-    """The brute-force oracle: each row's bytes, one row after the other."""
+    """The brute-force oracle: compare the bytes of each row in turn."""
     found: dict[str, list[int]] = {}
     for name, slot in state.layout.slots.items():
         starts = [slot.offset + row * slot.row_bytes for row in range(slot.row_count)]
@@ -77,7 +77,7 @@ def test_scan_marks_and_audit_against_brute_force(schema: Schema, before: list[W
 @settings(deadline=None, max_examples=150)
 @given(schemas(), st.lists(writes(), max_size=5), writes(("set",)))
 def test_set_marks_exactly_what_changed(schema: Schema, before: list[Write], write: Write) -> None:
-    """One State.set marks the rows whose bytes it changed and no other; the same again marks nothing."""
+    """State.set marks the rows whose bytes it changed and no other; repeating it marks nothing."""
     state = prepared(schema, before)
     marks, baseline = state.attach_marks(), state.snapshot()
     marks.clear()
@@ -142,7 +142,7 @@ def test_each_way_to_name_rows(name: str, rows: Any, numbers: list[int]) -> None
 
 
 def test_rows_of_several_axes_are_flat_numbers() -> None:
-    """With row_axes 1 the leading axes are counted through; a row is written and marked whole."""
+    """With row_axes 1 the leading axes are counted through; a row is written and marked as a unit."""
     state = State(Schema(Field("grid", "i4", (2, 3, 4), row_axes=1)))
     marks = state.attach_marks()
     marks.clear()
@@ -173,7 +173,7 @@ def test_rows_of_several_axes_are_flat_numbers() -> None:
 )
 @pytest.mark.parametrize("tracked", [False, True])
 def test_a_write_that_fails_changes_nothing(rows: Any, values: Any, error: type, tracked: bool) -> None:  # noqa: FBT001
-    """What cannot be indexed or converted is refused before the first byte is written or marked."""
+    """An invalid index or value is refused before the first byte is written or marked."""
     state = State(Schema(Table("ants", Field("age", "i4"), capacity=8)))
     state.add_rows("ants", 3)
     marks = state.attach_marks()
@@ -197,8 +197,8 @@ def test_rows_without_bytes_can_be_set() -> None:
     assert marks.rows() == {}
 
 
-def test_consumers_do_not_blind_each_other() -> None:
-    """Clearing one consumer's marks leaves the other's, and a closed one learns nothing more."""
+def test_consumers_do_not_affect_each_other() -> None:
+    """Clearing one consumer's marks keeps those of the other, and a closed consumer receives no more marks."""
     state = State(Schema(Field("x", "i8", (4,))))
     one, two = MarkedChanges(state), MarkedChanges(state)
     for source in (one, two):
@@ -255,7 +255,7 @@ def test_the_audit_lets_unchanged_and_undone_writes_pass() -> None:
 
 @pytest.mark.parametrize("grown", [False, True])
 def test_restore_marks_everything(grown: bool) -> None:  # noqa: FBT001
-    """After a state came from outside, every row counts as changed, with or without another layout."""
+    """After a restore every row counts as changed, with or without a different layout."""
     state = State(Schema(Field("x", "i8", (2,)), Table("t", Field("a", "u1"), capacity=2)))
     saved = state.snapshot()
     if grown:
@@ -288,7 +288,7 @@ def test_each_way_to_mark(rows: Any, numbers: list[int]) -> None:
 
 
 def test_blobs_and_counts_are_tracked() -> None:
-    """A blob marks the bytes that it used or uses, and the counts; a table that is cut marks the rows it lost."""
+    """A blob marks the bytes that it used or uses, and the counts; a truncated table marks the rows that it lost."""
     state = State(Schema(Table("t", Field("a", "u1"), capacity=4), Blob("b", 8)))
     state.add_rows("t", 3)
     state.set_blob("b", b"12345")

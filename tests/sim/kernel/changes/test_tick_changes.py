@@ -1,4 +1,4 @@
-"""What each tick changed: nothing that changed is left out, nothing is told across two layouts."""
+"""Changes of each tick: no change is left out, and nothing is reported across two layouts."""
 
 from __future__ import annotations
 
@@ -20,13 +20,14 @@ from sim.kernel.changes.tick_changes import (
 from small_worlds import Herd
 
 
-def told(source: MarkedTicks | ScannedTicks, state: State) -> dict[str, dict[int, int]]:
+def words_of_last_tick(source: MarkedTicks | ScannedTicks, state: State) -> dict[str, dict[int, int]]:
     """The words of the last tick, by field and number."""
     changes = source.take(state)
     assert changes is not None
-    found = changes.by_field(state.layout)
+    words_by_field = changes.by_field(state.layout)
     return {
-        name: dict(zip(numbers.tolist(), values.tolist(), strict=True)) for name, (numbers, values) in found.items()
+        name: dict(zip(numbers.tolist(), values.tolist(), strict=True))
+        for name, (numbers, values) in words_by_field.items()
     }
 
 
@@ -36,7 +37,7 @@ def make_state() -> State:
 
 
 def test_marks_are_words_of_their_rows() -> None:
-    """Rows of two words have both; what is marked twice, or again with an equal value, does no harm."""
+    """Rows of two words have both; marking twice, or with an equal value, is harmless."""
     state = make_state()
     source = MarkedTicks(state)
     rows = [1, 4]
@@ -46,42 +47,42 @@ def test_marks_are_words_of_their_rows() -> None:
     state.mark("pair", 2)
     state.mark("a", [4])
     state.mark("none")
-    assert told(source, state) == {"a": {1: 7, 4: 8}, "pair": {4: 5, 5: 6}}
-    assert told(source, state) == {}
+    assert words_of_last_tick(source, state) == {"a": {1: 7, 4: 8}, "pair": {4: 5, 5: 6}}
+    assert words_of_last_tick(source, state) == {}
     state["a"][:] = 9
     state.mark("a")
-    assert told(source, state) == {"a": dict.fromkeys(range(6), 9)}
+    assert words_of_last_tick(source, state) == {"a": dict.fromkeys(range(6), 9)}
     state.restore(state.snapshot())
-    assert set(told(source, state)) == {"a", "pair"}
+    assert set(words_of_last_tick(source, state)) == {"a", "pair"}
     source.close()
     state.mark("a")
-    assert told(source, state) == {}
+    assert words_of_last_tick(source, state) == {}
 
 
-def test_rows_that_a_step_uses_again() -> None:
-    """The array may be another one by the end of the step."""
+def test_row_numbers_that_a_step_overwrites() -> None:
+    """Marks keep a copy of the row numbers: the step may change the array before it ends."""
     state = make_state()
     source = MarkedTicks(state)
     rows = np.array([1, 2])
     state["a"][rows] = 5
     state.mark("a", rows)
     rows[:] = 0
-    assert told(source, state) == {"a": {1: 5, 2: 5}}
+    assert words_of_last_tick(source, state) == {"a": {1: 5, 2: 5}}
 
 
 def test_a_scan_finds_words_and_no_padding() -> None:
-    """Of small words those that share eight bytes with a changed one come along."""
+    """Small words that share eight bytes with a changed word are included."""
     state = make_state()
     source = ScannedTicks(state)
     state["a"][5] = 3
     state["pair"][1] = (0, 9)
-    assert told(source, state) == {"a": {4: 0, 5: 3}, "pair": {0: 0, 1: 0, 2: 0, 3: 9}}
-    assert told(source, state) == {}
+    assert words_of_last_tick(source, state) == {"a": {4: 0, 5: 3}, "pair": {0: 0, 1: 0, 2: 0, 3: 9}}
+    assert words_of_last_tick(source, state) == {}
 
 
 @pytest.mark.parametrize("kind", TICK_SOURCES)
-def test_another_layout_or_state_is_told(kind: str) -> None:
-    """None, until the source begins anew; then changes come upon the new one."""
+def test_a_different_layout_or_state_is_reported(kind: str) -> None:
+    """The source returns None until it is reset; then it reports the changes of the new state."""
     state = State(Schema(Table("ants", Field("age", "i8"), capacity=2), Blob("text", capacity=4)))
     source = TICK_SOURCES[kind](state)
     state.add_rows("ants", 2)
@@ -103,7 +104,7 @@ def test_another_layout_or_state_is_told(kind: str) -> None:
 
 
 def test_the_audit_names_the_row_that_was_not_marked() -> None:
-    """A word of a row of two, and nothing for what was marked."""
+    """An unmarked word in a row of two is reported, and marked rows are not."""
     state = make_state()
     source = AuditedTicks(state)
     state.set("a", [0, 1], [1, 2])
@@ -117,7 +118,7 @@ def test_the_audit_names_the_row_that_was_not_marked() -> None:
 
 
 def test_all_writes_of_a_herd_are_among_its_marks() -> None:
-    """Growth apart, which is told."""
+    """Every write except growth is marked; growth is reported as a new layout."""
     herd = Herd(seed=3)
     source = AuditedTicks(herd.state)
     layouts = 0
@@ -130,10 +131,10 @@ def test_all_writes_of_a_herd_are_among_its_marks() -> None:
 
 
 def test_a_field_with_too_many_words_is_refused() -> None:
-    """Before anything is made of it."""
+    """The number of words is checked before any array is made."""
     state = make_state()
     ensure_words_can_be_numbered(state.layout)
 
     slot = SimpleNamespace(name="big", size_bytes=8 << 33, row_bytes=8, dtype=state["a"].dtype)
-    with pytest.raises(ValueError, match="field big has more than 4,294,967,296 words"):
+    with pytest.raises(ValueError, match=r"^field big: expected at most 4,294,967,296 words, .* got 17,179,869,184$"):
         ensure_words_can_be_numbered(SimpleNamespace(slots={"big": slot}))  # type: ignore[arg-type]

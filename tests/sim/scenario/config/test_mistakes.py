@@ -1,4 +1,4 @@
-"""Scenario files with a mistake: the exact line that each gets from record run, exit code 2, and nothing written."""
+"""Scenario files with a mistake: record run prints one exact line, exits with 2, and writes nothing."""
 
 from __future__ import annotations
 
@@ -83,65 +83,65 @@ SCENARIO_KEYS = (
     "name, roles, seed, steps, execution, network, environment, adversaries, reconfigurations, properties, inputs, "
     "idle, checkpoint_interval, extensions"
 )
-NAME = "1 to 100 letters, digits, dots, underscores and dashes were expected, found"
+NAME = "expected 1 to 100 letters, digits, dots, underscores and dashes, got"
 MISTAKES = [
-    # what is replaced, by what, the line
-    ("[scenario]", "[scenario]\nsped = 1", f"scenario.sped: there is no such key; known: {SCENARIO_KEYS}"),
+    # the text to replace, its replacement, the line
+    ("[scenario]", "[scenario]\nsped = 1", f"scenario.sped: unknown key; known keys: {SCENARIO_KEYS}"),
     (
         'id = "thief"',
         'id = "thief"\nsender = "snail"',
-        f"scenario.adversaries[0].sender: there is no such key; known: {ADVERSARY_KEYS}",
+        f"scenario.adversaries[0].sender: unknown key; known keys: {ADVERSARY_KEYS}",
     ),
-    ("steps = 6", 'steps = "six"', "scenario.steps: a whole number from 1 to 1099511627775 was expected, found 'six'"),
-    ("steps = 6", "steps = true", "scenario.steps: a whole number from 1 to 1099511627775 was expected, found True"),
-    ("steps = 6", "steps = 0", "scenario.steps: a whole number from 1 to 1099511627775 was expected, found 0"),
+    ("steps = 6", 'steps = "six"', "scenario.steps: expected an integer from 1 to 1099511627775, got 'six'"),
+    ("steps = 6", "steps = true", "scenario.steps: expected an integer from 1 to 1099511627775, got True"),
+    ("steps = 6", "steps = 0", "scenario.steps: expected an integer from 1 to 1099511627775, got 0"),
     (
         "steps = 6",
         "steps = 1",
         "scenario.steps: expected at least 2, a sample at tick 0 and one after it, got 1",
     ),
-    ("steps = 6", "seed = -1", "scenario.seed: a whole number from 0 to 9223372036854775807 was expected, found -1"),
-    ("steps = 6", 'roles = "snail"', "scenario.roles: a list was expected, found 'snail'"),
+    ("steps = 6", "seed = -1", "scenario.seed: expected an integer from 0 to 9223372036854775807, got -1"),
+    ("steps = 6", 'roles = "snail"', "scenario.roles: expected a list, got 'snail'"),
     ("steps = 6", 'roles = ["slug"]', "scenario.roles[0]: the world has no role slug; roles: snail"),
-    ("steps = 6", 'roles = ["snail", "snail"]', "scenario.roles[1]: snail is there already"),
+    ("steps = 6", 'roles = ["snail", "snail"]', "scenario.roles[1]: snail is used twice"),
     ("steps = 6", 'name = "a/b"', f"scenario.name: {NAME} 'a/b'"),
     ("steps = 6", 'name = ".."', f"scenario.name: {NAME} '..'"),
-    ("steps = 6", 'inputs = "all"', "scenario.inputs: one of auto, list, one, by_role was expected, found 'all'"),
+    ("steps = 6", 'inputs = "all"', "scenario.inputs: expected one of auto, list, one, by_role, got 'all'"),
     (
         "at_tick = 2",
         "at_tick = 2, random = 0.5",
-        "scenario.adversaries[0].trigger: one trigger was expected, found at_tick and random",
+        "scenario.adversaries[0].trigger: expected one trigger, got at_tick and random",
     ),
     (
         "at_tick = 2",
         "at_tick = 2, immediate = true",
-        "scenario.adversaries[0].trigger: one trigger was expected, found at_tick and immediate",
+        "scenario.adversaries[0].trigger: expected one trigger, got at_tick and immediate",
     ),
     (
         "at_tick = 2",
         "at_tik = 2",
-        "scenario.adversaries[0].trigger.at_tik: there is no such key; known: immediate, at_tick, after_step, random, on_event",
+        "scenario.adversaries[0].trigger.at_tik: unknown key; known keys: immediate, at_tick, after_step, random, on_event",
     ),
     (
         "at_tick = 2",
         'on_event = { kind = "said" }',
-        "scenario.adversaries[0].trigger.on_event.kind: one of sent, received, opened, closed, invoked, halted, faulted was expected, found 'said'",
+        "scenario.adversaries[0].trigger.on_event.kind: expected one of sent, received, opened, closed, invoked, halted, faulted, got 'said'",
     ),
     (
         "at_tick = 2",
         'on_event = { kind = "sent", role = "slug" }',
-        "scenario.adversaries[0].trigger.on_event.role: slug is no role; roles: snail",
+        "scenario.adversaries[0].trigger.on_event.role: slug is not a role; roles: snail",
     ),
     (
         "at_tick = 2",
         "random = 1.5",
-        "scenario.adversaries[0].trigger.random: a decimal number from 0 to 1 was expected, found 1.5",
+        "scenario.adversaries[0].trigger.random: expected a decimal number from 0 to 1, got 1.5",
     ),
     ("budget = { total = 1 }\n", "", "scenario.adversaries[2].budget: this key is missing"),
     (
         'total = 3, kind = "windowed"',
         'total = 0, kind = "windowed"',
-        "scenario.adversaries[0].budget.total: a whole number from 1 to 2147483648 was expected, found 0",
+        "scenario.adversaries[0].budget.total: expected an integer from 1 to 2147483648, got 0",
     ),
     ('total = 3, kind = "windowed"', 'kind = "windowed"', "scenario.adversaries[0].budget.total: this key is missing"),
     (
@@ -157,12 +157,12 @@ MISTAKES = [
     (
         "chance = 0.5",
         "chance = 1.01",
-        "scenario.adversaries[1].budget.chance: a decimal number from 0 to 1 was expected, found 1.01",
+        "scenario.adversaries[1].budget.chance: expected a decimal number from 0 to 1, got 1.01",
     ),
     (
         "chance = 0.5",
         "chance = -0.5",
-        "scenario.adversaries[1].budget.chance: a decimal number from 0 to 1 was expected, found -0.5",
+        "scenario.adversaries[1].budget.chance: expected a decimal number from 0 to 1, got -0.5",
     ),
     ("ticks = 4\n", "", "scenario.adversaries[1].ticks: this key is missing: timing_disturbance needs it"),
     (
@@ -173,7 +173,7 @@ MISTAKES = [
     (
         'kind = "withholding"',
         'kind = "stealing"',
-        "scenario.adversaries[0].kind: one of withholding, timing_disturbance, corruption, repetition, crash, byzantine_interference was expected, found 'stealing'",
+        "scenario.adversaries[0].kind: expected one of withholding, timing_disturbance, corruption, repetition, crash, byzantine_interference, got 'stealing'",
     ),
     (
         'kind = "withholding"',
@@ -188,7 +188,7 @@ MISTAKES = [
     (
         'kind = "withholding"',
         'kind = "repetition"\nticks = 1\ncopies = 1025',
-        "scenario.adversaries[0].copies: a whole number from 1 to 1024 was expected, found 1025",
+        "scenario.adversaries[0].copies: expected an integer from 1 to 1024, got 1025",
     ),
     (
         "ticks = 4\n",
@@ -198,12 +198,12 @@ MISTAKES = [
     (
         'backend = "canonical"',
         'scheduler_policy = "round_robin"',
-        "scenario.execution.scheduler_policy: the world has no scheduler, found 'round_robin'",
+        "scenario.execution.scheduler_policy: expected 'auto', since the world has no scheduler, got 'round_robin'",
     ),
     (
         'backend = "canonical"',
         'scheduler_policy = "fair"',
-        "scenario.execution.scheduler_policy: one of auto, cooperative, round_robin, priority_aging, priority_token_weighted, progress_aware was expected, found 'fair'",
+        "scenario.execution.scheduler_policy: expected one of auto, cooperative, round_robin, priority_aging, priority_token_weighted, progress_aware, got 'fair'",
     ),
     (
         'kind = "withholding"',
@@ -213,74 +213,78 @@ MISTAKES = [
     (
         'kind = "withholding"',
         'kind = "byzantine_interference"\ndelay = 1',
-        "scenario.adversaries[0].delay: delay, a chance, and ticks, by how much, go together",
+        "scenario.adversaries[0].delay: expected both or neither of delay, a chance, and ticks, the length of the delay",
     ),
     (
         'role = "snail"\nduration',
         'role = "slug"\nduration',
-        "scenario.adversaries[2].role: slug is no role; roles: snail",
+        "scenario.adversaries[2].role: slug is not a role; roles: snail",
     ),
     (
         "budget = { total = 1 }",
         "budget = { total = 2 }",
-        "scenario.adversaries[2].budget: a crash has a budget of kind activation and total 1",
+        "scenario.adversaries[2].budget: expected kind activation and total 1: a crash strikes once",
     ),
     (
         "duration = 2",
         'duration = 2\nlabels = ["x"]',
-        "scenario.adversaries[2].senders: a crash stops a role: messages cannot be chosen",
+        "scenario.adversaries[2].senders: not with crash: it stops a role and does not select messages",
     ),
     (
         'senders = ["snail"]',
         'senders = ["snail", "slug"]',
-        "scenario.adversaries[0].senders[1]: slug is no role; roles: snail",
+        "scenario.adversaries[0].senders[1]: slug is not a role; roles: snail",
     ),
-    ('id = "fog"', 'id = "thief"', "scenario.adversaries[1].id: thief is there already"),
+    ('id = "fog"', 'id = "thief"', "scenario.adversaries[1].id: thief is used twice"),
     ('id = "fog"', 'id = "thick fog"', f"scenario.adversaries[1].id: {NAME} 'thick fog'"),
-    ('name = "drained"', 'name = "early"', "scenario.properties[1].name: early is there already"),
-    ("tick_ms = 10", "tick_ms = 0", "scenario.network.tick_ms: a time above 0 was expected"),
+    ('name = "drained"', 'name = "early"', "scenario.properties[1].name: early is used twice"),
+    ("tick_ms = 10", "tick_ms = 0", "scenario.network.tick_ms: expected a time above 0, got 0"),
     (
         "latency_ms = 5",
         "latency_ms = -5",
-        "scenario.network.links[0].latency_ms: a decimal number from 0 to 1000000 was expected, found -5",
+        "scenario.network.links[0].latency_ms: expected a decimal number from 0 to 1000000, got -5",
     ),
     (
         "latency_ms = 5 }",
         'latency_ms = 5 }, { from = "snail", to = "snail" }',
-        "scenario.network.links[1]: there is a link from snail to snail already",
+        "scenario.network.links[1]: a second link from snail to snail: merge the two",
     ),
     (
         'links = [{ from = "snail"',
         'links = [{ from = "slug"',
-        "scenario.network.links[0].from: slug is no role; roles: snail",
+        "scenario.network.links[0].from: slug is not a role; roles: snail",
     ),
     (
         'partition = [["snail"]]',
         'partition = [["slug"]]',
-        "scenario.network.partition[0][0]: slug is no role; roles: snail",
+        "scenario.network.partition[0][0]: slug is not a role; roles: snail",
     ),
     (
         'partition = [["snail"]]',
         'partition = [["snail"], ["snail"]]',
-        "scenario.network.partition[1][0]: snail is in another group already",
+        "scenario.network.partition[1][0]: snail is in a group already",
     ),
     (
         'bodies = [{ role = "snail"',
         'bodies = [{ role = "slug"',
-        "scenario.environment.bodies[0].role: slug is no role; roles: snail",
+        "scenario.environment.bodies[0].role: slug is not a role; roles: snail",
     ),
-    ("x = 3 }", 'x = 3 }, { role = "snail" }', "scenario.environment.bodies[1].role: snail has a body already"),
+    ("x = 3 }", 'x = 3 }, { role = "snail" }', "scenario.environment.bodies[1].role: snail has two bodies: remove one"),
     (
         "x = 3",
         "asleep_every = 3",
-        "scenario.environment.bodies[0].asleep_every: asleep_every and asleep_ticks go together",
+        "scenario.environment.bodies[0].asleep_every: expected both or neither of asleep_every and asleep_ticks",
     ),
     (
         "x = 3",
         "asleep_every = 3, asleep_ticks = 4",
-        "scenario.environment.bodies[0].asleep_ticks: at most asleep_every was expected",
+        "scenario.environment.bodies[0].asleep_ticks: expected at most asleep_every, 3, got 4",
     ),
-    ("reach = 5", "contention = 3\ncollision = 3", "scenario.environment.collision: more than contention was expected"),
+    (
+        "reach = 5",
+        "contention = 3\ncollision = 3",
+        "scenario.environment.collision: expected more than contention, 3, got 3",
+    ),
     ("enabled = false", "groups = []", "scenario.reconfigurations[0].groups: link does not have this key"),
     (
         "enabled = false",
@@ -300,73 +304,81 @@ MISTAKES = [
     (
         'kind = "link"\nfrom = "snail"\nto = "snail"\nenabled = false',
         'kind = "federation"\ngroups = [["snail"], ["snail"]]',
-        "scenario.reconfigurations[0].groups[1][0]: snail is in another group already",
+        "scenario.reconfigurations[0].groups[1][0]: snail is in a group already",
     ),
     (
         'when = "tick < 99"',
         'when = "tick is small"',
-        "scenario.properties[0].when: a comparison such as 'tick < 100' was expected, found 'tick is small'",
+        "scenario.properties[0].when: expected a comparison such as 'tick < 100', got 'tick is small'",
     ),
     (
         'when = "tick < 99"',
         "when = 99",
-        "scenario.properties[0].when: a comparison such as 'tick < 100' was expected, found 99",
+        "scenario.properties[0].when: expected a comparison such as 'tick < 100', got 99",
     ),
     ('when = "tick < 99"\n', "", "scenario.properties[0].when: this key is missing: always needs it"),
     (
         'kind = "always"\nwhen = "tick < 99"',
         'kind = "function"',
-        "scenario.properties: the property early is a function of yours, which was not given: let the simulation have properties = {'early': function}, or what makes it set them",
+        "scenario.properties: the function of property early is missing: give the simulation the member properties = {'early': function}, or set it in the function that makes the simulation",
     ),
     ("bound = 9", "bound = 9\nsession = 1", "scenario.properties[1].session: liveness does not have this key"),
     (
         "bound = 9",
         "bound = 0",
-        "scenario.properties[1].bound: a whole number from 1 to 1099511627775 was expected, found 0",
+        "scenario.properties[1].bound: expected an integer from 1 to 1099511627775, got 0",
     ),
     (
         '"canonical"',
         '"canonical"\nscheduler_concurrency = 2',
-        'scenario.execution.scheduler_concurrency: only backend = "threaded" has more than 1, found 2',
+        'scenario.execution.scheduler_concurrency: expected 1 unless backend = "threaded", got 2',
     ),
     (
         '"canonical"',
         '"auto"\nworker_threads = 2',
-        'scenario.execution.worker_threads: only backend = "threaded" has more than 1, found 2',
+        'scenario.execution.worker_threads: expected 1 unless backend = "threaded", got 2',
     ),
     (
         '"canonical"',
         '"parallel"',
-        "scenario.execution.backend: one of auto, canonical, threaded was expected, found 'parallel'",
+        "scenario.execution.backend: expected one of auto, canonical, threaded, got 'parallel'",
     ),
     (
         '[scenario.execution]\nbackend = "canonical"',
         'checkpoint_interval = 5\n[scenario.execution]\nbackend = "threaded"',
-        "scenario.checkpoint_interval: a threaded run makes no checkpoints: its tape's keyframes serve",
+        "scenario.checkpoint_interval: a threaded run writes no checkpoints: remove this key, the keyframes of its tape serve instead",
     ),
     (
         "steps = 6",
         "checkpoint_interval = 0",
-        "scenario.checkpoint_interval: a whole number from 1 to 1099511627775 was expected, found 0",
+        "scenario.checkpoint_interval: expected an integer from 1 to 1099511627775, got 0",
     ),
-    ("\nticks = 5", "\nticks = 5\nname = 5", "name: text was expected, found 5"),
+    ("\nticks = 5", "\nticks = 5\nname = 5", "name: expected text, got 5"),
     (
         "\nticks = 5",
         '\nticks = 5\nseed = "one"',
-        "seed: a whole number from 0 to 9223372036854775807 was expected, found 'one'",
+        "seed: expected an integer from 0 to 9223372036854775807, got 'one'",
     ),
-    ("\nticks = 5", '\nticks = 5\nbase = "nothing"', "base: a file or one of {shipped} was expected, found 'nothing'"),
-    ("\nticks = 5", "\nticks = 5\nbase = 7", "base: a file or one of {shipped} was expected, found 7"),
-    ("\nticks = 5", '\nticks = 5\nbase = "."', "base: a file or one of {shipped} was expected, found '.'"),
-    ("\nticks = 5", '\nticks = 5\nbase = "based.toml"', "base: based.toml has a base itself"),
-    ("\nticks = 5", '\nticks = 5\nbase = "torn.toml"', "torn.toml is no TOML: Invalid value (at line 1, column 9)"),
-    ('world = "meadow"', "", "world: the name of a world was expected, such as {worlds}"),
+    ("\nticks = 5", '\nticks = 5\nbase = "nothing"', "base: expected a file or one of {shipped}, got 'nothing'"),
+    ("\nticks = 5", "\nticks = 5\nbase = 7", "base: expected a file or one of {shipped}, got 7"),
+    ("\nticks = 5", '\nticks = 5\nbase = "."', "base: expected a file or one of {shipped}, got '.'"),
+    (
+        "\nticks = 5",
+        '\nticks = 5\nbase = "based.toml"',
+        "base: expected a scenario without a base, but based.toml has one",
+    ),
+    (
+        "\nticks = 5",
+        '\nticks = 5\nbase = "torn.toml"',
+        "torn.toml is not valid TOML: Invalid value (at line 1, column 9)",
+    ),
+    ('world = "meadow"', "", "world: expected the name of a world, one of {worlds}"),
 ]
 
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Some scenarios to stand upon."""
+    """Two scenario files that cannot serve as a base."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "based.toml").write_text('base = "arms-race"')
     (tmp_path / "torn.toml").write_text("world = =")
@@ -374,7 +386,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def line_of(capsys: pytest.CaptureFixture[str], folder: Path, content: str) -> str:
-    """What record run says of a file that has a mistake, without its beginning; nothing may be written."""
+    """The error that record run prints for a file, without its prefix; fail if anything is written."""
     (folder / "bad.toml").write_text(content)
     before = files(folder)
     assert run(recorder.commands.main.main, "run bad.toml -o a.tape") == 2
@@ -390,7 +402,7 @@ def line_of(capsys: pytest.CaptureFixture[str], folder: Path, content: str) -> s
 def test_a_mistake_gets_its_line(
     folder: Path, capsys: pytest.CaptureFixture[str], old: str, new: str, line: str
 ) -> None:
-    """Which key, what was expected, what was found."""
+    """Each line names the key, the expected value and the actual one."""
     from sim.scenario.scenario_file import shipped_scenarios
 
     assert GOOD.count(old) == 1, old
@@ -400,7 +412,7 @@ def test_a_mistake_gets_its_line(
 
 
 def test_without_a_mistake_it_runs(capsys: pytest.CaptureFixture[str]) -> None:
-    """So that each of the lines is about the mistake alone."""
+    """The file without a mistake runs: each line above is about its mistake alone."""
     Path("good.toml").write_text(GOOD)
 
     assert run(recorder.commands.main.main, "run good.toml -q -o a.tape") == 0
@@ -408,9 +420,10 @@ def test_without_a_mistake_it_runs(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize("scenario", ["scenario = 5", "scenario = []", "scenario = 'x'"])
-def test_what_is_no_table(folder: Path, capsys: pytest.CaptureFixture[str], scenario: str) -> None:
-    """Of the scenario and of parts of it."""
-    assert line_of(capsys, folder, f"{scenario}\n{TINY}") == "scenario: a table was expected"
+def test_a_scenario_that_is_not_a_table(folder: Path, capsys: pytest.CaptureFixture[str], scenario: str) -> None:
+    """The message shows the value."""
+    value = scenario.removeprefix("scenario = ")
+    assert line_of(capsys, folder, f"{scenario}\n{TINY}") == f"scenario: expected a table, got {value}"
 
 
 @pytest.mark.parametrize(
@@ -421,11 +434,11 @@ def test_what_is_no_table(folder: Path, capsys: pytest.CaptureFixture[str], scen
         ('kind = "liveness"\ngoal = "hieght > 3"\nprecondition = "tick > 5"\nbound = 2', "goal"),
     ],
 )
-def test_a_figure_that_there_is_not(folder: Path, capsys: pytest.CaptureFixture[str], when: str, key: str) -> None:
-    """The figures that there are: those of the scenario, and then those of the world."""
+def test_an_unknown_figure(folder: Path, capsys: pytest.CaptureFixture[str], when: str, key: str) -> None:
+    """The message lists the known figures: those of the scenario, then those of the world."""
     line = line_of(capsys, folder, f'{TINY}\n[[scenario.properties]]\nname = "p"\n{when}')
 
-    start = f"scenario.properties[0].{key}: there is no figure hieght; figures: tick, buffered, in_flight, "
+    start = f"scenario.properties[0].{key}: unknown figure hieght; figures: tick, buffered, in_flight, "
     assert line.startswith(f"{start}distance_to_equilibrium, ")
     assert ", heads.snail, " in line
 
@@ -433,18 +446,18 @@ def test_a_figure_that_there_is_not(folder: Path, capsys: pytest.CaptureFixture[
 @pytest.mark.parametrize(
     ("part", "count", "line"),
     [
-        ("roles", 4097, "roles: at most 4096 were expected, found 4097"),
-        ("adversaries", 1025, "adversaries: at most 1024 were expected, found 1025"),
-        ("properties", 1025, "properties: at most 1024 were expected, found 1025"),
+        ("roles", 4097, "roles: expected at most 4096, got 4097"),
+        ("adversaries", 1025, "adversaries: expected at most 1024, got 1025"),
+        ("properties", 1025, "properties: expected at most 1024, got 1025"),
     ],
 )
 def test_too_many(part: str, count: int, line: str) -> None:
-    """Each would be looked at in every round."""
-    made = {
+    """The number of parts is limited, because each round checks all of them."""
+    parts = {
         "roles": [f"r{n}" for n in range(count)],
         "adversaries": [{"id": f"x{n}", "kind": "corruption", "budget": {"total": 1}} for n in range(count)],
         "properties": [{"name": f"p{n}", "kind": "no_faults"} for n in range(count)],
     }
     with pytest.raises(ConfigError) as caught:
-        read_scenario_config({part: made[part]})
+        read_scenario_config({part: parts[part]})
     assert str(caught.value) == line

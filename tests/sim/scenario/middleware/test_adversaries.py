@@ -1,4 +1,4 @@
-"""Adversaries by literal traces, worked out by hand: each kind, each trigger, each kind of budget."""
+"""Adversaries against literal traces, computed by hand: each kind, each trigger, each kind of budget."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ def adversary(kind: str, budget: dict[str, Any] | None = None, **more: Any) -> d
     return {"adversaries": [{"id": "x", "kind": kind, "budget": budget or ONE, **more}]}
 
 
-def spent(tick: int, what: str, doubt: str = "fairness") -> list[str]:
-    """What the only strike of a budget of 1 leaves behind."""
-    return [f"{tick} {line.format(what if 'diagnostic' not in line else doubt)}" for line in LONE_STRIKE]
+def spent(tick: int, effect: str, doubt: str = "fairness") -> list[str]:
+    """The lines after the only strike of a budget of 1."""
+    return [f"{tick} {line.format(effect if 'diagnostic' not in line else doubt)}" for line in LONE_STRIKE]
 
 
 BYZANTINE = "byzantine_interference"
 KINDS: dict[str, tuple[dict[str, Any], int, list[str], list[int]]] = {
-    # name: scenario, ticks, what happens, the sums that a and b have got. a sends n as message n - 1 in tick n.
+    # name: scenario, ticks, expected lines, the sums that a and b have received. a sends n as message n - 1 in tick n.
     "withholding": (
         adversary("withholding", {"total": 2}, trigger={"at_tick": 2}),
         4,
@@ -187,7 +187,7 @@ KINDS: dict[str, tuple[dict[str, Any], int, list[str], list[int]]] = {
 
 @pytest.mark.parametrize("name", KINDS)
 def test_each_kind_of_adversary(name: str) -> None:
-    """What it does, what it consumes, what its exhaustion leaves in doubt."""
+    """Its effects, its consumption, and the assumption in doubt after its exhaustion."""
     plain, ticks, expected, sums = KINDS[name]
 
     lines, simulation = happened(plain, ticks)
@@ -197,7 +197,7 @@ def test_each_kind_of_adversary(name: str) -> None:
 
 
 def two(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
-    """A scenario with two adversaries, one behind the other, with a budget of 1 each."""
+    """A scenario with two adversaries in order, with a budget of 1 each."""
     return {"adversaries": [{"id": "x", "budget": ONE, **first}, {"id": "y", "budget": ONE, **second}]}
 
 
@@ -207,22 +207,22 @@ COPYING = {"kind": "repetition", "copies": 1, "ticks": 1}
 @pytest.mark.parametrize(
     ("plain", "expected"),
     [
-        # What is done to the message behind the repetition is not done to the copy, which is of the message before it.
+        # The second adversary strikes the message, not the copy, which the first one made.
         (two(COPYING, {"kind": "withholding"}), ["2 0", "2 1", "3 2"]),
-        (two({"kind": "withholding"}, COPYING), ["2 1", "3 1", "3 2"]),  # There was nothing to be repeated in tick 1.
+        (two({"kind": "withholding"}, COPYING), ["2 1", "3 1", "3 2"]),  # In tick 1 there was nothing to repeat.
         (two(COPYING, {"kind": "timing_disturbance", "ticks": 2}), ["2 0", "2 1", "3 0", "3 2"]),
     ],
 )
-def test_a_repetition_beside_another_adversary(plain: dict[str, Any], expected: list[str]) -> None:
-    """By the ticks at which b gets which message of a."""
+def test_a_repetition_with_another_adversary(plain: dict[str, Any], expected: list[str]) -> None:
+    """The ticks at which b receives each message of a."""
     lines, _ = happened(plain, 3)
 
     assert [f"{line.split()[0]} {line.split()[-1]}" for line in lines if " received " in line] == expected
 
 
 @pytest.mark.parametrize(("first", "copied"), [("corruption", 2), ("repetition", 1)])
-def test_a_copy_is_of_what_the_adversaries_before_it_have_left(first: str, copied: int) -> None:
-    """a's first message, 1, is corrupted to 2, and so is its copy if it was made behind the corruption."""
+def test_a_copy_is_of_the_message_that_earlier_adversaries_left(first: str, copied: int) -> None:
+    """a's first message, 1, is corrupted to 2, and so is a copy that is made after the corruption."""
     parts = {"corruption": {"kind": "corruption"}, "repetition": COPYING}
     plain = two(parts[first], next(part for kind, part in parts.items() if kind != first))
     _, simulation = happened(plain, 2)
@@ -231,7 +231,7 @@ def test_a_copy_is_of_what_the_adversaries_before_it_have_left(first: str, copie
 
 
 def test_copies_go_through_the_network() -> None:
-    """They come late, and are lost, as anything does that is sent when they are due."""
+    """Copies are delayed and lost like any message that is sent when they are due."""
     latency = adversary("repetition", copies=1, ticks=3) | {"network": {"latency_ms": 2}}
     lines, _ = happened(latency, 6)
     assert [line for line in lines if line.endswith(("a>b 0 +2", "b<a 0"))] == [
@@ -246,12 +246,12 @@ def test_copies_go_through_the_network() -> None:
 
 
 def test_inputs_are_repeated() -> None:
-    """A list has its copies once more; a role of which one value is taken has its newest, a copy where there is none."""
+    """A list gets the copies too; a single value is the newest input, or a copy if there is none."""
     listed = adversary("repetition", copies=2, ticks=1) | {"inputs": "list", "roles": ["p"]}
     sent = [{"p": [1, 2]}, {"p": [3]}, None, None]
     assert given_to(listed, sent) == [[1, 2], [1, 3], [1], []]
-    one = adversary("repetition", copies=3, ticks=1) | {"inputs": "one", "idle": 9}
-    assert given_to(one, [5, None, 6, None, None]) == [5, 5, 6, 5, 9]
+    single = adversary("repetition", copies=3, ticks=1) | {"inputs": "one", "idle": 9}
+    assert given_to(single, [5, None, 6, None, None]) == [5, 5, 6, 5, 9]
     by_role = adversary("repetition", copies=1, ticks=2, senders=["q"]) | {"inputs": "by_role", "roles": ["p", "q"]}
     assert given_to(by_role, [{"p": 1, "q": 2}, {"p": 3}, {"p": 4}]) == [
         {"p": 1, "q": 2},
@@ -261,7 +261,7 @@ def test_inputs_are_repeated() -> None:
 
 
 def test_copies_of_a_message_count_once_for_a_property() -> None:
-    """Message 0 comes twice, and nothing behind it: two receipts, and yet one of two that were sent is missed."""
+    """Message 0 arrives twice, message 1 never: of two messages sent, only one counts as received."""
     plain = adversary("repetition", copies=1, ticks=1)
     plain["adversaries"].append(
         {"id": "y", "kind": "withholding", "budget": {"total": 9}, "trigger": {"at_tick": 2}},
@@ -273,8 +273,8 @@ def test_copies_of_a_message_count_once_for_a_property() -> None:
     assert violated == ["4 violation property=all details=2 messages were sent 2 ticks ago or before, 1 were received"]
 
 
-def test_a_crashed_role_gets_messages_and_takes_them_later() -> None:
-    """While b is stopped what a sends waits in its buffer: 1, 2 and 3, and 4 of the tick in which it goes on."""
+def test_a_crashed_role_receives_its_messages_later() -> None:
+    """While b is stopped, messages wait in its buffer: 1, 2 and 3, and 4 from the tick in which b recovers."""
     lines, simulation = happened(adversary("crash", role="b", duration=3), 4)
 
     assert lines[-5:] == ["4 recovered role=b", *(f"4 received b<a {number}" for number in range(4))]
@@ -295,15 +295,15 @@ def test_only_chosen_messages_are_struck(chosen: dict[str, Any], struck: list[in
     """In a ring of three the messages 0, 1 and 2 of tick 1 go a>b, b>c and c>a."""
     lines, _ = happened(adversary("withholding", {"total": 9}, **chosen), 1, Ring("abc"))
 
-    found = [line.split()[-1] for line in lines if line.startswith("1 withheld")]
-    assert found == [str(number) for number in struck]
+    withheld = [line.split()[-1] for line in lines if line.startswith("1 withheld")]
+    assert withheld == [str(number) for number in struck]
 
 
 # --- triggers
 
 
-def first_fall(seed: int, phase: int, key: int, chance: float) -> int:
-    """The first tick at which the draw of a key under a phase is below the chance; by the tests' own Philox."""
+def first_hit(seed: int, phase: int, key: int, chance: float) -> int:
+    """The first tick at which the random draw of a key in a phase is below the chance, by the tests' own Philox."""
     tick = 1
     while philox_block((0, key, tick, phase << 24), (seed, 0))[0] >= chance * (1 << 32):
         tick += 1
@@ -329,7 +329,7 @@ def first_fall(seed: int, phase: int, key: int, chance: float) -> int:
     ],
 )
 def test_each_trigger(trigger: dict[str, Any], tick: int | None) -> None:
-    """a sends and b receives in every tick. An event triggers in the round behind its own; each fires once."""
+    """a sends and b receives in every tick. An event triggers in the next round; each trigger fires once."""
     lines, _ = happened(adversary("withholding", {"total": 99}, trigger=trigger, senders=["b"]), 8)
 
     assert [line for line in lines if "activated" in line] == (
@@ -338,11 +338,11 @@ def test_each_trigger(trigger: dict[str, Any], tick: int | None) -> None:
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_a_random_trigger_is_one_keyed_draw_a_tick(seed: int) -> None:
-    """The first tick whose own draw falls; the second adversary has draws of its own."""
+def test_a_random_trigger_is_one_keyed_random_draw_per_tick(seed: int) -> None:
+    """It fires at the first tick whose random draw is below the chance; a second adversary has separate random draws."""
     plain = adversary("withholding", {"total": 1}, trigger={"random": 0.2}, senders=["b"])
     plain["adversaries"].append({**plain["adversaries"][0], "id": "y"})
-    fires = [first_fall(seed, TRIGGER, zlib.crc32(name), 0.2) for name in (b"x", b"y")]
+    fires = [first_hit(seed, TRIGGER, zlib.crc32(name), 0.2) for name in (b"x", b"y")]
 
     lines, _ = happened({"seed": seed, **plain}, max(fires) + 3)
 
@@ -352,10 +352,10 @@ def test_a_random_trigger_is_one_keyed_draw_a_tick(seed: int) -> None:
     ]
 
 
-def test_a_fault_is_heard_a_round_later() -> None:
-    """b faults in tick 1, since what it gets is no number: x begins in tick 2."""
+def test_a_fault_triggers_in_the_next_round() -> None:
+    """b faults in tick 1, on a payload that is not a number: x begins in tick 2."""
     ring = Ring("ab", quiet="b")
-    ring._send("a", "b", "text")  # Lies in b's buffer before the first round.
+    ring._send("a", "b", "text")  # In b's buffer before the first round.
     lines, _ = happened(adversary("crash", role="a", trigger={"on_event": {"kind": "faulted", "role": "b"}}), 2, ring)
 
     assert lines == [
@@ -372,7 +372,7 @@ def test_a_fault_is_heard_a_round_later() -> None:
 
 
 def struck_ticks(plain: dict[str, Any], ticks: int) -> list[int]:
-    """The ticks whose message was withheld: message n - 1 in tick n."""
+    """The ticks with a withheld message: message n - 1 in tick n."""
     lines, _ = happened(plain, ticks)
     return [int(line.split()[0]) for line in lines if " withheld x " in line]
 
@@ -383,7 +383,7 @@ def struck_ticks(plain: dict[str, Any], ticks: int) -> list[int]:
         ({"total": 3}, [2, 3, 4]),
         ({"total": 3, "kind": "independent", "chance": 1}, [2, 3, 4]),
         ({"total": 3, "kind": "independent", "chance": 0}, []),
-        # Windows from the tick at which it begins: 2 to 4, 5 to 7, 8 to 10.
+        # Windows start with the adversary: ticks 2 to 4, 5 to 7, 8 to 10.
         ({"total": 99, "kind": "windowed", "window_ticks": 3, "max_per_window": 1}, [2, 5, 8]),
         ({"total": 99, "kind": "windowed", "window_ticks": 3, "max_per_window": 2}, [2, 3, 5, 6, 8, 9]),
         ({"total": 99, "kind": "windowed", "window_ticks": 3, "max_per_window": 3}, list(range(2, 11))),
@@ -393,27 +393,27 @@ def struck_ticks(plain: dict[str, Any], ticks: int) -> list[int]:
     ],
 )
 def test_each_budget(budget: dict[str, Any], ticks: list[int]) -> None:
-    """An adversary that begins in tick 2 and could strike one message a tick, until tick 10."""
+    """An adversary begins in tick 2 and could strike one message per tick, until tick 10."""
     assert struck_ticks(adversary("withholding", budget, trigger={"at_tick": 2}), 10) == ticks
 
 
-def draw(seed: int, tick: int, message: int) -> int:
-    """The draw for a message that decides whether the budget of the adversary x allows a strike."""
+def random_draw(seed: int, tick: int, message: int) -> int:
+    """The random draw for a message: the budget of adversary x allows a strike if it is below the chance."""
     return philox_block((zlib.crc32(b"x"), message, tick, ADVERSARY << 24), (seed, 0))[0]
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_an_independent_budget_draws_for_each_message(seed: int) -> None:
-    """Struck are the messages whose own draw falls, and no others."""
+def test_an_independent_budget_has_a_random_draw_per_message(seed: int) -> None:
+    """Exactly the messages whose random draw is below the chance are struck."""
     budget = {"total": 999, "kind": "independent", "chance": 0.25}
-    expected = [tick for tick in range(1, 41) if draw(seed, tick, tick - 1) < 1 << 30]
+    expected = [tick for tick in range(1, 41) if random_draw(seed, tick, tick - 1) < 1 << 30]
 
     assert struck_ticks({"seed": seed} | adversary("withholding", budget), 40) == expected
     assert expected
 
 
-def test_draws_go_by_name() -> None:
-    """An adversary before another one takes no draws from it: leaving it out changes nothing else."""
+def test_random_draws_depend_on_the_name() -> None:
+    """An earlier adversary does not affect the random draws of a later one: removing it changes nothing else."""
     budget = {"total": 999, "kind": "independent", "chance": 0.25}
     plain = adversary("withholding", budget)
     idle = {"id": "idle", "kind": "corruption", "budget": {"total": 1, "kind": "independent", "chance": 0}}
@@ -423,13 +423,13 @@ def test_draws_go_by_name() -> None:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_a_burst_ends_and_must_be_drawn_anew(seed: int) -> None:
-    """A draw that falls begins three ticks in which every message is struck; in them nothing is drawn."""
+def test_a_burst_ends_and_needs_a_new_random_draw(seed: int) -> None:
+    """A burst is three ticks in which every message is struck; during a burst there are no random draws."""
     budget = {"total": 999, "kind": "correlated", "chance": 0.125, "burst_ticks": 3}
     expected: list[int] = []
     tick = 1
     while tick <= 60:
-        if draw(seed, tick, tick - 1) < 1 << 29:
+        if random_draw(seed, tick, tick - 1) < 1 << 29:
             expected += [tick, tick + 1, tick + 2]
             tick += 2
         tick += 1
@@ -439,7 +439,7 @@ def test_a_burst_ends_and_must_be_drawn_anew(seed: int) -> None:
 
 
 def test_a_strike_without_effect_costs_nothing() -> None:
-    """A message with nothing in it cannot be corrupted: the budget is kept for one that can."""
+    """An empty message cannot be corrupted: the budget is kept for a message that can."""
 
     class Mute(Ring):
         """Sends nothing but empty messages in its first two ticks."""
@@ -461,15 +461,16 @@ def test_a_strike_without_effect_costs_nothing() -> None:
 
 
 def several(*adversaries: dict[str, Any]) -> dict[str, Any]:
-    """A scenario with adversaries x, y, z of a budget of 1."""
-    return {"adversaries": [{"id": name, "budget": ONE} | one for name, one in zip("xyz", adversaries, strict=False)]}
+    """A scenario with adversaries x, y, z, each with a budget of 1."""
+    named = zip("xyz", adversaries, strict=False)
+    return {"adversaries": [{"id": name, "budget": ONE} | keys for name, keys in named]}
 
 
 WITHHOLDS, CORRUPTS = {"kind": "withholding"}, {"kind": "corruption"}
 
 
 def delays(ticks: int) -> dict[str, Any]:
-    """An adversary that delays."""
+    """The keys of an adversary that delays."""
     return {"kind": "timing_disturbance", "ticks": ticks}
 
 
@@ -491,7 +492,7 @@ def delays(ticks: int) -> dict[str, Any]:
 def test_several_adversaries_on_one_message(
     adversaries: tuple[dict[str, Any], ...], struck: list[str], arrives: dict[int, list[int]]
 ) -> None:
-    """In order, no further than a drop, and the longest delay counts; arrives: the payloads that b takes at a tick."""
+    """They strike in order until the message is dropped; the longest delay counts. arrives: payloads of b by tick."""
     plain = several(*adversaries)
     lines, _ = happened(plain, 4)
     effects = [line for line in lines if line.split()[1] in {"withheld", "delayed", "corrupted"}]
@@ -504,7 +505,7 @@ def test_several_adversaries_on_one_message(
 
 
 def test_two_crashes_of_one_role_end_with_the_later_one() -> None:
-    """Whoever crashes a role again does not wake it up: x stops a for ever, y for two ticks, and a never goes on."""
+    """A second crash does not wake a role: x stops a for ever, y for two ticks, and a never recovers."""
     crash = {"kind": "crash", "role": "a"}
     for_ever = several(crash, {**crash, "duration": 2, "trigger": {"at_tick": 2}})
     long = several({**crash, "duration": 5}, {**crash, "duration": 2, "trigger": {"at_tick": 2}})

@@ -1,4 +1,4 @@
-"""Corruption: what the simplest payloads become, and what holds for any plain data."""
+"""Corruption of simple payloads by example, and of any plain data by property."""
 
 from __future__ import annotations
 
@@ -44,18 +44,18 @@ INT_MIN, INT_MAX, UINT_MAX = -(1 << 63), (1 << 63) - 1, (1 << 64) - 1
         ({"fixed": 5}, {"fixed": -5}),
         ({"fixed": INT_MIN}, {"fixed": INT_MAX}),
         ({"fixed": True}, {"fixed": False}),
-        ({"fixed": UINT_MAX}, {"fixed": INT_MIN}),  # That is no Q32.32.
+        ({"fixed": UINT_MAX}, {"fixed": INT_MIN}),  # Not a Q32.32 number.
         ({"vector": [-5, 3]}, {"vector": [5, 3]}),
         ({"vector": [0, 3]}, {"vector": [0, -3]}),
-        ({"vector": [5, "x"]}, {"vector": [6, "x"]}),  # Nor that.
+        ({"vector": [5, "x"]}, {"vector": [6, "x"]}),  # Not a vector.
     ],
 )
-def test_what_becomes_of_it(payload: Any, expected: Any) -> None:
-    """One more, the other one, the other sign, a prefix; the first of a list, the last of a table."""
-    found = corrupt(payload)
+def test_corruption_by_type(payload: Any, expected: Any) -> None:
+    """Plus one, negation, the opposite sign, a prefix; the first element of a list, the last value of a table."""
+    corrupted = corrupt(payload)
 
-    assert found == expected
-    assert type(found) is type(expected)
+    assert corrupted == expected
+    assert type(corrupted) is type(expected)
 
 
 @pytest.mark.parametrize(
@@ -71,12 +71,12 @@ def test_what_becomes_of_it(payload: Any, expected: Any) -> None:
     ],
 )
 def test_the_first_of_an_array(dtype: str, values: list[Any], first: Any) -> None:
-    """Whole numbers wrap in their own width; dtype, shape and the other elements stay."""
+    """Integers wrap at their width; dtype, shape and the other elements stay."""
     array = np.array([values], dtype)
-    found = corrupt(array)
+    corrupted = corrupt(array)
 
-    assert (found.dtype, found.shape) == (array.dtype, (1, 2))
-    assert found[0].tolist() == [first, values[1]]
+    assert (corrupted.dtype, corrupted.shape) == (array.dtype, (1, 2))
+    assert corrupted[0].tolist() == [first, values[1]]
     number = corrupt(array[0, 0])
     assert (type(number), number) == (type(array[0, 0]), first)
 
@@ -101,25 +101,25 @@ PLAIN = st.recursive(
 
 
 def shape_of(value: Any) -> Any:
-    """The types in a value, and of which size its containers are."""
+    """The types in a value, and the sizes of its containers."""
     match value:
         case np.ndarray() | np.generic():
             return (type(value), value.dtype, value.shape)
         case list() | tuple():
-            return (type(value), [shape_of(one) for one in value])
+            return (type(value), [shape_of(item) for item in value])
         case dict():
-            return (dict, [(key, shape_of(one)) for key, one in value.items()])
+            return (dict, [(key, shape_of(item)) for key, item in value.items()])
     return type(value)
 
 
-def fixed(value: dict[Any, Any]) -> bool:
-    """Whether it is a number in fixed point or a list of some."""
+def is_fixed_point(value: dict[Any, Any]) -> bool:
+    """Return True for a fixed-point number or a vector of them."""
     numbers = [value["fixed"]] if set(value) == {"fixed"} else value.get("vector") if set(value) == {"vector"} else None
     return isinstance(numbers, list) and all(type(n) is int and INT_MIN <= n <= INT_MAX for n in numbers)
 
 
 def can_be_corrupted(value: Any) -> bool:
-    """Whether there is anything in it but nothing."""
+    """Return True if any part of a value can change."""
     match value:
         case None:
             return False
@@ -127,9 +127,9 @@ def can_be_corrupted(value: Any) -> bool:
             return value.size > 0
         case list() | tuple():
             return any(map(can_be_corrupted, value))
-        case {"fixed": number} if fixed(value):
+        case {"fixed": number} if is_fixed_point(value):
             return number != 0
-        case {"vector": numbers} if fixed(value):
+        case {"vector": numbers} if is_fixed_point(value):
             return any(numbers)
         case dict():
             return any(map(can_be_corrupted, value.values()))
@@ -139,27 +139,27 @@ def can_be_corrupted(value: Any) -> bool:
 @settings(max_examples=100)
 @given(PLAIN)
 def test_for_any_plain_data(payload: Any) -> None:
-    """The type stays, the value changes where it can, always in the same way; the payload is not touched."""
+    """The type stays, the value changes if it can, deterministically; the payload itself stays unchanged."""
     before, untouched = encode_plain(payload), copy.deepcopy(payload)
-    found = corrupt(payload)
+    corrupted = corrupt(payload)
 
-    assert shape_of(found) == shape_of(payload)
-    assert (encode_plain(found) != before) == can_be_corrupted(payload)
-    assert (found is payload) != can_be_corrupted(payload)
-    assert encode_plain(corrupt(untouched)) == encode_plain(found)
+    assert shape_of(corrupted) == shape_of(payload)
+    assert (encode_plain(corrupted) != before) == can_be_corrupted(payload)
+    assert (corrupted is payload) != can_be_corrupted(payload)
+    assert encode_plain(corrupt(untouched)) == encode_plain(corrupted)
     assert encode_plain(payload) == before
 
 
 @pytest.mark.parametrize("payload", [{"fixed": 0}, {"vector": []}, {"vector": [0, 0]}])
-def test_nothing_has_no_sign(payload: Any) -> None:
-    """What cannot become anything else is given back itself, so that it costs no budget."""
+def test_zero_cannot_be_negated(payload: Any) -> None:
+    """A payload that cannot change is returned itself, and costs no budget."""
     assert corrupt(payload) is payload
 
 
 def test_no_array_is_shared() -> None:
-    """Writing to the array that was corrupted writes to the copy alone."""
+    """Writing to the corrupted array does not write to the original."""
     array = np.arange(3)
-    found = corrupt([array])
-    found[0][:] = 9
+    corrupted = corrupt([array])
+    corrupted[0][:] = 9
 
     assert array.tolist() == [0, 1, 2]

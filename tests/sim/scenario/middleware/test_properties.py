@@ -1,4 +1,4 @@
-"""Properties: each kind at its bound and one beyond it; each reported once; windows that stay open."""
+"""Properties: each kind at its bound and one beyond it; each reported once; open windows."""
 
 from __future__ import annotations
 
@@ -26,25 +26,25 @@ def look(
     buffered: Mapping[int, int] | None = None,
     depths: Mapping[int, int] | None = None,
 ) -> Look:
-    """What is seen of a round."""
+    """A Look with empty defaults."""
     return Look(tick, figures or {}, samples or {}, events, buffered or {}, depths or {}, None)
 
 
-def reports(one: dict[str, Any], looks: Sequence[Look]) -> list[tuple[int, str]]:
+def reports(keys: dict[str, Any], looks: Sequence[Look]) -> list[tuple[int, str]]:
     """Tick and details of each report of a property called p."""
-    monitors = Monitors(read_scenario_config({"properties": [{"name": "p", **one}]}).properties, {})
-    found = []
+    monitors = Monitors(read_scenario_config({"properties": [{"name": "p", **keys}]}).properties, {})
+    reported = []
     for seen in looks:
         events: list[Event] = []
         monitors.end_round(seen, events)
         for event in events:
             assert (event["kind"], event["property"], set(event)) == ("violation", "p", {"kind", "property", "details"})
-            found.append((seen.tick, event["details"]))
-    return found
+            reported.append((seen.tick, event["details"]))
+    return reported
 
 
 def test_faults_are_reported_once() -> None:
-    """The first fault is named; further ones are no news."""
+    """The first fault is reported, further ones are not."""
     fault = {"kind": "faulted", "role": "b", "reason": "no number"}
     looks = [look(1, events=[{"kind": "sent", "role": "b"}]), look(2, events=[fault]), look(3, events=[fault])]
 
@@ -71,9 +71,9 @@ def test_faults_are_reported_once() -> None:
 )
 def test_simplex(values: list[int], details: str | None) -> None:
     """Figures of a role are not negative and add up to 1."""
-    found = reports({"kind": "simplex"}, [look(1, samples={"z": [ONE], "a": values})])
+    reported = reports({"kind": "simplex"}, [look(1, samples={"z": [ONE], "a": values})])
 
-    assert found == ([] if details is None else [(1, details)])
+    assert reported == ([] if details is None else [(1, details)])
 
 
 def sent(*sessions: int) -> list[Event]:
@@ -89,32 +89,32 @@ def received(*sessions: int) -> list[Event]:
 @pytest.mark.parametrize(
     ("session", "rounds", "report"),
     [
-        # Sent in round 1, bound 2: received by round 3, or else.
+        # Sent in round 1, bound 2: it must be received by round 3.
         (None, [sent(0), [], received(0)], None),
         (None, [sent(0), [], [], received(0)], (3, "1 messages were sent 2 ticks ago or before, 0 were received")),
         (None, [sent(0) + received(0), []], None),
         (None, [sent(0, 0), received(0), []], (3, "2 messages were sent 2 ticks ago or before, 1 were received")),
         (None, [sent(0), sent(0), received(0), []], (4, "2 messages were sent 2 ticks ago or before, 1 were received")),
         (None, [sent(0), sent(0), received(0), received(0)], None),
-        # All together, or of one session only; one without a number is 0.
+        # All sessions, or one session; an event without a session is in session 0.
         (None, [sent(1), received(0), []], None),
         (1, [sent(1), received(0), []], (3, "1 messages were sent 2 ticks ago or before, 0 were received")),
         (0, [sent(1), [], []], None),
         (0, [[{"kind": "sent"}], [], []], (3, "1 messages were sent 2 ticks ago or before, 0 were received")),
     ],
 )
-def test_what_is_sent_is_received_within_the_bound(
+def test_messages_are_received_within_the_bound(
     session: int | None, rounds: list[list[Event]], report: tuple[int, str] | None
 ) -> None:
-    """Counted by session; the bound's own round is still in time."""
-    one = {"kind": "send_recv_liveness", "bound": 2} | ({} if session is None else {"session": session})
+    """Messages are counted by session; a receipt in the last round of the bound is in time."""
+    keys = {"kind": "send_recv_liveness", "bound": 2} | ({} if session is None else {"session": session})
     looks = [look(tick, events=events) for tick, events in enumerate(rounds, start=1)]
 
-    assert reports(one, [*looks, look(99)] if report else looks) == ([] if report is None else [report])
+    assert reports(keys, [*looks, look(99)] if report else looks) == ([] if report is None else [report])
 
 
 def test_no_session_goes_back() -> None:
-    """Depths may stay and fall, sessions may come and go; a depth that grows is told with both numbers."""
+    """Depths may stay or fall, sessions may come and go; the report of a growing depth has both numbers."""
     looks = [
         look(t, depths=d) for t, d in enumerate([{0: 3}, {0: 3, 1: 9}, {0: 2, 1: 9}, {1: 8}, {0: 5, 1: 9}], start=1)
     ]
@@ -125,7 +125,7 @@ def test_no_session_goes_back() -> None:
 
 
 def test_buffers_are_bounded() -> None:
-    """The bound is still allowed, one more is not; one session or all of them."""
+    """The bound is allowed, one more is not; for one session or for all."""
     looks = [look(1, buffered={0: 2, 1: 2}), look(2, buffered={0: 0, 1: 3})]
     details = "session 1 has 3 messages in its buffers, 2 are allowed"
 
@@ -146,7 +146,7 @@ OVERDUE = "answers >= 1 did not hold within 2 ticks of asked > 0"
         ([0, 1, 0, 0, 0], [0, 0, 0, 1, 0], None),  # Asked in round 2, answered in 4, the last one.
         ([0, 1, 0, 0, 0], [0, 0, 0, 0, 1], 4),
         ([0, 1, 0, 0, 0], [0, 1, 0, 0, 0], None),  # At once.
-        ([0, 1, 1, 1, 0], [0, 0, 0, 0, 0], 4),  # The first one asked counts.
+        ([0, 1, 1, 1, 0], [0, 0, 0, 0, 0], 4),  # The first request counts.
         ([1, 0, 1, 0, 0], [0, 1, 0, 0, 0], 5),  # Answered, and asked again.
         ([1, 0, 0, 1, 0], [0, 1, 0, 0, 0], None),  # The window is open when the run ends.
         ([0, 0, 0, 0, 0], [0, 0, 0, 0, 0], None),
@@ -154,10 +154,10 @@ OVERDUE = "answers >= 1 did not hold within 2 ticks of asked > 0"
     ],
 )
 def test_liveness(asked: list[int], answers: list[int], report: int | None) -> None:
-    """Within the bound behind the one, the other."""
+    """The goal must hold at most bound ticks after the precondition."""
     looks = [
-        look(tick, figures={"asked": one, "answers": other})
-        for tick, (one, other) in enumerate(zip(asked, answers, strict=True), start=1)
+        look(tick, figures={"asked": asked_now, "answers": answers_now})
+        for tick, (asked_now, answers_now) in enumerate(zip(asked, answers, strict=True), start=1)
     ]
 
     assert reports(LIVENESS, looks) == ([] if report is None else [(report, OVERDUE)])
@@ -183,11 +183,11 @@ def test_liveness(asked: list[int], answers: list[int], report: int | None) -> N
     ],
 )
 def test_always(when: str, value: float, *, holds: bool) -> None:
-    """Each comparison at its bound; what is no number fulfils nothing."""
-    found = reports({"kind": "always", "when": when}, [look(1, figures={"x": value})])
+    """Each comparison at its bound; NaN fulfils none."""
+    reported = reports({"kind": "always", "when": when}, [look(1, figures={"x": value})])
 
     shown = when.replace("x<3", "x < 3")
-    assert found == ([] if holds else [(1, f"{shown} does not hold: it is {value}")])
+    assert reported == ([] if holds else [(1, f"{shown} does not hold: it is {value}")])
 
 
 def test_the_distance_to_equilibrium() -> None:
@@ -202,7 +202,7 @@ def test_the_distance_to_equilibrium() -> None:
 
 
 class Figures(Ring):
-    """A ring that shows figures and depths, and counts what is buffered by session."""
+    """A ring with figures and depths, which counts buffered messages by session."""
 
     def telemetry(self) -> dict[str, int]:
         return {"total of b": int(self.state["total"][1])}
@@ -215,15 +215,15 @@ class Figures(Ring):
 
 
 def violations(properties: list[dict[str, Any]], ticks: int, **more: Any) -> list[str]:
-    """What properties of a run report."""
+    """The violations that the properties of a run report."""
     world = Figures("ab", quiet="b")
-    lines, _ = happened({"properties": [{"name": one["kind"], **one} for one in properties], **more}, ticks, world)
+    lines, _ = happened({"properties": [{"name": keys["kind"], **keys} for keys in properties], **more}, ticks, world)
     return [line for line in lines if " violation " in line]
 
 
 def test_properties_of_a_run() -> None:
-    """b has got 1 + 2 + 3 + 4 = 10 in tick 4; what is left grows in tick 5; a message is under way from tick 1 on."""
-    found = violations(
+    """b has received 1 + 2 + 3 + 4 = 10 in tick 4; the steps left grow in tick 5; no message is ever in flight."""
+    reported = violations(
         [
             {"kind": "always", "when": "total of b < 10"},
             {"kind": "type_monotonicity"},
@@ -235,7 +235,7 @@ def test_properties_of_a_run() -> None:
         6,
     )
 
-    assert found == [
+    assert reported == [
         "2 violation property=ticks details=tick != 2 does not hold: it is 2",
         "4 violation property=always details=total of b < 10 does not hold: it is 10",
         "4 violation property=liveness details=total of b == 99 did not hold within 3 ticks of tick >= 1",
@@ -244,9 +244,9 @@ def test_properties_of_a_run() -> None:
 
 
 def test_figures_of_messages() -> None:
-    """With a latency of 2 ticks two messages are under way behind tick 2, three never; while b is stopped they wait."""
+    """With a latency of 2 ticks, two messages are in flight after tick 2, three never; while b is stopped, they wait."""
     crash = {"id": "x", "kind": "crash", "role": "b", "budget": {"total": 1}}
-    found = violations(
+    reported = violations(
         [
             {"kind": "always", "when": "in_flight < 2"},
             {"kind": "always", "when": "in_flight < 3", "name": "three"},
@@ -260,7 +260,7 @@ def test_figures_of_messages() -> None:
         adversaries=[crash],
     )
 
-    assert found == [
+    assert reported == [
         "2 violation property=always details=in_flight < 2 does not hold: it is 2",
         "4 violation property=buffer_bound details=session 3 has 2 messages in its buffers, 1 are allowed",
         "4 violation property=buffered details=buffered <= 1 does not hold: it is 2",
@@ -269,7 +269,7 @@ def test_figures_of_messages() -> None:
 
 
 def test_a_function_sees_the_figures() -> None:
-    """Those of the round, whatever other properties there are; it is asked until it finds something."""
+    """It gets the figures of each round, and is called until it reports a problem."""
     asked = []
 
     def too_much(seen: Look) -> str | None:
@@ -278,26 +278,26 @@ def test_a_function_sees_the_figures() -> None:
 
     plain = {"properties": [{"name": "too_much", "kind": "function"}]}
     simulation = staged(plain, Figures("ab", quiet="b"), {"too_much": too_much})
-    found = []
+    reported = []
     for _ in range(5):
         simulation.step(None)
-        found += [event for event in simulation.events() if event["kind"] == "violation"]
+        reported += [event for event in simulation.events() if event["kind"] == "violation"]
 
-    assert found == [{"kind": "violation", "property": "too_much", "details": "it is 6"}]
+    assert reported == [{"kind": "violation", "property": "too_much", "details": "it is 6"}]
     assert asked == [1, 2, 3]
 
 
 def test_a_function_that_is_missing() -> None:
-    """Is named when the scenario is put around the world."""
-    with pytest.raises(LookupError, match="the property p is a function of yours, which was not given"):
+    """The error names it when the scenario is put around the world."""
+    with pytest.raises(LookupError, match="the function of property p is missing: give the simulation the member"):
         staged({"properties": [{"name": "p", "kind": "function"}]})
 
 
 def test_samples_of_numpy_numbers_do_not_overflow() -> None:
-    """2**40 in Q32.32 squared is far beyond 64 bits; the distance is that of whole numbers."""
+    """A large number squared exceeds 64 bits by far; the distance is computed with Python's integers."""
 
     class Wide(Ring):
-        """Gives its figures as NumPy has them."""
+        """Returns its figures as NumPy numbers."""
 
         def sample(self, role: str) -> Any:  # noqa: ARG002 - all the same
             return np.array([1 << 62, 0])
@@ -305,5 +305,5 @@ def test_samples_of_numpy_numbers_do_not_overflow() -> None:
     plain = {"properties": [{"name": "p", "kind": "always", "when": "distance_to_equilibrium > 700000000"}]}
     lines, simulation = happened(plain, 1, Wide("ab"))
 
-    assert not [line for line in lines if "violation" in line]  # (2**30, 0) is 2**30 × √½ off, more or less.
+    assert not [line for line in lines if "violation" in line]  # The distance of (2**30, 0) is about 2**30 × √½.
     assert {type(v) for e in simulation.events() if e["kind"] == "sample" for v in e["values"]} == {int}

@@ -1,4 +1,4 @@
-"""Comparison of runs: raw, normalised, different; against a comparison that has both runs whole in memory."""
+"""Comparison of runs: raw, normalised, different; checked against a comparison of complete runs in memory."""
 
 from __future__ import annotations
 
@@ -23,80 +23,80 @@ A, B = event("a", message=0), event("b", message=1)
 A_LATER, B_FIRST = event("a", message=1), event("b", message=0)
 
 
-def test_the_same() -> None:
-    """Event by event, tick by tick."""
+def test_equal_runs() -> None:
+    """All events and ticks are equal."""
     run = [(1, A), (1, B), (2, A)]
     assert compare_runs(run, list(run)) == RunComparison("exact_raw_match", None, None, (3, 3))
     assert compare_runs([], []) == RunComparison("exact_raw_match", None, None, (0, 0))
 
 
-def test_what_cannot_be_exact_does_not_claim_it() -> None:
-    """Of runs that threads have ordered, the same events are no more than equivalent."""
-    found = compare_runs([(1, A)], [(1, A)], exact=False)
-    assert found == RunComparison("equivalent_under_normalization", None, None, (1, 1), capped=True)
+def test_a_threaded_run_is_never_an_exact_match() -> None:
+    """Equal events of runs that threads ordered are only equivalent."""
+    comparison = compare_runs([(1, A)], [(1, A)], exact=False)
+    assert comparison == RunComparison("equivalent_under_normalization", None, None, (1, 1), capped=True)
 
 
 def test_sessions_in_another_order() -> None:
-    """Messages are numbered in each session, ticks do not count, nor does the number of a reconfiguration."""
+    """Messages are numbered by session; neither ticks nor the numbers of reconfigurations count."""
     change = {"kind": "reconfigured", "by": "x", "operation": 0, "step": 1}
     one: Run = [(1, A), (2, B), (3, change)]
     other: Run = [(1, B_FIRST), (1, A_LATER), (4, {**change, "operation": 3})]
-    found = compare_runs(one, other)
-    assert found.verdict == "equivalent_under_normalization"
-    assert found.raw == Divergence("a", 0, (1, A), (1, B_FIRST))
-    assert found.normalised is None
+    comparison = compare_runs(one, other)
+    assert comparison.verdict == "equivalent_under_normalization"
+    assert comparison.raw == Divergence("a", 0, (1, A), (1, B_FIRST))
+    assert comparison.normalised is None
 
 
 def test_the_first_event_that_differs() -> None:
-    """By its session and its number in it; with what each run has there."""
+    """The divergence holds the session, the index in it, and the event of each run."""
     wrong = event("b", kind="faulted", message=1)
-    found = compare_runs([(1, A), (1, B), (2, B)], [(1, B), (1, A), (2, wrong)])
-    assert found.verdict == "safety_visible_divergence"
-    assert found.normalised == Divergence("b", 1, (2, B), (2, wrong))
-    assert found.raw == Divergence("a", 0, (1, A), (1, B))
+    comparison = compare_runs([(1, A), (1, B), (2, B)], [(1, B), (1, A), (2, wrong)])
+    assert comparison.verdict == "safety_visible_divergence"
+    assert comparison.normalised == Divergence("b", 1, (2, B), (2, wrong))
+    assert comparison.raw == Divergence("a", 0, (1, A), (1, B))
 
 
 @pytest.mark.parametrize("swap", [False, True])
-def test_an_event_more(swap: bool) -> None:  # noqa: FBT001
-    """A run that goes on has an event that the other one lacks."""
+def test_an_additional_event(swap: bool) -> None:  # noqa: FBT001
+    """The longer run has an event that the other one lacks."""
     runs: list[Run] = [[(1, A), (2, B)], [(1, A)]]
     one, other = reversed(runs) if swap else runs
-    found = compare_runs(one, other)
-    here, there = (None, (2, B)) if swap else ((2, B), None)
-    assert found.normalised == Divergence("b", 0, here, there)
-    assert found.raw == Divergence("b", 1, here, there)
+    comparison = compare_runs(one, other)
+    events = (None, (2, B)) if swap else ((2, B), None)
+    assert comparison.normalised == Divergence("b", 0, *events)
+    assert comparison.raw == Divergence("b", 1, *events)
 
 
 def test_samples_count_raw_only() -> None:
-    """A figure of a round depends on which session was in it."""
+    """The figures of a round depend on the session that advanced in it."""
     sample = {"kind": "sample", "step": 1, "role": "a", "values": [1]}
-    found = compare_runs([(1, sample)], [(1, {**sample, "values": [2]})])
-    assert found.verdict == "equivalent_under_normalization"
+    comparison = compare_runs([(1, sample)], [(1, {**sample, "values": [2]})])
+    assert comparison.verdict == "equivalent_under_normalization"
 
 
 def test_values_that_do_not_compare() -> None:
-    """NaN is the same as itself here, and -0.0 is not 0.0."""
+    """NaN equals itself here, and -0.0 is not 0.0."""
     nan, zero, minus = ({"kind": "seen", "value": value} for value in (float("nan"), 0.0, -0.0))
     assert compare_runs([(1, nan)], [(1, {**nan, "value": float("nan")})]).verdict == "exact_raw_match"
     assert compare_runs([(1, zero)], [(1, minus)]).verdict == "safety_visible_divergence"
 
 
 def normal_form(run: Run) -> list[str]:
-    """What the comparison is by definition: each session's events in order, numbered by themselves."""
+    """The definition of the comparison: the events of each session in order, numbered within it."""
     by_session: dict[Any, list[str]] = {}
     numbers: dict[Any, dict[int, int]] = {}
-    for _, one in run:
-        session = one["session"]
-        own = numbers.setdefault(session, {})
-        message = own.setdefault(one["message"], len(own))
+    for _, entry in run:
+        session = entry["session"]
+        session_numbers = numbers.setdefault(session, {})
+        message = session_numbers.setdefault(entry["message"], len(session_numbers))
         lines = by_session.setdefault(session, [])
-        lines.append(f"{session} {len(lines)} {one['kind']} {message}")
+        lines.append(f"{session} {len(lines)} {entry['kind']} {message}")
     return sorted(line for lines in by_session.values() for line in lines)
 
 
 @st.composite
 def pairs_of_runs(draw: st.DrawFn) -> tuple[Run, Run]:
-    """A run, and the same with its sessions interleaved anew; then, perhaps, a few of its events changed."""
+    """A run, and a copy with its sessions interleaved differently and perhaps a few events changed."""
     kinds = st.sampled_from(["sent", "received"])
     one = [
         (n, event(draw(st.sampled_from("abc")), draw(kinds), draw(st.integers(0, 4))))
@@ -104,8 +104,8 @@ def pairs_of_runs(draw: st.DrawFn) -> tuple[Run, Run]:
     ]
     chance = random.Random(draw(st.integers(0, 1 << 30)))
     queues: dict[str, list[dict[str, Any]]] = {}
-    for _, found in one:
-        queues.setdefault(found["session"], []).append(found)
+    for _, entry in one:
+        queues.setdefault(entry["session"], []).append(entry)
     other: Run = []
     while queues:
         session = chance.choice(sorted(queues))
@@ -114,15 +114,15 @@ def pairs_of_runs(draw: st.DrawFn) -> tuple[Run, Run]:
             del queues[session]
     for _ in range(draw(st.integers(0, 2))):
         if other:
-            place = chance.randrange(len(other))
-            other[place] = (other[place][0], {**other[place][1], "kind": draw(kinds)})
+            index = chance.randrange(len(other))
+            other[index] = (other[index][0], {**other[index][1], "kind": draw(kinds)})
     return one, other
 
 
 @given(pairs_of_runs())
 @settings(max_examples=400, deadline=None)
 def test_against_the_definition(runs: tuple[Run, Run]) -> None:
-    """Streaming, the verdict is the one that the definition gives."""
+    """The streaming comparison gives the verdict of the definition."""
     one, other = runs
     if one == other:
         expected = "exact_raw_match"

@@ -1,4 +1,4 @@
-"""Results as folds of events; traces; and that a seed, not a name, makes another scenario."""
+"""Results as folds of events, traces, and the identity of scenarios."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def sample(step: int, *values: int, role: str = "a") -> dict[str, Any]:
 
 
 def test_each_event_has_its_place() -> None:
-    """Samples, violations, effects, budgets, diagnostics, reconfigurations, environment, and what the world says."""
+    """Samples, violations, effects, budgets, diagnostics, reconfigurations, environment, and events of the world."""
     events: list[tuple[int, dict[str, Any]]] = [
         (0, sample(0, 5)),
         (1, {"kind": "activated", "by": "w", "consumed": 0, "remaining": 2, "detail": "withholding"}),
@@ -41,31 +41,31 @@ def test_each_event_has_its_place() -> None:
         (2, {"kind": "violation", "property": "p", "details": "oh"}),
         (2, sample(2, 6)),
     ]
-    found = fold_events(events, steps=3, **FACTS)
-    assert found.trace == Trace((Sample(0, "a", (5,)), Sample(2, "a", (6,))))
-    assert found.violations == (Violation("p", 2, "oh"),)
-    assert found.events == ({"tick": 1, "kind": "sent", "role": "a", "message": 0},)
-    assert [one["kind"] for one in found.effects] == ["withheld"]
-    assert found.schedule == ((1, "w"),)
-    assert [(one["tick"], one["kind"]) for one in found.budget_history] == [(1, "activated"), (1, "consumed")]
-    assert [one["diagnostic"] for one in found.diagnostics] == ["fairness"]
-    assert [one["by"] for one in found.reconfigurations] == ["r"]
-    assert [one["place"] for one in found.environment] == [[0, 1]]
-    assert found.event_counts["sample"] == 2
-    assert sum(found.event_counts.values()) == len(events)
-    assert found.is_exact
+    result = fold_events(events, steps=3, **FACTS)
+    assert result.trace == Trace((Sample(0, "a", (5,)), Sample(2, "a", (6,))))
+    assert result.violations == (Violation("p", 2, "oh"),)
+    assert result.events == ({"tick": 1, "kind": "sent", "role": "a", "message": 0},)
+    assert [event["kind"] for event in result.effects] == ["withheld"]
+    assert result.schedule == ((1, "w"),)
+    assert [(event["tick"], event["kind"]) for event in result.budget_history] == [(1, "activated"), (1, "consumed")]
+    assert [event["diagnostic"] for event in result.diagnostics] == ["fairness"]
+    assert [event["by"] for event in result.reconfigurations] == ["r"]
+    assert [event["place"] for event in result.environment] == [[0, 1]]
+    assert result.event_counts["sample"] == 2
+    assert sum(result.event_counts.values()) == len(events)
+    assert result.is_exact
 
 
 @pytest.mark.parametrize(("steps", "fallback"), [(None, False), (1, False), (3, False), (4, True), (10, True)])
 def test_the_fallback_sample(steps: int | None, fallback: bool) -> None:  # noqa: FBT001
-    """A run that ends before its last step has its last figures there, and they are marked."""
+    """A run that ends early repeats its last figures at the last step, marked as fallback."""
     events = [(step, sample(step, step, role=role)) for step in range(3) for role in "ab"]
     trace = fold_events(events, steps=steps, **FACTS).trace
     assert trace.last_step == 2
     assert len(trace.samples) == 6 + 2 * fallback
     if fallback and steps is not None:
         assert trace.at_step(steps - 1) == {"a": (2,), "b": (2,)}
-        assert all(one.is_fallback for one in trace.samples[6:])
+        assert all(added.is_fallback for added in trace.samples[6:])
 
 
 @pytest.mark.parametrize(
@@ -86,19 +86,19 @@ def test_checks_of_a_trace(steps: list[tuple[int, ...]], expected: tuple[Any, ..
     assert tuple(check_trace(trace).values()) == expected
 
 
-def test_what_makes_another_scenario() -> None:
-    """Seed, parts and world; not names, lengths, checkpoints or extensions, nor the order of keys."""
+def test_the_identity_of_a_scenario() -> None:
+    """Seed, parts and world change the hash; names, lengths, checkpoints, extensions and the order of keys do not."""
 
     def hash_of(**plain: Any) -> str:
         return scenario_hash(staged(plain, Ring()))
 
     plain: dict[str, Any] = {"seed": 1, "network": {"loss": 0.5, "latency_ms": 1}}
-    same = hash_of(**plain)
-    assert hash_of(network={"latency_ms": 1, "loss": 0.5}, seed=1) == same
+    original = hash_of(**plain)
+    assert hash_of(network={"latency_ms": 1, "loss": 0.5}, seed=1) == original
     for more in ({"name": "other"}, {"steps": 5}, {"checkpoint_interval": 3}, {"extensions": {"a": 1}}):
-        assert hash_of(**plain, **more) == same
-    for other in ({"seed": 2}, {"network": {"loss": 0.25, "latency_ms": 1}}, {"roles": ["a"]}):
-        assert hash_of(**(plain | other)) != same
+        assert hash_of(**plain, **more) == original
+    for change in ({"seed": 2}, {"network": {"loss": 0.25, "latency_ms": 1}}, {"roles": ["a"]}):
+        assert hash_of(**(plain | change)) != original
     meta = {"world": None, "simulation": "tiny_roles.Ring", "scenario": plain}
-    assert scenario_hash(meta) == same
-    assert scenario_hash(meta | {"simulation": "tiny_roles.Other"}) != same
+    assert scenario_hash(meta) == original
+    assert scenario_hash(meta | {"simulation": "tiny_roles.Other"}) != original

@@ -1,4 +1,4 @@
-"""Tiny protocols, round by round, by hand: events, buffers, choices, faults, schedulers, routers, sessions."""
+"""Tiny protocols, round by round, computed by hand: events, buffers, choices, faults, schedulers, routers, sessions."""
 
 from __future__ import annotations
 
@@ -19,31 +19,31 @@ ALL = {"policy": "round_robin", "concurrency": 9}
 
 
 def make(*steps: dict[str, Any], roles: Sequence[str] = ("A", "B"), **more: Any) -> Choreography:
-    """A choreography of these steps in which all roles are advanced in each round."""
+    """A choreography of these steps, in which all roles advance in each round."""
     return Choreography({"protocol": protocol(roles, *steps), "scheduler": ALL, **more})
 
 
 def event(kind: str, role: str, session: int = 0, **more: Any) -> dict[str, Any]:
-    """One event."""
+    """An event with the keys of every event."""
     return {"kind": kind, "role": role, "session": session, **more}
 
 
 def short(world: Choreography) -> list[str]:
     """The events of the last step, as "role kind label"."""
-    return [" ".join(filter(None, (one["role"], one["kind"], one.get("label")))) for one in world.events()]
+    return [" ".join(filter(None, (event["role"], event["kind"], event.get("label")))) for event in world.events()]
 
 
 def rounds(world: Choreography, count: int) -> list[list[str]]:
-    """The events of the next steps in short."""
-    found = []
+    """The events of the next steps, in short form."""
+    lines = []
     for _ in range(count):
         world.step(None)
-        found.append(short(world))
-    return found
+        lines.append(short(world))
+    return lines
 
 
 def test_one_message_from_its_opening_to_its_close() -> None:
-    """Every event with all that belongs to it, and nothing more."""
+    """Every event has exactly the expected keys."""
     world = make(send("A", "B", "hello", payload="number", constant=7))
     assert isinstance(world, MessageWorld)
     assert world.events() == ()
@@ -77,7 +77,7 @@ def test_one_message_from_its_opening_to_its_close() -> None:
 
 
 def test_a_choice_is_chosen_and_offered() -> None:
-    """With a payload of its own."""
+    """A branch may carry a payload."""
     world = make(choice("A", "B", branch("yes"), branch("no", payload="text", constant="sorry"), schedule=["no"]))
     world.step(None)
     assert [one for one in world.events() if "label" in one] == [
@@ -87,8 +87,8 @@ def test_a_choice_is_chosen_and_offered() -> None:
 
 
 @pytest.mark.parametrize("capacity", [1, 2, 3])
-def test_a_buffer_takes_what_it_has_room_for_and_not_one_more(capacity: int) -> None:
-    """At the limit the sender waits and has not sent; when one is taken it goes on."""
+def test_a_buffer_holds_its_capacity_and_not_one_more(capacity: int) -> None:
+    """At the limit the sender waits; it continues when a message is received."""
     world = make(loop("l", send("A", "B", "x", payload="number"), times=4), buffer_capacity=capacity)
     for sent in range(1, 6):
         world.step({"order": ["A"]})
@@ -107,7 +107,7 @@ def test_a_buffer_takes_what_it_has_room_for_and_not_one_more(capacity: int) -> 
 
 
 def test_payloads_are_made_from_registers_constants_and_the_counter() -> None:
-    """Each type, with what the receiver keeps of it."""
+    """Each type, with the registers of the receiver after it."""
     registers = [{"role": "A", "values": ["1.5", "-2"]}, {"role": "B", "values": []}]
     world = make(
         send("A", "B", "m"),
@@ -151,29 +151,29 @@ def test_payloads_are_made_from_registers_constants_and_the_counter() -> None:
     ],
 )
 def test_a_choice_by_a_register(comparison: str, than: Any, taken: str) -> None:
-    """The first branch if it compares so, else the second; at the limit and beside it."""
+    """The first branch if the comparison is true, else the second; at the limit and next to it."""
     when = {"register": 2, "is": comparison, "than": than}
     world = make(choice("A", "B", branch("l"), branch("r"), when=when), initial=[{"role": "A", "values": [2]}])
     world.step(None)
     assert f"A chose {taken}" in short(world)
 
 
-def test_a_drawn_choice_follows_weights_and_seed() -> None:
-    """Three to one in 800 draws; other seeds draw otherwise, and a draw depends on nothing that went before."""
+def test_a_random_choice_follows_weights_and_seed() -> None:
+    """Three to one in 800 random draws, which depend on the seed and not on earlier random draws."""
     steps = loop("l", choice("A", "B", branch("l", again("l"), weight=3), branch("r", again("l"))))
 
     def drawn(seed: int, ticks: int = 800) -> list[str]:
         world = make(steps, seed=seed)
-        return [one.split()[-1] for happened in rounds(world, ticks) for one in happened if "chose" in one]
+        return [line.split()[-1] for lines in rounds(world, ticks) for line in lines if "chose" in line]
 
-    found = Counter(drawn(1))
-    assert 540 <= found["l"] <= 660
-    assert found["r"] == 800 - found["l"]
+    counts = Counter(drawn(1))
+    assert 540 <= counts["l"] <= 660
+    assert counts["r"] == 800 - counts["l"]
     assert drawn(1, 50) == drawn(1)[:50] != drawn(2, 50)
 
 
-def test_what_does_not_fit_the_protocol_faults_the_role_and_nothing_else() -> None:
-    """An unknown label and a payload of another type, each with its reason; the session closes when all have stopped."""
+def test_a_message_against_the_protocol_faults_only_the_role() -> None:
+    """An unknown label, and payloads of a wrong type, each with its reason; the session closes when all have stopped."""
     for put, reason in (
         (Message(5, "A", "B", "y", None), "'x' was expected, found the label 'y'"),
         (Message(5, "A", "B", "x", "many"), "a number was expected, found 'many'"),
@@ -223,8 +223,8 @@ def test_what_does_not_fit_the_protocol_faults_the_role_and_nothing_else() -> No
         ({"payload": "pair", "first": {}, "second": {}}, {"pair": [None]}, "a pair of no payload and no payload was"),
     ],
 )
-def test_a_payload_of_another_type_is_a_fault(carried: dict[str, Any], payload: Any, reason: str) -> None:
-    """Each type, at its limits too."""
+def test_a_payload_of_a_different_type_is_a_fault(carried: dict[str, Any], payload: Any, reason: str) -> None:
+    """Each type, also at its limits."""
     world = make(send("A", "B", "x", **carried))
     world.router = lambda sent: Message(sent.number, "A", "B", "x", payload)
     world.step(None)
@@ -235,20 +235,20 @@ def test_a_payload_of_another_type_is_a_fault(carried: dict[str, Any], payload: 
 
 
 def test_a_router_stands_between_sender_and_buffer() -> None:
-    """It is asked in the step, may change a message, or keep it and deliver it later."""
+    """It is called in the step; it may change a message, or keep it for a later delivery."""
     world = make(*(send("A", "B", "x", payload="number", constant=number) for number in range(3)))
-    asked: list[Message] = []
+    routed: list[Message] = []
 
     def route(message: Message) -> Message | None:
-        asked.append(message)
+        routed.append(message)
         return None if message.number == 1 else Message(message.number, "A", "B", "x", message.payload + 10)
 
     world.router = route
     for _ in range(3):
         world.step({"order": ["A"]})
-    assert asked == [Message(number, "A", "B", "x", number) for number in range(3)]
+    assert routed == [Message(number, "A", "B", "x", number) for number in range(3)]
     assert world.buffered_count() == 2
-    assert world.deliver(asked[1])
+    assert world.deliver(routed[1])
     payloads = []
     for _ in range(3):
         world.step({"order": ["B"]})
@@ -256,15 +256,15 @@ def test_a_router_stands_between_sender_and_buffer() -> None:
     assert payloads == [10, 12, 1]
 
 
-def test_a_router_that_sends_elsewhere_and_deliveries_nobody_expects_are_refused() -> None:
-    """A programming error, by name."""
+def test_a_redirecting_router_and_unexpected_deliveries_are_refused() -> None:
+    """These are programming errors; the message names the roles."""
     world = make(send("A", "B", "x"))
     for sender, receiver in (("B", "A"), ("A", "Z"), ("Z", "B")):
-        with pytest.raises(ValueError, match=f"'{sender}' sends nothing to '{receiver}'"):
+        with pytest.raises(ValueError, match=f"the protocol has no messages from '{sender}' to '{receiver}'"):
             world.deliver(Message(0, sender, receiver, "x"))
-    with pytest.raises(ValueError, match="is no plain data"):
+    with pytest.raises(ValueError, match="is not plain data"):
         world.deliver(Message(0, "A", "B", "x", object()))
-    with pytest.raises(ValueError, match="is none of the roles A, B"):
+    with pytest.raises(ValueError, match="expected one of the roles A, B, got 'Z'"):
         world.sample("Z")
     world.router = lambda sent: Message(0, "B", "A", sent.label)
     with pytest.raises(ValueError, match="elsewhere"):
@@ -272,7 +272,7 @@ def test_a_router_that_sends_elsewhere_and_deliveries_nobody_expects_are_refused
 
 
 def test_paused_roles_do_nothing_for_one_step() -> None:
-    """Also where the order names them; then they go on."""
+    """This is so even if the order names them; then they continue."""
     world = make(loop("l", send("A", "B", "x"), times=3))
     world.paused = frozenset({"A"})
     world.step({"order": ["A", "B"]})
@@ -288,7 +288,7 @@ def test_paused_roles_do_nothing_for_one_step() -> None:
      [{"order": ["A"]}, {"order": ["B"]}], [1]],
 )  # fmt: skip
 def test_a_wrong_order_is_refused_and_changes_nothing(wrong: Any) -> None:
-    """ValueError, and the next step is as if it had not been."""
+    """A refusal changes nothing: the next step is that of an undisturbed run."""
     world = make(send("A", "B", "x"))
     before = world.state.arena.tobytes()
     with pytest.raises(ValueError, match="order"):
@@ -298,8 +298,8 @@ def test_a_wrong_order_is_refused_and_changes_nothing(wrong: Any) -> None:
     assert short(world) == ["A opened", "A sent x", "A halted"]
 
 
-def test_no_input_is_any_empty_one() -> None:
-    """None, and what the commands send."""
+def test_empty_inputs_are_equal() -> None:
+    """None, and the empty inputs that the commands send."""
     worlds = [make(send("A", "B", "x")) for _ in range(3)]
     for world, inputs in zip(worlds, (None, [], {}), strict=True):
         world.step(inputs)
@@ -309,21 +309,21 @@ def test_no_input_is_any_empty_one() -> None:
 def advanced(
     policy: str, ticks: int, *, concurrency: int = 1, priorities: Sequence[int] = (), roles: str = "ABC"
 ) -> str:
-    """Who acts in each round, as letters, where A, B … each count to themselves: all can always go on."""
+    """The roles that send in each round, as letters; A, B … each send to a role of their own and can always advance."""
     names = [*roles, *(role.lower() for role in roles)]
     steps = [loop(f"l{role}", send(role, role.lower(), "x"), times=1000) for role in roles]
     scheduler = {"policy": policy, "concurrency": concurrency, "priorities": [*priorities, *priorities]}
     world = make(*steps, roles=names, scheduler=scheduler, buffer_capacity=1000)
-    found = []
+    senders = []
     for _ in range(ticks):
         world.paused = frozenset(role.lower() for role in roles)
         world.step(None)
-        found.append("".join(one["role"] for one in world.events() if one["kind"] == "sent"))
-    return " ".join(found)
+        senders.append("".join(one["role"] for one in world.events() if one["kind"] == "sent"))
+    return " ".join(senders)
 
 
 def test_each_policy_by_hand() -> None:
-    """Three roles that can always go on."""
+    """Three roles that can always advance."""
     assert advanced("cooperative", 4) == "A A A A"
     assert advanced("round_robin", 7) == "A B C A B C A"
     assert advanced("round_robin", 4, concurrency=2) == "AB CA BC AB"
@@ -335,7 +335,7 @@ def test_each_policy_by_hand() -> None:
     assert advanced("progress_aware", 6) == "A B C A B C"
 
 
-def test_who_cannot_go_on_is_passed_over_where_the_policy_says_so() -> None:
+def test_some_policies_skip_roles_that_cannot_advance() -> None:
     """B waits for C, which is last: cooperative and progress-aware lose no round; round robin does."""
     steps = send("C", "B", "x"), send("B", "A", "y")
     for policy, expected in (
@@ -347,8 +347,8 @@ def test_who_cannot_go_on_is_passed_over_where_the_policy_says_so() -> None:
         assert functools.reduce(operator.iadd, rounds(world, 2), []) == expected
 
 
-def test_sessions_run_side_by_side_in_one_state() -> None:
-    """Names, sessions and numbers of messages; each closes on its own."""
+def test_sessions_run_in_parallel_in_one_state() -> None:
+    """Each session has its names and closes alone; message numbers are common to all."""
     world = make(send("A", "B", "x", payload="number"), sessions=2)
     assert list(world.roles) == ["A.0", "B.0", "A.1", "B.1"]
     world.step({"order": ["A.1", "A.0"]})
@@ -364,7 +364,7 @@ def test_sessions_run_side_by_side_in_one_state() -> None:
 
 
 def test_progress_by_hand() -> None:
-    """W = 2 × depth + buffered, at each step of a protocol of two messages that can both wait."""
+    """W = 2 × depth + buffered, at each step of a protocol of two messages."""
     world = make(send("A", "B", "x"), send("A", "B", "y"), buffer_capacity=1)
     assert world.progress() == {
         "initial_w": 8,
@@ -381,16 +381,16 @@ def test_progress_by_hand() -> None:
     assert (world.progress()["consumed"], world.progress()["productive_steps"]) == (8, 4)
 
 
-def test_progress_of_an_endless_protocol_is_not_made_up() -> None:
-    """None where there is no figure; what is counted is counted."""
+def test_progress_of_an_endless_protocol() -> None:
+    """Figures without a bound are None; productive steps are counted."""
     world = make(loop("l", send("A", "B", "x"), send("B", "A", "y"), again("l")))
     rounds(world, 3)
     none = dict.fromkeys(("initial_w", "depth_budget", "remaining_w", "consumed", "critical_capacity"))
     assert world.progress() == {**none, "productive_steps": 4, "phase": "unsupported"}
 
 
-def test_a_capacity_that_would_take_too_long_to_find_is_not_made_up() -> None:
-    """Depths are known, the capacity is not."""
+def test_a_capacity_that_takes_too_long_to_find_is_unknown() -> None:
+    """The depths are known, the capacity is None."""
     steps = [choice("A", "B", branch("l", send("A", "B", "x")), branch("r")) for _ in range(14)]
     progress = make(*steps).progress()
     assert (progress["depth_budget"], progress["critical_capacity"], progress["phase"]) == (56, None, "unsupported")

@@ -1,4 +1,4 @@
-"""The field models against exact fractions, by their call counts, and by what they must conserve."""
+"""The field models against exact fractions, by their call counts, and by the quantities they conserve."""
 
 from __future__ import annotations
 
@@ -32,28 +32,28 @@ def exact(world: Choreography, role: str) -> list[Fraction]:
 
 
 def make(step: dict[str, Any], field: dict[str, Any]) -> Choreography:
-    """A and B, both advanced in each round."""
+    """A choreography of A and B, which both advance in each round."""
     return Choreography({"protocol": protocol(["A", "B"], step), "field": field, "scheduler": {"concurrency": 2}})
 
 
 @given(SHARES)
-def test_shares_make_exactly_one(shares: list[int]) -> None:
-    """Clamped, and within a unit of their part of the sum, but for the largest, which takes what is cut off."""
+def test_shares_add_up_to_exactly_one(shares: list[int]) -> None:
+    """Each share is clamped and within a few units of its part of the sum; the largest takes the rounding error."""
     clamped = [max(0, min(ONE, share)) for share in shares]
-    made = normalise(shares)
+    normalised = normalise(shares)
     if not any(clamped):
-        assert made == clamped
+        assert normalised == clamped
         return
-    assert sum(made) == ONE
-    assert min(made) >= 0
-    for share, got in zip(clamped, made, strict=True):
-        assert abs(Fraction(share, sum(clamped)) * ONE - got) < len(shares)
+    assert sum(normalised) == ONE
+    assert min(normalised) >= 0
+    for share, part in zip(clamped, normalised, strict=True):
+        assert abs(Fraction(share, sum(clamped)) * ONE - part) < len(shares)
 
 
 @settings(deadline=None, max_examples=50)
 @given(st.integers(1, 99), st.integers(-40, 40))
 def test_the_mean_field_follows_its_equation(percent: int, beta_tenths: int) -> None:
-    """m = v0 - v1, v0 += (tanh(βm) - m)·dt, v1 the other way, against fractions within a few units a call."""
+    """m = v0 - v1, v0 += (tanh(βm) - m)·dt, v1 the opposite, against fractions within a few units per call."""
     state = [f"{percent / 100:.2f}", f"{1 - percent / 100:.2f}"]
     model = FieldModel(
         kind="mean_field", beta=f"{beta_tenths / 10:.1f}", species=2, initial_state=tuple(state), step="0.01"
@@ -74,7 +74,7 @@ def test_the_mean_field_follows_its_equation(percent: int, beta_tenths: int) -> 
 
 
 def test_the_mean_field_grows_above_beta_1_and_decays_below() -> None:
-    """A small majority becomes consensus, or nobody's."""
+    """A small majority grows to consensus, or vanishes."""
     for beta, grows in (("1.5", True), ("0.5", False)):
         world = make(
             EXCHANGE,
@@ -87,7 +87,7 @@ def test_the_mean_field_grows_above_beta_1_and_decays_below() -> None:
 
 
 def test_the_continuum_by_hand_and_its_sum() -> None:
-    """v += k(peer - v)dt on every second call, as the two have heard from each other: the sum stays to the last bit."""
+    """v += k(peer - v)dt on every second call, after an exchange of values: the sum stays exact to the last bit."""
     world = make(EXCHANGE, {"kind": "continuum", "coupling": "0.5", "fields": [8, "-2.5"], "step": "0.25"})
     a, b = Fraction(8), Fraction(-5, 2)
     moves = 0
@@ -109,7 +109,7 @@ def test_the_continuum_by_hand_and_its_sum() -> None:
 
 
 def test_the_hamiltonian_keeps_its_energy_and_momentum() -> None:
-    """A spring over 400 steps of leapfrog: less than 15 % of drift, momenta opposite to the last bit, and it swings."""
+    """A spring over 400 steps of leapfrog: less than 15 % drift, momenta opposite to the last bit, and oscillation."""
     config = {"kind": "hamiltonian", "k": 1, "mass": 1, "positions": [1, -1], "momenta": [0, 0], "step": "0.05"}
     world = make(PAIR_EXCHANGE, config)
     energies, positions = [], []
@@ -117,7 +117,7 @@ def test_the_hamiltonian_keeps_its_energy_and_momentum() -> None:
     while acted < 800:
         world.step(None)
         acted += sum(one["acted"] for one in world.events() if one["kind"] == "invoked")
-        if acted and set(world.state["field.calls"].tolist()) == {acted * 2}:  # Both have done as many steps.
+        if acted and set(world.state["field.calls"].tolist()) == {acted * 2}:  # Both have made equally many steps.
             (q1, p1), (q2, p2) = exact(world, "A"), exact(world, "B")
             assert (q1 + q2, p1 + p2) == (0, 0)
             energies.append((p1 * p1 + p2 * p2) / 2 + (q1 - q2) ** 2 / 2)
@@ -128,7 +128,7 @@ def test_the_hamiltonian_keeps_its_energy_and_momentum() -> None:
 
 
 def test_the_leapfrog_by_hand() -> None:
-    """Numbers that binary places hold exactly: half a kick, drift, then whole kicks."""
+    """With exactly representable numbers: half a kick, drift, then full kicks."""
     config = {"k": 2, "mass": 4, "positions": (1, 3), "momenta": (0, "-1"), "step": "0.5"}
     model = FieldModel(kind="hamiltonian", **config)
     registers = [0, 3 * ONE, *model.initial_registers(0)]
@@ -142,8 +142,8 @@ def test_the_leapfrog_by_hand() -> None:
     assert [number / ONE for number in model.initial_registers(1)] == [3, -1]
 
 
-def test_a_model_acts_on_its_calls_and_nowhere_else() -> None:
-    """Every call, every second, every fourth; a call for each message sent or taken, in their order."""
+def test_a_model_acts_only_on_its_calls() -> None:
+    """Every call, every second, or every fourth; there is a call for each message sent or received, in order."""
     for step, field, every in (
         (EXCHANGE, {"kind": "mean_field", "beta": 1, "species": 2, "initial_state": ["0.6", "0.4"], "step": "0.1"}, 1),
         (EXCHANGE, {"kind": "continuum", "coupling": 1, "fields": [0, 1], "step": "0.1"}, 2),

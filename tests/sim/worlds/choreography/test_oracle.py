@@ -9,30 +9,30 @@ from hypothesis import strategies as st
 
 from sim.worlds.choreography import Choreography
 
-from oracle.naive_choreography import ONE, Acts, NaiveRun, all_courses, most_waiting
+from oracle.naive_choreography import ONE, Acts, NaiveRun, all_paths, most_waiting
 from oracle.protocols import REGISTERS, configs, protocols
 
 POLICIES = ("cooperative", "round_robin", "priority_aging", "priority_token_weighted", "progress_aware")
 
 
 def registers_of(config: dict[str, Any]) -> dict[str, list[int]]:
-    """What each role's registers hold at first."""
-    found = {}
+    """The registers of each role at tick 0."""
+    registers = {}
     for initial in config["initial"]:
         values = [value * ONE for value in initial["values"]]
         padded = values + [0] * (REGISTERS - 2 - len(values))
-        found[initial["role"]] = [0, padded[0] if values else 0, *padded]
-    return found
+        registers[initial["role"]] = [0, padded[0] if values else 0, *padded]
+    return registers
 
 
 def plain(event: dict[str, Any]) -> dict[str, Any]:
-    """An event without the difference between taking a message and being offered a choice by a third role's message."""
+    """An event with "offered" as "received": a third role may be offered a choice by an ordinary message."""
     return {**event, "kind": "received"} if event["kind"] == "offered" else event
 
 
 @settings(deadline=None, max_examples=20)
 @given(st.data())
-def test_every_event_of_every_round_is_what_the_global_type_says(data: st.DataObject) -> None:
+def test_every_event_of_every_round_follows_the_global_type(data: st.DataObject) -> None:
     """Roles, labels, numbers, payloads and halts in orders that Hypothesis picks, over 40 rounds."""
     config = data.draw(configs())
     world = Choreography(config)
@@ -47,7 +47,7 @@ def test_every_event_of_every_round_is_what_the_global_type_says(data: st.DataOb
             break
         for event in expected:
             if event["kind"] == "offered":
-                assert event in world.events()  # Who is told of a choice is offered it.
+                assert event in world.events()  # The receiver of a choice is offered it.
         assert list(map(plain, world.events())) == list(map(plain, expected))
         assert world.buffered_count() == sum(map(len, naive.queues.values()))
     for role in world.roles:
@@ -86,14 +86,14 @@ def test_a_protocol_without_endless_loops_ends_under_each_policy(data: st.DataOb
 
 @settings(deadline=None, max_examples=16)
 @given(protocols(endless=False, size=2, roles=3))
-def test_the_critical_capacity_is_what_all_orders_of_steps_need(protocol: dict[str, Any]) -> None:
-    """Every interleaving of every way through the choices is tried."""
-    courses = []
-    for acts in all_courses(protocol):
-        courses.append(acts)
-        if len(courses) > 20 or sum(map(len, acts.of.values())) > 30:
+def test_the_critical_capacity_suffices_for_all_orders_of_steps(protocol: dict[str, Any]) -> None:
+    """Every interleaving of every combination of choices is tried."""
+    paths = []
+    for acts in all_paths(protocol):
+        paths.append(acts)
+        if len(paths) > 20 or sum(map(len, acts.of.values())) > 30:
             return  # Too many to try all orders.
-    needed = max(map(most_waiting, courses))
+    needed = max(map(most_waiting, paths))
 
     for capacity, phase in ((needed - 1, "below"), (needed, "at"), (needed + 1, "above")):
         if capacity:

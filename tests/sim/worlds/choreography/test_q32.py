@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from fractions import Fraction
 
 import pytest
@@ -29,7 +30,7 @@ NUMBERS = st.one_of(st.sampled_from(EDGES), st.integers(LOWEST, HIGHEST), st.int
 
 
 def fitted(exact: Fraction) -> int:
-    """An exact result in units, cut off towards zero and brought into 64 bits."""
+    """An exact result in units, truncated towards zero and clamped to 64 bits."""
     return max(LOWEST, min(HIGHEST, math.trunc(exact * ONE)))
 
 
@@ -38,17 +39,17 @@ def fitted(exact: Fraction) -> int:
 @example(LOWEST, -1)
 @example(LOWEST, -ONE)
 @example(HIGHEST, HIGHEST)
-def test_the_four_operations_are_the_exact_ones_cut_off(left: int, right: int) -> None:
+def test_the_four_operations_are_the_exact_ones_truncated(left: int, right: int) -> None:
     """Sums, differences, products and quotients of any two numbers."""
-    one, two = Fraction(left, ONE), Fraction(right, ONE)
-    assert add(left, right) == fitted(one + two)
-    assert subtract(left, right) == fitted(one - two)
-    assert multiply(left, right) == fitted(one * two)
+    exact_left, exact_right = Fraction(left, ONE), Fraction(right, ONE)
+    assert add(left, right) == fitted(exact_left + exact_right)
+    assert subtract(left, right) == fitted(exact_left - exact_right)
+    assert multiply(left, right) == fitted(exact_left * exact_right)
     if right:
-        assert divide(left, right) == fitted(one / two)
+        assert divide(left, right) == fitted(exact_left / exact_right)
 
 
-def test_what_does_not_fit_stops_at_the_limits() -> None:
+def test_results_saturate_at_the_limits() -> None:
     """At the limit and one unit beyond it, and divisions by zero."""
     assert (saturate(HIGHEST), saturate(HIGHEST + 1)) == (HIGHEST, HIGHEST)
     assert (saturate(LOWEST), saturate(LOWEST - 1)) == (LOWEST, LOWEST)
@@ -58,7 +59,7 @@ def test_what_does_not_fit_stops_at_the_limits() -> None:
 
 @given(NUMBERS, NUMBERS)
 def test_a_product_of_the_negative_is_the_negative_product(left: int, right: int) -> None:
-    """So what one role gains its peer loses."""
+    """One role therefore gains exactly the amount that its peer loses."""
     if -left <= HIGHEST and abs(multiply(left, right)) <= HIGHEST and multiply(left, right) != HIGHEST:
         assert multiply(-left, right) == -multiply(left, right)
 
@@ -67,7 +68,7 @@ def test_a_product_of_the_negative_is_the_negative_product(left: int, right: int
 @example(HIGHEST)
 @example(1)
 def test_square_roots_are_exact_after_16_steps(value: int) -> None:
-    """The integer root of the wide number, which math.isqrt finds in its own way."""
+    """The result equals math.isqrt of the wide number, which uses a different method."""
     assert square_root(value) == (math.isqrt(value << 32) if value > 0 else 0)
 
 
@@ -83,13 +84,13 @@ def test_tanh_is_its_fraction(value: int) -> None:
 
 
 def test_tanh_at_its_limit() -> None:
-    """One unit below 3, at 3, beyond."""
+    """One unit below 3, at 3, and above."""
     assert (tanh(3 * ONE), tanh(-3 * ONE), tanh(HIGHEST), tanh(0)) == (ONE, -ONE, ONE, 0)
     assert ONE - 2 <= tanh(3 * ONE - 1) <= ONE
 
 
 @pytest.mark.parametrize(
-    ("given_", "units"),
+    ("decimal", "units"),
     [
         ("0.1", 429496730),  # 429496729.6
         ("-0.1", -429496730),
@@ -102,27 +103,27 @@ def test_tanh_at_its_limit() -> None:
         (-2147483648, LOWEST),
     ],
 )
-def test_decimals_are_read_exactly(given_: object, units: int) -> None:
-    """To the nearest unit."""
-    assert read_decimal(given_) == units
+def test_decimals_are_read_exactly(decimal: object, units: int) -> None:
+    """A decimal becomes the nearest unit."""
+    assert read_decimal(decimal) == units
 
 
 @pytest.mark.parametrize("wrong", ["", "x", "1e3", "1/3", ".5", "1.", True, None, [], math.nan, math.inf, "9" * 30])
-def test_what_is_no_decimal_is_refused(wrong: object) -> None:
-    """With what was given in the message."""
-    with pytest.raises(ValueError, match="is no decimal number"):
+def test_a_value_that_is_not_a_decimal_is_refused(wrong: object) -> None:
+    """The message shows the value."""
+    with pytest.raises(ValueError, match=f"^expected a decimal number, got {re.escape(repr(wrong))}$"):
         read_decimal(wrong)
 
 
 @pytest.mark.parametrize("wrong", [2147483648, "-2147483648.0000000002", 1e300])
-def test_what_does_not_fit_is_refused(wrong: object) -> None:
-    """One unit beyond."""
-    with pytest.raises(ValueError, match="does not fit"):
+def test_a_decimal_that_does_not_fit_is_refused(wrong: object) -> None:
+    """One unit beyond the limits, and far beyond."""
+    with pytest.raises(ValueError, match=r"^expected a decimal number from -2147483648 to 2147483647\.99…, got "):
         read_decimal(wrong)
 
 
 def test_texts_have_six_places() -> None:
-    """Rounded to the nearest; no minus before nothing."""
+    """Values are rounded to the nearest; zero has no minus sign."""
     assert [to_text(n) for n in (0, 1, -1, ONE // 2, -3 * ONE // 2, HIGHEST)] == [
         "0.000000", "0.000000", "0.000000", "0.500000", "-1.500000", "2147483648.000000",
     ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Everything that the next step reads is in the state: snapshots go on exactly, wherever they are put."""
+"""Everything that the next step reads is in the state: a run continues exactly from any snapshot in any instance."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ POLICIES = st.sampled_from(
 
 
 def read(path: Path) -> dict[str, Any]:
-    """A scenario as plain data."""
+    """Read a scenario as plain data."""
     import tomllib
 
     return tomllib.loads(path.read_text(encoding="utf-8"))
 
 
 @st.composite
-def whole_configs(draw: st.DrawFn) -> dict[str, Any]:
+def full_configs(draw: st.DrawFn) -> dict[str, Any]:
     """Random protocols with sessions, schedulers and fields."""
     config = draw(configs(scheduled=draw(st.booleans())))
     field = draw(FIELDS)
@@ -61,21 +61,21 @@ def whole_configs(draw: st.DrawFn) -> dict[str, Any]:
 
 
 class Late:
-    """A router that keeps each third message; they are delivered two ticks later, if there is room."""
+    """A router that keeps each third message and delivers it two ticks later, if there is room."""
 
     def __init__(self, world: Choreography, kept: dict[int, Message]) -> None:
         self.world, self.kept = world, kept
         world.router = self.route
 
     def route(self, message: Message) -> Message | None:
-        """None for each third message."""
+        """Keep each third message."""
         if message.number % 3:
             return message
         self.kept[int(self.world.state["tick"]) + 2] = message
         return None
 
     def step(self) -> Any:
-        """Deliver, step, and give all that can be seen."""
+        """Deliver a late message, step, and return everything that is observable."""
         late = self.kept.pop(int(self.world.state["tick"]), None)
         if late is not None:
             self.world.deliver(late)
@@ -85,8 +85,8 @@ class Late:
 
 
 @settings(deadline=None, max_examples=12)
-@given(whole_configs(), st.booleans())
-def test_a_snapshot_of_any_tick_goes_on_exactly(config: dict[str, Any], late: bool) -> None:  # noqa: FBT001
+@given(full_configs(), st.booleans())
+def test_a_run_continues_exactly_from_any_snapshot(config: dict[str, Any], late: bool) -> None:  # noqa: FBT001
     """In a fresh instance and in a used one: the same events, bytes and figures at every later tick."""
     first = Choreography(config)
     run = Late(first, {})
@@ -100,16 +100,16 @@ def test_a_snapshot_of_any_tick_goes_on_exactly(config: dict[str, Any], late: bo
     repeated = Late(again, {})
     if not late:
         again.router = None
-    assert [repeated.step() for _ in range(TICKS)] == seen  # The same seed twice.
+    assert [repeated.step() for _ in range(TICKS)] == seen  # A second run with the same seed.
     for tick, (snapshot, kept) in enumerate(snapshots):
         for world in (Choreography(config), again):
             restore(world, snapshot)
             assert world.events() == ()
             assert world.progress() == world.progress()
-            went = Late(world, dict(kept))
+            continued = Late(world, dict(kept))
             if not late:
                 world.router = None
-            assert [went.step() for _ in range(TICKS - tick)] == seen[tick:]
+            assert [continued.step() for _ in range(TICKS - tick)] == seen[tick:]
 
 
 PRINTING = """
@@ -124,14 +124,14 @@ for config in json.load(sys.stdin):
 
 
 def test_another_process_gives_the_same_bytes() -> None:
-    """With another hash seed, so that no set or dict order of text can have a say."""
+    """The processes have different hash seeds: no order of a set or dict of texts may matter."""
     import json
 
-    given_ = json.dumps([read(path) for path in SHIPPED])
+    configs_json = json.dumps([read(path) for path in SHIPPED])
     printed = [
         subprocess.run(
             [sys.executable, "-c", PRINTING],
-            input=given_,
+            input=configs_json,
             env={**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": os.pathsep.join(sys.path)},
             capture_output=True,
             text=True,
@@ -144,8 +144,8 @@ def test_another_process_gives_the_same_bytes() -> None:
 
 
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
-def test_a_shipped_scenario_is_recorded_and_proved(path: Path, tmp_path: Path) -> None:
-    """Through the recorder, verified by another instance, and gone to at a tick in the middle."""
+def test_a_shipped_scenario_is_recorded_verified_and_sought(path: Path, tmp_path: Path) -> None:
+    """Another instance verifies the tape and seeks ticks in its middle."""
     config = read(path)
     assert (config["world"], config["name"]) == (WORLD.name, path.stem)
     tape_path = tmp_path / "run.tape"
@@ -166,7 +166,7 @@ def test_a_shipped_scenario_is_recorded_and_proved(path: Path, tmp_path: Path) -
     assert figures["messages"].endswith("waiting")
 
 
-def test_the_registers_of_the_strategies_are_as_many_as_they_say() -> None:
-    """Else the oracle would look at other registers."""
+def test_the_register_count_of_the_strategies() -> None:
+    """The oracle reads the same registers as the world."""
     assert Choreography({"protocol": {"roles": ["A", "B"], "steps": [{"send": "x", "from": "A", "to": "B"}]},
                          "registers": REGISTERS}).state["roles.registers"].shape == (2, REGISTERS)  # fmt: skip

@@ -1,4 +1,4 @@
-"""A choreography with a scenario around it: corruption of each payload type, a crash and a delay, by hand."""
+"""A choreography with a scenario around it: corruption of each payload type, a crash and a delay, computed by hand."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ from sim.worlds.choreography.q32 import HIGHEST, LOWEST, ONE
     ],
 )
 def test_a_corrupted_payload_is_of_the_same_type(kind: Any, payload: Any, corrupted: Any) -> None:
-    """So that a role takes it for a true one."""
+    """A role cannot recognise the corruption."""
     assert corrupt(payload) == corrupted
     assert find_mismatch(kind, payload) is None
     assert find_mismatch(kind, corrupted) is None
 
 
 def talk(**scenario: Any) -> list[list[str]]:
-    """What the two roles do in six rounds of three messages, with a scenario around them."""
+    """The messages of two roles in six rounds, with a scenario around them."""
     world = Choreography(
         {
             "protocol": protocol(["A", "B"], loop("l", send("A", "B", "x", payload="number"), times=3)),
@@ -50,11 +50,12 @@ def talk(**scenario: Any) -> list[list[str]]:
         }
     )
     around = wrap_scenario(world, {"name": "around", "steps": 7, **scenario})
-    found = []
+    lines = []
     for _ in range(6):
         around.step(None)
-        found.append([f"{one['role']} {one['kind']} {one['payload']}" for one in world.events() if "payload" in one])
-    return found
+        messages = [event for event in world.events() if "payload" in event]
+        lines.append([f"{event['role']} {event['kind']} {event['payload']}" for event in messages])
+    return lines
 
 
 def test_without_adversaries_a_scenario_changes_nothing() -> None:
@@ -62,10 +63,10 @@ def test_without_adversaries_a_scenario_changes_nothing() -> None:
     assert talk() == [[f"A sent {n}", f"B received {n}"] for n in range(3)] + [[], [], []]
 
 
-def test_a_corrupted_message_is_sent_as_it_was_and_received_otherwise() -> None:
-    """The second one, by its trigger; the budget is one message."""
-    one = {"id": "liar", "kind": "corruption", "budget": {"total": 1}, "trigger": {"at_tick": 2}}
-    assert talk(adversaries=[one]) == [
+def test_a_corrupted_message_is_sent_unchanged_and_received_corrupted() -> None:
+    """The trigger selects the second message; the budget is one message."""
+    liar = {"id": "liar", "kind": "corruption", "budget": {"total": 1}, "trigger": {"at_tick": 2}}
+    assert talk(adversaries=[liar]) == [
         ["A sent 0", "B received 0"],
         ["A sent 1", "B received 2"],
         ["A sent 2", "B received 2"],
@@ -75,10 +76,10 @@ def test_a_corrupted_message_is_sent_as_it_was_and_received_otherwise() -> None:
     ]
 
 
-def test_a_crashed_role_does_nothing_and_goes_on_afterwards() -> None:
-    """B is gone for two rounds; its messages wait, and round robin begins with it then."""
-    one = {"id": "flu", "kind": "crash", "role": "B", "duration": 2, "budget": {"total": 1}}
-    assert talk(adversaries=[one]) == [
+def test_a_crashed_role_does_nothing_and_then_continues() -> None:
+    """B is stopped for two rounds; its messages wait, and round robin then begins with it."""
+    flu = {"id": "flu", "kind": "crash", "role": "B", "duration": 2, "budget": {"total": 1}}
+    assert talk(adversaries=[flu]) == [
         ["A sent 0"],
         ["A sent 1"],
         ["B received 0", "A sent 2"],
@@ -89,7 +90,7 @@ def test_a_crashed_role_does_nothing_and_goes_on_afterwards() -> None:
 
 
 def test_a_slow_network_delivers_later() -> None:
-    """Two ticks under way."""
+    """Each message takes two ticks."""
     assert talk(network={"latency_ms": 2}) == [
         ["A sent 0"],
         ["A sent 1"],
@@ -100,8 +101,8 @@ def test_a_slow_network_delivers_later() -> None:
     ]
 
 
-def test_sessions_are_told_apart() -> None:
-    """Messages that wait and steps that are left, by session; properties of one session look at that one only."""
+def test_figures_are_counted_by_session() -> None:
+    """Waiting messages and steps left are reported by session."""
     world = Choreography(
         {
             "sessions": 2,
@@ -120,7 +121,7 @@ def test_sessions_are_told_apart() -> None:
 
 
 def in_a_triangle(reconfiguration: dict[str, Any]) -> list[str]:
-    """What A and B send to C in two rounds, under whose name it comes, and what does not."""
+    """The receipts and failed deliveries of messages from A and B to C, with the sender or receiver."""
     world = Choreography(
         {
             "protocol": protocol(["A", "B", "C"], send("A", "C", "x"), send("B", "C", "x"), send("A", "B", "y")),
@@ -128,43 +129,43 @@ def in_a_triangle(reconfiguration: dict[str, Any]) -> list[str]:
         }
     )
     around = wrap_scenario(world, {"reconfigurations": [{"id": "k", **reconfiguration}], "network": {"latency_ms": 1}})
-    found = []
+    lines = []
     for tick in range(1, 6):
         around.step(None)
         kinds = {"received", "faulted", "undeliverable"}
-        told = [event for event in around.events() if event["kind"] in kinds]
-        found += [f"{tick} {one['role']} {one['kind']} {one.get('from', one.get('to'))}" for one in told]
-    return found
+        events = [event for event in around.events() if event["kind"] in kinds]
+        lines += [f"{tick} {event['role']} {event['kind']} {event.get('from', event.get('to'))}" for event in events]
+    return lines
 
 
-def test_what_counts_as_anothers_goes_where_that_one_sends() -> None:
-    """As B, A reaches C, which waits for A's own in vain; where B sends nothing there is no way, and it is told."""
-    as_ever = {"kind": "mode_transition", "roles": [], "mode": "as ever"}
-    assert in_a_triangle(as_ever) == ["2 C received A", "3 B received A", "3 C received B"]
+def test_delegated_messages_use_the_channels_of_the_target() -> None:
+    """As B, A reaches C, which waits in vain for a message of A; a message without a channel is undeliverable."""
+    no_change = {"kind": "mode_transition", "roles": [], "mode": "as ever"}
+    assert in_a_triangle(no_change) == ["2 C received A", "3 B received A", "3 C received B"]
     assert in_a_triangle({"kind": "delegation", "from": "A", "to": "B"}) == ["3 B undeliverable B"]
 
 
-def test_what_is_handed_to_a_role_that_gets_nothing_of_the_kind() -> None:
-    """Neither A's nor B's message to C can go to A, which is told, and the run goes on."""
-    found = in_a_triangle({"kind": "handoff", "from": "C", "to": "A", "trigger": {"at_tick": 2}})
-    assert found == ["2 A undeliverable A", "2 B undeliverable A", "3 B received A"]
+def test_a_handoff_to_a_role_without_such_a_channel() -> None:
+    """Neither A's nor B's message to C can go to A: both are undeliverable, and the run continues."""
+    lines = in_a_triangle({"kind": "handoff", "from": "C", "to": "A", "trigger": {"at_tick": 2}})
+    assert lines == ["2 A undeliverable A", "2 B undeliverable A", "3 B received A"]
 
 
 def order_of(policy: Any, execution: dict[str, Any]) -> list[str]:
-    """Who is advanced, one a round, of two pairs."""
+    """The roles that advance, one per round, of two pairs."""
     scheduler = {"priorities": [1, 3]} | ({"policy": policy} if policy else {})
     plain = {"sessions": 2, "protocol": protocol(["A", "B"], loop("l", send("A", "B", "x"), times=4))}
     world = Choreography({**plain, "scheduler": scheduler, "buffer_capacity": 9})
     around = wrap_scenario(world, {"execution": execution}) if execution else world
-    found = []
+    advanced = []
     for _ in range(6):
         around.step(None)
-        found.append("".join(event["role"] for event in world.events() if event["kind"] in {"sent", "received"}))
-    return found
+        advanced.append("".join(event["role"] for event in world.events() if event["kind"] in {"sent", "received"}))
+    return advanced
 
 
 def test_the_scheduler_follows_the_policy_that_the_scenario_names() -> None:
-    """As if it stood under [scheduler]; all five, of which only two give the same order here."""
+    """The order is that of the policy under [scheduler]; of the five policies, only two give the same order here."""
     assert get_args(SchedulerPolicy)[1:] == POLICIES
     truth = {policy: order_of(policy, {}) for policy in POLICIES}
     assert len({tuple(order) for order in truth.values()}) == 4
@@ -175,12 +176,12 @@ def test_the_scheduler_follows_the_policy_that_the_scenario_names() -> None:
     with pytest.raises(ConfigError) as caught:
         order_of("round_robin", {"scheduler_policy": "cooperative"})
     assert str(caught.value) == (
-        "scenario.execution.scheduler_policy: the world's own scheduler.policy is round_robin, found 'cooperative'"
+        "scenario.execution.scheduler_policy: expected round_robin, the world's own scheduler.policy, got 'cooperative'"
     )
 
 
 def test_a_tape_has_the_policy(tmp_path: Path) -> None:
-    """It is verified, and gone on with, by the same scheduler; and two such scenarios are two."""
+    """The tape is verified with the scenario's policy, which gives different registers than the default."""
     loaded = load_scenario("swarm")
     config = {**loaded.config, "scheduler": {"concurrency": 2}}
     plain = {"name": "swarm", "execution": {"scheduler_policy": "progress_aware"}}
@@ -190,18 +191,18 @@ def test_a_tape_has_the_policy(tmp_path: Path) -> None:
             tape.step(None)
     with replayer.open(path) as run:
         assert run.verify().ok
-    with Recorder(tmp_path / "b.tape", loaded.world.make(config)) as other:
+    with Recorder(tmp_path / "b.tape", loaded.world.make(config)) as default:
         for _ in range(40):
-            other.step(None)
-        own = other.simulation.state["roles.registers"].tolist()
+            default.step(None)
+        default_registers = default.simulation.state["roles.registers"].tolist()
     with replayer.open(path) as run:
         run.seek(40)
-        assert run.state["roles.registers"].tolist() != own
+        assert run.state["roles.registers"].tolist() != default_registers
 
 
 @pytest.mark.parametrize("race", [["A.0", "A.1"], ["A.1", "A.0"], []])
-def test_a_race_orders_those_that_the_scheduler_picks(race: list[str]) -> None:
-    """Who goes on is the scheduler's business; with one at a time there is nothing to race for."""
+def test_a_race_orders_the_roles_that_the_scheduler_picks(race: list[str]) -> None:
+    """The scheduler picks the roles; with one role at a time there is no race."""
 
     def events(concurrency: int, inputs: Any) -> list[Any]:
         world = Choreography(
@@ -216,5 +217,5 @@ def test_a_race_orders_those_that_the_scheduler_picks(race: list[str]) -> None:
 
     assert events(2, {"race": race}) == (race or ["A.0", "A.1"])
     assert events(1, {"race": race}) == events(1, None) == ["A.0"]
-    with pytest.raises(ValueError, match="race: 'C' is none of the roles"):
+    with pytest.raises(ValueError, match=r"race: expected one of the roles A\.0, B\.0, A\.1, B\.1, got 'C'"):
         events(1, {"race": ["C"]})

@@ -1,4 +1,4 @@
-"""The protocol language: types, projection to each role, bounds."""
+"""The protocol language: global types, projection to each role, bounds."""
 
 from sim.worlds.choreography.protocol.builder import again, branch, choice, end, loop, protocol, send
 

@@ -1,7 +1,8 @@
-"""How much a protocol has still to do, and how much room its messages need.
+"""Bounds of a protocol: the steps that are left, and the buffer capacity that its messages need.
 
-W is twice the depth of what the roles have still to do, and the messages that wait: each message sent takes 1 from it,
-each taken 3, so that a protocol without endless loops must end. A protocol with one has no depth: "unsupported".
+W is twice the number of steps that the roles have left, plus the number of waiting messages. Sending a message lowers W
+by 1, receiving one by 3: a protocol without endless loops must end. With an endless loop there is no bound:
+"unsupported".
 """
 
 from __future__ import annotations
@@ -13,13 +14,13 @@ import attrs
 
 from sim.worlds.choreography.protocol.projection import Choose, Program, Receive, Send, next_places
 
-WORK_MAX = 200_000  # Steps looked at, each with the messages under way, before the capacity is given up.
+WORK_MAX = 200_000  # Explored steps, plus the messages in flight at each; beyond it, the capacity stays unknown.
 
-Course = tuple[tuple[int, ...], tuple[tuple[tuple[int, int], tuple[str, ...]], ...]]  # Places; labels under way.
+Configuration = tuple[tuple[int, ...], tuple[tuple[tuple[int, int], tuple[str, ...]], ...]]  # Places; labels in flight.
 
 
 def find_depths(program: Program) -> tuple[int, ...] | None:
-    """For each place of a program the most steps from there to its end; None if it has an endless loop."""
+    """For each place of a program, the most steps from there to its end; None if it has an endless loop."""
     depths: dict[int, int] = {}
     open_places: set[int] = set()
     stack = [0]
@@ -43,66 +44,69 @@ def find_depths(program: Program) -> tuple[int, ...] | None:
 
 
 def find_critical_capacity(programs: Sequence[Program]) -> int | None:
-    """The smallest capacity with which no role ever waits for room, whichever branches are taken.
+    """The smallest capacity with which no role ever waits for room, on any combination of branches.
 
-    For each channel, the sender and all others run as far as they can before the receiver does its next step: no other
-    order of steps has more messages waiting. None if a role has an endless loop, or there are too many courses.
+    For each channel, all roles but the receiver run as far as they can before the receiver takes its next step: no other
+    order of steps has more messages waiting. None if a role has an endless loop, or for too many configurations.
     """
     if any(find_depths(program) is None for program in programs):
         return None
     pairs = {
         (role, node.to) for role, program in enumerate(programs) for node in program if isinstance(node, Send | Choose)
     }
-    work, most = WORK_MAX, 0
+    work_left, capacity = WORK_MAX, 0
     for channel in sorted(pairs):
-        seen: set[Course] = set()
-        open_courses: list[Course] = [((0,) * len(programs), ())]
-        while open_courses:
-            course = open_courses.pop()
-            if course in seen:
+        seen: set[Configuration] = set()
+        unexplored: list[Configuration] = [((0,) * len(programs), ())]
+        while unexplored:
+            configuration = unexplored.pop()
+            if configuration in seen:
                 continue
-            seen.add(course)
-            places, queues = course
-            work -= 1 + sum(len(labels) for _, labels in queues)
-            if work < 0:
+            seen.add(configuration)
+            places, queues = configuration
+            work_left -= 1 + sum(len(labels) for _, labels in queues)
+            if work_left < 0:
                 return None
-            most = max(most, len(dict(queues).get(channel, ())))
-            open_courses.extend(_next_courses(programs, places, dict(queues), lazy=channel[1]))
-    return most
+            capacity = max(capacity, len(dict(queues).get(channel, ())))
+            unexplored.extend(_next_configurations(programs, places, dict(queues), lazy=channel[1]))
+    return capacity
 
 
-def _next_courses(
+def _next_configurations(
     programs: Sequence[Program], places: tuple[int, ...], queues: dict[tuple[int, int], tuple[str, ...]], lazy: int
-) -> list[Course]:
-    """What the first role that can do a step makes of a course; the lazy one comes last."""
+) -> list[Configuration]:
+    """The configurations after a step of the first role that can take one; the lazy role is tried last."""
     for role in sorted(range(len(programs)), key=lambda role: (role == lazy, role)):
         node = programs[role][places[role]]
         if isinstance(node, Send | Choose):
-            ways = [(node.label, node.next)] if isinstance(node, Send) else [(way[0], way[2]) for way in node.branches]
+            if isinstance(node, Send):
+                branches = [(node.label, node.next)]
+            else:
+                branches = [(label, after) for label, _, after in node.branches]
             channel = (role, node.to)
             return [
-                _course(places, role, after, {**queues, channel: (*queues.get(channel, ()), label)})
-                for label, after in ways
+                _configuration(places, role, after, {**queues, channel: (*queues.get(channel, ()), label)})
+                for label, after in branches
             ]
         if isinstance(node, Receive) and queues.get((node.sender, role)):
             label, *rest = queues[node.sender, role]
             after = node.branches[label][1]
-            return [_course(places, role, after, {**queues, (node.sender, role): tuple(rest)})]
+            return [_configuration(places, role, after, {**queues, (node.sender, role): tuple(rest)})]
     return []
 
 
-def _course(
+def _configuration(
     places: tuple[int, ...], role: int, after: int, queues: Mapping[tuple[int, int], tuple[str, ...]]
-) -> Course:
+) -> Configuration:
     return (*places[:role], after, *places[role + 1 :]), tuple(sorted(item for item in queues.items() if item[1]))
 
 
 @attrs.frozen
 class Measures:
-    """What is known of a protocol before its first step.
+    """The bounds of a protocol before its first step.
 
     Attributes:
-        depths: for each role of the protocol and place, the steps to the end; None with an endless loop.
+        depths: by role and place, the most steps to the end; None if there is an endless loop.
         critical_capacity: see find_critical_capacity.
     """
 
@@ -111,29 +115,29 @@ class Measures:
 
     @staticmethod
     def of(programs: Sequence[Program]) -> Measures:
-        """Of the programs of all roles."""
-        depths = [found for program in programs if (found := find_depths(program)) is not None]
-        whole = tuple(depths) if len(depths) == len(programs) else None
-        return Measures(whole, find_critical_capacity(programs))
+        """Compute the measures from the programs of all roles."""
+        depths = [role_depths for program in programs if (role_depths := find_depths(program)) is not None]
+        complete = tuple(depths) if len(depths) == len(programs) else None
+        return Measures(complete, find_critical_capacity(programs))
 
 
 def report(
     measures: Measures, *, places: Sequence[int], sessions: int, buffered: int, productive: int, capacity: int
 ) -> dict[str, Any]:
-    """The measures of the present tick as plain data.
+    """The measures of the current tick as plain data; an unknown measure is None.
 
-    places: of all roles, session by session. capacity: what the buffers have. What is not known is None; ``phase`` is
-    the capacity against the critical one: below, at, above, or unsupported.
+    places: of all roles, session by session. capacity: of the buffers. ``phase`` compares the capacity with the critical
+    one: below, at, above, or unsupported.
     """
-    made: dict[str, Any] = dict.fromkeys(("initial_w", "depth_budget", "remaining_w", "consumed"))
+    figures: dict[str, Any] = dict.fromkeys(("initial_w", "depth_budget", "remaining_w", "consumed"))
     if measures.depths is not None:
         size = len(measures.depths)
         budget = sessions * sum(depths[0] for depths in measures.depths)
         left = sum(measures.depths[role % size][place] for role, place in enumerate(places))
-        made = {"initial_w": 2 * budget, "depth_budget": budget, "remaining_w": 2 * left + buffered}
-        made["consumed"] = made["initial_w"] - made["remaining_w"]
+        figures = {"initial_w": 2 * budget, "depth_budget": budget, "remaining_w": 2 * left + buffered}
+        figures["consumed"] = figures["initial_w"] - figures["remaining_w"]
     critical = measures.critical_capacity
     phase = "unsupported"
     if critical is not None:
         phase = "below" if capacity < critical else "at" if capacity == critical else "above"
-    return {**made, "productive_steps": productive, "critical_capacity": critical, "phase": phase}
+    return {**figures, "productive_steps": productive, "critical_capacity": critical, "phase": phase}

@@ -1,4 +1,4 @@
-"""Write protocols in Python: small functions that give the same plain data as a TOML file, for a world's config.
+"""Write protocols in Python: functions that return the plain data of a TOML file, for a world's config.
 
 protocol(
     ["Client", "Server"],
@@ -20,30 +20,30 @@ def protocol(roles: Sequence[str], *steps: Plain) -> Plain:
 
 
 def send(sender: str, receiver: str, label: str, **carried: Any) -> Plain:
-    """A message. carried: payload, constant, counter, register, registers, first, second, into."""
+    """Send a message. carried: payload, constant, counter, register, registers, first, second, into."""
     return {"send": label, "from": sender, "to": receiver, **carried}
 
 
 def choice(chooser: str, told: str, *branches: Plain, **rule: Any) -> Plain:
-    """A role chooses one of the branches and tells another. rule: schedule or when; without, it is drawn."""
+    """Let one role choose a branch and send its label to the role ``told``. rule: schedule or when; by default random."""
     return {"choice": chooser, "to": told, "branches": list(branches), **rule}
 
 
 def branch(label: str, *steps: Plain, **carried: Any) -> Plain:
-    """One way on from a choice. carried: as in send, and weight."""
+    """Begin a branch of a choice. carried: as in send, and weight."""
     return {"label": label, "steps": list(steps), **carried}
 
 
 def loop(name: str, *steps: Plain, times: int | None = None) -> Plain:
-    """Steps that are done so many times, or again at each ``again(name)`` in them."""
+    """Repeat steps: ``times`` times, or at each ``again(name)`` in them."""
     return {"loop": name, "steps": list(steps), **({} if times is None else {"times": times})}
 
 
 def again(name: str) -> Plain:
-    """The loop of this name begins anew."""
+    """Restart the loop of this name."""
     return {"continue": name}
 
 
 def end() -> Plain:
-    """The session is over."""
+    """End the session."""
     return {"end": True}

@@ -1,6 +1,6 @@
-"""A protocol as a global type: what all roles do together, as it is written down; and the checks of its form.
+"""A protocol as a global type, the joint steps of all roles, and the checks of its form.
 
-Whether each role can follow it alone is projection.py's question.
+projection.py checks that each role can follow its part alone.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from sim.worlds.choreography.protocol.payload import Value
 from sim.worlds.choreography.q32 import read_decimal
 
 ROLES_MAX = 64
-NESTING_MAX = 64  # Steps in steps; also keeps Python's stack short.
+NESTING_MAX = 64  # Levels of steps in steps; it also bounds the depth of Python's stack.
 TIMES_MAX = 10_000
 WEIGHT_MAX = 1 << 16
 NAME_CHARS_MAX = 64
 KINDS = ("send", "choice", "loop", "continue", "end")
 COMPARISONS = ("<", "<=", "==", ">=", ">")
-# What may stand beside the key that says the kind of a step, apart from what a message carries.
+# The keys that a kind of step allows in addition to its own key; the keys of Value are separate.
 _KEYS = {
     "send": ("from_", "to", "into"),
     "choice": ("to", "branches", "schedule", "when"),
@@ -39,7 +39,7 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 
 @attrs.frozen
 class When:
-    """The first branch is taken if a register of the chooser compares so, else the second.
+    """A comparison of a register of the chooser: if it is true, the first branch is taken, else the second.
 
     Attributes:
         register: of the role that chooses.
@@ -53,7 +53,7 @@ class When:
 
     def __attrs_post_init__(self) -> None:
         if self.is_ not in COMPARISONS:
-            raise ConfigError("is", f"one of {', '.join(COMPARISONS)} was expected, found {self.is_!r}")
+            raise ConfigError("is", f"expected one of {', '.join(COMPARISONS)}, got {self.is_!r}")
         try:
             read_decimal(self.than)
         except ValueError as error:
@@ -62,13 +62,13 @@ class When:
 
 @attrs.frozen(kw_only=True)
 class Branch(Value):
-    """One way on from a choice.
+    """A branch of a choice.
 
     Attributes:
-        label: what the chooser tells the other role.
-        steps: what follows.
+        label: of the message from the chooser to the other role.
+        steps: those after the choice.
         into: as in Step.
-        weight: how likely it is drawn, against the others.
+        weight: the relative chance of the branch in a random choice.
     """
 
     label: str
@@ -79,17 +79,17 @@ class Branch(Value):
 
 @attrs.frozen(kw_only=True)
 class Step(Value):
-    """One step of a protocol: exactly one of the keys in KINDS, and what belongs to it.
+    """One step of a protocol: exactly one of the keys in KINDS, and the keys of that kind.
 
     Attributes:
         send: a label; role ``from`` sends a message to role ``to``.
-        choice: the role that chooses a branch and tells role ``to``.
-        loop: a name; steps that are done ``times`` times, or again at each ``continue``.
-        continue_: the name of a loop without ``times`` around this step, which begins anew.
-        end: true; the session is over.
-        into: the register of the receiver from which on the numbers of the payload are put; by default only the first
-            of them is kept, in register 1.
-        schedule: labels, taken in turn and then anew. Without this and ``when`` a branch is drawn by weight.
+        choice: the role that chooses a branch and sends its label to role ``to``.
+        loop: a name; the steps are repeated ``times`` times, or at each ``continue``.
+        continue_: the name of a loop without ``times`` around this step; the loop restarts.
+        end: true; the session ends.
+        into: the receiver's first register for the numbers of the payload; by default only the first number is stored,
+            in register 1.
+        schedule: labels, chosen in turn, in a cycle. Without ``schedule`` and ``when``, the choice is random by weight.
         when: see When.
     """
 
@@ -108,10 +108,9 @@ class Step(Value):
     times: Annotated[int, Whole(1, TIMES_MAX)] | None = None
 
     def __attrs_post_init__(self) -> None:
-        given = [kind for kind in KINDS if getattr(self, _attribute(kind)) is not None]
-        if len(given) != 1:
-            found = ", ".join(given) or "none"
-            raise ConfigError("", f"one of the keys {', '.join(KINDS)} was expected, found {found}")
+        kinds = [kind for kind in KINDS if getattr(self, _attribute(kind)) is not None]
+        if len(kinds) != 1:
+            raise ConfigError("", f"expected one of the keys {', '.join(KINDS)}, got {', '.join(kinds) or 'none'}")
         for key in ("from_", "to", "into", "branches", "schedule", "when", "steps", "times"):
             if getattr(self, key) is not None and key not in _KEYS[self.kind]:
                 raise ConfigError(key.removesuffix("_"), f"not with {self.kind}")
@@ -121,14 +120,14 @@ class Step(Value):
         if self.kind != "send":
             for key in _CARRIED:
                 if getattr(self, key) != getattr(_NOTHING, key):
-                    where = "; a branch carries its own" if self.kind == "choice" else ""
-                    raise ConfigError(key, f"not with {self.kind}{where}")
+                    hint = "; put it into a branch" if self.kind == "choice" else ""
+                    raise ConfigError(key, f"not with {self.kind}{hint}")
         if self.end is False:
-            raise ConfigError("end", "true was expected, found False")
+            raise ConfigError("end", "expected true, got False")
 
     @property
     def kind(self) -> str:
-        """Which of KINDS it is."""
+        """The kind of the step, one of KINDS."""
         return next(kind for kind in KINDS if getattr(self, _attribute(kind)) is not None)
 
 
@@ -141,9 +140,9 @@ def _attribute(kind: str) -> str:
 
 @attrs.frozen
 class Protocol:
-    """Roles, and the steps that they do together.
+    """Roles and their joint steps.
 
-    Raises ConfigError, naming the key, for a mistake of form.
+    Raises ConfigError, which names the key, for a mistake of form.
     """
 
     roles: tuple[str, ...]
@@ -151,47 +150,50 @@ class Protocol:
 
     def __attrs_post_init__(self) -> None:
         if not 1 <= len(self.roles) <= ROLES_MAX:
-            raise ConfigError("roles", f"1 to {ROLES_MAX} roles were expected, found {len(self.roles)}")
+            raise ConfigError("roles", f"expected 1 to {ROLES_MAX} roles, got {len(self.roles)}")
         for index, role in enumerate(self.roles):
             _check_name(role, f"roles[{index}]")
             if role in self.roles[:index]:
-                raise ConfigError(f"roles[{index}]", f"two roles are called {role}")
+                raise ConfigError(f"roles[{index}]", f"{role} is used twice")
         _Checker(self.roles).check(self.steps, "", {}, 0)
-        taking_part = {role for _, step in walk(self.steps) for role in (step.from_, step.to, step.choice)}
+        active_roles = {role for _, step in walk(self.steps) for role in (step.from_, step.to, step.choice)}
         for index, role in enumerate(self.roles):
-            if role not in taking_part:
+            if role not in active_roles:
                 raise ConfigError(f"roles[{index}]", f"{role} takes part in no step")
 
 
-def walk(steps: tuple[Step, ...], place: str = "") -> Iterator[tuple[str, Step]]:
-    """Each step with its place, such as ``steps[1].branches[0].steps[2]``, in the order in which they are written."""
+def walk(steps: tuple[Step, ...], parent: str = "") -> Iterator[tuple[str, Step]]:
+    """Yield each step with its path, such as ``steps[1].branches[0].steps[2]``, in the order of the file."""
     for index, step in enumerate(steps):
-        here = f"{place}steps[{index}]"
-        yield here, step
-        yield from walk(step.steps or (), f"{here}.")
+        path = f"{parent}steps[{index}]"
+        yield path, step
+        yield from walk(step.steps or (), f"{path}.")
         for number, branch in enumerate(step.branches or ()):
-            yield from walk(branch.steps, f"{here}.branches[{number}].")
+            yield from walk(branch.steps, f"{path}.branches[{number}].")
 
 
 def _check_name(name: str, key: str) -> None:
     if len(name) > NAME_CHARS_MAX or not _NAME.fullmatch(name):
-        raise ConfigError(key, f"a name of letters, digits, '_' and '-' was expected, found {name!r}")
+        raise ConfigError(key, f"expected a name of letters, digits, '_' and '-', got {name!r}")
 
 
 @attrs.frozen
 class _Checker:
-    """Walks over the steps of a protocol once."""
+    """Checks the steps of a protocol in one pass."""
 
     roles: tuple[str, ...]
     loops: set[str] = attrs.field(factory=set)
 
-    def check(self, steps: tuple[Step, ...], place: str, around: Mapping[str, bool], depth: int) -> bool:
-        """Whether what stands behind these steps can be reached. around: loops, and whether ``continue`` may name them."""
+    def check(self, steps: tuple[Step, ...], parent: str, around: Mapping[str, bool], depth: int) -> bool:
+        """Check steps; return True if the step after them can be reached.
+
+        around: the loops around the steps, with True for those that ``continue`` may name.
+        """
         if depth > NESTING_MAX:
-            raise ConfigError(f"{place}steps", f"at most {NESTING_MAX} levels of steps were expected")
+            raise ConfigError(f"{parent}steps", f"expected at most {NESTING_MAX} levels of steps, got {depth}")
         open_end = True
         for index, step in enumerate(steps):
-            with at(f"{place}steps[{index}]"):
+            with at(f"{parent}steps[{index}]"):
                 if not open_end:
                     raise ConfigError("", "this step is never reached")
                 open_end = self._check_step(step, around, depth)
@@ -204,44 +206,44 @@ class _Checker:
                 self._check_pair(step.from_, "from", step.to, "sends to itself")
                 return True
             case "choice":
-                self._check_pair(step.choice, "choice", step.to, "tells itself")
+                self._check_pair(step.choice, "choice", step.to, "sends the choice to itself")
                 return self._check_branches(step, around, depth)
             case "loop":
                 return self._check_loop(step, around, depth)
             case "continue":
                 name = str(step.continue_)
                 if name not in around:
-                    known = ", ".join(loop for loop, may in around.items() if may) or "there is none"
-                    raise ConfigError("continue", f"a loop around this step was expected ({known}), found {name!r}")
+                    loops = ", ".join(loop for loop, may in around.items() if may) or "none"
+                    raise ConfigError("continue", f"expected a loop around this step ({loops}), got {name!r}")
                 if not around[name]:
-                    raise ConfigError("continue", f"the loop {name} has times, and goes on by itself")
+                    raise ConfigError("continue", f"the loop {name} has times and repeats automatically")
         return False
 
-    def _check_pair(self, one: str | None, key: str, other: str | None, itself: str) -> None:
-        for name, role in ((key, one), ("to", other)):
+    def _check_pair(self, sender: str | None, sender_key: str, receiver: str | None, problem: str) -> None:
+        for key, role in ((sender_key, sender), ("to", receiver)):
             if role not in self.roles:
-                raise ConfigError(name, f"one of the roles {', '.join(self.roles)} was expected, found {role!r}")
-        if one == other:
-            raise ConfigError("to", f"{one} {itself}")
+                raise ConfigError(key, f"expected one of the roles {', '.join(self.roles)}, got {role!r}")
+        if sender == receiver:
+            raise ConfigError("to", f"{sender} {problem}")
 
     def _check_branches(self, step: Step, around: Mapping[str, bool], depth: int) -> bool:
         branches = step.branches or ()
         labels = [branch.label for branch in branches]
         if not branches:
-            raise ConfigError("branches", "at least one branch was expected")
+            raise ConfigError("branches", "expected at least one branch")
         for index, label in enumerate(labels):
             _check_name(label, f"branches[{index}].label")
             if label in labels[:index]:
-                raise ConfigError(f"branches[{index}].label", f"two branches have the label {label}")
+                raise ConfigError(f"branches[{index}].label", f"the label {label} is used twice")
         if step.schedule is not None and step.when is not None:
-            raise ConfigError("when", "not together with schedule")
+            raise ConfigError("when", "not with schedule")
         if step.when is not None and len(branches) != 2:
-            raise ConfigError("when", f"two branches were expected, found {len(branches)}")
+            raise ConfigError("when", f"expected two branches, got {len(branches)}")
         if step.schedule is not None and not step.schedule:
-            raise ConfigError("schedule", "at least one label was expected")
+            raise ConfigError("schedule", "expected at least one label")
         for index, label in enumerate(step.schedule or ()):
             if label not in labels:
-                raise ConfigError(f"schedule[{index}]", f"one of {', '.join(labels)} was expected, found {label!r}")
+                raise ConfigError(f"schedule[{index}]", f"expected one of {', '.join(labels)}, got {label!r}")
         open_ends = [
             self.check(branch.steps, f"branches[{index}].", around, depth + 1) for index, branch in enumerate(branches)
         ]
@@ -251,14 +253,14 @@ class _Checker:
         name = str(step.loop)
         _check_name(name, "loop")
         if name in self.loops:
-            raise ConfigError("loop", f"two loops are called {name}")
+            raise ConfigError("loop", f"a second loop {name}: rename one")
         self.loops.add(name)
         if not step.steps:
-            raise ConfigError("steps", "at least one step was expected")
+            raise ConfigError("steps", "expected at least one step")
         open_end = self.check(step.steps, "", {**around, name: step.times is None}, depth + 1)
         again = any(inner.continue_ == name for _, inner in walk(step.steps))
         if step.times is None and not again:
-            raise ConfigError("", f"the loop {name} has neither times nor a step that continues it")
+            raise ConfigError("", f"expected times, or a step continue = {name!r} inside the loop")
         if not any(inner.kind in ("send", "choice") for _, inner in walk(step.steps)):
-            raise ConfigError("steps", f"nobody does anything in the loop {name}")
+            raise ConfigError("steps", f"expected a send or a choice in the loop {name}")
         return open_end

@@ -1,4 +1,4 @@
-"""What messages carry: types, the rules by which a role makes a payload, and how a receiver looks at one.
+"""Payloads of messages: their types, the rules that make them, and the receiver's check.
 
 Plain forms: unit None, number a 64-bit int, boolean a bool, text a str, fixed {"fixed": n} and vector {"vector":
 [n, …]} with Q32.32 numbers as ints, pair {"pair": [a, b]}.
@@ -17,8 +17,8 @@ from sim.worlds.choreography.q32 import HIGHEST, LOWEST, ONE, PLACES, read_decim
 
 TYPES = ("unit", "number", "boolean", "fixed", "text", "vector", "pair")
 TEXT_CHARS_MAX = 1000
-NESTING_MAX = 8  # Pairs in pairs; far more than anybody needs.
-STATE_REGISTER = 2  # The first of a role's state; 0 is free, 1 holds what was heard last.
+NESTING_MAX = 8  # Pairs in pairs; far more than any protocol needs.
+STATE_REGISTER = 2  # The first register of a role's state; 0 is free, 1 holds the number received last.
 
 Kind = tuple[Any, ...]  # ("number",), ("vector", 3), ("pair", kind, kind): hashable, compared in merges.
 Rule = tuple[Any, ...]  # ("nothing",), ("constant", v), ("counter",), ("register", r), ("vector", r…), ("pair", a, b)
@@ -26,13 +26,13 @@ Rule = tuple[Any, ...]  # ("nothing",), ("constant", v), ("counter",), ("registe
 
 @attrs.frozen(kw_only=True)
 class Value:
-    """What a message carries, and where its sender takes it from.
+    """The payload of a message and its origin.
 
     Attributes:
         payload: one of TYPES.
-        constant: always this; decimals of fixed and vector as text.
-        counter: for a number: how many counted numbers the role has sent before.
-        register: for fixed: this register (2 by default); for a number its whole part; for a boolean whether it is
+        constant: a constant payload; the decimals of fixed and vector are text.
+        counter: for a number: the count of counted numbers that the role has sent before.
+        register: for fixed: this register (2 by default); for a number: its integer part; for a boolean: true if it is
             above 0.
         registers: for a vector: these registers; by default all from 2 on.
         first, second: the halves of a pair.
@@ -47,9 +47,9 @@ class Value:
     second: Value | None = None
 
     def check_value(self) -> None:
-        """Raises ConfigError for what does not go together."""
+        """Raise ConfigError for keys that contradict each other."""
         if self.payload not in TYPES:
-            raise ConfigError("payload", f"one of {', '.join(TYPES)} was expected, found {self.payload!r}")
+            raise ConfigError("payload", f"expected one of {', '.join(TYPES)}, got {self.payload!r}")
         for key, types in (
             ("constant", ("number", "boolean", "fixed", "text", "vector")),
             ("counter", ("number",)),
@@ -60,21 +60,21 @@ class Value:
         ):
             if self._has(key) and self.payload not in types:
                 raise ConfigError(key, f"only with payload = {' or '.join(map(repr, types))}")
-        given = [key for key in ("constant", "counter", "register", "registers") if self._has(key)]
-        if len(given) > 1:
-            raise ConfigError(given[1], f"not together with {given[0]}")
-        if not given and self.payload in ("boolean", "text"):
-            raise ConfigError("constant", f"this key is missing: what a {self.payload} is made from")
+        origins = [key for key in ("constant", "counter", "register", "registers") if self._has(key)]
+        if len(origins) > 1:
+            raise ConfigError(origins[1], f"not with {origins[0]}")
+        if not origins and self.payload in ("boolean", "text"):
+            raise ConfigError("constant", f"this key is missing: a {self.payload} needs it")
 
     def _has(self, key: str) -> bool:
         value = getattr(self, key)
-        return value is True if key == "counter" else value is not None  # A constant may well be false.
+        return value is True if key == "counter" else value is not None  # A constant may be false.
 
     def compile(self, register_count: int, depth: int = 0) -> tuple[Kind, Rule]:
-        """The type and the rule. Raises ConfigError for a register that is not there or a constant of another type."""
+        """The type and the rule. Raises ConfigError for an unknown register or a constant of a different type."""
         self.check_value()
         if depth > NESTING_MAX:
-            raise ConfigError("", f"at most {NESTING_MAX} pairs in each other were expected")
+            raise ConfigError("", f"expected at most {NESTING_MAX} levels of pairs, got {depth}")
         if self.payload == "pair":
             halves = []
             for key in ("first", "second"):
@@ -103,32 +103,32 @@ class Value:
         if self.registers is None:
             return tuple(range(STATE_REGISTER, register_count))
         if not isinstance(self.registers, list | tuple) or not self.registers:
-            raise ConfigError("registers", f"a list of registers was expected, found {self.registers!r}")
+            raise ConfigError("registers", f"expected a list of registers, got {self.registers!r}")
         for index, register in enumerate(self.registers):
             check_register(register, register_count, f"registers[{index}]")
         return tuple(self.registers)
 
     def _constant(self) -> Any:
-        given = self.constant
+        constant = self.constant
         try:
             if self.payload == "fixed":
-                return {"fixed": read_decimal(given)}
+                return {"fixed": read_decimal(constant)}
             if self.payload == "vector":
-                if not isinstance(given, list | tuple) or not given:
-                    raise ValueError(f"a list of decimals was expected, found {given!r}")
-                return {"vector": [read_decimal(one) for one in given]}
+                if not isinstance(constant, list | tuple) or not constant:
+                    raise ValueError(f"expected a list of decimals, got {constant!r}")
+                return {"vector": [read_decimal(decimal) for decimal in constant]}
         except ValueError as error:
             raise ConfigError("constant", str(error)) from None
-        problem = find_mismatch((self.payload,), given)
-        if problem:
-            raise ConfigError("constant", problem)
-        return given
+        kind = (self.payload,)
+        if find_mismatch(kind, constant) is not None:
+            raise ConfigError("constant", f"expected {show_kind(kind)}, got {str(constant)[:60]!r}")
+        return constant
 
 
 def check_register(register: Any, register_count: int, key: str) -> None:
-    """Raises ConfigError if there is no such register."""
+    """Raise ConfigError if register is not the number of a register."""
     if isinstance(register, bool) or not isinstance(register, int) or not 0 <= register < register_count:
-        raise ConfigError(key, f"a register from 0 to {register_count - 1} was expected, found {register!r}")
+        raise ConfigError(key, f"expected a register from 0 to {register_count - 1}, got {register!r}")
 
 
 def _freeze(constant: Any) -> Any:
@@ -141,7 +141,7 @@ def _freeze(constant: Any) -> Any:
 
 
 def make_payload(rule: Rule, registers: Sequence[int], counter: int) -> Any:
-    """The payload that a rule gives, from a role's registers and its counter."""
+    """Make the payload of a rule from a role's registers and its counter."""
     match rule:
         case ("nothing",):
             return None
@@ -149,8 +149,8 @@ def make_payload(rule: Rule, registers: Sequence[int], counter: int) -> Any:
             return {"vector": numbers}
         case ("constant", ("fixed", number)):
             return {"fixed": number}
-        case ("constant", given):
-            return given
+        case ("constant", value):
+            return value
         case ("counter",):
             return counter
         case ("register", "fixed", register):
@@ -167,12 +167,12 @@ def make_payload(rule: Rule, registers: Sequence[int], counter: int) -> Any:
 
 
 def counts(rule: Rule) -> bool:
-    """Whether a rule uses the counter, which then goes up by one."""
+    """Return True if a rule uses the counter, which then increases by one."""
     return rule[0] == "counter" or (rule[0] == "pair" and any(counts(half) for half in rule[1:]))
 
 
 def find_mismatch(kind: Kind, payload: Any) -> str | None:
-    """What is wrong with a payload that should be of this kind; None if nothing is."""
+    """The reason why a payload is not of this kind; None if it is. Recorded in events: this text must not change."""
     match kind, payload:
         case ("unit",), None:
             return None
@@ -197,7 +197,7 @@ def _fits(number: Any) -> bool:
 
 
 def show_kind(kind: Kind) -> str:
-    """A kind in words."""
+    """The name of a kind, for messages. Recorded in events: this text must not change."""
     match kind:
         case ("vector", count):
             return f"a vector of {count}"
@@ -211,7 +211,7 @@ def show_kind(kind: Kind) -> str:
 
 
 def to_numbers(payload: Any) -> list[int]:
-    """The numbers in a payload as Q32.32, in order; unit and text have none."""
+    """The numbers in a payload, in order, as Q32.32; unit and text have none."""
     match payload:
         case bool():
             return [ONE if payload else 0]
@@ -227,7 +227,7 @@ def to_numbers(payload: Any) -> list[int]:
 
 
 def number_count(kind: Kind) -> int:
-    """How many numbers to_numbers gives for a payload of this kind."""
+    """The count of numbers that to_numbers returns for a payload of this kind."""
     match kind:
         case ("vector", count):
             return int(count)

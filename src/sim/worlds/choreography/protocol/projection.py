@@ -1,8 +1,8 @@
-"""What each role has to do on its own: a global type, projected to one role and numbered as a program.
+"""Project a global type to a local type for each role, and number the local type as a program.
 
-A local type is a tree of nodes, each kept once (equal nodes have equal numbers), built from the last step to the
-first. Where a role is not told of a choice, what it does in all branches is merged: it must be the same, but for what
-it receives from one sender under labels that differ.
+A local type is a tree of nodes, built from the last step to the first; each node is stored once (equal nodes have equal
+numbers). If a role does not learn of a choice, its steps in all branches are merged. They must be equal, except that
+the role may receive different labels from one sender.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from sim.worlds.choreography.key_path import at
 from sim.worlds.choreography.protocol.global_type import Branch, Protocol, Step, walk
 from sim.worlds.choreography.protocol.payload import Kind, Rule, Value, check_register, number_count, show_kind
 
-NODES_MAX = 1 << 16  # Of one role, bounded loops written out.
-MERGE_DEPTH_MAX = 200  # Steps that a role can go on without having learnt of a choice; keeps Python's stack short.
+NODES_MAX = 1 << 16  # Of one role, with bounded loops unrolled.
+MERGE_DEPTH_MAX = 200  # Steps of a role that does not know the choice yet; it bounds the depth of Python's stack.
 HEARD_REGISTER = 1
 
 
 @attrs.frozen
 class Carried:
-    """What goes with a label: the payload's kind, the rule that makes it, and where it is put (None: register 1)."""
+    """The payload of a label: its kind, the rule that makes it, and its first register (None: register 1)."""
 
     kind: Kind
     rule: Rule
@@ -33,7 +33,7 @@ class Carried:
 
 @attrs.frozen
 class Send:
-    """Send a message and go on at next. ``to`` and all roles here are numbers."""
+    """Send a message and continue at next. ``to`` and all roles in this module are numbers."""
 
     to: int
     label: str
@@ -43,11 +43,11 @@ class Send:
 
 @attrs.frozen
 class Receive:
-    """Take the next message from a sender and go on where its label says.
+    """Receive the next message from a sender and continue at the branch of its label.
 
     Attributes:
-        branches: by label, what is carried and the place to go on.
-        offered: whether the sender had a choice.
+        branches: by label, the payload and the next place.
+        offered: True if the sender had a choice.
     """
 
     sender: int
@@ -57,12 +57,12 @@ class Receive:
 
 @attrs.frozen
 class Choose:
-    """Choose a branch, tell it to a role, and go on there.
+    """Choose a branch, send its label to a role, and continue at the branch.
 
     Attributes:
         choice: the number of this choice in the protocol.
-        step: with the rule by which it is made.
-        branches: label, what is carried, place to go on.
+        step: holds the rule of the choice.
+        branches: label, payload, next place.
     """
 
     to: int
@@ -77,16 +77,16 @@ class End:
 
 
 Node = Send | Receive | Choose | End
-Program = tuple[Node, ...]  # Begins at 0.
+Program = tuple[Node, ...]  # It begins at place 0.
 
 
 class _UnmergeableError(Exception):
-    """Two branches ask for different things of a role; args: the two nodes' numbers."""
+    """Two branches require different steps of a role; args: the numbers of the two nodes."""
 
 
 def project(protocol: Protocol, register_count: int) -> tuple[Program, ...]:
-    """The program of each role. Raises ConfigError, naming the step, if a role could not follow it."""
-    choices = {place: number for number, (place, step) in enumerate(find_choices(protocol))}
+    """The program of each role. Raises ConfigError, which names the step, if a role cannot follow the protocol."""
+    choices = {path: number for number, (path, step) in enumerate(find_choices(protocol))}
     carried = _read_carried(protocol, register_count)
     programs = []
     for role in range(len(protocol.roles)):
@@ -96,28 +96,28 @@ def project(protocol: Protocol, register_count: int) -> tuple[Program, ...]:
 
 
 def find_choices(protocol: Protocol) -> list[tuple[str, Step]]:
-    """The choices of a protocol with their places, in the order in which they are written."""
-    return [(place, step) for place, step in walk(protocol.steps) if step.kind == "choice"]
+    """The choices of a protocol with their paths, in the order of the file."""
+    return [(path, step) for path, step in walk(protocol.steps) if step.kind == "choice"]
 
 
 def _read_carried(protocol: Protocol, register_count: int) -> dict[str, Carried]:
-    """What each message carries, by the place of its step or branch."""
-    found: dict[str, Carried] = {}
-    for place, step in walk(protocol.steps):
-        parts: list[tuple[str, Value]] = [(place, step)] if step.kind == "send" else []
-        parts += [(f"{place}.branches[{index}]", branch) for index, branch in enumerate(step.branches or ())]
+    """The payload of each message, by the path of its step or branch."""
+    payloads: dict[str, Carried] = {}
+    for path, step in walk(protocol.steps):
+        messages: list[tuple[str, Value]] = [(path, step)] if step.kind == "send" else []
+        messages += [(f"{path}.branches[{index}]", branch) for index, branch in enumerate(step.branches or ())]
         if step.when is not None:
-            check_register(step.when.register, register_count, f"{place}.when.register")
-        for here, value in parts:
-            with at(here):
+            check_register(step.when.register, register_count, f"{path}.when.register")
+        for message_path, value in messages:
+            with at(message_path):
                 kind, rule = value.compile(register_count)
                 into = value.into if isinstance(value, Step | Branch) else None
                 if into is not None:
                     check_register(into, register_count, "into")
                     if into + number_count(kind) > register_count:
-                        raise ConfigError("into", f"{show_kind(kind)} does not fit behind register {into}")
-                found[here] = Carried(kind, rule, into)
-    return found
+                        raise ConfigError("into", f"{show_kind(kind)} does not fit into the registers from {into} on")
+                payloads[message_path] = Carried(kind, rule, into)
+    return payloads
 
 
 class _Projector:
@@ -135,106 +135,111 @@ class _Projector:
         self._choices, self._carried = choices, carried
         self._nodes: list[tuple[Any, ...]] = []
         self._numbers: dict[tuple[Any, ...], int] = {}
-        self._bodies: dict[str, int] = {}  # Of loops, by the name that each time they are met gives them.
+        self._bodies: dict[str, int] = {}  # Of loops, by a name that is unique to each visit of the loop.
 
     def keep(self, node: tuple[Any, ...]) -> int:
-        """The number of a node, the same for an equal one. Raises ConfigError if there are too many."""
-        key = tuple(part if not isinstance(part, Step) else None for part in node)  # A choice's number stands for it.
+        """The number of a node; equal nodes have equal numbers. Raises ConfigError for too many nodes."""
+        key = tuple(
+            part if not isinstance(part, Step) else None for part in node
+        )  # The number of a choice identifies its step.
         if key not in self._numbers:
             if len(self._nodes) >= NODES_MAX:
-                raise ConfigError("", f"{self._roles[self._role]} has more than {NODES_MAX} steps, loops written out")
+                raise ConfigError(
+                    "", f"{self._roles[self._role]} has more than {NODES_MAX} steps with its loops unrolled"
+                )
             self._numbers[key] = len(self._nodes)
             self._nodes.append(node)
         return self._numbers[key]
 
-    def project(self, steps: tuple[Step, ...], place: str, after: int, loops: Mapping[str, str]) -> int:
-        """The local type of steps, with after behind them. loops: names of the loops around."""
+    def project(self, steps: tuple[Step, ...], parent: str, after: int, loops: Mapping[str, str]) -> int:
+        """The local type of steps, followed by the node after. loops: the names of the loops around."""
         for index in reversed(range(len(steps))):
-            after = self._project_step(steps[index], f"{place}steps[{index}]", after, loops)
+            after = self._project_step(steps[index], f"{parent}steps[{index}]", after, loops)
         return after
 
-    def _project_step(self, step: Step, place: str, after: int, loops: Mapping[str, str]) -> int:
+    def _project_step(self, step: Step, path: str, after: int, loops: Mapping[str, str]) -> int:
         match step.kind:
             case "send":
-                return self._message(place, str(step.from_), str(step.to), str(step.send), after)
+                return self._message(path, str(step.from_), str(step.to), str(step.send), after)
             case "choice":
-                return self._choice(step, place, after, loops)
+                return self._choice(step, path, after, loops)
             case "loop" if step.times is not None:
                 for _ in range(step.times):
-                    before = self.project(step.steps or (), f"{place}.", after, loops)
-                    if before == after:  # The role has no part in it.
+                    before = self.project(step.steps or (), f"{path}.", after, loops)
+                    if before == after:  # The role takes no part in the loop.
                         break
                     after = before
                 return after
             case "loop":
-                return self._loop(step, place, after, loops)
+                return self._loop(step, path, after, loops)
             case "continue":
                 return self.keep(("again", loops[str(step.continue_)]))
         return self.keep(("end",))
 
-    def _message(self, place: str, sender: str, receiver: str, label: str, after: int) -> int:
-        mine = self._roles[self._role]
-        if mine == sender:
-            return self.keep(("send", self._roles.index(receiver), label, self._carried[place], after))
-        if mine == receiver:
-            return self.keep(("receive", self._roles.index(sender), False, ((label, self._carried[place], after),)))
+    def _message(self, path: str, sender: str, receiver: str, label: str, after: int) -> int:
+        role = self._roles[self._role]
+        if role == sender:
+            return self.keep(("send", self._roles.index(receiver), label, self._carried[path], after))
+        if role == receiver:
+            return self.keep(("receive", self._roles.index(sender), False, ((label, self._carried[path], after),)))
         return after
 
-    def _choice(self, step: Step, place: str, after: int, loops: Mapping[str, str]) -> int:
+    def _choice(self, step: Step, path: str, after: int, loops: Mapping[str, str]) -> int:
         branches = []
         for index, branch in enumerate(step.branches or ()):
-            here = f"{place}.branches[{index}]"
-            branches.append((branch.label, self._carried[here], self.project(branch.steps, f"{here}.", after, loops)))
-        mine = self._roles[self._role]
-        if mine == step.choice:
-            return self.keep(("choose", self._roles.index(str(step.to)), self._choices[place], step, tuple(branches)))
-        if mine == step.to:
+            branch_path = f"{path}.branches[{index}]"
+            start = self.project(branch.steps, f"{branch_path}.", after, loops)
+            branches.append((branch.label, self._carried[branch_path], start))
+        role = self._roles[self._role]
+        if role == step.choice:
+            return self.keep(("choose", self._roles.index(str(step.to)), self._choices[path], step, tuple(branches)))
+        if role == step.to:
             return self.keep(
                 ("receive", self._roles.index(str(step.choice)), True, tuple(sorted(branches, key=_label)))
             )
         merged = branches[0][2]
-        for label, _, other in branches[1:]:
+        for label, _, start in branches[1:]:
             try:
-                merged = self._merge(merged, other, 0)
+                merged = self._merge(merged, start, 0)
             except _UnmergeableError as error:
-                one, two = (self._describe(number) for number in error.args)
+                first, second = (self._describe(number) for number in error.args)
                 raise ConfigError(
-                    f"{place}.branches",
-                    f"{mine} cannot learn which branch {step.choice} chose: it {one} after {branches[0][0]!r} "
-                    f"and {two} after {label!r}",
+                    f"{path}.branches",
+                    f"{role} cannot learn which branch {step.choice} chose: it {first} after {branches[0][0]!r} "
+                    f"and {second} after {label!r}",
                 ) from None
         return merged
 
-    def _loop(self, step: Step, place: str, after: int, loops: Mapping[str, str]) -> int:
+    def _loop(self, step: Step, path: str, after: int, loops: Mapping[str, str]) -> int:
         if not self._takes_part(step.steps or ()):
-            return self._passed_by(step, place, after, loops)
+            return self._skip_loop(step, path, after, loops)
         name = f"{step.loop}#{len(self._bodies)}"
-        self._bodies[name] = -1  # Known before its body, which may hold further loops.
-        self._bodies[name] = self.project(step.steps or (), f"{place}.", after, {**loops, str(step.loop): name})
+        self._bodies[name] = -1  # Entered before its body: loops inside get other names, and may refer to it.
+        self._bodies[name] = self.project(step.steps or (), f"{path}.", after, {**loops, str(step.loop): name})
         return self.keep(("loop", name))
 
     def _takes_part(self, steps: tuple[Step, ...]) -> bool:
-        mine = self._roles[self._role]
-        return any(mine in (step.from_, step.to, step.choice) for _, step in walk(steps))
+        role = self._roles[self._role]
+        return any(role in (step.from_, step.to, step.choice) for _, step in walk(steps))
 
-    def _passed_by(self, step: Step, place: str, after: int, loops: Mapping[str, str]) -> int:
-        """What a role does that has no part in a loop: what follows each of the ways out of it, which must agree."""
-        ways = {self.keep(("again", loops[str(inner.continue_)])) for _, inner in walk(step.steps or ())
+    def _skip_loop(self, step: Step, path: str, after: int, loops: Mapping[str, str]) -> int:
+        """The local type of a role that takes no part in a loop: the merge of the steps after each exit."""
+        exits = {self.keep(("again", loops[str(inner.continue_)])) for _, inner in walk(step.steps or ())
                 if inner.continue_ in loops}  # fmt: skip
         if any(inner.end for _, inner in walk(step.steps or ())):
-            ways.add(self.keep(("end",)))
+            exits.add(self.keep(("end",)))
         if _falls_through(step.steps or ()):
-            ways.add(after)
-        first, *others = sorted(ways) or [self.keep(("end",))]
+            exits.add(after)
+        merged, *others = sorted(exits) or [self.keep(("end",))]
         for other in others:
             try:
-                first = self._merge(first, other, 0)
+                merged = self._merge(merged, other, 0)
             except _UnmergeableError as error:
-                one, two = (self._describe(number) for number in error.args)
-                raise ConfigError(
-                    place, f"{self._roles[self._role]} cannot learn how the loop {step.loop} is left: it {one} or {two}"
-                ) from None
-        return first
+                first, second = (self._describe(number) for number in error.args)
+                role = self._roles[self._role]
+                problem = f"{role} cannot learn how the loop {step.loop} ends: it {first} or {second}"
+                raise ConfigError(path, problem) from None
+        return merged
 
     def _merge(self, one: int, two: int, depth: int) -> int:
         if one == two:
@@ -272,13 +277,13 @@ class _Projector:
                 labels = " or ".join(_show(label, carried) for label, carried, _ in branches)
                 return f"receives {labels} from {self._roles[sender]}"
             case ("choose", to, *_):
-                return f"chooses and tells {self._roles[to]}"
+                return f"chooses and sends the label to {self._roles[to]}"
             case ("again", name):
-                return f"begins the loop {name.partition('#')[0]} anew"
+                return f"restarts the loop {name.partition('#')[0]}"
         return "ends"
 
     def _resolve(self, number: int) -> int:
-        """The node that does something behind the names of loops."""
+        """The first node that acts, after following the names of loops."""
         for _ in range(len(self._bodies) + 1):
             node = self._nodes[number]
             if node[0] not in ("loop", "again") or self._bodies[node[1]] < 0:
@@ -287,7 +292,7 @@ class _Projector:
         return number
 
     def number(self, start: int) -> Program:
-        """The program: nodes that are reached from start, in the order of a search, start first."""
+        """The program: all nodes reachable from start, numbered in breadth-first order, start first."""
         order = [self._resolve(start)]
         places = {order[0]: 0}
         for node_number in order:
@@ -303,12 +308,12 @@ class _Projector:
             case ("send", to, label, carried, after):
                 return Send(to, label, carried, places[self._resolve(after)])
             case ("receive", sender, offered, branches):
-                found = {label: (carried, places[self._resolve(after)]) for label, carried, after in branches}
-                return Receive(sender, found, offered)
+                by_label = {label: (carried, places[self._resolve(after)]) for label, carried, after in branches}
+                return Receive(sender, by_label, offered)
             case ("choose", to, choice, step, branches):
-                ways = tuple((label, carried, places[self._resolve(after)]) for label, carried, after in branches)
-                return Choose(to, choice, step, ways)
-        assert node[0] == "end"  # A loop in which the role has no part was passed by.
+                in_order = tuple((label, carried, places[self._resolve(after)]) for label, carried, after in branches)
+                return Choose(to, choice, step, in_order)
+        assert node[0] == "end"  # _skip_loop leaves no loop in which the role takes no part.
         return End()
 
 
@@ -342,7 +347,7 @@ def next_places(node: Node) -> list[int]:
 
 
 def _falls_through(steps: tuple[Step, ...]) -> bool:
-    """Whether what stands behind these steps can be reached."""
+    """Return True if the step after these steps can be reached."""
     for step in steps:
         if step.kind in ("continue", "end"):
             return False

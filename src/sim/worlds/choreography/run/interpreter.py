@@ -1,7 +1,7 @@
-"""One round: the roles that are to go on each do the next step of their program.
+"""One round: each of the selected roles takes the next step of its program.
 
-A role sends if there is room in the queue, takes a message if one has come, chooses, or halts; else it waits. What
-does not fit the protocol (a label or a payload that is not expected) makes the role fault, never the simulation.
+A role sends if the queue has room, receives if a message has arrived, chooses, or halts; otherwise it waits. A message
+against the protocol (an unexpected label or payload) makes the role fault, never the simulation.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from sim.worlds.choreography.q32 import read_decimal
 from sim.worlds.choreography.run.layout import Status
 from sim.worlds.choreography.run.message_queues import Channel, Waiting
 
-DRAW_PHASE = 1  # Of keyed draws: which branch is taken.
+DRAW_PHASE = 1  # Of keyed random draws: the branch of a choice.
 
 Route = Callable[[Message], Message | None]
 
 
 class ChoreographyRound:
-    """What one round needs: the programs, the state, and the queues while they are open."""
+    """The context of one round: the programs, the state, and the unpacked queues."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class ChoreographyRound:
         route: Route,
         events: list[Event],
     ) -> None:
-        """events: what happens is put behind what is there. queues: changed in place."""
+        """Prepare a round. events: appended to. queues: changed in place."""
         self._config, self._programs, self._channels = config, programs, channels
         self._state, self._queues, self._route, self._events = state, queues, route, events
         self._names = config.endpoints
@@ -55,7 +55,7 @@ class ChoreographyRound:
         self._tick = int(state["tick"])
 
     def able(self, role: int) -> bool:
-        """Whether a role would do something if it were advanced."""
+        """Return True if advancing a role would change anything."""
         match self._node(role):
             case Send() | Choose() as node:
                 return len(self._queue(role, node.to)) < self._config.buffer_capacity
@@ -64,21 +64,21 @@ class ChoreographyRound:
         return True
 
     def advance(self, role: int) -> None:
-        """Let a role do its next step, if it can."""
+        """Take the next step of a role, if it can."""
         status = self._state["roles.status"]
         if status[role] == Status.WAITING:
             status[role] = Status.RUNNING
-            self._tell("opened", role)
+            self._emit("opened", role)
         if not self.able(role):
             return
         match self._node(role):
             case Send() as node:
                 self._send(role, node.to, node.label, node.carried, "sent")
-                self._go_on(role, node.next)
+                self._continue_at(role, node.next)
             case Choose() as node:
                 label, carried, after = node.branches[self._choose(role, node)]
                 self._send(role, node.to, label, carried, "chose")
-                self._go_on(role, after)
+                self._continue_at(role, after)
             case Receive() as node:
                 self._receive(role, node)
 
@@ -91,10 +91,10 @@ class ChoreographyRound:
     def _incoming(self, role: int, sender: int) -> list[Waiting]:
         return self._queues[self._channels[role - role % self._size + sender, role]]
 
-    def _tell(self, kind: str, role: int, **more: Any) -> None:
+    def _emit(self, kind: str, role: int, **more: Any) -> None:
         self._events.append({"kind": kind, "role": self._names[role], "session": role // self._size, **more})
 
-    def _go_on(self, role: int, place: int) -> None:
+    def _continue_at(self, role: int, place: int) -> None:
         self._state["roles.place"][role] = place
         if isinstance(self._node(role), End):
             self._stop(role, Status.HALTED)
@@ -102,10 +102,10 @@ class ChoreographyRound:
     def _stop(self, role: int, status: Status, **more: Any) -> None:
         all_status = self._state["roles.status"]
         all_status[role] = status
-        self._tell(status.name.lower(), role, **more)
+        self._emit(status.name.lower(), role, **more)
         first = role - role % self._size
         if (all_status[first : first + self._size] >= Status.HALTED).all():
-            self._tell("closed", role)
+            self._emit("closed", role)
 
     def _send(self, role: int, to: int, label: str, carried: Carried, kind: str) -> None:
         state = self._state
@@ -116,7 +116,7 @@ class ChoreographyRound:
         number = int(state["message_count"])
         state["message_count"][...] += 1
         state["productive_steps"][...] += 1
-        self._tell(kind, role, to=self._names[receiver], label=label, message=number, payload=payload)
+        self._emit(kind, role, to=self._names[receiver], label=label, message=number, payload=payload)
         sent = Message(number, self._names[role], self._names[receiver], label, payload)
         arrived = self._route(sent)
         if arrived is not None:
@@ -125,9 +125,9 @@ class ChoreographyRound:
             self._queue(role, to).append([arrived.number, arrived.label, arrived.payload])
 
     def _choose(self, role: int, node: Choose) -> int:
-        made = self._state["roles.choices"]
-        count = int(made[role, node.choice])
-        made[role, node.choice] += 1
+        choices = self._state["roles.choices"]
+        count = int(choices[role, node.choice])
+        choices[role, node.choice] += 1
         labels = [label for label, *_ in node.branches]
         if node.step.schedule is not None:
             return labels.index(node.step.schedule[count % len(node.step.schedule)])
@@ -145,8 +145,9 @@ class ChoreographyRound:
         sender = self._names[role - role % self._size + node.sender]
         taken = {"from": sender, "label": label, "message": number, "payload": payload}
         if label not in node.branches:
-            known = " or ".join(repr(one) for one in node.branches)
-            self._stop(role, Status.FAULTED, **taken, reason=f"{known} was expected, found the label {label!r}")
+            labels = " or ".join(repr(expected) for expected in node.branches)
+            # Recorded: the text of an event must not change.
+            self._stop(role, Status.FAULTED, **taken, reason=f"{labels} was expected, found the label {label!r}")
             return
         carried, after = node.branches[label]
         problem = find_mismatch(carried.kind, payload)
@@ -160,8 +161,8 @@ class ChoreographyRound:
         elif numbers:
             registers[HEARD_REGISTER] = numbers[0]
         self._state["productive_steps"][...] += 1
-        self._tell("offered" if node.offered else "received", role, **taken)
-        self._go_on(role, after)
+        self._emit("offered" if node.offered else "received", role, **taken)
+        self._continue_at(role, after)
 
 
 def _holds(when: When, register: int) -> bool:

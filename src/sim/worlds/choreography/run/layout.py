@@ -1,4 +1,4 @@
-"""What a choreography's state holds."""
+"""The state of a choreography: its schema, and its registers at tick 0."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from sim.worlds.choreography.protocol.projection import HEARD_REGISTER, find_cho
 
 
 class Status(IntEnum):
-    """How far a role is."""
+    """The status of a role."""
 
-    WAITING = 0  # It was never advanced.
+    WAITING = 0  # Not advanced yet.
     RUNNING = 1
     HALTED = 2
     FAULTED = 3
@@ -41,7 +41,7 @@ def make_schema(config: ChoreographyConfig) -> Schema:
 
 
 def fill_registers(state: State, config: ChoreographyConfig) -> None:
-    """Put each role's registers to what they are at tick 0."""
+    """Set the registers of each role to their values at tick 0."""
     per_session = len(config.protocol.roles)
     registers = state["roles.registers"]
     for endpoint in range(len(registers)):

@@ -1,4 +1,4 @@
-"""Messages that have arrived and were not taken yet: one bounded queue for each sender and receiver.
+"""Messages that have arrived and are not received yet: one bounded queue for each sender and receiver.
 
 The blob ``buffers`` is MessagePack: for each channel, in the order of find_channels, a list of [number, label,
 payload], the next one first.
@@ -22,7 +22,7 @@ FIELD = "buffers"
 
 
 def find_channels(programs: Sequence[Program], sessions: int) -> dict[Channel, int]:
-    """Who sends to whom in all sessions, with the queue's number."""
+    """The channels of all sessions, sender and receiver, with the number of the queue of each."""
     pairs = sorted(
         {
             (role, node.to)
@@ -32,16 +32,20 @@ def find_channels(programs: Sequence[Program], sessions: int) -> dict[Channel, i
         }
     )
     size = len(programs)
-    channels = [(session * size + one, session * size + two) for session in range(sessions) for one, two in pairs]
+    channels = [
+        (session * size + sender, session * size + receiver)
+        for session in range(sessions)
+        for sender, receiver in pairs
+    ]
     return {channel: number for number, channel in enumerate(channels)}
 
 
 def read_buffers(state: Readable) -> list[list[Waiting]]:
-    """The queues."""
+    """Unpack the queues from a state."""
     queues: list[list[Waiting]] = msgpack.unpackb(state.blob(FIELD), strict_map_key=False)
     return queues
 
 
 def write_buffers(state: State, queues: Sequence[Sequence[Waiting]]) -> None:
-    """Keep the queues. Raises TypeError, ValueError or OverflowError if a payload is no plain data."""
+    """Pack the queues into the state. Raises TypeError, ValueError or OverflowError if a payload is not plain data."""
     state.set_blob(FIELD, msgpack.packb(queues))

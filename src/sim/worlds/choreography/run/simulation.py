@@ -1,4 +1,4 @@
-"""The choreography as a simulation: its state at tick 0, its phases, its messages, and figures worth showing."""
+"""The choreography as a simulation: its state at tick 0, its phases, its messages, and its figures."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from sim.worlds.choreography.run.message_queues import find_channels, read_buffe
 from sim.worlds.choreography.run.scheduler import note_round, pick
 
 WORLD_NAME = "choreography"
-WORLD_VERSION = 1  # Changes whenever the same configuration and inputs give other states, and only then.
+WORLD_VERSION = 1  # Changes if and only if the same configuration and inputs give different states.
 PRODUCTIVE = ("sent", "received", "offered", "chose")
 
 _MACHINE_WRITES = frozenset(
@@ -35,7 +35,7 @@ _MACHINE_WRITES = frozenset(
 
 
 class Choreography:
-    """Roles that follow a protocol; see layout.py for the state and sim.kernel.messages for what stands in between.
+    """Roles that follow a protocol; see layout.py for the state and sim.kernel.messages for the message interface.
 
     Attributes:
         roles: of all sessions; ``Alice.0`` is Alice in session 0 of several, ``Alice`` in the only one.
@@ -43,7 +43,7 @@ class Choreography:
     """
 
     def __init__(self, plain_config: Config) -> None:
-        """A choreography at tick 0. plain_config: as a TOML file gives it. Raises ConfigError."""
+        """Build a choreography at tick 0. plain_config: as parsed from TOML. Raises ConfigError."""
         self.config = read_config(plain_config)
         self.origin = Origin(WORLD_NAME, WORLD_VERSION, plain_config)
         self.programs = self.config.make_programs()
@@ -58,7 +58,7 @@ class Choreography:
         self._channels = find_channels(self.programs, self.config.sessions)
         self._numbers = {role: number for number, role in enumerate(self.roles)}
         self._events: list[Event] = []
-        self._measures: Measures | None = None  # Of the protocol, not of the state; costly, so made when asked for.
+        self._measures: Measures | None = None  # Of the protocol, not of the state; expensive, computed on first use.
         fill_registers(self.state, self.config)
         write_buffers(self.state, [[] for _ in self._channels])
 
@@ -67,14 +67,14 @@ class Choreography:
     def step(self, inputs: Any) -> None:
         """Advance by one round.
 
-        inputs: None; or {"order": [role, …]}: who is advanced and in which order, instead of what the scheduler says; or
-        {"race": [role, …]}: in which order those go on that the scheduler picks; also a list of at most one such table.
-        ValueError, and nothing has changed, for anything else.
+        inputs: None, one of two tables, or a list of at most one such table. {"order": [role, …]} lists the roles that
+        advance, in order, and replaces the scheduler. {"race": [role, …]} orders the roles that the scheduler picks.
+        Raises ValueError for anything else; the state is then unchanged.
         """
         run_phases(self.phases, inputs)
 
     def after_restore(self) -> None:
-        """The state was replaced: nothing has happened yet."""
+        """Drop the events of the replaced state."""
         self._events = []
 
     def _run_machine(self, inputs: Any) -> None:
@@ -99,12 +99,12 @@ class Choreography:
 
     @property
     def concurrency(self) -> int:
-        """How many roles go on in a round at most."""
+        """The most roles that advance in a round."""
         return self.config.scheduler.concurrency
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """Of all messages that the protocol has, sorted."""
+        """The labels of all messages of the protocol, sorted."""
         nodes = [node for program in self.programs for node in program]
         sent = {node.label for node in nodes if isinstance(node, Send)}
         chosen = {branch[0] for node in nodes if isinstance(node, Choose) for branch in node.branches}
@@ -112,33 +112,34 @@ class Choreography:
 
     @property
     def sessions(self) -> int:
-        """How many sessions there are, numbered from 0."""
+        """The number of sessions, numbered from 0."""
         return self.config.sessions
 
     def choose_policy(self, policy: str) -> None:
-        """Let the scheduler follow this one of POLICIES from now on. Raises ConfigError if the configuration names another."""
-        named = self.origin.config.get("scheduler", {}).get("policy", policy)
-        if named != policy:
-            raise ConfigError("scheduler.policy", f"the world's own scheduler.policy is {named}, found {policy!r}")
+        """Set the scheduler's policy, one of POLICIES. Raises ConfigError if the configuration names a different one."""
+        configured = self.origin.config.get("scheduler", {}).get("policy", policy)
+        if configured != policy:
+            problem = f"expected {configured}, the world's own scheduler.policy, got {policy!r}"
+            raise ConfigError("scheduler.policy", problem)
         scheduler = attrs.evolve(self.config.scheduler, policy=policy)
         self.config = attrs.evolve(self.config, scheduler=scheduler)
 
-    def _read_order(self, inputs: Any, wanted: str) -> list[int] | None:
-        """The roles under a key, by number; None if the inputs have another one."""
+    def _read_order(self, inputs: Any, requested_key: str) -> list[int] | None:
+        """The numbers of the roles under a key of the inputs; None if the inputs have a different key."""
         if inputs is None or inputs in ([], {}):
             return None
-        given = inputs[0] if isinstance(inputs, list) and len(inputs) == 1 else inputs
-        if not isinstance(given, dict) or len(given) != 1 or not isinstance(order := next(iter(given.values())), list):
-            raise ValueError(f'{{"order": [role, …]}} was expected, found {str(inputs)[:80]}')
-        key = next(iter(given))
+        table = inputs[0] if isinstance(inputs, list) and len(inputs) == 1 else inputs
+        if not isinstance(table, dict) or len(table) != 1 or not isinstance(order := next(iter(table.values())), list):
+            raise ValueError(f'expected {{"order": [role, …]}}, got {str(inputs)[:80]}')
+        key = next(iter(table))
         if key not in ("order", "race"):
-            raise ValueError(f'{{"order": [role, …]}} was expected, found {str(inputs)[:80]}')
+            raise ValueError(f'expected {{"order": [role, …]}}, got {str(inputs)[:80]}')
         for role in order:
             if not isinstance(role, str) or role not in self._numbers:
-                raise ValueError(f"{key}: {role!r} is none of the roles {', '.join(self.roles)}")
+                raise ValueError(f"{key}: expected one of the roles {', '.join(self.roles)}, got {role!r}")
         if len(set(order)) < len(order):
-            raise ValueError(f"{key}: a role stands twice in {order}")
-        return [self._numbers[role] for role in order] if key == wanted else None
+            raise ValueError(f"{key}: expected each role once, got {order}")
+        return [self._numbers[role] for role in order] if key == requested_key else None
 
     def _route(self, message: Message) -> Message | None:
         return message if self.router is None else self.router(message)
@@ -160,18 +161,18 @@ class Choreography:
     # --- messages
 
     def has_channel(self, sender: str, receiver: str) -> bool:
-        """Whether the protocol has messages from sender to receiver, in one session."""
+        """Return True if the protocol has messages from sender to receiver, in one session."""
         return (self._numbers.get(sender, -1), self._numbers.get(receiver, -1)) in self._channels
 
     def deliver(self, message: Message) -> bool:
-        """Put a message into the queue from its sender to its receiver; False, and nothing has changed, if it is full.
+        """Put a message into the queue from its sender to its receiver. Return False, without a change, if it is full.
 
-        Raises ValueError if the protocol has no messages from that sender to that receiver, or the payload is no
+        Raises ValueError if the protocol has no messages from that sender to that receiver, or if the payload is not
         plain data.
         """
         channel = (self._numbers.get(message.sender, -1), self._numbers.get(message.receiver, -1))
         if channel not in self._channels:
-            raise ValueError(f"in this protocol {message.sender!r} sends nothing to {message.receiver!r}")
+            raise ValueError(f"the protocol has no messages from {message.sender!r} to {message.receiver!r}")
         queues = read_buffers(self.state)
         queue = queues[self._channels[channel]]
         if len(queue) >= self.config.buffer_capacity:
@@ -180,16 +181,16 @@ class Choreography:
         try:
             msgpack.packb(queue[-1])
         except (TypeError, ValueError, OverflowError) as error:
-            raise ValueError(f"the payload of {message} is no plain data: {error}") from None
+            raise ValueError(f"the payload of {message} is not plain data: {error}") from None
         write_buffers(self.state, queues)
         return True
 
     def buffered_count(self) -> int:
-        """How many messages are in buffers."""
+        """The number of messages in buffers."""
         return sum(map(len, read_buffers(self.state)))
 
     def buffered_by_session(self) -> dict[int, int]:
-        """The same by session."""
+        """The number of messages in buffers, by session."""
         counts = dict.fromkeys(range(self.config.sessions), 0)
         queues = read_buffers(self.state)
         for (sender, _), place in self._channels.items():
@@ -197,30 +198,30 @@ class Choreography:
         return counts
 
     def depths(self) -> dict[int, int]:
-        """The most steps that the roles of each session have still to do; empty for a protocol with an endless loop."""
+        """The most steps left for the roles of each session; empty for a protocol with an endless loop."""
         measures = self._find_measures()
         if measures.depths is None:
             return {}
-        size, found = len(self.programs), dict.fromkeys(range(self.config.sessions), 0)
+        size, by_session = len(self.programs), dict.fromkeys(range(self.config.sessions), 0)
         for role, place in enumerate(self.state["roles.place"].tolist()):
-            found[role // size] += measures.depths[role % size][place]
-        return found
+            by_session[role // size] += measures.depths[role % size][place]
+        return by_session
 
     def events(self) -> Sequence[Event]:
-        """What happened in the last step, in order: machine first, then the calls of the field model."""
+        """The events of the last step, in order: the machine's, then the calls of the field model."""
         return tuple(self._events)
 
     def sample(self, role: str) -> Sequence[int]:
-        """A role's registers from 2 on, Q32.32 as integers. Raises ValueError if there is no such role."""
+        """A role's registers from 2 on, Q32.32 as integers. Raises ValueError for an unknown role."""
         if role not in self._numbers:
-            raise ValueError(f"{role!r} is none of the roles {', '.join(self.roles)}")
-        found: list[int] = self.state["roles.registers"][self._numbers[role], STATE_REGISTER:].tolist()
-        return found
+            raise ValueError(f"expected one of the roles {', '.join(self.roles)}, got {role!r}")
+        values: list[int] = self.state["roles.registers"][self._numbers[role], STATE_REGISTER:].tolist()
+        return values
 
     # --- figures
 
     def progress(self) -> dict[str, Any]:
-        """How much is done and left, see bounds.py; what has no figure for this protocol is None."""
+        """The steps done and left, see bounds.py; a figure that this protocol does not have is None."""
         return report(
             self._find_measures(),
             places=self.state["roles.place"].tolist(),
@@ -236,13 +237,13 @@ class Choreography:
         return self._measures
 
     def telemetry(self) -> Mapping[str, int | float]:
-        """The figures of the present tick: roles by status, messages sent and waiting, productive steps."""
-        found = {f"roles.{status.name.lower()}": _count(self.state, status) for status in Status}
-        found |= {"messages": int(self.state["message_count"]), "buffered": self.buffered_count()}
-        return found | {"productive_steps": int(self.state["productive_steps"])}
+        """The figures of the current tick: roles by status, messages sent and waiting, productive steps."""
+        figures = {f"roles.{status.name.lower()}": _count(self.state, status) for status in Status}
+        figures |= {"messages": int(self.state["message_count"]), "buffered": self.buffered_count()}
+        return figures | {"productive_steps": int(self.state["productive_steps"])}
 
     def ended(self) -> tuple[str, str] | None:
-        """("halted", sentence) when all roles have halted or faulted; None before."""
+        """The reason for the end, ("halted", sentence), when all roles have halted or faulted; None before."""
         halted, faulted = _count(self.state, Status.HALTED), _count(self.state, Status.FAULTED)
         if halted + faulted < len(self.roles):
             return None
@@ -254,10 +255,10 @@ def _count(state: State | Snapshot, status: Status) -> int:
 
 
 def summarize(plain_config: Config, snapshot: Snapshot) -> Mapping[str, str]:
-    """Figures of one tick, by name, ready to print."""
+    """Summarize one tick: figures as text, by name."""
     config = read_config(plain_config)
-    found = ((status, _count(snapshot, status)) for status in Status)
-    lines = {"roles": ", ".join(f"{count} {status.name.lower()}" for status, count in found if count)}
+    counts = ((status, _count(snapshot, status)) for status in Status)
+    lines = {"roles": ", ".join(f"{count} {status.name.lower()}" for status, count in counts if count)}
     waiting = sum(map(len, msgpack.unpackb(snapshot.blob("buffers"), strict_map_key=False)))
     lines["messages"] = f"{int(snapshot['message_count']):,} sent, {waiting:,} waiting"
     lines["productive steps"] = f"{int(snapshot['productive_steps']):,}"

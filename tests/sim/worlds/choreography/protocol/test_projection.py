@@ -1,4 +1,4 @@
-"""Each construct of a protocol, and what it asks of each role, by hand."""
+"""The projection of each construct of a protocol to each role, computed by hand."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ AB, ABC = ["A", "B"], ["A", "B", "C"]
 
 
 def show(node: Node) -> str:
-    """A node in short: ! sends, ? receives, & is offered, + chooses; then where it goes on."""
+    """A node in short form: ! sends, ? receives, & is offered, + chooses; then the next places."""
     match node:
         case Send():
             return f"!{node.to} {node.label} → {node.next}"
         case Receive():
-            ways = ", ".join(f"{label} → {after}" for label, (_, after) in node.branches.items())
-            return f"{'&' if node.offered else '?'}{node.sender} {ways}"
+            branches = ", ".join(f"{label} → {after}" for label, (_, after) in node.branches.items())
+            return f"{'&' if node.offered else '?'}{node.sender} {branches}"
         case Choose():
             return f"+{node.to} " + ", ".join(f"{label} → {after}" for label, _, after in node.branches)
     assert isinstance(node, End)
@@ -29,13 +29,13 @@ def show(node: Node) -> str:
 
 
 def programs(roles: list[str], *steps: dict[str, Any]) -> list[list[str]]:
-    """Of each role, in short."""
+    """The program of each role, in short form."""
     world = Choreography({"protocol": protocol(roles, *steps)})
     return [[show(node) for node in program] for program in world.programs]
 
 
-def test_a_message_is_sent_by_one_received_by_one_and_nothing_to_others() -> None:
-    """A to B, B to C."""
+def test_a_message_is_sent_by_one_role_and_received_by_one() -> None:
+    """A sends to B, B sends to C; the third role has no node for it."""
     assert programs(ABC, send("A", "B", "x"), send("B", "C", "y")) == [
         ["!1 x → 1", "end"],
         ["?0 x → 1", "!2 y → 2", "end"],
@@ -44,7 +44,7 @@ def test_a_message_is_sent_by_one_received_by_one_and_nothing_to_others() -> Non
 
 
 def test_a_choice_is_chosen_by_one_and_offered_to_one() -> None:
-    """Both go on behind it, where the branches meet again."""
+    """Both continue after the choice, where the branches meet again."""
     steps = choice("A", "B", branch("yes", send("B", "A", "x")), branch("no")), send("A", "B", "last")
     assert programs(AB, *steps) == [
         ["+1 yes → 1, no → 2", "?1 x → 2", "!1 last → 3", "end"],
@@ -52,20 +52,20 @@ def test_a_choice_is_chosen_by_one_and_offered_to_one() -> None:
     ]
 
 
-def test_a_third_role_that_does_the_same_in_all_branches_needs_no_telling() -> None:
-    """Plain merge: C does the same whatever A chose, also behind a message to another."""
+def test_a_third_role_with_equal_steps_in_all_branches_need_not_learn_the_choice() -> None:
+    """Plain merge: C takes the same steps in each branch, also after a message between others."""
     step = choice("A", "B", branch("yes", send("B", "C", "x")), branch("no", send("B", "C", "x")))
     assert programs(ABC, step)[2] == ["?1 x → 1", "end"]
     step = choice("A", "B", branch("l", send("C", "A", "x")), branch("r", send("C", "A", "x")))
     assert programs(ABC, step)[2] == ["!0 x → 1", "end"]
 
 
-def test_a_third_role_is_told_by_labels_of_one_sender() -> None:
-    """Full merge: the labels together, each going on in its own way; with one in common, what follows is merged."""
-    told = choice(
+def test_a_third_role_learns_the_choice_by_labels_of_one_sender() -> None:
+    """Full merge: the labels are joined, each with its own steps; after a common label, the steps are merged."""
+    at_once = choice(
         "A", "B", branch("yes", send("A", "C", "go"), send("C", "A", "x")), branch("no", send("A", "C", "stop"))
     )
-    assert programs(ABC, told)[2] == ["&0 go → 1, stop → 2", "!0 x → 2", "end"]
+    assert programs(ABC, at_once)[2] == ["&0 go → 1, stop → 2", "!0 x → 2", "end"]
     later = choice(
         "A",
         "B",
@@ -75,8 +75,8 @@ def test_a_third_role_is_told_by_labels_of_one_sender() -> None:
     assert programs(ABC, later)[2] == ["?0 both → 1", "&0 go → 2, stop → 2", "end"]
 
 
-def test_a_bounded_loop_is_written_out() -> None:
-    """Three times; a role without a part in it passes by."""
+def test_a_bounded_loop_is_unrolled() -> None:
+    """Its steps appear three times; a role that takes no part in it skips it."""
     assert programs(ABC, loop("three", send("A", "B", "x"), times=3), send("B", "C", "y")) == [
         ["!1 x → 1", "!1 x → 2", "!1 x → 3", "end"],
         ["?0 x → 1", "?0 x → 2", "?0 x → 3", "!2 y → 4", "end"],
@@ -85,7 +85,7 @@ def test_a_bounded_loop_is_written_out() -> None:
 
 
 def test_an_endless_loop_goes_back_to_its_first_step() -> None:
-    """And on behind it, where a branch does not continue it."""
+    """A branch that does not continue it leads to the step after it."""
     assert programs(AB, loop("again", send("A", "B", "x"), again("again"))) == [["!1 x → 0"], ["?0 x → 0"]]
     steps = loop("more", choice("A", "B", branch("go", again("more")), branch("stop"))), send("B", "A", "bye")
     assert programs(AB, *steps) == [
@@ -103,8 +103,8 @@ def test_loops_in_loops() -> None:
     ]
 
 
-def test_an_end_ends_whatever_stands_behind() -> None:
-    """In a branch; the other one goes on."""
+def test_an_end_skips_the_steps_after_it() -> None:
+    """The end is in one branch; the other branch continues."""
     steps = choice("A", "B", branch("stop", end()), branch("go")), send("A", "B", "x")
     assert programs(AB, *steps) == [
         ["+1 stop → 1, go → 2", "end", "!1 x → 1"],
@@ -112,8 +112,8 @@ def test_an_end_ends_whatever_stands_behind() -> None:
     ]
 
 
-def test_an_endless_loop_is_passed_by_to_what_follows_it() -> None:
-    """C does nothing in the loop of A and B, and goes on behind it."""
+def test_a_role_skips_an_endless_loop_of_others() -> None:
+    """C takes no part in the loop of A and B, and continues after it."""
     steps = loop("l", choice("A", "B", branch("go", again("l")), branch("stop"))), send("B", "C", "x")
     assert programs(ABC, *steps)[2] == ["?1 x → 1", "end"]
 
@@ -156,7 +156,7 @@ REFUSED: list[tuple[list[str], list[dict[str, Any]], str]] = [
         ABC,
         [loop("l", send("B", "C", "x"), choice("A", "B", branch("go", again("l")), branch("stop")))],
         (
-            "protocol.steps[0].steps[1].branches: C cannot learn which branch A chose: it begins the loop l anew after 'go' "
+            "protocol.steps[0].steps[1].branches: C cannot learn which branch A chose: it restarts the loop l after 'go' "
             "and ends after 'stop'"
         ),
     ),
@@ -166,19 +166,21 @@ REFUSED: list[tuple[list[str], list[dict[str, Any]], str]] = [
             loop("l", choice("A", "B", branch("go", again("l")), branch("stop"), branch("end", end()))),
             send("C", "A", "x"),
         ],
-        "protocol.steps[0]: C cannot learn how the loop l is left: it ends or sends 'x' to A",
+        "protocol.steps[0]: C cannot learn how the loop l ends: it ends or sends 'x' to A",
     ),
     (
         AB,
         [loop("l", loop("m", loop("n", send("A", "B", "x"), times=100), times=100), times=100)],
-        "protocol: A has more than 65536 steps, loops written out",
+        "protocol: A has more than 65536 steps with its loops unrolled",
     ),
 ]
 
 
 @pytest.mark.parametrize(("roles", "steps", "message"), REFUSED, ids=[str(n) for n in range(len(REFUSED))])
-def test_what_a_role_cannot_follow_is_refused(roles: list[str], steps: list[dict[str, Any]], message: str) -> None:
-    """One line that names the step, the role, and the two ways between which it cannot tell."""
+def test_a_protocol_that_a_role_cannot_follow_is_refused(
+    roles: list[str], steps: list[dict[str, Any]], message: str
+) -> None:
+    """One line names the step, the role, and the two branches that it cannot distinguish."""
     with pytest.raises(ConfigError) as caught:
         programs(roles, *steps)
     assert str(caught.value) == message

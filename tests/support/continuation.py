@@ -1,6 +1,6 @@
-"""The proof that every adapter owes: restored at random ticks, here and in another process, all goes on as it did live.
+"""The test of every adapter: restored at random ticks, here and in a second process, a run continues as the live one.
 
-By what the foreign object itself shows, not by what the adapter says of it.
+The foreign object itself is compared, not the adapter's report on it.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from recorder import Recorder
 from recorder.conformance.contract_checks import adapter_of_simulation
 from sim.kernel.plain_data import decode_plain, encode_plain
 
-AHEAD = 30  # How far a restored one goes on.
+AHEAD = 30  # Steps that a restored simulation continues.
 
 
 @attrs.frozen
 class Case:
-    """What is proved: make gives an adapted simulation, shown the bytes that a user would see of it."""
+    """One case: make returns an adapted simulation, shown the bytes of its visible state."""
 
     make: Callable[[], Any]
     shown: Callable[[Any], bytes]
 
 
 def record_run(path: Path, case: Case, steps: int, seed: int, **settings: Any) -> list[bytes]:
-    """Record a run of the adapter's own random player; what was shown at each tick, from tick 0."""
+    """Record a run of the adapter's own random player; return the visible state at each tick, from tick 0."""
     simulation = case.make()
     adapter = adapter_of_simulation(simulation)
     assert adapter is not None
@@ -48,7 +48,7 @@ def record_run(path: Path, case: Case, steps: int, seed: int, **settings: Any) -
 
 
 def continued(path: Path, case: Case, ticks: list[int], last_tick: int) -> str:
-    """Seek to each tick, go on from there, and digest what is shown; each state must have the recorded hash."""
+    """Seek to each tick, continue from there, and digest the visible states; each must have the recorded hash."""
     digest = hashlib.sha256()
     with replayer.open(path, world=case.make) as run:
         for tick in ticks:
@@ -64,20 +64,21 @@ def continued(path: Path, case: Case, ticks: list[int], last_tick: int) -> str:
 
 
 def prove(module: str, name: str, tmp_path: Path, *, steps: int, loads: int) -> None:
-    """Do all of it for a case of a test module's CASES."""
+    """Run the complete test for a case of a test module's CASES."""
     case = importlib.import_module(module).CASES[name]
     seed = random.randrange(1 << 20)
     print("seed", seed)
     shown = record_run(tmp_path / "run.tape", case, steps, seed)
     ticks = sorted(random.Random(seed).sample(range(1, steps - 10), loads))
-    wanted = hashlib.sha256()
+    expected = hashlib.sha256()
     for tick in ticks:
-        for one in shown[tick : min(steps, tick + AHEAD) + 1]:
-            wanted.update(one)
+        for state in shown[tick : min(steps, tick + AHEAD) + 1]:
+            expected.update(state)
 
     assert len(set(shown)) > min(10, steps // 10), "a run in which nothing happens proves nothing"
-    assert continued(tmp_path / "run.tape", case, ticks, steps) == wanted.hexdigest()
-    code = f"import sys, {module}, going_on; print(going_on.in_another_process({module}.CASES, *sys.argv[1:]))"
+    assert continued(tmp_path / "run.tape", case, ticks, steps) == expected.hexdigest()
+    call = f"continuation.in_a_second_process({module}.CASES, *sys.argv[1:])"
+    code = f"import sys, {module}, continuation; print({call})"
     finished = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", code, name, str(tmp_path / "run.tape"), str(steps), *map(str, ticks)],
         capture_output=True,
@@ -85,9 +86,9 @@ def prove(module: str, name: str, tmp_path: Path, *, steps: int, loads: int) -> 
         check=False,
         env={**os.environ, "PYTHONHASHSEED": "12", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
     )
-    assert finished.stdout.strip().splitlines()[-1:] == [wanted.hexdigest()], finished.stderr
+    assert finished.stdout.strip().splitlines()[-1:] == [expected.hexdigest()], finished.stderr
 
 
-def in_another_process(cases: dict[str, Case], name: str, path: str, last_tick: str, *ticks: str) -> str:
-    """What continued gives there."""
-    return continued(Path(path), cases[name], [int(one) for one in ticks], int(last_tick))
+def in_a_second_process(cases: dict[str, Case], name: str, path: str, last_tick: str, *ticks: str) -> str:
+    """The result of continued, called in a second process."""
+    return continued(Path(path), cases[name], [int(tick) for tick in ticks], int(last_tick))
