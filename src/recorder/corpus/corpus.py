@@ -174,7 +174,7 @@ def add_tape(folder: Path, tape: Path) -> Path:
         pairs.append((journal_path(tape), journal_path(target)))
     copied = []
     try:
-        for source, copy in [*pairs, (tape, target)]:  # The first file last: without it there is no tape.
+        for source, copy in [*pairs, (tape, target)]:  # The first file last: a tape exists only with it.
             with atomic_file(copy, existing="refuse" if copy == target else "replace") as part:
                 shutil.copy2(source, part)  # With its times: they tell when the run finished.
             copied.append(copy)
