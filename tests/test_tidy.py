@@ -234,3 +234,56 @@ def test_the_files_that_the_architecture_page_names_exist() -> None:
 
     assert len(named) > 10
     assert [name for name in named if not (ROOT / "src" / name).exists()] == []
+
+
+# Words that were given up, each with the words to write instead: an engineer of the field would not use them, or would
+# take them for something else. The files of ALLOWED may contain some, for the reason given there.
+GIVEN_UP = {
+    r"parts from|part(?:ed|ing) (?:from|at)": "diverges from",
+    r"gone on with|go(?:es|ing)? on with": "continue, resume",
+    r"comes? upon": "applies to, meets",
+    r"whoever|(?<![:'])nobody|somebody": "the caller, no one, or the passive",
+    r"(?:can|could) (?:not )?be had": "is available",
+    r"that there (?:is|are) not": "unknown, missing",
+    r"passed over": "skipped",
+    r"takes? down": "capture, record",
+    r"(?<!what )w(?:as|ere) expected": "expected …, got …",
+    r"belongs? into": "belongs to",
+    r"(?<!there )(?:is|are) no (?:tape|part|simulation|number)": "is not a …",
+    r"now this, now that": "non-deterministic",
+    r"as many as go": "as fast as possible",
+    r"in the midst of": "during",
+    r"anew": "again, rebuilt",
+    r"foreign simulation": "your simulation, or a simulation of another package",
+    r"of (?:yours|one's own)": "your own",
+    r"(?<!\")lanes?(?!\")": "elements",
+    r"outside of the state": "hidden state, outside the state",
+    r"(?:recorder|replayer|sim)[./](?:thrift|courses|going_on|raised|shown|aside|apart|wholeness|choosing|outlets)": "-",
+}
+ALLOWED = {
+    "tests/test_tidy.py": "the list itself",
+    "CHANGELOG.md": "names that earlier versions had",
+    # The reasons of events and the notes of an adapter are recorded on tapes, and hashed: they stay as they are.
+    "src/sim/worlds/choreography/protocol/payload.py": "the reason of an event",
+    "src/sim/worlds/choreography/run/interpreter.py": "the reason of an event",
+    "src/sim/adapters/mujoco/adapter.py": "a note in META",
+    "tests/sim/worlds/choreography/test_choreography.py": "the same reasons",
+}
+
+
+def test_words_that_were_given_up_do_not_come_back() -> None:
+    """Source, tests, tools and docs contain none of them; GIVEN_UP has the words to write instead."""
+    pages = [path for suffix in ("py", "md", "sh", "ksy") for path in ROOT.rglob(f"*.{suffix}")]
+    own = [path for path in pages if not any(part.startswith((".", "build")) for part in path.relative_to(ROOT).parts)]
+    found = []
+    for path in own:
+        name = str(path.relative_to(ROOT))
+        if name in ALLOWED:
+            continue
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+            found += [
+                f"{name}:{number}: {match[0]}: write {instead}"
+                for words, instead in GIVEN_UP.items()
+                for match in re.finditer(rf"\b(?:{words})\b", line, re.IGNORECASE)
+            ]
+    assert found == []

@@ -153,7 +153,7 @@ class InProcessPool:
 
             try:
                 outcome = Outcome(index, work(item, report))
-            except Exception as error:  # noqa: BLE001 - it is raised by whoever takes the outcome
+            except Exception as error:  # noqa: BLE001 - the consumer of the outcome raises it
                 outcome = Outcome(index, error=error)
             yield outcome
 

@@ -1,4 +1,4 @@
-"""The cost of a sync test per tick: capturing what is outside of the state, and a complete test.
+"""The cost of a sync test per tick: capturing what is outside the state, and a complete test.
 
 Run it: python tools/bench/sync_test.py
 """

@@ -11,7 +11,7 @@ from recorder.writer.jobs import Baseline, KeyframeJob
 WORN_BYTES_MIN = 16 << 10  # The bytes of smaller full keyframes do not matter; they stay at regular intervals.
 
 
-class KeyframeBlocks:
+class KeyframeEncoder:
     """Encodes keyframes, and keeps the last full one as the baseline.
 
     Attributes:

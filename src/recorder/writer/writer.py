@@ -28,7 +28,7 @@ from recorder.storage.tape_files import Files
 from recorder.writer.buffer_pool import BufferPool
 from recorder.writer.handoff_queue import HandoffQueue
 from recorder.writer.jobs import KeyframeJob, TickOutput, not_sealed
-from recorder.writer.keyframe_encoder import KeyframeBlocks
+from recorder.writer.keyframe_encoder import KeyframeEncoder
 from recorder.writer.pending_ticks import WaitingTicks
 
 FRAMES_AGE_S_MAX = 1.0  # Frames do not wait longer than this for their block to fill.
@@ -72,7 +72,7 @@ class Writer:
         # The thread's own:
         self._waiting = WaitingTicks(first_tick)
         self._synced_s = time.monotonic()
-        self._keyframes = KeyframeBlocks(self.buffers)
+        self._keyframes = KeyframeEncoder(self.buffers)
         self._lost_full = False  # A full keyframe was refused, or frames after it dropped: deltas need a new one.
         self._rotation_due = False  # A keyframe that should have begun a segment was refused: the next one does.
         self._dropping_from: int | None = None

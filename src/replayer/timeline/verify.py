@@ -12,10 +12,10 @@ import attrs
 from recorder.errors import CorruptError, MissingTickError, RecordingError
 from recorder.format.recording.change_replay import ChangeLog
 from recorder.processes.pool import Pool
-from replayer.desync.cause_tests import with_causes
 from replayer.desync.dump.dump import keep_dump
 from replayer.desync.finding import Finding, find_desync
 from replayer.desync.isolated_rerun import earlier_hash
+from replayer.desync.tested_causes import with_causes
 from replayer.html_renderers import RenderedAsHtml
 from replayer.playback.cursor import Cursor
 from replayer.playback.make_simulation import Factory, make_simulation

@@ -1,4 +1,4 @@
-"""Adapters: they give a foreign simulation the interface of ours, with its complete state in an arena."""
+"""Adapters: they give simulations of other packages the interface of ours, with its complete state in an arena."""
 
 from typing import TYPE_CHECKING, Any
 

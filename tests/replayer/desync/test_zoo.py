@@ -251,24 +251,20 @@ CASES = [
         "seeds a tick late",
         "meadow edit",
         {"explain": "edited"},
-        edit=Edit(
-            "phases/lifecycle.py", "flora.reproduction_interval[species]", "flora.reproduction_interval[species] + 1"
-        ),
+        edit=Edit("phases/lifecycle.py", "tick - last >= interval[species]", "tick - last > interval[species]"),
     ),
     Case(
         9,
         "swarms rest for longer",
         "meadow edit",
         {"explain": "edited"},
-        edit=Edit(
-            "phases/interaction.py", "swarm.cooldown = herbivore.velocity - 1", "swarm.cooldown = herbivore.velocity"
-        ),
+        edit=Edit("model/swarm_turn.py", "swarm[COOLDOWN] = kind[VELOCITY] - 1", "swarm[COOLDOWN] = kind[VELOCITY]"),
     ),
     Case(
         13,
         "signals are rounded up",
         "meadow edit",
-        edit=Edit("phases/transport.py", "across[2:]) >> 4", "across[2:] + 8) >> 4"),
+        edit=Edit("phases/transport.py", "blurred >>= 4", "blurred = (blurred + 8) >> 4"),
     ),
     Case(1, "zoo.meadows:Forgetful", "meadow outside", {"check": "Forgetful._rain_ticks"}),
     Case(8, "zoo.meadows:Trampling", "meadow versions", {"audit": "biotope.wind", "check": "Trampling.step"}),

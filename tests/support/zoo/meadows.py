@@ -110,7 +110,7 @@ class _Altered(Meadow):
 
 
 class Forgetful(_Altered):
-    """Remembers when it last rained, outside of the state."""
+    """Remembers when it last rained, outside the state."""
 
     altered = "lifecycle"
 

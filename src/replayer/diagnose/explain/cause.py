@@ -1,4 +1,4 @@
-"""The cause of a divergence, as data: backward_slice.py finds it, and the command prints it."""
+"""The cause of a divergence, as data: find_cause.py finds it, and the command prints it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Find the adapter for a foreign simulation through entry points, so that other packages can add adapters.
+"""Find the adapter for a simulation through entry points, so that other packages can add adapters.
 
 An entry point of the group ``sim.adapters`` is named after the package whose objects it adapts (``gymnasium``,
 ``mesa``) and loads an Adapter. It is imported only when such an object exists. A tape names the adapter that made it.
@@ -29,7 +29,7 @@ class NotCapturedError(TypeError):
 
 @attrs.frozen
 class Adapter:
-    """The functions that record one kind of foreign simulation and build it again.
+    """The functions that record the simulations of one package and build it again.
 
     Attributes:
         name: of the entry point: the package whose objects it adapts.

@@ -14,7 +14,7 @@ import pytest
 from recorder.processes.fork_call import in_a_copy
 from replayer.desync.ulps import compare_elements, ulp_distances
 from replayer.diagnose.explain.align import Alignment
-from replayer.diagnose.explain.backward_slice import find_cause
+from replayer.diagnose.explain.find_cause import find_cause
 from replayer.diagnose.explain.source_lines import LineMap, SourceFile
 from replayer.diagnose.explain.step_trace import StepTrace
 from replayer.diagnose.explain.trace_step import trace_step

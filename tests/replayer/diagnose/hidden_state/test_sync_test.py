@@ -433,7 +433,7 @@ def test_misuse_is_refused() -> None:
         SyncTest(int).run()
     with pytest.raises(UnfitSimulationError, match="making the simulation raised ZeroDivisionError"):
         SyncTest(lambda: 1 // 0).run()
-    with pytest.raises(TypeError, match="no plain data"):
+    with pytest.raises(TypeError, match="not plain data"):
         SyncTest(Walkers, lambda _: {1, 2}).run()
 
 

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from recorder import Recorder
-from replayer.desync.cause_tests import HIDDEN_STATE
 from replayer.desync.finding import NOT_DETERMINISTIC, Finding
+from replayer.desync.tested_causes import HIDDEN_STATE
 from replayer.timeline.verify import verify_tape
 from sim import Field, Schema, State
 
