@@ -17,19 +17,22 @@ from typing import Any
 import attrs
 
 from recorder.processes.pool import Item, OnProgress, Result, Submission, Work
-from recorder.processes.worker_pipes import PipedSubmission, Worker, begin_as_worker, join_worker, starting, work_on
+from recorder.processes.worker_pipes import (
+    PipedSubmission,
+    Worker,
+    begin_as_worker,
+    check_workers,
+    join_worker,
+    starting,
+    work_on,
+)
 
 
 @attrs.frozen
 class ForkPool:
     """Forks a process for each item, at most ``workers`` at a time; see Pool. Pickles only the results."""
 
-    workers: int = attrs.field()
-
-    @workers.validator
-    def _check_workers(self, _: Any, workers: int) -> None:
-        if workers < 1:
-            raise ValueError(f"expected at least 1 worker, got {workers}")
+    workers: int = attrs.field(validator=check_workers)
 
     def submit(
         self,

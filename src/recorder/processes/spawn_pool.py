@@ -16,7 +16,15 @@ from typing import Any
 import attrs
 
 from recorder.processes.pool import Item, OnProgress, Outcome, Result, Submission, Work
-from recorder.processes.worker_pipes import PipedSubmission, Worker, begin_as_worker, join_worker, starting, work_on
+from recorder.processes.worker_pipes import (
+    PipedSubmission,
+    Worker,
+    begin_as_worker,
+    check_workers,
+    join_worker,
+    starting,
+    work_on,
+)
 
 
 @attrs.frozen
@@ -28,13 +36,8 @@ class SpawnPool:
         prepare: called first in each worker.
     """
 
-    workers: int = attrs.field()
+    workers: int = attrs.field(validator=check_workers)
     prepare: Callable[[], None] | None = None
-
-    @workers.validator
-    def _check_workers(self, _: Any, workers: int) -> None:
-        if workers < 1:
-            raise ValueError(f"expected at least 1 worker, got {workers}")
 
     def submit(
         self,

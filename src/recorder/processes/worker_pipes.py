@@ -121,13 +121,11 @@ class PipedSubmission(ABC, Generic[Item, Result]):
         with interrupts_held_back():
             try:
                 message = worker.pipe.recv()
-            except EOFError:
-                self._arrived.append(
-                    Outcome(index, error=WorkerDiedError(self._name(item), join_worker(self._workers, worker)))
-                )
-                return
-            except OSError:  # It died while it sent a message. If it did not, its further messages are unreadable.
-                worker.process.kill()
+            except (EOFError, OSError) as end:
+                if isinstance(
+                    end, OSError
+                ):  # It died while it sent. If it did not, its further messages are unreadable.
+                    worker.process.kill()
                 self._arrived.append(
                     Outcome(index, error=WorkerDiedError(self._name(item), join_worker(self._workers, worker)))
                 )
@@ -141,6 +139,12 @@ class PipedSubmission(ABC, Generic[Item, Result]):
                 return
         if on_progress is not None:
             on_progress(index, message)
+
+
+def check_workers(_: object, __: attrs.Attribute[int], workers: int) -> None:
+    """Validate a pool's number of workers, as attrs calls it. Raises ValueError."""
+    if workers < 1:
+        raise ValueError(f"expected at least 1 worker, got {workers}")
 
 
 def join_worker(workers: dict[Connection, Worker], worker: Worker) -> int | None:

@@ -1,7 +1,7 @@
 """The optional members of a simulation, one Protocol each, and the one way to look them up: ``hook``.
 
 A simulation needs a state and a step (see Simulation). Each member here adds a feature that the recorder, the replayer
-or a scenario uses. Nothing needs to be inherited. The tables of docs/record.md are generated from the docstrings here.
+or a scenario uses. Nothing needs to be inherited. The tables of docs/record.md quote the docstrings here.
 
 Look a member up once, at the start, and keep the result: a lookup costs time in each tick.
 
@@ -305,15 +305,3 @@ def ensure_hooks(simulation: object, kinds: Iterable[Callable[..., Any]] = RECOR
                 f"{type(simulation).__name__}.{name}: expected a method that can be called as {called}, "
                 f"got {name}{signature}: {error}"
             ) from None
-
-
-def hook_table(kinds: Iterable[Callable[..., Any]]) -> list[str]:
-    """The rows of the table in docs/record.md: member, Protocol, meaning."""
-    rows = ["| member | `sim.kernel.hooks` | meaning |", "|---|---|---|"]
-    for kind in kinds:
-        name = _MEMBERS[kind]
-        if kind in _METHODS:
-            name += f"({', '.join(list(inspect.signature(vars(kind)[name]).parameters)[1:])})"
-        meaning = " ".join(inspect.cleandoc(kind.__doc__ or "").split())
-        rows.append(f"| `{name}` | `{kind.__name__}` | {meaning} |")
-    return rows

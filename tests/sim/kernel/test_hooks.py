@@ -26,7 +26,6 @@ from sim.kernel.hooks import (
     MarksWrites,
     ensure_hooks,
     hook,
-    hook_table,
     marks_its_writes,
     member_name,
 )
@@ -37,6 +36,18 @@ from sim.scenario.wrap import wrap_scenario
 ROOT = Path(__file__).parents[3]
 KINDS = (*RECORDING_HOOKS, *SCENARIO_HOOKS)
 MEMBERS = {member_name(kind) for kind in KINDS}
+
+
+def hook_table(kinds: tuple[Any, ...]) -> list[str]:
+    """Return the rows of a table in docs/record.md: member, Protocol, meaning."""
+    rows = ["| member | `sim.kernel.hooks` | meaning |", "|---|---|---|"]
+    for kind in kinds:
+        name = member_name(kind)
+        if name in vars(kind):  # A method; an attribute stands in the annotations alone.
+            name += f"({', '.join(list(inspect.signature(vars(kind)[name]).parameters)[1:])})"
+        meaning = " ".join(inspect.cleandoc(kind.__doc__ or "").split())
+        rows.append(f"| `{name}` | `{kind.__name__}` | {meaning} |")
+    return rows
 
 
 class Counter:
