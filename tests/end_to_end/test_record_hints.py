@@ -217,7 +217,10 @@ def test_the_users_simulation_is_resumed_by_its_name(capsys: pytest.CaptureFixtu
             "fed.tape --sim own_walks:Walkers --ticks 9",
             "fed.tape: its inputs came from your program: continue there",
         ),
-        ("mine.tape --sim own_walks:larger --ticks 9", "mine.tape: the simulation has x of 21 rows, the tape 20"),
+        (
+            "mine.tape --sim own_walks:larger --ticks 9",
+            "expected shape (20,), got shape (21,); make the simulation as it was made for the recording",
+        ),
         ("mine.tape --sim own_walks:Needy --ticks 9", "mine.tape: Needy.__init__() missing 1 required positional"),
         ("mine.tape --sim own_walks:Nobody --ticks 9", "--sim own_walks:Nobody: module 'own_walks' has no attribute"),
         ("mine.tape --sim own_walks:Walkers", "mine.tape is already at tick 3: name a later tick with --ticks"),

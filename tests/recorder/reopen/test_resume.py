@@ -189,7 +189,7 @@ class Edited(Walkers):
     [
         (Edited, "auto", DesyncError, "desync at tick 29"),
         (Herd, "auto", TypeError, "different fields than the tape: .*grass"),
-        (Walkers, "sometimes", ValueError, "changes='sometimes'"),
+        (Walkers, "sometimes", ValueError, "expected changes to be auto, marks, .* got 'sometimes'"),
         (dict, "auto", TypeError, "dict is not a simulation"),
         (lambda: None, "auto", TypeError, "small_worlds.Walkers"),
         (lambda: Walkers, "auto", TypeError, "got the class Walkers"),
