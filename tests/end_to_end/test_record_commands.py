@@ -149,7 +149,11 @@ def test_an_invalid_setting_gets_one_line(folder: Path, capsys: pytest.CaptureFi
         (replayer.commands.main.main, "", ["tail", "repair", "follow a recording while it runs"]),
         (replayer.commands.main.main, "info", ["--fast", "Exit code: 0 intact, 3 incomplete", "4 corrupt"]),
         (replayer.commands.main.main, "tail", ["--last", "--no-follow", "--json", "Ctrl-C"]),
-        (replayer.commands.main.main, "repair", ["--output", "--sim", "Exit code: 0 nothing is lost", "The original is not changed"]),
+        (
+            replayer.commands.main.main,
+            "repair",
+            ["--output", "--sim", "Exit code: 0 nothing is lost", "The original is not changed"],
+        ),
     ],
 )
 def test_help_says_what_there_is(capsys: pytest.CaptureFixture[str], main: Any, command: str, texts: list[str]) -> None:
