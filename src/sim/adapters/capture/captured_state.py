@@ -18,30 +18,31 @@ from typing import Any
 
 import attrs
 
+from sim.adapters.capture.graph.classes import ClassFinder
+from sim.adapters.capture.graph.object_graph import ObjectGraph, graph_entries
+from sim.adapters.capture.graph.unsavable import Unsavable
 from sim.adapters.capture.pack import KINDS_FIELD, STEPS_FIELD, StepPacker, array_field, is_hot, room_for
 from sim.adapters.capture.pickle_protocol import Pickler
 from sim.adapters.capture.rng_state import PCG_WORDS
 from sim.adapters.capture.survey import (
-    NEVER_SET,
     Attribute,
     Classify,
     Structure,
     Surveyor,
-    described,
     field_name,
     slots_of,
+    type_name,
 )
-from sim.adapters.capture.unpack import restore_objects
+from sim.adapters.capture.unpack import kept_values, restore_objects
 from sim.adapters.capture.values import NotPlainError, decode_value, encode_value
 from sim.adapters.interface.adapter_registry import NotCapturedError
 from sim.adapters.interface.capture_report import Part
 from sim.kernel.schema import Blob, Field, Schema
 from sim.kernel.state import State
 
-STRUCTURE, REST, CONSTANTS, TRUSTED = "structure", "rest", "constants", "trusted"
+STRUCTURE, CONSTANTS = "structure", "constants"
 CONSTANT_CHECK_STEPS = 256  # Large containers are compared every 256 steps; that takes up to a millisecond.
-# After this many moves an attribute is expected to move. Until then each move costs a survey.
-MOVES_OF_CELLS, MOVES_OF_REST = 2, 6
+MOVES_OF_CELLS = 2  # After this many moves a number is expected to move. Until then each move costs a survey.
 
 
 CHOICES = "Choose trust=True (such values are saved by pickle), ignore=[...] (names of those that no step reads), or "
@@ -50,6 +51,11 @@ REPEATING = "level='inputs_only' (a seek repeats the inputs since the last reset
 
 class CapturedWarning(UserWarning):
     """A value that was assumed to be constant has changed; the message states the consequence."""
+
+
+def subject_of(layers: Sequence[tuple[str, Any]]) -> Any:
+    """The user's own object: the innermost of the layers."""
+    return layers[-1][1]
 
 
 class CapturedState:
@@ -80,8 +86,8 @@ class CapturedState:
         copies, even if other objects hold them. pickler: for values that cannot be saved otherwise; only where the user
         trusts it. ignored: full names of attributes that are neither saved nor restored.
 
-        opens_objects: capture the attributes of objects of other classes, which must then exist at a load. otherwise:
-        the last option in the message for a value that cannot be saved.
+        opens_objects: give objects of other classes fields of their own. otherwise: the last option in the message for
+        a value that cannot be saved.
 
         Raises NotCapturedError for a value that pickle refuses.
         """
@@ -89,23 +95,19 @@ class CapturedState:
         self._choices = CHOICES + otherwise
         self._pickler = pickler
         self._detached = frozenset(detached)
+        self._ignored = frozenset(ignored)
+        self._finder = ClassFinder(type(subject_of(self._layers)))
         self._surveyor = Surveyor(
-            classify,
-            trust=pickler is not None,
-            ignored=frozenset(ignored),
-            detached=self._detached,
-            opens_objects=opens_objects,
+            classify, self._finder, ignored=self._ignored, detached=self._detached, opens_objects=opens_objects
         )
         self._moves: dict[tuple[str, str], int] = {}  # The moves of each attribute; one with many is restless.
         self._steps = 0
         self._constants = b""
-        self._moving_written = b""
-        self.structure, self.objects = self._surveyor.survey(self._layers, None)
-        self._lay_out()
+        self._survey_first()
 
     def parts(self) -> tuple[Part, ...]:
         """The captured attributes, layer by layer."""
-        saved = {"cell", "array", "generator", "rest", "constant", "member", "object", "same", "trusted"}
+        saved = {"cell", "array", "generator", "rest", "constant", "object", "same"}
 
         def names(layer: Any, *categories: str) -> tuple[str, ...]:
             return tuple(one.name for one in layer.attributes if one.category in categories)
@@ -129,13 +131,27 @@ class CapturedState:
                 f"{subject} cannot be saved exactly because of {', '.join(slotted)}: only attributes in __dict__ "
                 "are captured"
             )
-        unknown = [key for key, one in self.structure.category_of().items() if one.category == "unknown"]
+        unknown = [one.detail for one in self.structure.category_of().values() if one.category == "unknown"]
         if unknown:
-            raise NotCapturedError(
-                f"{subject} cannot be saved exactly because of {self._named(unknown)}. {self._choices}"
-            )
-        if self._pickler is not None and self._trusted:
-            self._pickler.ensure_loads(self._values_trusted(), self._elsewhere())
+            raise NotCapturedError(f"{subject} cannot be saved exactly because of {', '.join(unknown)}. {self._choices}")
+
+    def _survey_first(self) -> None:
+        """Survey all objects, and set those apart that cannot be saved."""
+        while True:
+            self.structure, self.objects = self._surveyor.survey(self._layers, None)
+            try:
+                self._lay_out()
+            except Unsavable as error:
+                name, described = self._place_of(error)
+                self._surveyor.unknown[name] = described
+            else:
+                return
+
+    def _place_of(self, error: Unsavable) -> tuple[str, str]:
+        """The attribute of a layer, and the complete path, type and reason of a value in it."""
+        index, _, inside = error.path.removeprefix("[").partition("]")
+        name = self._rest[int(index)][0]
+        return name, f"{name}{inside} ({type_name(error.value)}): {error.reason} ({error.advice})"
 
     # --- after a step
 
@@ -145,11 +161,8 @@ class CapturedState:
         Raises NotCapturedError if an attribute now has a value that cannot be captured.
         """
         self._steps = steps = self._steps + 1
-        packer = self._packer
-        if not packer.pack(steps):
+        if not self._packer.pack(steps) or not self._pack_rest():
             self._refresh()
-        elif (not self._moving_rest or self._write_rest()) and self._trusted:
-            self._write_blob(TRUSTED, self._pickled())
         # Also after a refresh: in a run that was loaded there may be no refresh at this step.
         if self._constant_names and steps % CONSTANT_CHECK_STEPS == 0:
             self._check_constants()
@@ -159,29 +172,20 @@ class CapturedState:
         self._steps += 1
         self._refresh()
 
-    def _write_rest(self) -> bool:
-        """Write the blob of all other values. Return False if a refresh was needed, which also wrote everything."""
-        packer = self._packer
+    def _pack_rest(self) -> bool:
+        """Capture all other values. Return False if an attribute was removed. Raises NotCapturedError."""
         try:
-            # All together: one by one they would seem equal if only a shared object has changed.
-            moving = self._encoded(self._moving_rest)
-            if moving == self._moving_written:
-                return True
-            encoded = self._encoded(self._rest)
-        except (TypeError, KeyError):
-            self._refresh()
+            roots = [attributes[name] for _, attributes, name in self._rest]
+        except KeyError:
             return False
-        self._write_blob(REST, encoded)
-        if self._packer is packer:  # A new packer may expect different attributes to move.
-            self._moving_written = moving
+        try:
+            self._graph.capture(roots, self._known_names)
+        except Unsavable as error:
+            _, described = self._place_of(error)
+            raise NotCapturedError(f"{described} appeared in a step and cannot be saved. {self._choices}") from None
+        if self.state.arena is not self._packer.arena:
+            self._make_packer()  # The graph has grown, and the arena with it.
         return True
-
-    def _write_blob(self, name: str, content: bytes) -> None:
-        if self._blobs.get(name) != content:
-            self.state.set_blob(name, content)
-            self._blobs[name] = content
-            if self.state.arena is not self._packer.arena:
-                self._make_packer()  # The blob has grown, and the arena with it.
 
     # --- when an attribute is of a different kind than before
 
@@ -195,33 +199,21 @@ class CapturedState:
             self._make_packer()
             self._write_everything()
             return
-        self._refuse_new_unknowns(structure)
         changed = self._changed_constants(replaced)
         if changed:  # Otherwise the new arena would treat the changed values as the original ones.
             structure, self.objects = self._surveyor.survey(self._layers, self._learn(replaced | changed))
         self.structure = structure
         self._lay_out()
 
-    def _refuse_new_unknowns(self, structure: Structure) -> None:
-        before = self.structure.category_of()
-        now = structure.category_of().items()
-        new = [key for key, attribute in now if attribute.category == "unknown" and before.get(key) != attribute]
-        if new:
-            raise NotCapturedError(f"{self._named(new)} appeared in a step and cannot be saved. {self._choices}")
-
-    def _named(self, keys: Sequence[tuple[str, str]]) -> str:
-        """Attributes with their types, and with the values inside them that cannot be saved."""
-        return ", ".join(f"{layer}.{name} ({described(vars(self.objects[layer])[name])})" for layer, name in keys)
-
     def _count_moves(self) -> set[tuple[str, str]]:
-        """Count the moves of attributes, and return the replaced large containers. Raises NotCapturedError."""
+        """Count the moves of attributes, and return the replaced containers and objects. Raises NotCapturedError."""
         replaced = set()
         for key, attribute in self.structure.category_of().items():
             before = self._packer.before.get(key, self)
             if before is self or vars(self.objects[key[0]]).get(key[1], self) is before:
                 continue
             self._moves[key] = self._moves.get(key, 0) + 1
-            if attribute.category == "constant":
+            if attribute.category in ("constant", "object", "same"):
                 replaced.add(key)
             if attribute.category == "fixed":
                 raise NotCapturedError(
@@ -254,7 +246,7 @@ class CapturedState:
         """Find the large containers that changed in place, and warn the user of each. Raises NotCapturedError."""
         names = {full: key for full, key in self._constant_names.items() if key not in replaced}
         try:
-            if not replaced and self._encoded_constants() == self._constants:
+            if not replaced & set(self._constant_names.values()) and self._encoded_constants() == self._constants:
                 return set()
             now = {full: encode_value(vars(self.objects[layer])[name]) for full, (layer, name) in names.items()}
         except NotPlainError as error:
@@ -293,90 +285,65 @@ class CapturedState:
                     hot.append(Field(name, "u8", (PCG_WORDS,), hot=True))
         self._find_all()
         self._constants = self._encoded_constants()
-        contents = {STRUCTURE: self.structure.encode(), REST: self._encoded(self._rest), CONSTANTS: self._constants}
-        if self._trusted:
-            contents[TRUSTED] = self._pickled()
+        contents = {STRUCTURE: self.structure.encode(), CONSTANTS: self._constants}
         blobs = [Blob(name, room_for(content)) for name, content in contents.items()]
-        self.state = State(Schema(*hot, *entries, Field(KINDS_FIELD, "u1", (cells,)), *blobs))
+        kinds = Field(KINDS_FIELD, "u1", (cells,))
+        self.state = State(Schema(*hot, *entries, kinds, *blobs, *graph_entries()))
         for name, content in contents.items():
             self.state.set_blob(name, content)
-        self._blobs = contents
+        self._graph = self._make_graph()
         self._make_packer()
         self._write_everything()
 
+    def _make_graph(self) -> ObjectGraph:
+        """An empty graph over the state."""
+        for layer in self.objects.values():
+            self._finder.register(type(layer))
+        return ObjectGraph(self.state, self._finder, pickler=self._pickler, ignored=self._ignored)
+
     def _find_all(self) -> None:
-        """Find the values that are written as bytes."""
+        """Find the values that have no field of their own."""
         self._rest: list[tuple[str, dict[str, Any], str]] = []
-        self._members: dict[str, type] = {}
-        self._outside_rest: list[tuple[str, dict[str, Any], str]] = []
-        self._trusted: list[tuple[str, dict[str, Any], str]] = []
+        self._elsewhere: list[tuple[str, dict[str, Any], str]] = []
         self._constant_names: dict[str, tuple[str, str]] = {}
         for layer in self.structure.layers:
             attributes = vars(self.objects[layer.name])
             for attribute in layer.attributes:
                 full = f"{layer.name}.{attribute.name}"
-                if attribute.category in ("rest", "member"):
+                if attribute.category == "rest":
                     self._rest.append((full, attributes, attribute.name))
-                    if attribute.category == "member":
-                        self._members[full] = type(attributes[attribute.name])
                 elif attribute.category == "constant":
                     self._constant_names[full] = (layer.name, attribute.name)
-                elif attribute.category == "trusted":
-                    self._trusted.append((full, attributes, attribute.name))
-                if attribute.category in ("array", "generator", "constant"):
-                    self._outside_rest.append((full, attributes, attribute.name))
+                if attribute.category in ("array", "generator", "constant") and layer.name not in self._detached:
+                    self._elsewhere.append((full, attributes, attribute.name))
 
     def _make_packer(self) -> None:
         self._packer = StepPacker(self.state, self.structure, self.objects, self._is_restless, self._detached)
-        self._moving_rest = [entry for entry in self._rest if entry[0] in self._packer.moving_rest]
-        self._moving_written = b""  # With a new packer everything is written: the previous bytes do not count.
 
     def _is_restless(self, key: tuple[str, str], attribute: Attribute) -> bool:
-        """Return True if an attribute is checked alone at each step; one in the rest then writes all of the rest."""
-        if attribute.category not in ("cell", "rest", "member") or attribute.detail == NEVER_SET:
-            return False  # A change of these attributes changes the structure.
-        return self._moves.get(key, 0) >= (MOVES_OF_CELLS if attribute.category == "cell" else MOVES_OF_REST)
+        """Return True if an attribute is checked alone at each step."""
+        return attribute.category == "cell" and self._moves.get(key, 0) >= MOVES_OF_CELLS
 
     def _write_everything(self) -> None:
         written = self._packer.pack_all(self._steps)
         assert written  # The packer was made from the present objects.
-        self._write_blob(REST, self._encoded(self._rest))
-        if self._trusted:
-            self._write_blob(TRUSTED, self._pickled())
+        roots = [attributes[name] for _, attributes, name in self._rest]
+        self._graph.capture(roots, self._known_names)
+        if self.state.arena is not self._packer.arena:
+            self._make_packer()
 
     # --- as bytes
 
-    def _known(self) -> dict[str, Any]:
-        """Arrays, generators and large containers, which are kept outside the rest, by name."""
-        return {full: attributes[name] for full, attributes, name in self._outside_rest}
-
-    def _encoded(self, entries: Sequence[tuple[str, dict[str, Any], str]]) -> bytes:
-        """These entries of the rest as bytes."""
-        values: dict[str, Any] = {}
-        for full, attributes, name in entries:
-            value = values[full] = attributes[name]
-            if full in self._members:
-                if self._members[full] is not type(value):
-                    raise TypeError(f"{full} is no longer a member of its enumeration")
-                values[full] = attributes[name].name
-        return encode_value(values, {id(one): name for name, one in self._known().items()})
+    def _known_names(self) -> dict[int, str]:
+        """The names of objects that the graph refers to and does not hold, by identity."""
+        held = {id(attributes[name]): full for full, attributes, name in self._elsewhere}
+        kept = {id(value): full for full, value in kept_values(self.structure, self.objects).items()}
+        return kept | held | {id(one): name for name, one in self.objects.items()}
 
     def _encoded_constants(self) -> bytes:
         return encode_value(
             {full: vars(self.objects[layer])[name] for full, (layer, name) in self._constant_names.items()}
         )
-
-    def _values_trusted(self) -> dict[str, Any]:
-        return {full: attributes[name] for full, attributes, name in self._trusted}
-
-    def _elsewhere(self) -> dict[str, Any]:
-        """The objects that are not pickled, since they exist already when a pickle is loaded."""
-        return self._known() | {full: attributes[name] for full, attributes, name in self._rest} | self.objects
-
-    def _pickled(self) -> bytes:
-        assert self._pickler is not None
-        known = {id(one): name for name, one in self._elsewhere().items()}
-        return self._pickler.dump(self._values_trusted(), known)
 
     # --- after a load
 
@@ -386,14 +353,16 @@ class CapturedState:
         Raises NotCapturedError if they are not of the kind that was saved, ValueError for an arena of anything else.
         """
         state = self.state
+        graph = self._make_graph()
         self.structure, self.objects = restore_objects(
-            state, self._layers, self._surveyor, self._constants, self._pickler, self._detached
+            state, self._layers, self._surveyor, self._constants, graph, self._detached
         )
         surveyed, objects = self._surveyor.survey(self._layers, self.structure)
         if surveyed.encode() == self.structure.encode():  # With the attributes that are watched but not written.
             self.structure, self.objects = surveyed, objects
         self._steps = int(state[STEPS_FIELD])
         self._constants = state.blob(CONSTANTS)
-        self._blobs = {name: state.blob(name) for name in (STRUCTURE, REST, CONSTANTS)}
         self._find_all()
+        self._graph = graph
+        graph.known = self._known_names()
         self._make_packer()

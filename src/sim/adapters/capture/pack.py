@@ -18,6 +18,7 @@ import numpy as np
 from sim.adapters.capture.rng_state import generator_memory, pcg_bytes
 from sim.adapters.capture.survey import (
     KIND_NUMBERS,
+    NEVER_SET,
     TEXT_KINDS,
     Attribute,
     Structure,
@@ -33,7 +34,7 @@ STEPS_FIELD, KINDS_FIELD = "steps", "kinds"
 BLOB_BYTES_MIN = 256
 HOT_BYTES_MAX = 1 << 12  # Larger arrays are copied one by one.
 
-_WATCHED = ("cell", "rest", "member", "constant", "object", "same", "fixed", "drawing")
+_WATCHED = ("cell", "constant", "object", "same", "fixed", "drawing")
 
 
 @attrs.define(eq=False)
@@ -104,7 +105,6 @@ class StepPacker:
 
     Attributes:
         before: the value of each attribute when the packer was made, by the names of the layer and the attribute.
-        moving_rest: full names of the attributes in the rest that may move at any step.
     """
 
     def __init__(
@@ -117,7 +117,6 @@ class StepPacker:
     ) -> None:
         """is_restless: true for an attribute that is expected to move. detached: layers whose arrays are copies."""
         self.before: dict[tuple[str, str], Any] = {}
-        self.moving_rest: set[str] = set()
         self.arena = state.arena
         self._watches: list[_Watch] = []
         self._moving_cells: list[_Cell] = []
@@ -278,16 +277,13 @@ class StepPacker:
     ) -> _Watch:
         attributes, watched = vars(holder), list[str]()
         for attribute in listed:
-            if attribute.category in ("kept", "clock", "unknown", "trusted"):
+            if attribute.category in ("kept", "clock", "unknown"):
                 continue
             key, value = (layer, attribute.name), attributes[attribute.name]
             self.before[key] = value
-            if attribute.category not in _WATCHED:
+            if attribute.category not in _WATCHED and attribute.detail != NEVER_SET:
                 continue  # Each of them is checked when it is copied.
-            if is_restless(key, attribute) or (attribute.category == "rest" and not _is_immutable(value)):
-                if attribute.category in ("rest", "member"):
-                    self.moving_rest.add(f"{layer}.{attribute.name}")
-            else:
+            if not is_restless(key, attribute):
                 watched.append(attribute.name)
         get = _getter(watched)
         return _Watch(holder, attributes, len(attributes), get, get(attributes) if get else ())
@@ -313,12 +309,6 @@ def _getter(names: list[str]) -> Callable[[Any], tuple[Any, ...]] | None:
     if not names:
         return None
     return itemgetter(*names) if len(names) > 1 else itemgetter(names[0], names[0])
-
-
-def _is_immutable(value: Any) -> bool:
-    if type(value) in (tuple, frozenset):
-        return all(map(_is_immutable, value))
-    return value is None or isinstance(value, bool | int | float | str | bytes | complex | np.generic)
 
 
 def array_field(name: str, dtype: str, shape: Sequence[int]) -> Field:

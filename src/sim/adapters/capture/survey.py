@@ -6,13 +6,11 @@ attribute that is sometimes a number and sometimes None, is thus restored by a l
     cell       a number or boolean, or sometimes None: a field of one number, its type in the field ``kinds``
     array      numbers, C order, its own memory: a field
     generator  np.random.Generator over PCG64: a field of five words
-    rest       any other value that values.py writes: in the blob ``rest``, together, so that shared objects stay shared
+    rest       any other value: a root of the graph of objects (see graph/), so that shared objects stay shared
     constant   a large container that is assumed not to change (checked at intervals): in the blob ``constants``
-    object     an instance of a class with attributes: a separate layer, loaded in place
-    trusted    saved by pickle, since the user passed trust=True: in the blob ``trusted``
-    member     a member of an enumeration: its name, in the blob ``rest``
+    object     an instance of a class with attributes: a separate layer, restored in place
     same       an object that is captured already, under the name in the detail
-    fixed      functions, classes, modules: not saved, and watched, since a replacement would not be saved
+    fixed      functions without a name of their own: not saved, and watched, since a replacement would not be saved
     kept       not saved: configuration, rendering
     drawing    kept, and watched: None until now, and a drawing object by its name; it may become something else
     clock      kept: a time of the day
@@ -21,7 +19,6 @@ attribute that is sometimes a number and sometimes None, is thus restored by a l
 
 from __future__ import annotations
 
-import enum
 import math
 import re
 import sys
@@ -32,22 +29,22 @@ from typing import Any, Literal
 import attrs
 import numpy as np
 
+from sim.adapters.capture.graph.classes import ClassFinder
+from sim.adapters.capture.graph.unsavable import Unsavable
 from sim.adapters.capture.rng_state import is_pcg
 from sim.adapters.capture.values import NotPlainError, encode_value
 from sim.kernel.class_names import module_of
 
 Category = Literal[
-    "cell", "array", "generator", "rest", "constant", "member", "object", "same", "trusted", "fixed", "kept", "drawing",
-    "clock", "unknown",
+    "cell", "array", "generator", "rest", "constant", "object", "same", "fixed", "kept", "drawing", "clock", "unknown",
 ]  # fmt: skip
 Treatment = Literal["kept", "clock", "drawing", "open"]
 Classify = Callable[[object, str, Any], Treatment | None]
 
 CONSTANT_ELEMENTS = 200  # A container with more elements than this is not written at each step.
-LAYERS_MAX = 200  # Objects in objects; more of them are a graph, which only pickle can save.
+LAYERS_MAX = 200  # Objects in objects, each with fields of its own; further ones are nodes of the graph.
 HOLDERS_OF_A_LONE_BASE = 3  # The view, the variable here, and the call that counts.
 TEXT_KINDS = "SU"  # Texts of fixed length: their fields are bytes, with one more axis.
-_PERMANENT = ("unknown", "trusted")
 # The type of a cell's value, by its number in ``kinds``. Only append to it: tapes hold these numbers.
 KINDS: tuple[Any, ...] = (
     type(None), bool, int, float, np.bool_, np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32,
@@ -55,9 +52,6 @@ KINDS: tuple[Any, ...] = (
 )  # fmt: skip
 KIND_NUMBERS = {kind: number for number, kind in enumerate(KINDS)}
 _FLOATS = frozenset((float, np.float16, np.float32, np.float64))
-_FIXED_TYPES = (
-    types.FunctionType, types.BuiltinFunctionType, types.ModuleType, type, np.dtype, range, slice, re.Pattern,
-)  # fmt: skip
 NEVER_SET = "none"  # An attribute that was always None may still become a number.
 _NAME_CHARS = re.compile(r"[^A-Za-z0-9_.-]")
 
@@ -134,18 +128,6 @@ def type_name(value: Any) -> str:
     return f"{module_of(type(value))}.{type(value).__qualname__}".removeprefix("builtins.").removeprefix(".")
 
 
-def described(value: Any) -> str:
-    """The type of value, with the path and type of the value inside it that cannot be saved, if there is one."""
-    try:
-        encode_value(value)
-    except NotPlainError as error:
-        inside = error.path.removeprefix("value")
-        if inside and error.value is not value:
-            place = inside if inside.startswith("[") else error.path.replace(" of value", " of it")
-            return f"{type_name(value)}, where {place} is {type_name(error.value)}"
-    return type_name(value)
-
-
 def is_quick_array(value: Any) -> bool:
     """Return True for an array that is copied into a field as it is: numbers, C order, its own memory."""
     if type(value) is not np.ndarray or not value.flags.c_contiguous or value.ndim > 8 or not has_own_memory(value):
@@ -175,22 +157,33 @@ def cell_of(value: Any) -> str | None:
 
 
 class Surveyor:
-    """Determines the categories of the attributes of objects."""
+    """Determines the categories of the attributes of objects.
+
+    Attributes:
+        unknown: the full names of attributes that turned out to hold something that cannot be saved, with the reason.
+    """
 
     def __init__(
-        self, classify: Classify, *, trust: bool, ignored: frozenset[str], detached: frozenset[str], opens_objects: bool
+        self,
+        classify: Classify,
+        finder: ClassFinder,
+        *,
+        ignored: frozenset[str],
+        detached: frozenset[str],
+        opens_objects: bool,
     ) -> None:
         """Set the options of all surveys.
 
         classify: the treatment that an adapter prescribes for an attribute, from the object, the attribute's name and
         its value; "open" makes the value a layer. ignored: full names that the user has excluded. detached: layers
-        whose arrays count as copies. opens_objects: capture the attributes of objects of other classes.
+        whose arrays count as copies. opens_objects: make objects of other classes layers.
         """
         self._detached = detached
         self._opens_objects = opens_objects
         self._classify = classify
-        self._trust = trust
+        self._finder = finder
         self._ignored = ignored
+        self.unknown: dict[str, str] = {}
 
     def survey(self, layers: Sequence[tuple[str, Any]], before: Structure | None) -> tuple[Structure, dict[str, Any]]:
         """The structure of these objects and of the objects inside them, and all these objects by name.
@@ -211,7 +204,8 @@ class Surveyor:
             for attribute, value in sorted(vars(holder).items()):
                 full = f"{name}.{attribute}"
                 earlier = previous.get((name, attribute))
-                category, detail = self._category(holder, full, attribute, value, earlier, taken_here)
+                is_new = before is not None and earlier is None
+                category, detail = self._category(holder, full, attribute, value, earlier, taken_here, is_new=is_new)
                 if category == "object":
                     if id(value) in seen and seen[id(value)] != full:
                         category, detail = "same", seen[id(value)]  # Captured already under its first name.
@@ -219,17 +213,25 @@ class Surveyor:
                         seen[id(value)] = full
                         waiting.append((full, value))
                     else:
-                        category, detail = self._last_resort(value)
+                        category, detail = "rest", None
                 attributes.append(Attribute(attribute, category, detail))
             surveyed.append(Layer(name, tuple(attributes)))
         return Structure(tuple(surveyed)), objects
 
     def category(self, holder: Any, full: str, value: Any) -> Category:
         """The category of a new attribute of an object."""
-        return self._category(holder, full, full.rpartition(".")[2], value, None, set())[0]
+        return self._category(holder, full, full.rpartition(".")[2], value, None, set(), is_new=False)[0]
 
     def _category(
-        self, holder: Any, full: str, attribute: str, value: Any, before: Attribute | None, taken: set[int]
+        self,
+        holder: Any,
+        full: str,
+        attribute: str,
+        value: Any,
+        before: Attribute | None,
+        taken: set[int],
+        *,
+        is_new: bool,
     ) -> tuple[Category, Any]:
         was = before.category if before is not None else None
         treatment = self._classify(holder, attribute, value)
@@ -237,8 +239,10 @@ class Surveyor:
             return treatment, None
         if full in self._ignored:
             return "kept", None
-        if before is not None and (was in _PERMANENT or (was == "rest" and before.detail != NEVER_SET)):
-            return self._as_before(before, value)
+        if full in self.unknown:
+            return "unknown", self.unknown[full]
+        if before is not None and was == "rest" and before.detail != NEVER_SET:
+            return "rest", None  # See invariant 1 of captured_state.py.
         letter = cell_of(value)
         if was == "cell" and before is not None:
             if value is None or letter == before.detail:
@@ -255,36 +259,36 @@ class Surveyor:
         if was == "constant" and type(value) in (dict, list, set, tuple):
             return "constant", None  # It is compared completely at intervals.
         if treatment == "open":
-            return "object", type_name(value)
-        return self._by_type(value, before)
+            return "object", self._finder.name_of(type(value))
+        return self._by_type(value, before, is_new=is_new)
 
-    def _as_before(self, before: Attribute, value: Any) -> tuple[Category, Any]:
-        """Keep the earlier category, if the value allows it: see invariant 1 of captured_state.py."""
-        if before.category == "rest":
-            try:
-                encode_value(value)
-            except NotPlainError:
-                return self._last_resort(value)
-        return before.category, before.detail
-
-    def _by_type(self, value: Any, before: Attribute | None) -> tuple[Category, Any]:
-        if isinstance(value, enum.Enum):
-            return "member", type_name(value)
-        if isinstance(value, _FIXED_TYPES):
+    def _by_type(self, value: Any, before: Attribute | None, *, is_new: bool) -> tuple[Category, Any]:
+        was = before.category if before is not None else None
+        if isinstance(value, types.FunctionType | types.BuiltinFunctionType) and not self._has_name(value):
             return "fixed", type_name(value)
-        try:
-            encode_value(value)
-        except NotPlainError:
-            # At a load there may be no object to load into.
-            comes_and_goes = before is not None and before.category != "object"
-            opened = self._opens_objects and is_open_object(value) and not (self._trust and comes_and_goes)
-            return ("object", type_name(value)) if opened else self._last_resort(value)
-        if type(value) in (dict, list, set, tuple) and element_count(value) > CONSTANT_ELEMENTS:
+        if type(value) in (dict, list, set, tuple) and element_count(value) > CONSTANT_ELEMENTS and _is_plain(value):
             return "constant", None
+        # What appears later is made again by a restore, since a fresh object may not have it yet.
+        if self._opens_objects and is_open_object(value) and (was == "object" or (before is None and not is_new)):
+            return "object", self._finder.name_of(type(value))
         return "rest", NEVER_SET if value is None and (before is None or before.detail == NEVER_SET) else None
 
-    def _last_resort(self, value: Any) -> tuple[Category, Any]:
-        return ("trusted" if self._trust else "unknown"), type_name(value)
+    def _has_name(self, function: Any) -> bool:
+        try:
+            self._finder.name_of_function(function)
+        except Unsavable:
+            return isinstance(getattr(function, "__self__", None), object) and not isinstance(
+                function, types.FunctionType
+            )
+        return True
+
+
+def _is_plain(value: Any) -> bool:
+    try:
+        encode_value(value)
+    except NotPlainError:
+        return False
+    return True
 
 
 def slots_of(value: Any) -> list[str]:

@@ -6,11 +6,16 @@ it was saved, so that no tape can import or call a class.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import enum
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from sim.adapters.capture.graph.classes import LostNameError
+from sim.adapters.capture.graph.object_graph import ObjectGraph
+from sim.adapters.capture.graph.python_class import make_shell
+from sim.adapters.capture.graph.restore_graph import Restoring
 from sim.adapters.capture.rng_state import BIT_GENERATORS, set_pcg_words
 from sim.adapters.capture.survey import (
     KINDS,
@@ -21,12 +26,12 @@ from sim.adapters.capture.survey import (
     field_name,
     is_quick_array,
     structure_from_plain,
-    type_name,
 )
 from sim.adapters.capture.values import decode_value
 from sim.adapters.interface.adapter_registry import NotCapturedError
 from sim.kernel.state import State
 
+_SIMPLE = (type(None), bool, int, float, str, bytes, tuple, enum.Enum)
 _LEFT_ALONE = ("kept", "clock", "drawing", "fixed", "unknown")
 
 
@@ -35,13 +40,13 @@ def restore_objects(
     layers: Sequence[tuple[str, Any]],
     surveyor: Surveyor,
     constants_now: bytes,
-    pickler: Any,
+    graph: ObjectGraph,
     detached: frozenset[str],
 ) -> tuple[Structure, dict[str, Any]]:
     """Restore the objects from the arena, and return its structure and all objects by name.
 
     detached: layers whose arrays are never written to, since others may hold them. constants_now: the present large
-    containers of the objects, as bytes: equal ones are not replaced.
+    containers of the objects, as bytes: equal ones are not replaced. graph: an empty one over the state, for the rest.
 
     Raises NotCapturedError, naming an object of a different kind than was saved; ValueError for an arena of anything
     else.
@@ -49,25 +54,32 @@ def restore_objects(
     if "structure" not in state.layout.slots:
         raise ValueError("expected a state of captured objects, got one without the field 'structure'")
     structure = structure_from_plain(decode_value(state.blob("structure")))
-    return structure, _Restoring(state, structure, surveyor, dict(layers), detached).run(constants_now, pickler)
+    return structure, _Restoring(state, structure, surveyor, dict(layers), detached, graph).run(constants_now)
 
 
 class _Restoring:
     """One restore of all objects."""
 
     def __init__(
-        self, state: State, structure: Structure, surveyor: Surveyor, objects: dict[str, Any], detached: frozenset[str]
+        self,
+        state: State,
+        structure: Structure,
+        surveyor: Surveyor,
+        objects: dict[str, Any],
+        detached: frozenset[str],
+        graph: ObjectGraph,
     ) -> None:
         self._state = state
         self._structure = structure
         self._surveyor = surveyor
         self._objects = objects
         self._detached = detached
+        self._graph = graph
         self._used: set[int] = set()  # Arrays that were written to: a second attribute gets its own array.
         self._known: dict[str, Any] = {}
         self._cell_count = 0
 
-    def run(self, constants_now: bytes, pickler: Any) -> dict[str, Any]:
+    def run(self, constants_now: bytes) -> dict[str, Any]:
         """Restore layer by layer, and return the objects by name."""
         objects = self._objects
         for layer in self._structure.layers:
@@ -80,16 +92,23 @@ class _Restoring:
             for attribute in layer.attributes:
                 self._restore(layer.name, attribute, attributes)
         self._restore_constants(constants_now)
-        values = self._values(pickler)
+        rest = self._rest_values()
         for layer in self._structure.layers:
             attributes = vars(objects[layer.name])
             for attribute in layer.attributes:
-                if attribute.category in ("rest", "member", "trusted"):
-                    value = values[f"{layer.name}.{attribute.name}"]
-                    attributes[attribute.name] = _member(layer.name, attribute, attributes, value)
+                if attribute.category == "rest":
+                    attributes[attribute.name] = next(rest)
                 elif attribute.category == "same":
                     attributes[attribute.name] = objects[attribute.detail]
         return objects
+
+    def _rest_values(self) -> Iterator[Any]:
+        """The values of all other attributes, in their order. Raises NotCapturedError for a lost class."""
+        known = self._known | self._objects | kept_values(self._structure, self._objects)
+        try:
+            return iter(Restoring(self._graph, known).run())
+        except LostNameError as error:
+            raise NotCapturedError(str(error)) from None
 
     def _restore_constants(self, constants_now: bytes) -> None:
         constants = self._state.blob("constants")
@@ -102,18 +121,6 @@ class _Restoring:
                     if values is not None:
                         attributes[attribute.name] = values[full]
                     self._known[full] = attributes[attribute.name]
-
-    def _values(self, pickler: Any) -> dict[str, Any]:
-        """The values that were written as bytes, by full name."""
-        values = dict(decode_value(self._state.blob("rest"), self._known))
-        if "trusted" not in self._state.layout.slots:
-            return values
-        if pickler is None:
-            raise NotCapturedError(
-                "a part of the state was saved by pickle, which may run any code: if you trust the tape, make the "
-                "simulation with adapt(..., trust=True)"
-            )
-        return values | dict(pickler.load(self._state.blob("trusted"), self._known | values | self._objects))
 
     def _clear(self, layer: str, saved: set[str], attributes: dict[str, Any]) -> None:
         """Remove the attributes that a used instance has and the saved one did not have."""
@@ -141,12 +148,14 @@ class _Restoring:
                 words, attribute.detail, attributes.get(attribute.name)
             )
         elif attribute.category == "object":
-            present = attributes.get(attribute.name)
-            if type_name(present) != attribute.detail:
-                raise NotCapturedError(
-                    f"{full}: expected a {attribute.detail}, as it was saved, got {type_name(present)}: an object "
-                    "cannot be made from a tape; with trust=True it is saved by pickle"
-                )
+            present, finder = attributes.get(attribute.name), self._graph.finder
+            finder.register(type(present))
+            try:
+                cls = finder.find(attribute.detail)
+            except LostNameError as error:
+                raise NotCapturedError(f"{full}: {error}") from None
+            if type(present) is not cls:
+                present = attributes[attribute.name] = make_shell(cls)
             self._objects[full] = present
 
     def _array(self, saved: np.ndarray[Any, Any], present: Any) -> np.ndarray[Any, Any]:
@@ -171,13 +180,12 @@ class _Restoring:
         return present
 
 
-def _member(layer: str, attribute: Attribute, attributes: dict[str, Any], value: Any) -> Any:
-    """The value, or the member of the enumeration that it names."""
-    if attribute.category != "member":
-        return value
-    kind: Any = type(attributes.get(attribute.name))
-    if f"{kind.__module__}.{kind.__qualname__}" != attribute.detail:
-        raise NotCapturedError(
-            f"{layer}.{attribute.name}: expected a {attribute.detail}, as it was saved, got {kind.__qualname__}"
-        )
-    return kind[value]
+def kept_values(structure: Structure, objects: Mapping[str, Any]) -> dict[str, Any]:
+    """The objects that are not saved themselves, but that saved ones may refer to, by their full names."""
+    return {
+        f"{layer.name}.{attribute.name}": value
+        for layer in structure.layers
+        for attribute in layer.attributes
+        if attribute.category in ("kept", "drawing", "fixed", "unknown")
+        and not isinstance(value := vars(objects[layer.name]).get(attribute.name), _SIMPLE)
+    }

@@ -1,0 +1,206 @@
+"""The groups of a graph: which objects stand together, their names in the arena, and the record of them on the tape.
+
+A group is described by plain data: ["object", class, names], ["list", kind, maxlen], ["dict", kind, factory] or
+["content", base, …] for what an object of a class derived from list or dict holds. Groups are never removed: the order
+in which they appeared is part of the state.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections import Counter, OrderedDict, defaultdict, deque
+from itertools import accumulate
+from typing import Any
+
+import numpy as np
+
+from sim.adapters.capture.graph.classes import ClassFinder
+from sim.adapters.capture.graph.python_class import base_of, ensure_savable
+from sim.adapters.capture.graph.rows import (
+    DICTS,
+    LISTS,
+    ContentRows,
+    DictRows,
+    ListRows,
+    ObjectRows,
+    Values,
+    names_of,
+)
+from sim.adapters.capture.graph.storage import Columns, Integers, Storage
+from sim.adapters.capture.graph.trees import TreeEncoder, pack, unpack
+
+STRUCTURE = "graph.groups"
+_NAME_CHARS = re.compile(r"[^A-Za-z0-9_]")
+_NAME_CHARS_MAX = 80
+
+
+class Group:
+    """The nodes of one kind.
+
+    Attributes:
+        key: the description, see above.
+        rows: their objects.
+        columns: their cells in the arena.
+        flat: the values of the last step, kept alive so that their identities stay theirs.
+        lengths: the number of cells of each row.
+        pending: new nodes, as (number, object).
+    """
+
+    def __init__(self, key: list[Any], name: str, rows: ListRows | ObjectRows, columns: Columns) -> None:
+        self.key, self.name, self.rows, self.columns = key, name, rows, columns
+        self.flat: Values = ()
+        self.lengths: list[int] = []
+        self.pending: list[tuple[int, Any]] = []
+        self._ends: list[int] | None = None
+
+    def set_flat(self, lengths: list[int], flat: Values) -> None:
+        """Replace what the objects hold."""
+        if lengths is not self.lengths:
+            self.lengths, self._ends = lengths, None
+        self.flat = flat
+
+    def row_of(self, place: int) -> int:
+        """The row of a cell."""
+        if self._ends is None:
+            self._ends = list(accumulate(self.lengths))
+        return bisect_right(self._ends, place)
+
+    def node_of(self, place: int) -> int:
+        """The node whose cell this is."""
+        return int(self.columns.nodes[self.row_of(place)])
+
+    def nodes_of(self, places: Integers) -> Integers:
+        """The nodes of these cells."""
+        columns = self.columns
+        nodes: Integers = columns.nodes[np.searchsorted(np.cumsum(columns.lengths), places, "right")]
+        return nodes
+
+    def owners(self) -> Integers:
+        """The node of each cell."""
+        return np.repeat(self.columns.nodes, self.columns.lengths)
+
+    def path_in(self, place: int) -> str:
+        """How a cell is reached from its object: ``.hp``, ``[3]`` or ``['wolf']``."""
+        row = self.row_of(place)
+        first = sum(self.lengths[:row]) + (self.key[0] == "content")
+        index, length = place - first, self.lengths[row] - (self.key[0] == "content")
+        if isinstance(self.rows, ObjectRows):
+            return f".{self.key[2][index]}"
+        if self.key[0] == "list" or not self._holds_items():
+            return f"[{index}]"
+        half = length // 2
+        key = self.flat[place - half] if index >= half else self.flat[place]
+        text = repr(key) if isinstance(key, (str, int, float, bytes, tuple)) else f"<{type(key).__qualname__}>"
+        return f"[{text}]" if index >= half else f" (its key {text})"
+
+    def _holds_items(self) -> bool:
+        return self.key[0] == "dict" or self.key[1] in DICTS
+
+
+class Groups:
+    """All groups of a graph, in the order in which they appeared."""
+
+    def __init__(self, storage: Storage, finder: ClassFinder, encoder: TreeEncoder, ignored: frozenset[str]) -> None:
+        """ignored: names ``Class.attribute`` of attributes that are not saved."""
+        self._storage, self._finder, self._encoder, self._ignored = storage, finder, encoder, ignored
+        self.ordered: list[Group] = []
+        self._by_key: dict[bytes, Group] = {}
+        self._of_class: dict[type, list[Group]] = {}
+        self._plain: dict[Any, Group] = {}  # Lists and dicts, by type and by what else tells them apart.
+
+    def of(self, value: Any) -> Group | None:
+        """The group of a list, a dict or an object of a Python class; None for other kinds. Raises Unsavable."""
+        kind = type(value)
+        if kind is list or kind is dict or kind is OrderedDict or kind is Counter:
+            group = self._plain.get(kind)
+            if group is None:
+                group = self._plain[kind] = self._make([_family(kind), kind.__name__, None])
+            return group
+        if kind is deque or kind is defaultdict:
+            return self._make([_family(kind), kind.__name__, self._extra(value)])
+        return self.of_object(value) if ensure_savable(value, self._finder) else None
+
+    def _extra(self, value: Any) -> Any:
+        """What tells two containers of a type apart besides their items."""
+        if isinstance(value, deque):
+            return value.maxlen
+        return self._encoder.by_name(value.default_factory) if isinstance(value, defaultdict) else None
+
+    def of_object(self, value: Any) -> Group:
+        """The group of an object of a Python class."""
+        cls = type(value)
+        for group in self._of_class.get(cls, ()):
+            assert isinstance(group.rows, ObjectRows)
+            if group.rows.fits(value):
+                return group
+        name = self._finder.name_of(cls)
+        ignored = self.ignored_of(cls)
+        names = [one for one in names_of(value) if one not in ignored]
+        wanted = frozenset(names)
+        for group in self._of_class.get(cls, ()):
+            assert isinstance(group.rows, ObjectRows)
+            if frozenset(group.rows.names) == wanted:
+                return group
+        return self._make(["object", name, names], cls)
+
+    def ignored_of(self, cls: type) -> frozenset[str]:
+        """The attributes of a class that are not saved."""
+        names = {kind.__name__ for kind in cls.__mro__}
+        listed = (one.rpartition(".") for one in self._ignored)
+        return frozenset(attribute for of, _, attribute in listed if of.rpartition(".")[2] in names)
+
+    def content_of(self, value: Any) -> Group | None:
+        """The group of what an object of a class derived from list, dict or deque holds; None for other classes."""
+        base = base_of(type(value))
+        if base is object:
+            return None
+        return self._make(["content", base.__name__, self._extra(value)])
+
+    def _make(self, key: list[Any], cls: type | None = None) -> Group:
+        packed = pack(key)
+        group = self._by_key.get(packed)
+        if group is None:
+            self._storage.extend(Columns.entries(self._free_name(key)))
+            group = self._add(key, cls)
+            self._storage.state.set_blob(STRUCTURE, pack([one.key for one in self.ordered]))
+            self._storage.follow()
+        return group
+
+    def _add(self, key: list[Any], cls: type | None) -> Group:
+        """A group whose tables are in the arena."""
+        rows: ListRows | ObjectRows
+        match key:
+            case ["object", str(), list(names)] if cls is not None and all(isinstance(one, str) for one in names):
+                rows = ObjectRows(cls, names, self.ignored_of(cls))
+            case ["list", str(kind), _] if kind in LISTS:
+                rows = ListRows()
+            case ["dict", str(kind), _] if kind in DICTS:
+                rows = DictRows()
+            case ["content", str(kind), _] if kind in LISTS or kind in DICTS:
+                rows = ContentRows({**LISTS, **DICTS}[kind])
+            case _:
+                raise ValueError(f"expected a group of objects, got {str(key)[:60]}")
+        name = self._free_name(key)
+        group = Group(key, name, rows, self._storage.columns(name))
+        self.ordered.append(group)
+        self._by_key[pack(key)] = group
+        if cls is not None:
+            self._of_class.setdefault(cls, []).append(group)
+        return group
+
+    def _free_name(self, key: list[Any]) -> str:
+        """The name of the tables of the next group: its class and its number among the groups."""
+        text = str(key[1]).rpartition(":")[2].rpartition(".")[2]
+        return f"graph.{len(self.ordered)}.{_NAME_CHARS.sub('_', text)[:_NAME_CHARS_MAX]}"
+
+    def read(self) -> None:
+        """Make the groups that the arena describes. Raises ValueError, LookupError."""
+        keys = unpack(self._storage.state.blob(STRUCTURE))
+        for key in keys:
+            is_object = type(key) is list and len(key) == 3 and key[0] == "object"
+            self._add(key, self._finder.find(key[1]) if is_object else None)
+
+
+def _family(kind: type) -> str:
+    return "list" if kind.__name__ in LISTS else "dict"

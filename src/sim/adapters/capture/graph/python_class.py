@@ -1,0 +1,51 @@
+"""Which objects can be saved by their attributes: those of classes written in Python."""
+
+from __future__ import annotations
+
+import functools
+import types
+from collections import Counter, OrderedDict, defaultdict, deque
+from typing import Any
+
+from sim.adapters.capture.graph.classes import ClassFinder
+
+_CONTAINERS: tuple[type, ...] = (list, dict, deque, OrderedDict, defaultdict)
+
+
+@functools.cache
+def is_python_class(cls: type) -> bool:
+    """Return True for a class made by a class statement: no C type gave it memory of its own."""
+    members = vars(cls).values()
+    if any(isinstance(one, types.WrapperDescriptorType | types.MethodDescriptorType) and one.__objclass__ is cls
+           for one in members):  # fmt: skip
+        return False
+    return not any(isinstance(one, types.BuiltinFunctionType) and one.__self__ is cls for one in members)
+
+
+@functools.cache
+def base_of(cls: type) -> Any:
+    """The type whose memory objects of the class have: object, or list, dict, …; None for a type written in C."""
+    for kind in cls.__mro__:
+        if kind in _CONTAINERS or kind is object:
+            return kind
+        if kind is not Counter and not is_python_class(kind):
+            return None
+    return None
+
+
+def ensure_savable(value: Any, finder: ClassFinder) -> bool:
+    """Return True for an object of a Python class, False for one of a C type. Raises Unsavable for a lost class."""
+    cls = type(value)
+    if base_of(cls) is None or isinstance(value, type):
+        return False
+    finder.name_of(cls)
+    finder.register(cls)
+    return True
+
+
+def make_shell(cls: type) -> Any:
+    """A new object of the class without any code of it. Raises ValueError for a type written in C."""
+    base = base_of(cls)
+    if base is None:
+        raise ValueError(f"expected a class written in Python, got {cls.__qualname__}")
+    return base.__new__(cls)

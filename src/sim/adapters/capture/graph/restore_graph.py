@@ -1,0 +1,191 @@
+"""Make the objects of a graph again from an arena.
+
+Objects are made without any code of their classes, in this order: empty shells, then arrays and iterators, then
+attributes, lists, dicts (whose keys may hash by attributes), and sets at last. Classes come from a ClassFinder: those
+that the user's own object reaches, and those that stand beside them. Nothing is imported.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from sim.adapters.capture.graph.array_kind import make_array
+from sim.adapters.capture.graph.groups import Group
+from sim.adapters.capture.graph.object_graph import Content, ObjectGraph
+from sim.adapters.capture.graph.python_class import make_shell
+from sim.adapters.capture.graph.reachable import ROOT
+from sim.adapters.capture.graph.rows import DICTS, LISTS, ObjectRows, set_attributes
+from sim.adapters.capture.graph.set_kind import SetKind
+from sim.adapters.capture.graph.special_nodes import (
+    ARRAY_BYTES,
+    ARRAY_LETTER,
+    ARRAYS,
+    BY_NAME,
+    PICKLED,
+    SPECIAL,
+    SPECIAL_BYTES,
+)
+from sim.adapters.capture.graph.tags import FALSE, FLOAT, INT, NODE_TAG, NONE, TRUE, VALUE_TAG
+from sim.adapters.capture.graph.trees import TreeDecoder, unpack
+
+_SETS = SetKind()
+
+
+class Restoring:
+    """One restore: fills an empty graph from the arena that it was given."""
+
+    def __init__(self, graph: ObjectGraph, known: Mapping[str, Any]) -> None:
+        """known: the objects that are saved elsewhere, by name."""
+        self._graph, self._known = graph, known
+        self._made: dict[int, Any] = graph.objects
+        self._decoder = TreeDecoder(graph.finder, known, self._node)
+        self._values: dict[int, Any] = {}
+        self._trees: dict[int, list[Any]] = {}
+        self._contents: dict[int, bytes] = {}
+        self._memory: dict[int, bytes] = {}
+        self._making: set[int] = set()
+
+    def run(self) -> list[Any]:
+        """Make all objects, and return the roots. Raises ValueError, LookupError, TypeError for another arena."""
+        graph = self._graph
+        graph.groups.read()
+        graph.values.read()
+        self._read_special()
+        self._make_shells()
+        for number in self._trees:
+            self._node(number)
+        decoded = [(group, self._cells(group)) for group in graph.groups.ordered]
+        for wanted in ("object", "list", "dict"):
+            for group, cells in decoded:
+                if _phase(group) == wanted:
+                    self._fill(group, cells)
+        self._finish_special()
+        graph.adopt(self._contents)
+        return list(graph.root)
+
+    def _read_special(self) -> None:
+        state = self._graph.storage.state
+        content, start = state[f"{SPECIAL_BYTES}.byte"].tobytes(), 0
+        for node, size in zip(state[f"{SPECIAL}.node"].tolist(), state[f"{SPECIAL}.size"].tolist(), strict=True):
+            self._contents[node] = content[start : start + size]
+            self._trees[node] = unpack(self._contents[node])
+            start += size
+        content, start = state[f"{ARRAY_BYTES}.byte"].tobytes(), 0
+        for node, size in zip(state[f"{ARRAYS}.node"].tolist(), state[f"{ARRAYS}.size"].tolist(), strict=True):
+            self._memory[node] = content[start : start + size]
+            start += size
+
+    def _make_shells(self) -> None:
+        made = self._made
+        for group in self._graph.groups.ordered:
+            nodes = group.columns.nodes.tolist()
+            if group.key[0] == "content":
+                for node, owner in zip(nodes, self._owners_of(group), strict=True):
+                    made[node] = Content(owner)
+                continue
+            if group.key[0] == "object":
+                assert isinstance(group.rows, ObjectRows)
+                for node in nodes:
+                    made[node] = make_shell(group.rows.cls)
+                continue
+            kind = {**LISTS, **DICTS}[group.key[1]]
+            for node in nodes:
+                made[node] = self._container(kind, group.key[2])
+        made[ROOT] = self._graph.root
+
+    def _owners_of(self, group: Group) -> list[int]:
+        """The node of the object whose content each row is: its first cell."""
+        owners: list[int] = group.columns.values[group.columns.starts()].tolist()
+        return owners
+
+    def _container(self, kind: Any, extra: Any) -> Any:
+        if kind is deque:
+            return deque(maxlen=extra)
+        return defaultdict(self._decoder.of(extra)) if kind is defaultdict else kind()
+
+    def _node(self, number: int) -> Any:
+        made = self._made.get(number)
+        if made is not None or number in self._made:
+            return made
+        if number not in self._trees or number in self._making:
+            raise ValueError(f"expected a graph of objects, got one without the object {number}")
+        self._making.add(number)
+        name, plain, trees = self._trees[number]
+        if name == PICKLED:
+            value = self._graph.special.unpickled(plain)
+        else:
+            parts = [self._decoder.of(tree) for tree in trees] if name != _SETS.name else []
+            value = self._make_special(name, plain, parts, number)
+        self._made[number] = value
+        return value
+
+    def _make_special(self, name: str, plain: Any, parts: list[Any], number: int) -> Any:
+        if name == ARRAY_LETTER:
+            return make_array(plain, parts, self._memory.get(number))
+        if name == _SETS.name:
+            return _SETS.make(plain, parts)
+        return BY_NAME[name].make(plain, parts)
+
+    def _finish_special(self) -> None:
+        for number, (name, plain, trees) in self._trees.items():
+            if name in (ARRAY_LETTER, PICKLED):
+                continue
+            kind: Any = _SETS if name == _SETS.name else BY_NAME[name]
+            kind.finish(self._made[number], plain, [self._decoder.of(tree) for tree in trees])
+
+    def _cells(self, group: Group) -> list[Any]:
+        """The values of all cells of a group."""
+        columns = group.columns
+        ints, floats = columns.values.tolist(), columns.values.view(np.float64).tolist()
+        cells: list[Any] = []
+        for tag, number, real in zip(columns.tags.tolist(), ints, floats, strict=True):
+            if tag == INT:
+                cells.append(number)
+            elif tag == FLOAT:
+                cells.append(real)
+            elif tag == NODE_TAG:
+                cells.append(self._node(number))
+            elif tag == VALUE_TAG:
+                cells.append(self._value(number))
+            elif tag in (NONE, FALSE, TRUE):
+                cells.append(None if tag == NONE else tag == TRUE)
+            else:
+                raise ValueError(f"expected a cell of a graph of objects, got one of kind {tag}")
+        return cells
+
+    def _value(self, number: int) -> Any:
+        if number not in self._values:
+            content = self._graph.values.content(number)
+            self._values[number] = self._decoder.value(content)
+        return self._values[number]
+
+    def _fill(self, group: Group, cells: list[Any]) -> None:
+        """Put the values into the objects of a group."""
+        start = 0
+        columns = group.columns
+        for node, length in zip(columns.nodes.tolist(), columns.lengths.tolist(), strict=True):
+            mine = cells[start : start + length]
+            start += length
+            if group.key[0] == "object":
+                set_attributes(self._made[node], group.key[2], mine)
+                continue
+            target = self._made[node]
+            if group.key[0] == "content":
+                target, mine = self._made[target.of], mine[1:]
+            base: Any = {**LISTS, **DICTS}[group.key[1]]
+            if group.key[1] in LISTS:
+                base.extend(target, mine)
+            else:
+                half = len(mine) // 2
+                for key, value in zip(mine[:half], mine[half:], strict=True):
+                    base.__setitem__(target, key, value)
+
+
+def _phase(group: Group) -> str:
+    if group.key[0] == "content":
+        return "list" if group.key[1] in LISTS else "dict"
+    return str(group.key[0])

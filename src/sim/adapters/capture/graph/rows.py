@@ -1,0 +1,329 @@
+"""The mutable objects of one kind, and what they hold now, read at C speed.
+
+A group is all objects of one class with the same attributes, or all lists, dicts, … of one kind. ``read`` returns all
+values that its objects hold, one object after another, as one tuple: two such tuples are compared by identity.
+
+The attributes of an object are read without its ``__dict__``: asking for that would make a dict for each object, which
+slows the user's own program down for good. New attributes show in the number of objects that the garbage collector
+sees, removed ones as an AttributeError.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections import Counter, OrderedDict, defaultdict, deque
+from collections.abc import Callable, Iterable, Sequence
+from gc import get_referents
+from itertools import chain
+from operator import attrgetter, is_, itemgetter
+from typing import Any
+
+import numpy as np
+
+from sim.adapters.capture.graph.storage import Integers
+
+Values = tuple[Any, ...]
+_flat = chain.from_iterable
+_dict_of = attrgetter("__dict__")
+
+LISTS: dict[str, type] = {"list": list, "deque": deque}
+DICTS: dict[str, type] = {"dict": dict, "OrderedDict": OrderedDict, "defaultdict": defaultdict, "Counter": Counter}
+
+
+class StrayError(Exception):
+    """Objects of a group no longer have the group's class or attributes."""
+
+
+class ListRows:
+    """Lists or deques."""
+
+    def __init__(self) -> None:
+        self.objects: list[Any] = []
+
+    def set_objects(self, objects: list[Any]) -> None:
+        """Replace the objects."""
+        self.objects = objects
+
+    def insert(self, at: list[int], objects: list[Any]) -> None:
+        """Insert objects before these rows, which ascend."""
+        self.objects = inserted(self.objects, at, objects)
+
+    def remove(self, rows: list[int]) -> None:
+        """Remove these rows, which ascend."""
+        self.objects = removed(self.objects, rows)
+
+    def lengths(self) -> list[int]:
+        """The number of values of each object."""
+        return list(map(len, self.objects))
+
+    def read(self) -> Values:
+        """All values."""
+        return tuple(_flat(self.objects))
+
+    def read_of(self, one: Any) -> Values:
+        """The values of one object."""
+        return tuple(one)
+
+
+class DictRows(ListRows):
+    """Dicts: for each its keys, then its values."""
+
+    def lengths(self) -> list[int]:
+        """Twice the number of items of each dict."""
+        return [2 * count for count in map(len, self.objects)]
+
+    def read(self) -> Values:
+        """All keys and values."""
+        return tuple(_flat([half for one in self.objects for half in (one, one.values())]))
+
+    def read_of(self, one: Any) -> Values:
+        """The keys, then the values of one dict."""
+        return (*one, *one.values())
+
+
+class ContentRows(ListRows):
+    """The content of objects whose classes are derived from list, dict, …: read by the methods of the base alone."""
+
+    def __init__(self, base: type) -> None:
+        super().__init__()
+        self._base: Any = base
+
+    def lengths(self) -> list[int]:
+        """The number of cells of each object."""
+        factor = 2 if issubclass(self._base, dict) else 1
+        return [1 + factor * self._base.__len__(one) for one in self.objects]
+
+    def read(self) -> Values:
+        """The objects, each followed by what it holds."""
+        return tuple(_flat(map(self.read_of, self.objects)))
+
+    def read_of(self, one: Any) -> Values:
+        """One object, and what it holds; of a dict its keys, then its values."""
+        if issubclass(self._base, dict):
+            keys = tuple(self._base.__iter__(one))
+            return (one, *keys, *(dict.__getitem__(one, key) for key in keys))
+        return (one, *self._base.__iter__(one))
+
+
+class ObjectRows:
+    """Objects of one class with the same attributes.
+
+    Attributes:
+        cls: the class.
+        names: of the attributes, in the order in which the first such object had them.
+    """
+
+    def __init__(self, cls: type, names: Sequence[str], ignored: frozenset[str] = frozenset()) -> None:
+        """ignored: names of attributes of this class that are not saved."""
+        self.cls, self.names, self._ignored = cls, tuple(names), ignored
+        self.objects: list[Any] = []
+        self._classes = {cls}
+        self._reader = reader_of(cls, self.names)
+        self._counts: list[int] = []
+        self._dicts: list[Any] = []  # Of objects whose dict exists; they hold the attributes in it.
+        self._with_dict: list[Any] = []
+        self._dict_sizes: list[int] = []
+        self._get = _getter(self.names, attrgetter)
+        self.by_names = self._reader == "names" and len(self.names) > 1
+        of_dict = self._reader != "slots" and cls.__dictoffset__ and not slot_names(cls) and len(self.names) > 1
+        self._get_item = itemgetter(*self.names) if of_dict else None
+
+    def set_objects(self, objects: list[Any]) -> None:
+        """Replace the objects."""
+        self.objects = objects
+        self._expect()
+
+    def insert(self, at: list[int], objects: list[Any]) -> None:
+        """Insert objects before these rows, which ascend."""
+        self.objects = inserted(self.objects, at, objects)
+        if self.by_names and not self._with_dict:
+            counts = list(map(len, map(get_referents, objects)))
+            if counts.count(len(self.names) + 1) == len(counts):
+                self._counts = inserted(self._counts, at, counts)
+                return
+        self._expect()
+
+    def remove(self, rows: list[int]) -> None:
+        """Remove these rows, which ascend."""
+        self.objects = removed(self.objects, rows)
+        if self.by_names and not self._with_dict:
+            self._counts = removed(self._counts, rows)
+        else:
+            self._expect()
+
+    def _expect(self) -> None:
+        """Note how the objects look to the garbage collector now, all having the attributes of the group."""
+        objects = self.objects
+        if self.by_names:
+            self._counts = list(map(len, map(get_referents, objects)))
+            inline = len(self.names) + 1
+            self._with_dict = [one for one, count in zip(objects, self._counts, strict=True) if count != inline]
+            if self._with_dict and not getattr(self.cls, "__dictoffset__", 0):
+                self._with_dict = []  # Slots alone: an attribute of the class in between, such as a weak reference.
+        else:
+            self._with_dict = objects if self._reader != "slots" and self.cls.__dictoffset__ else []
+        self._dicts = list(map(_dict_of, self._with_dict))
+        self._dict_sizes = list(map(len, self._dicts))
+
+    def lengths(self) -> list[int]:
+        """The number of attributes, for each object."""
+        return [len(self.names)] * len(self.objects)
+
+    def read(self) -> Values:
+        """All values. Raises StrayError if an object no longer has the class or the attributes of the group."""
+        objects = self.objects
+        if not set(map(type, objects)) <= self._classes:
+            raise StrayError
+        if self._with_dict and not (
+            all(map(is_, map(_dict_of, self._with_dict), self._dicts))
+            and list(map(len, self._dicts)) == self._dict_sizes
+        ):
+            raise StrayError
+        if self._get_item is not None and not self.by_names:
+            try:
+                return tuple(_flat(map(self._get_item, self._dicts)))
+            except KeyError:
+                raise StrayError from None
+        if not self.by_names:
+            return tuple(_flat(map(self.read_of, objects)))
+        if list(map(len, map(get_referents, objects))) != self._counts:
+            raise StrayError
+        try:
+            return tuple(_flat(map(self._get, objects)))
+        except AttributeError:
+            raise StrayError from None
+
+    def read_of(self, one: Any) -> Values:
+        """The values of one object. Raises StrayError for one with other attributes."""
+        try:
+            if self._reader == "names":
+                values = self._get(one)
+                return values if len(self.names) != 1 else (values,)
+            return read_slowly(one, self.names)
+        except (AttributeError, KeyError):
+            raise StrayError from None
+
+    def strays(self) -> list[int]:
+        """The rows of objects with another class or other attributes; the others count as they are from now on."""
+        wanted = frozenset(self.names)
+        found = [
+            row
+            for row, one in enumerate(self.objects)
+            if type(one) is not self.cls or frozenset(names_of(one)) - self._ignored != wanted
+        ]
+        if not found:
+            self._expect()
+        return found
+
+    def fits(self, one: Any) -> bool:
+        """Return True if an object of the class surely has just these attributes, without making a dict for it."""
+        if not self.by_names or len(get_referents(one)) != len(self.names) + 1:
+            return False
+        try:
+            self._get(one)
+        except AttributeError:
+            return False
+        return True
+
+
+def inserted(present: list[Any], at: list[int], new: list[Any]) -> list[Any]:
+    """A list with each new item before its index; indexes ascend."""
+    made: list[Any] = []
+    last = 0
+    for index, item in zip(at, new, strict=True):
+        made += present[last:index]
+        made.append(item)
+        last = index
+    made += present[last:]
+    return made
+
+
+def removed(present: list[Any], at: list[int]) -> list[Any]:
+    """A list without the items at these indexes, which ascend."""
+    made: list[Any] = []
+    last = 0
+    for index in at:
+        made += present[last:index]
+        last = index + 1
+    made += present[last:]
+    return made
+
+
+def _getter(names: Sequence[str], getter: Any) -> Callable[[Any], Any]:
+    return getter(*names) if names else lambda _: ()
+
+
+def slot_names(cls: type) -> list[str]:
+    """The attributes of instances that are kept in slots, in the order of the classes."""
+    names: list[str] = []
+    for kind in reversed(cls.__mro__):
+        for name, member in vars(kind).items():
+            if inspect.ismemberdescriptor(member) and member.__objclass__ is kind and name not in names:
+                names.append(name)
+    return names
+
+
+def names_of(one: Any) -> tuple[str, ...]:
+    """The names of all attributes that an object has; this makes its dict."""
+    cls = type(one)
+    slots = [name for name in slot_names(cls) if _has_slot(one, cls, name)]
+    return (*slots, *(object.__getattribute__(one, "__dict__") if cls.__dictoffset__ else ()))
+
+
+def _has_slot(one: Any, cls: type, name: str) -> bool:
+    try:
+        _slot(cls, name).__get__(one, cls)
+    except AttributeError:
+        return False
+    return True
+
+
+def _slot(cls: type, name: str) -> Any:
+    return next(vars(kind)[name] for kind in cls.__mro__ if inspect.ismemberdescriptor(vars(kind).get(name)))
+
+
+def read_slowly(one: Any, names: Iterable[str]) -> Values:
+    """The attributes of these names, from the object's dict and slots themselves."""
+    cls = type(one)
+    attributes = object.__getattribute__(one, "__dict__") if cls.__dictoffset__ else {}
+    return tuple(
+        [attributes[name] if name in attributes else _slot_value(one, cls, name) for name in names]
+    )
+
+
+def _slot_value(one: Any, cls: type, name: str) -> Any:
+    try:
+        return _slot(cls, name).__get__(one, cls)
+    except StopIteration:
+        raise AttributeError(name) from None
+
+
+def set_attributes(one: Any, names: Sequence[str], values: Sequence[Any]) -> None:
+    """Set attributes without any code of the object's class."""
+    cls = type(one)
+    slots = set(slot_names(cls))
+    attributes = object.__getattribute__(one, "__dict__") if cls.__dictoffset__ else {}
+    for name, value in zip(names, values, strict=True):
+        if name in slots:
+            _slot(cls, name).__set__(one, value)
+        else:
+            attributes[name] = value
+
+
+def reader_of(cls: type, names: Sequence[str]) -> str:
+    """How the attributes of a class are read: "names" (getattr gives them), "slots" or "dict" (it does other things)."""
+    own = hasattr(cls, "__getattr__") or cls.__getattribute__ is not object.__getattribute__
+    if own or any(_is_shadowed(cls, name) for name in names):
+        return "dict" if cls.__dictoffset__ else "slots"
+    return "names"
+
+
+def _is_shadowed(cls: type, name: str) -> bool:
+    """Return True if the class has a property or another data descriptor that hides the attribute of this name."""
+    member = inspect.getattr_static(cls, name, None)
+    return hasattr(type(member), "__set__") and not inspect.ismemberdescriptor(member)
+
+
+def as_lengths(lengths: list[int]) -> Integers:
+    """The lengths as an array."""
+    return np.array(lengths, np.int64)

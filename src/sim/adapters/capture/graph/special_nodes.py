@@ -1,0 +1,180 @@
+"""Nodes of C types: sets, arrays, generators of random numbers, iterators, weak references; looked at in each step.
+
+What each holds is written as bytes: its kind, plain data, and the values that it refers to. The memory of arrays follows
+in a table of its own, which is written in place.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from sim.adapters.capture.graph.array_kind import is_array, layout_of, memory_of
+from sim.adapters.capture.graph.set_kind import SetKind
+from sim.adapters.capture.graph.special_kinds import KINDS, SpecialKind, refusal
+from sim.adapters.capture.graph.storage import Storage
+from sim.adapters.capture.graph.trees import TreeEncoder, pack
+from sim.adapters.capture.graph.unsavable import Unsavable
+from sim.adapters.interface.adapter_registry import NotCapturedError
+from sim.kernel.schema import Field, Table
+
+SPECIAL, SPECIAL_BYTES = "graph.special", "graph.special_bytes"
+ARRAYS, ARRAY_BYTES = "graph.arrays", "graph.array_bytes"
+ARRAY_LETTER, PICKLED = "array", "pickled"
+TABLES = (
+    Table(SPECIAL, Field("node", "i8"), Field("size", "i8"), capacity=16),
+    Table(SPECIAL_BYTES, Field("byte", "u1"), capacity=256),
+    Table(ARRAYS, Field("node", "i8"), Field("size", "i8"), capacity=16),
+    Table(ARRAY_BYTES, Field("byte", "u1"), capacity=256),
+)
+_SET = SetKind()
+BY_NAME: dict[str, SpecialKind] = {kind.name: kind for kind in KINDS.values()}
+
+
+class SpecialNodes:
+    """The nodes of C types of one graph.
+
+    Attributes:
+        objects: by number.
+        contents: the bytes of each, by number.
+        edges: the nodes that each refers to, by number; weak references have none.
+    """
+
+    def __init__(self, storage: Storage, encoder: TreeEncoder, pickler: Any) -> None:
+        """pickler: for C types that are not known; None without the user's trust."""
+        self._storage, self._encoder, self._pickler = storage, encoder, pickler
+        self.objects: dict[int, Any] = {}
+        self.contents: dict[int, bytes] = {}
+        self.edges: dict[int, tuple[int, ...]] = {}
+        self._seals: dict[int, Any] = {}  # What was seen of a set: unchanged means that nothing has to be encoded.
+        self._arrays: dict[int, Any] = {}
+        self._views: list[tuple[Any, Any]] | None = None
+        self._is_changed = False
+
+    def takes(self, value: Any) -> bool:
+        """Return True for an object of a known C type, or of any if the user trusts pickle. Raises Unsavable."""
+        if type(value) in KINDS or type(value) is set or is_array(value):
+            return True
+        reason = refusal(value)
+        if reason is not None:
+            raise Unsavable(value, "it cannot be saved", reason)
+        if self._pickler is None:
+            raise Unsavable(value, "it is an object of a C type that is not known", "pass trust=True (it is pickled)")
+        return True
+
+    def add(self, number: int, value: Any) -> None:
+        """Add a node; look is called for it before the arena is written."""
+        self.objects[number] = value
+        self._is_changed = True
+        if is_array(value):
+            self._arrays[number] = value
+            self._views = None
+
+    def is_weak(self, number: int) -> bool:
+        """Return True for a weak reference, or a container of them: it does not keep its objects alive."""
+        return bool(getattr(KINDS.get(type(self.objects[number])), "is_weak", False))
+
+    def strong(self) -> list[int]:
+        """All nodes but the weak ones, in order."""
+        return [number for number in sorted(self.objects) if not self.is_weak(number)]
+
+    def weak(self) -> list[int]:
+        """The weak nodes, in order: they are looked at when it is known which objects are nodes."""
+        return [number for number in sorted(self.objects) if self.is_weak(number)]
+
+    def adopt(self, number: int, value: Any, content: bytes, edges: tuple[int, ...]) -> None:
+        """Take over a node that was made from the arena."""
+        self.objects[number], self.contents[number] = value, content
+        self.edges[number] = () if self.is_weak(number) else edges
+        if is_array(value):
+            self._arrays[number] = value
+
+    def forget(self, number: int) -> None:
+        """Have a node encoded again at the next look."""
+        self._seals.pop(number, None)
+
+    def remove(self, number: int) -> None:
+        """Remove a node."""
+        del self.objects[number]
+        for held in (self.contents, self.edges, self._seals):
+            held.pop(number, None)  # type: ignore[attr-defined]
+        if self._arrays.pop(number, None) is not None:
+            self._views = None
+        self._is_changed = True
+
+    def look(self, number: int) -> tuple[int, ...]:
+        """Look at a node again, and return the nodes that it referred to and no longer does. Raises Unsavable."""
+        value = self.objects[number]
+        if type(value) is set:
+            seal = _SET.seal(value)
+            if self._seals.get(number) == seal:
+                return ()
+        name, plain, parts, is_weak = self._taken(value)
+        edges: list[int] = []
+        encoder = self._encoder
+        trees = [encoder.weak_tree(part) if is_weak else encoder.tree(part, edges) for part in parts]
+        content = pack([name, plain, trees])
+        if type(value) is set:
+            self._seals[number] = seal
+        if self.contents.get(number) == content:
+            return ()
+        before, now = self.edges.get(number, ()), () if is_weak else tuple(edges)
+        if number in self._arrays:
+            self._views = None
+        self.contents[number], self.edges[number] = content, now
+        self._is_changed = True
+        return tuple(one for one in before if one not in now)
+
+    def _taken(self, value: Any) -> tuple[str, Any, tuple[Any, ...], bool]:
+        kind = type(value)
+        if kind is set:
+            return (_SET.name, *_SET.take(value), False)
+        if is_array(value):
+            return (ARRAY_LETTER, *layout_of(value), False)
+        handler: SpecialKind | None = KINDS.get(kind)
+        if handler is not None:
+            return (handler.name, *handler.take(value), bool(getattr(handler, "is_weak", False)))
+        return (PICKLED, self._pickler.dump({"": value}, {}), (), False)
+
+    def unpickled(self, content: bytes) -> Any:
+        """An object that was pickled. Raises NotCapturedError without the user's trust."""
+        if self._pickler is None:
+            raise NotCapturedError(
+                "a part of the state was saved by pickle, which may run any code: if you trust the tape, make the "
+                "simulation with adapt(..., trust=True)"
+            )
+        return self._pickler.load(content, {})[""]
+
+    def write(self) -> None:
+        """Write everything that has changed into the arena."""
+        storage = self._storage
+        if self._is_changed:
+            self._is_changed = False
+            numbers = sorted(self.objects)
+            contents = [self.contents[number] for number in numbers]
+            storage.resize(SPECIAL, len(numbers))
+            storage.state[f"{SPECIAL}.node"][...] = numbers
+            storage.state[f"{SPECIAL}.size"][...] = list(map(len, contents))
+            joined = b"".join(contents)
+            storage.resize(SPECIAL_BYTES, len(joined))
+            storage.state[f"{SPECIAL_BYTES}.byte"][...] = np.frombuffer(joined, np.uint8)
+        if self._arrays or self._views:
+            self._write_arrays()
+
+    def _write_arrays(self) -> None:
+        storage = self._storage
+        if self._views is None or self._arena is not storage.state.arena:
+            owning = {number: array for number, array in sorted(self._arrays.items()) if memory_of(array) is not None}
+            sizes = [array.nbytes for array in owning.values()]
+            storage.resize(ARRAYS, len(owning))
+            storage.resize(ARRAY_BYTES, sum(sizes))
+            storage.state[f"{ARRAYS}.node"][...] = list(owning)
+            storage.state[f"{ARRAYS}.size"][...] = sizes
+            memory, start = storage.state[f"{ARRAY_BYTES}.byte"], 0
+            self._views, self._arena = [], storage.state.arena
+            for array, size in zip(owning.values(), sizes, strict=True):
+                self._views.append((memory[start : start + size], array))
+                start += size
+        for target, array in self._views:
+            target[...] = memory_of(array)

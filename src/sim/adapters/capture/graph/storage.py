@@ -1,0 +1,122 @@
+"""The memory of a graph in the arena of a state: tables that grow and shrink, and views that follow the arena."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from sim.kernel.schema import Blob, Field, Table
+from sim.kernel.state import State
+
+NODE, LENGTH, CELLS, TAG, VALUE = "node", "length", "cells", "tag", "value"
+_ROWS_MIN = 16
+
+Integers = npt.NDArray[np.int64]
+Tags = npt.NDArray[np.uint8]
+
+
+class Columns:
+    """The rows of one group: for each the number of its node, its length, and its cells, one after another.
+
+    Attributes:
+        nodes: (rows,) int64, ascending.
+        lengths: (rows,) int64: the number of cells of each row.
+        tags: (cells,) uint8: the kinds of the cells.
+        values: (cells,) int64: their payloads.
+        tag_memory, int_memory, float_memory: the same cells, for single writes.
+    """
+
+    nodes: Integers
+    lengths: Integers
+    tags: Tags
+    values: Integers
+
+    def __init__(self, storage: Storage, name: str) -> None:
+        self.name, self._cells, self._storage = name, f"{name}.{CELLS}", storage
+        self.bind()
+
+    @staticmethod
+    def entries(name: str) -> tuple[Table, ...]:
+        """The tables of a group."""
+        return (
+            Table(name, Field(NODE, "i8"), Field(LENGTH, "i8"), capacity=_ROWS_MIN),
+            Table(f"{name}.{CELLS}", Field(TAG, "u1"), Field(VALUE, "i8"), capacity=_ROWS_MIN),
+        )
+
+    def bind(self) -> None:
+        """Take the views again: of a new arena, or of other row counts."""
+        state = self._storage.state
+        self.nodes, self.lengths = state[f"{self.name}.{NODE}"], state[f"{self.name}.{LENGTH}"]
+        self.tags, self.values = state[f"{self._cells}.{TAG}"], state[f"{self._cells}.{VALUE}"]
+        slots, memory = state.layout.slots, state.arena.data
+        tag, value = slots[f"{self._cells}.{TAG}"], slots[f"{self._cells}.{VALUE}"]
+        self.tag_memory = memory[tag.offset : tag.offset + tag.size_bytes]
+        words = memory[value.offset : value.offset + value.size_bytes]
+        self.int_memory, self.float_memory = words.cast("q"), words.cast("d")
+
+    def replace(self, nodes: Integers, lengths: Integers, tags: Tags, values: Integers) -> None:
+        """Replace all rows. The arguments may not be views of these columns."""
+        self._storage.resize(self.name, len(nodes))
+        self._storage.resize(self._cells, len(tags))
+        self.bind()
+        self.nodes[...], self.lengths[...], self.tags[...], self.values[...] = nodes, lengths, tags, values
+
+    def starts(self) -> Integers:
+        """The index of each row's first cell."""
+        starts: Integers = np.cumsum(self.lengths) - self.lengths
+        return starts
+
+    def cells_of(self, rows: Integers) -> Integers:
+        """The indexes of the cells of these rows, in their order."""
+        return ranges(self.starts()[rows], self.lengths[rows])
+
+
+class Storage:
+    """The state that holds a graph.
+
+    Attributes:
+        state: replaced only by adopt.
+    """
+
+    def __init__(self, state: State) -> None:
+        self.state = state
+        self._arena = state.arena
+        self._columns: list[Columns] = []
+
+    def columns(self, name: str) -> Columns:
+        """The columns of a group that is in the schema."""
+        made = Columns(self, name)
+        self._columns.append(made)
+        return made
+
+    def extend(self, entries: Sequence[Field | Blob | Table]) -> None:
+        """Add fields after the present ones."""
+        self.state.extend(*entries)  # type: ignore[arg-type]  # It takes tables, too.
+        self.follow()
+
+    def resize(self, table: str, count: int) -> None:
+        """Give a table this number of rows."""
+        state = self.state
+        now = state.count(table)
+        if count > now:
+            state.add_rows(table, count - now)
+        elif count < now:
+            state.truncate_rows(table, count)
+        self.follow()
+
+    def follow(self) -> None:
+        """Take all views again if the arena has been replaced."""
+        if self.state.arena is not self._arena:
+            self._arena = self.state.arena
+            for columns in self._columns:
+                columns.bind()
+
+
+def ranges(starts: Integers, lengths: Integers) -> Integers:
+    """The numbers start, start + 1, … of each range, one range after another."""
+    total = int(lengths.sum())
+    before = np.cumsum(lengths) - lengths
+    made: Integers = np.arange(total) - np.repeat(before - starts, lengths)
+    return made

@@ -1,0 +1,269 @@
+"""Immutable values as plain data for MessagePack, and back: what a cell of a graph holds besides numbers and nodes.
+
+Interning, memos and the identity of dtypes do not enter: equal values of one type give equal bytes. A node (a mutable
+object) inside a value is written as its number. Nothing is imported or called that a tape names: classes and functions
+come from a ClassFinder, methods from the class of the object that they are bound to.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import functools
+import inspect
+import re
+import types
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+import msgpack
+import numpy as np
+
+from sim.adapters.capture.graph.classes import ClassFinder
+from sim.adapters.capture.graph.immutable_values import decode_immutable, encode_immutable
+from sim.adapters.capture.graph.python_class import make_shell
+from sim.adapters.capture.graph.rows import names_of, read_slowly, set_attributes
+from sim.adapters.capture.graph.set_layout import frozen
+from sim.adapters.capture.graph.unsavable import Unsavable
+
+INT_MIN, INT_MAX = -(1 << 63), (1 << 63) - 1
+_ATOMS = frozenset((type(None), bool, float, str, bytes))
+_BASES: tuple[type, ...] = (str, bytes, int, float, complex)
+_NUMBERS = "biufcSUmM"  # The kinds of NumPy's scalars that are their bytes.
+_DTYPE_TEXT = re.compile(r"[<>|=][biufcSUmMOV]\d{0,9}(\[\w{1,20}\])?")  # NumPy itself would parse far more.
+DEPTH_MAX = 200  # Tuples inside tuples: Python itself gives up at 1,000.
+
+pack: Callable[[Any], bytes] = msgpack.Packer(use_bin_type=True, autoreset=True).pack
+
+
+def unpack(content: bytes) -> Any:
+    """The plain data of pack. Raises ValueError for other bytes."""
+    return msgpack.unpackb(content, raw=False, strict_map_key=False, use_list=True)
+
+
+def marked_in(tree: Any, letter: str) -> tuple[Any, ...]:
+    """The numbers of the nodes (letter "r"), or the names of objects saved elsewhere ("k"), in order."""
+    if type(tree) is not list or tree[0] == "x":
+        return ()
+    if tree[0] == letter:
+        return (tree[1],)
+    return tuple([found for part in tree[1:] for found in marked_in(part, letter)])
+
+
+class Names(Protocol):
+    """The numbers of nodes and the names of objects that are saved elsewhere."""
+
+    finder: ClassFinder
+    known: Mapping[int, str]
+
+    def number_of(self, value: Any) -> int:
+        """The number of a mutable object; a new one if it was not met before. Raises Unsavable."""
+
+    def number_if_node(self, value: Any) -> int | None:
+        """The number of an object that is a node already."""
+
+
+class TreeEncoder:
+    """Encodes values of one graph."""
+
+    def __init__(self, names: Names) -> None:
+        self._names = names
+        self.used: set[str] = set()  # The names of objects that are saved elsewhere, of those met.
+
+    def weak_tree(self, value: Any) -> Any:
+        """The plain data of an object that is referred to weakly: None unless it is a node, or saved elsewhere."""
+        if id(value) in self._names.known:
+            return self.tree(value, [])
+        number = self._names.number_if_node(value)
+        return None if number is None else ["r", number]
+
+    def by_name(self, value: Any) -> Any:
+        """The plain data of a value in which there is no node, such as a class or a function. Raises Unsavable."""
+        edges: list[int] = []
+        tree = self.tree(value, edges) if callable(value) or value is None else None
+        if edges or (tree is None and value is not None):
+            raise Unsavable(value, "it cannot be found again by a name", "use a class or a function of a module")
+        return tree
+
+    def content(self, value: Any) -> tuple[bytes, tuple[int, ...]]:
+        """The bytes of a value, and the numbers of the nodes in it. Raises Unsavable."""
+        edges: list[int] = []
+        return pack(self.tree(value, edges)), tuple(edges)
+
+    def tree(self, value: Any, edges: list[int], depth: int = 0) -> Any:
+        """The plain data of a value; appends the numbers of the nodes in it to edges. Raises Unsavable."""
+        kind = type(value)
+        if kind in _ATOMS:
+            return value
+        if kind is int:
+            return value if INT_MIN <= value <= INT_MAX else ["i", str(value)]
+        if depth > DEPTH_MAX:
+            raise Unsavable(value, "tuples are nested too deeply", "keep the values in a list")
+        if kind is tuple:
+            return ["t", *[self.tree(item, edges, depth + 1) for item in value]]
+        named = self._names.known.get(id(value))
+        if named is not None:
+            self.used.add(named)
+            return ["k", named]
+        made = self._of_python(value, kind, edges, depth)
+        if made is None:
+            made = self._of_types(value, kind, edges, depth)
+        if made is None:
+            number = self._names.number_of(value)
+            edges.append(number)
+            made = ["r", number]
+        return made
+
+    def _of_python(self, value: Any, kind: type, edges: list[int], depth: int) -> list[Any] | None:
+        """Numbers and containers that cannot change; None for others."""
+        if kind is frozenset:
+            items = list(value)
+            try:
+                fits = list(map(id, frozen(items))) == list(map(id, items))
+            except ValueError:
+                fits = False
+            if not fits:
+                raise Unsavable(value, "the order of this frozenset cannot be made again", "keep a tuple in its place")
+            return ["f", *[self.tree(item, edges, depth + 1) for item in items]]
+        if isinstance(value, enum.Enum):
+            name = self._names.finder.name_of(kind)
+            if value.name in kind.__members__:  # type: ignore[attr-defined]
+                return ["e", name, value.name]
+            return ["E", name, self.tree(value.value, edges, depth + 1)]
+        if kind is complex:
+            return ["c", value.real, value.imag]
+        if isinstance(value, np.generic) and value.dtype.kind in _NUMBERS and type(value) is value.dtype.type:
+            little = value.dtype.newbyteorder("<")
+            return ["n", little.str, value.astype(little).tobytes()]
+        if isinstance(value, tuple) and type(value).__new__ is not object.__new__ and not hasattr(value, "__dict__"):
+            name = self._names.finder.name_of(kind)
+            return ["T", name, *[self.tree(item, edges, depth + 1) for item in tuple.__iter__(value)]]
+        base = next((base for base in _BASES if isinstance(value, base)), None)
+        if base is not None and not hasattr(value, "__dict__"):
+            return ["s", self._names.finder.name_of(kind), self.tree(base.__new__(base, value), edges, depth + 1)]
+        plain = encode_immutable(value)
+        if plain is not None:
+            return ["x", plain]
+        if _is_frozen(kind):
+            names = names_of(value)
+            if set(names) == _field_names(kind):  # Otherwise it remembers more than its fields.
+                parts = [self.tree(item, edges, depth + 1) for item in read_slowly(value, names)]
+                return ["D", self._names.finder.name_of(kind), list(names), *parts]
+        return None
+
+    def _of_types(self, value: Any, kind: type, edges: list[int], depth: int) -> list[Any] | None:
+        """Classes, functions and bound methods; None for others."""
+        finder = self._names.finder
+        if isinstance(value, type):
+            return ["C", finder.name_of(value)]
+        if kind is types.FunctionType:
+            return ["F", finder.name_of_function(value)]
+        if kind is types.ModuleType:
+            return ["M", finder.name_of_module(value)]
+        if kind is types.BuiltinFunctionType and (value.__self__ is None or type(value.__self__) is types.ModuleType):
+            return ["F", finder.name_of_function(value)]
+        if kind is types.MethodType or kind is types.BuiltinFunctionType:
+            owner = type(value.__self__) if not isinstance(value.__self__, type) else value.__self__
+            found = inspect.getattr_static(owner, value.__name__, None)
+            plain = found.__func__ if isinstance(found, classmethod) else found
+            of = value.__func__ if kind is types.MethodType else found
+            if plain is None or plain is not of:
+                raise Unsavable(value, "this method is not found in its class by its name", "name it in ignore=[...]")
+            return ["m", self.tree(value.__self__, edges, depth + 1), value.__name__]
+        if kind is functools.partial and not vars(value):
+            parts = [value.func, value.args, tuple(value.keywords.items())]
+            return ["p", *[self.tree(part, edges, depth + 1) for part in parts]]
+        if isinstance(value, np.dtype) and value.metadata is None and _DTYPE_TEXT.fullmatch(value.str):
+            return ["d", value.str]
+        return None
+
+
+class TreeDecoder:
+    """Makes values from plain data."""
+
+    def __init__(self, finder: ClassFinder, known: Mapping[str, Any], node: Callable[[int], Any]) -> None:
+        """known: objects that are saved elsewhere, by name. node: the object of a number; raises ValueError."""
+        self._finder, self._known, self._node = finder, known, node
+
+    def value(self, content: bytes) -> Any:
+        """The value of these bytes. Raises ValueError, LookupError."""
+        return self.of(unpack(content))
+
+    def of(self, tree: Any) -> Any:
+        """The value of plain data. Raises ValueError, LookupError, TypeError."""
+        if type(tree) is not list:
+            return tree
+        match tree:
+            case ["r", int(number)]:
+                return self._node(number)
+            case ["t", *items]:
+                return tuple(map(self.of, items))
+            case ["k", str(name)]:
+                return self._known[name]
+            case ["i", str(digits)]:
+                return int(digits)
+            case ["c", float(real), float(imaginary)]:
+                return complex(real, imaginary)
+            case ["n", str(dtype), bytes(content)] if _DTYPE_TEXT.fullmatch(dtype):
+                return np.frombuffer(content, dtype)[0]
+            case ["f", *items]:
+                return frozen([self.of(item) for item in items])
+            case ["x", plain]:
+                return decode_immutable(plain)
+            case ["d", str(text)] if _DTYPE_TEXT.fullmatch(text):
+                return np.dtype(text)
+        return self._of_class(tree)
+
+    def _of_class(self, tree: list[Any]) -> Any:
+        match tree:
+            case ["e", str(name), str(member)]:
+                return self._class(name, enum.Enum).__members__[member]
+            case ["E", str(name), value]:
+                return self._class(name, enum.Flag)(self.of(value))
+            case ["T", str(name), *items]:
+                return tuple.__new__(self._class(name, tuple), map(self.of, items))
+            case ["s", str(name), value]:
+                plain = self.of(value)
+                return type(plain).__new__(self._class(name, type(plain)), plain)
+            case ["D", str(name), list(names), *items] if all(isinstance(one, str) for one in names):
+                made = make_shell(self._class(name, object))
+                set_attributes(made, names, [self.of(item) for item in items])
+                return made
+            case ["C", str(name)]:
+                return self._finder.find(name)
+            case ["F", str(name)]:
+                return self._finder.find_function(name)
+            case ["M", str(name)]:
+                return self._finder.find_module(name)
+            case ["m", owner, str(name)]:
+                return _method(self.of(owner), name)
+            case ["p", func, args, keywords]:
+                return functools.partial(self.of(func), *self.of(args), **dict(self.of(keywords)))
+        raise ValueError(f"expected a value of a graph of objects, got {str(tree)[:40]}")
+
+    def _class(self, name: str, base: type) -> Any:
+        found = self._finder.find(name)
+        if not issubclass(found, base):
+            raise ValueError(f"expected a class derived from {base.__name__}, got {name}")
+        return found
+
+
+@functools.cache
+def _is_frozen(kind: type) -> bool:
+    """Return True for a frozen dataclass with equality by its fields, which any equal object can replace."""
+    settings = vars(kind).get("__dataclass_params__")
+    return settings is not None and settings.frozen and settings.eq
+
+
+@functools.cache
+def _field_names(kind: Any) -> set[str]:
+    return {field.name for field in dataclasses.fields(kind)}
+
+
+def _method(owner: Any, name: str) -> Any:
+    """The method of this name, bound to the object; no attribute of the object itself is looked at."""
+    cls = owner if isinstance(owner, type) else type(owner)
+    found = inspect.getattr_static(cls, name)
+    if not isinstance(found, types.FunctionType | types.MethodDescriptorType | classmethod):
+        raise ValueError(f"expected a method {name} of {cls.__qualname__}, got {type(found).__name__}")
+    return found.__get__(None if isinstance(owner, type) else owner, cls)

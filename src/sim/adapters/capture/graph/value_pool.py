@@ -1,0 +1,123 @@
+"""The immutable values of a graph, each once, as bytes: texts, tuples, large integers, members of enumerations, names.
+
+A cell refers to a value by its number. New values are appended. When there are more than a limit, those that no cell
+refers to are removed and the rest are numbered again, in order. The limit is in the arena, so that a run that was
+restored does the same at the same step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sim.adapters.capture.graph.storage import Storage
+from sim.kernel.schema import Field, Table
+
+VALUES, VALUE_BYTES, LIMIT = "graph.values", "graph.value_bytes", "graph.value_limit"
+_NODE_MARK, _KNOWN_MARK = b"\xa1r", b"\xa1k"  # The letters of trees.py, as MessagePack writes them.
+LIMIT_MIN = 1024  # So that small graphs are cleaned rarely.
+
+VALUE_ENTRIES = (
+    Table(VALUES, Field("size", "i8"), capacity=64),
+    Table(VALUE_BYTES, Field("byte", "u1"), capacity=1024),
+    Field(LIMIT, "i8"),
+)
+
+Numbers = npt.NDArray[np.int64]
+
+
+class ValuePool:
+    """Immutable values by number.
+
+    Attributes:
+        edges: the nodes inside a value, by its number; only values that have some.
+    """
+
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
+        self._numbers: dict[bytes, int] = {}
+        self._quick: dict[Any, int] = {}  # By the value itself, for kinds of which equal values are the same.
+        self._contents: list[bytes] = []
+        self._written = 0
+        self.edges: dict[int, tuple[int, ...]] = {}
+
+    def __len__(self) -> int:
+        return len(self._contents)
+
+    def content(self, number: int) -> bytes:
+        """The bytes of a value. Raises IndexError."""
+        return self._contents[number]
+
+    def number_of(self, content: bytes, edges: tuple[int, ...] = ()) -> int:
+        """The number of these bytes, a new one if they are new. edges: the nodes inside the value."""
+        number = self._numbers.get(content)
+        if number is None:
+            number = self._numbers[content] = len(self._contents)
+            self._contents.append(content)
+            if edges:
+                self.edges[number] = edges
+        return number
+
+    def quick(self, value: Any, encode: Callable[[Any], bytes]) -> int:
+        """As number_of, for a kind of value of which only those with the same bytes are equal."""
+        number = self._quick.get(value)
+        if number is None:
+            number = self._quick[value] = self.number_of(encode(value))
+        return number
+
+    def write(self) -> None:
+        """Append the new values to the arena."""
+        new = self._contents[self._written :]
+        if not new:
+            return
+        storage, start = self._storage, self._written
+        self._written = len(self._contents)
+        storage.resize(VALUES, self._written)
+        storage.state[f"{VALUES}.size"][start:] = list(map(len, new))
+        content = b"".join(new)
+        size = storage.state.count(VALUE_BYTES)
+        storage.resize(VALUE_BYTES, size + len(content))
+        storage.state[f"{VALUE_BYTES}.byte"][size:] = np.frombuffer(content, np.uint8)
+
+    @property
+    def is_full(self) -> bool:
+        """True if values that no cell refers to should be removed."""
+        return len(self._contents) > max(LIMIT_MIN, int(self._storage.state[LIMIT]))
+
+    def keep(self, live: Numbers) -> Numbers:
+        """Remove all values but these (sorted numbers), and return the new number of each old one; -1 for removed."""
+        renumbered = np.full(len(self._contents), -1, np.int64)
+        renumbered[live] = np.arange(len(live))
+        old_edges = self.edges
+        self._contents = [self._contents[number] for number in live.tolist()]
+        self._numbers = {content: number for number, content in enumerate(self._contents)}
+        self._quick.clear()
+        self.edges = {int(renumbered[old]): edges for old, edges in old_edges.items() if renumbered[old] >= 0}
+        storage = self._storage
+        storage.resize(VALUES, 0)
+        storage.resize(VALUE_BYTES, 0)
+        storage.state[LIMIT][()] = 2 * len(self._contents)
+        self._written = 0
+        return renumbered
+
+    def find_edges(self, edges_in: Callable[[bytes], tuple[int, ...]]) -> None:
+        """Find the nodes in the values, after they were read."""
+        for number, content in enumerate(self._contents):
+            if _NODE_MARK in content or _KNOWN_MARK in content:
+                edges = edges_in(content)
+                if edges:
+                    self.edges[number] = edges
+
+    def read(self) -> None:
+        """Take the values from the arena, without their edges. Raises ValueError for sizes that do not fit."""
+        state = self._storage.state
+        sizes, content = state[f"{VALUES}.size"], state[f"{VALUE_BYTES}.byte"].tobytes()
+        if len(sizes) and (sizes.min() < 0 or int(sizes.sum()) != len(content)):
+            raise ValueError("expected the values of a graph of objects, got sizes that do not fit")
+        ends = np.cumsum(sizes).tolist()
+        self._contents = [content[end - size : end] for end, size in zip(ends, sizes.tolist(), strict=True)]
+        self._numbers = {one: number for number, one in enumerate(self._contents)}
+        self._written = len(self._contents)
