@@ -12,12 +12,12 @@ Invariants:
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 import attrs
 
+from sim.adapters.capture.constants import Constants
 from sim.adapters.capture.graph.classes import ClassFinder
 from sim.adapters.capture.graph.object_graph import ObjectGraph, graph_entries
 from sim.adapters.capture.graph.unsavable import Unsavable
@@ -34,14 +34,14 @@ from sim.adapters.capture.survey import (
     type_name,
 )
 from sim.adapters.capture.unpack import kept_values, restore_objects
-from sim.adapters.capture.values import NotPlainError, decode_value, encode_value
+from sim.adapters.capture.values import NotPlainError, encode_value
 from sim.adapters.interface.adapter_registry import NotCapturedError
 from sim.adapters.interface.capture_report import Part
 from sim.kernel.schema import Blob, Field, Schema
 from sim.kernel.state import State
 
 STRUCTURE, CONSTANTS = "structure", "constants"
-CONSTANT_CHECK_STEPS = 256  # Large containers are compared every 256 steps; that takes up to a millisecond.
+CONSTANT_CHECK_STEPS = 256  # Large containers are looked at every 256 steps; that takes up to a millisecond.
 MOVES_OF_CELLS = 2  # After this many moves a number is expected to move. Until then each move costs a survey.
 
 
@@ -102,7 +102,6 @@ class CapturedState:
         )
         self._moves: dict[tuple[str, str], int] = {}  # The moves of each attribute; one with many is restless.
         self._steps = 0
-        self._constants = b""
         self._survey_first()
 
     def parts(self) -> tuple[Part, ...]:
@@ -237,31 +236,30 @@ class CapturedState:
         )
 
     def _check_constants(self) -> None:
-        moved = self._changed_constants(set())
-        if moved:
+        if self.constants_have_changed():
+            moved = self._changed_constants(set())
             self.structure, self.objects = self._surveyor.survey(self._layers, self._learn(moved))
             self._lay_out()
 
+    def constants_have_changed(self) -> bool:
+        """Return True if a large container that was assumed to be constant has changed since the last check."""
+        return self._constants.have_changed(self._constant_values())
+
+    def _constant_values(self) -> list[Any]:
+        return [vars(self.objects[layer])[name] for layer, name in self._constant_names.values()]
+
     def _changed_constants(self, replaced: set[tuple[str, str]]) -> set[tuple[str, str]]:
-        """Find the large containers that changed in place, and warn the user of each. Raises NotCapturedError."""
-        names = {full: key for full, key in self._constant_names.items() if key not in replaced}
-        try:
-            if not replaced & set(self._constant_names.values()) and self._encoded_constants() == self._constants:
-                return set()
-            now = {full: encode_value(vars(self.objects[layer])[name]) for full, (layer, name) in names.items()}
-        except NotPlainError as error:
-            raise NotCapturedError(
-                f"{error}, inside a value that was assumed to be constant. {self._choices}"
-            ) from None
-        before = decode_value(self._constants) if names else {}
-        moved = {names[full] for full, encoded in now.items() if encoded != encode_value(before[full])}
-        for layer, name in sorted(moved):
-            warnings.warn(
-                f"{layer}.{name} was assumed to be constant and has changed in the last {CONSTANT_CHECK_STEPS} steps: "
-                "it is saved at each step from now on; a seek into these steps may not be exact",
-                CapturedWarning,
-                stacklevel=4,
-            )
+        """Find the large containers that changed in place. Raises NotCapturedError for one with an unknown value."""
+        before = dict(zip(self._constant_names, self._constants.values_in(self._constants.content), strict=True))
+        moved = set()
+        for full, (layer, name) in self._constant_names.items():
+            if (layer, name) not in replaced:
+                try:
+                    is_same = encode_value(vars(self.objects[layer])[name]) == encode_value(before[full])
+                except NotPlainError:
+                    is_same = False  # From now on it is a part of the graph, which refuses what it cannot save.
+                if not is_same:
+                    moved.add((layer, name))
         return moved
 
     # --- laying out
@@ -284,8 +282,8 @@ class CapturedState:
                 elif attribute.category == "generator":
                     hot.append(Field(name, "u8", (PCG_WORDS,), hot=True))
         self._find_all()
-        self._constants = self._encoded_constants()
-        contents = {STRUCTURE: self.structure.encode(), CONSTANTS: self._constants}
+        self._constants = Constants(self._finder, self._constant_values())
+        contents = {STRUCTURE: self.structure.encode(), CONSTANTS: self._constants.content}
         blobs = [Blob(name, room_for(content)) for name, content in contents.items()]
         kinds = Field(KINDS_FIELD, "u1", (cells,))
         self.state = State(Schema(*hot, *entries, kinds, *blobs, *graph_entries()))
@@ -340,11 +338,6 @@ class CapturedState:
         kept = {id(value): full for full, value in kept_values(self.structure, self.objects).items()}
         return kept | held | {id(one): name for name, one in self.objects.items()}
 
-    def _encoded_constants(self) -> bytes:
-        return encode_value(
-            {full: vars(self.objects[layer])[name] for full, (layer, name) in self._constant_names.items()}
-        )
-
     # --- after a load
 
     def unpack(self) -> None:
@@ -354,15 +347,19 @@ class CapturedState:
         """
         state = self.state
         graph = self._make_graph()
+        content = state.blob(CONSTANTS)
+        is_present = content == self._constants.content and not self.constants_have_changed()
+        constants = None if is_present else self._constants.values_in(content)
         self.structure, self.objects = restore_objects(
-            state, self._layers, self._surveyor, self._constants, graph, self._detached
+            state, self._layers, self._surveyor, constants, graph, self._detached
         )
         surveyed, objects = self._surveyor.survey(self._layers, self.structure)
         if surveyed.encode() == self.structure.encode():  # With the attributes that are watched but not written.
             self.structure, self.objects = surveyed, objects
         self._steps = int(state[STEPS_FIELD])
-        self._constants = state.blob(CONSTANTS)
         self._find_all()
         self._graph = graph
-        graph.known = self._known_names()
+        if not is_present:
+            self._constants = Constants(self._finder, self._constant_values())
+        graph.encoder.known = self._known_names()
         self._make_packer()

@@ -39,14 +39,14 @@ def restore_objects(
     state: State,
     layers: Sequence[tuple[str, Any]],
     surveyor: Surveyor,
-    constants_now: bytes,
+    constants: Sequence[Any] | None,
     graph: ObjectGraph,
     detached: frozenset[str],
 ) -> tuple[Structure, dict[str, Any]]:
     """Restore the objects from the arena, and return its structure and all objects by name.
 
-    detached: layers whose arrays are never written to, since others may hold them. constants_now: the present large
-    containers of the objects, as bytes: equal ones are not replaced. graph: an empty one over the state, for the rest.
+    detached: layers whose arrays are never written to, since others may hold them. constants: the large
+    containers, in order; None if the objects hold them already. graph: an empty one over the state, for the rest.
 
     Raises NotCapturedError, naming an object of a different kind than was saved; ValueError for an arena of anything
     else.
@@ -54,7 +54,7 @@ def restore_objects(
     if "structure" not in state.layout.slots:
         raise ValueError("expected a state of captured objects, got one without the field 'structure'")
     structure = structure_from_plain(decode_value(state.blob("structure")))
-    return structure, _Restoring(state, structure, surveyor, dict(layers), detached, graph).run(constants_now)
+    return structure, _Restoring(state, structure, surveyor, dict(layers), detached, graph).run(constants)
 
 
 class _Restoring:
@@ -79,7 +79,7 @@ class _Restoring:
         self._known: dict[str, Any] = {}
         self._cell_count = 0
 
-    def run(self, constants_now: bytes) -> dict[str, Any]:
+    def run(self, constants: Sequence[Any] | None) -> dict[str, Any]:
         """Restore layer by layer, and return the objects by name."""
         objects = self._objects
         for layer in self._structure.layers:
@@ -91,7 +91,7 @@ class _Restoring:
             self._clear(layer.name, {attribute.name for attribute in layer.attributes}, attributes)
             for attribute in layer.attributes:
                 self._restore(layer.name, attribute, attributes)
-        self._restore_constants(constants_now)
+        self._restore_constants(constants)
         rest = self._rest_values()
         for layer in self._structure.layers:
             attributes = vars(objects[layer.name])
@@ -110,17 +110,15 @@ class _Restoring:
         except LostNameError as error:
             raise NotCapturedError(str(error)) from None
 
-    def _restore_constants(self, constants_now: bytes) -> None:
-        constants = self._state.blob("constants")
-        values = None if constants == constants_now else decode_value(constants)
+    def _restore_constants(self, constants: Sequence[Any] | None) -> None:
+        values = None if constants is None else iter(constants)
         for layer in self._structure.layers:
             attributes = vars(self._objects[layer.name])
             for attribute in layer.attributes:
                 if attribute.category == "constant":
-                    full = f"{layer.name}.{attribute.name}"
                     if values is not None:
-                        attributes[attribute.name] = values[full]
-                    self._known[full] = attributes[attribute.name]
+                        attributes[attribute.name] = next(values)
+                    self._known[f"{layer.name}.{attribute.name}"] = attributes[attribute.name]
 
     def _clear(self, layer: str, saved: set[str], attributes: dict[str, Any]) -> None:
         """Remove the attributes that a used instance has and the saved one did not have."""

@@ -14,31 +14,28 @@ Invariants:
 
 from __future__ import annotations
 
-import heapq
-from array import array
 from collections.abc import Callable, Mapping, Sequence
-from itertools import compress
-from operator import eq, is_, itemgetter
+from operator import is_, itemgetter
 from typing import Any
 
 import numpy as np
 
+from sim.adapters.capture.graph.cell_writer import CellWriter
 from sim.adapters.capture.graph.changed_cells import Spread, changed_places, spliced, without
 from sim.adapters.capture.graph.classes import ClassFinder
 from sim.adapters.capture.graph.groups import STRUCTURE, Group, Groups
+from sim.adapters.capture.graph.nodes import Nodes
+from sim.adapters.capture.graph.paths import path_of, path_of_cell
 from sim.adapters.capture.graph.reachable import ROOT, find_reachable
-from sim.adapters.capture.graph.rows import ObjectRows, StrayError, Values, as_lengths
+from sim.adapters.capture.graph.rows import ObjectRows, StrayError, as_lengths
 from sim.adapters.capture.graph.special_nodes import TABLES, SpecialNodes
 from sim.adapters.capture.graph.storage import Integers, Storage, ranges
-from sim.adapters.capture.graph.tags import FALSE, FLOAT, INT, NODE_TAG, NONE, TRUE, VALUE_TAG
-from sim.adapters.capture.graph.trees import TreeEncoder, marked_in, pack, unpack
+from sim.adapters.capture.graph.tags import NODE_TAG, VALUE_TAG
+from sim.adapters.capture.graph.trees import TreeEncoder, marked_in, unpack
 from sim.adapters.capture.graph.unsavable import Unsavable
 from sim.adapters.capture.graph.value_pool import VALUE_ENTRIES, ValuePool
 from sim.kernel.schema import Blob, Field, Table
 from sim.kernel.state import State
-
-_INTS = frozenset((int,))
-_FEW = 48  # Up to here a plain loop is faster than NumPy's calls.
 
 
 def graph_entries() -> tuple[Table | Field | Blob, ...]:
@@ -47,11 +44,12 @@ def graph_entries() -> tuple[Table | Field | Blob, ...]:
 
 
 class ObjectGraph:
-    """The nodes of one graph, and their cells in the arena.
+    """A graph in an arena.
 
     Attributes:
-        objects: the nodes by number. The root, number 0, is a list of the roots.
-        known: the names of objects that are saved elsewhere, by identity.
+        nodes: the objects.
+        root: the list of the roots, which is node 0.
+        cells: writes the cells.
         finder: finds classes by name, and names them.
     """
 
@@ -60,27 +58,19 @@ class ObjectGraph:
     ) -> None:
         """An empty graph. state: has the entries of graph_entries. ignored: see Groups."""
         self.finder = finder
-        self.known: Mapping[int, str] = {}
         self.storage = Storage(state)
-        self.encoder = TreeEncoder(self)
+        self.nodes = Nodes()
+        self.encoder = TreeEncoder(self.nodes, finder)
         self.values = ValuePool(self.storage)
-        self.groups = Groups(self.storage, finder, self.encoder, ignored)
-        self.special = SpecialNodes(self.storage, self.encoder, pickler)
+        self.cells = CellWriter(self.nodes, self.values, self.encoder)
+        self.groups = self.nodes.groups = Groups(self.storage, finder, self.encoder, ignored)
+        self.special = self.nodes.special = SpecialNodes(self.storage, self.encoder, pickler)
         self.root: list[Any] = []
-        self.objects: dict[int, Any] = {}
-        self.group_of: dict[int, Group] = {}
-        self._numbers: dict[int, int] = {}  # By identity; the objects are kept alive.
-        self._parents: list[int] = []  # For each number a node that refers to it; -1 for a free one.
-        self._contents: dict[int, int] = {}  # Of an object derived from list or dict: the node of what it holds.
-        self._free: list[int] = []
-        self._fresh: list[int] = []  # New special nodes.
-        self._owner: tuple[Group, int] | int = ROOT  # The cell, or the special node, that is being encoded.
-        self._lost_parent = False
 
     @property
-    def is_plain(self) -> bool:
-        """True if there is no mutable object: then the roots alone have to be compared."""
-        return len(self.objects) == 1
+    def writes(self) -> int:
+        """A number that changes with each change of the graph."""
+        return self.cells.count + self.special.count
 
     # --- a step
 
@@ -89,15 +79,16 @@ class ObjectGraph:
 
         roots: as many as before. find_known: returns the names of objects that are saved elsewhere, by identity.
         """
-        root, group = self.root, self.group_of.get(ROOT)
-        if group is not None and self.is_plain and not self.encoder.used and all(map(is_, roots, group.flat)):
+        root, group = self.root, self.nodes.group_of.get(ROOT)
+        is_plain = len(self.nodes.objects) == 1 and not self.encoder.used
+        if group is not None and is_plain and all(map(is_, roots, group.flat)):
             return
         root[:] = roots
         known = find_known()
-        is_known_alike = known == self.known or not self._concerns_known(known)
-        self.known = known
+        is_known_alike = known == self.encoder.known or not self._concerns_known(known)
+        self.encoder.known = known
         if group is None:
-            self.number_of(root)
+            self.nodes.number_of(root)
         for one in list(self.groups.ordered):
             self._scan(one)
         if is_known_alike:
@@ -110,17 +101,17 @@ class ObjectGraph:
     def encode_all(self) -> None:
         """Encode each cell again."""
         for group in list(self.groups.ordered):
-            self._write_cells(group, range(len(group.flat)), group.flat)
+            self._write(group, range(len(group.flat)))
         for number in self.special.strong():
             self.special.forget(number)
             self._look(number)
-        self._lost_parent = True
+        self.nodes.has_lost_parent = True
         self._settle()
 
     def _concerns_known(self, known: Mapping[int, str]) -> bool:
         """Return True if an object of the graph is saved elsewhere now, or is no longer."""
-        changed = known.items() ^ self.known.items()
-        return any(name in self.encoder.used or address in self._numbers for address, name in changed)
+        changed = known.items() ^ self.encoder.known.items()
+        return any(name in self.encoder.used or address in self.nodes.numbers for address, name in changed)
 
     def _scan(self, group: Group) -> None:
         rows = group.rows
@@ -129,7 +120,7 @@ class ObjectGraph:
         except StrayError:
             self._move_strays(group)
             flat = rows.read()
-        before = group.flat
+        before = group.flat  # Alive until the cells are written, so that no identity is used twice.
         if type(rows) is not ObjectRows:
             lengths = rows.lengths()
             if lengths != group.lengths:
@@ -138,197 +129,63 @@ class ObjectGraph:
         places = changed_places(before, flat)
         if places:
             group.flat = flat
-            self._write_cells(group, places, flat)  # The values before are alive until here.
+            self._write(group, places)
 
     def _resize_rows(self, group: Group, lengths: list[int], flat: tuple[Any, ...]) -> None:
         columns, before = group.columns, group.flat
         now = as_lengths(lengths)
         spread = Spread((columns.tags, columns.values), columns.lengths, now, before, flat)
+        self.cells.count += 1
         if len(spread.gone):
-            self._drop(group, spread.gone)
+            self.cells.drop(group, spread.gone)
         columns.replace(columns.nodes.copy(), now, spread.tags, spread.values)
         group.set_flat(lengths, flat)
-        self._write_cells(group, spread.places, flat)
+        self._write(group, spread.places)
+
+    def _write(self, group: Group, places: Sequence[int]) -> None:
+        try:
+            self.cells.write(group, places)
+        except Unsavable as error:
+            owner = self.nodes.owner
+            if not error.path and isinstance(owner, tuple):
+                error.path = path_of_cell(self.nodes, self.values, *owner)
+            raise
 
     def _settle(self) -> None:
         """Add new nodes until there are none, remove those that nothing refers to, and write the pooled values."""
+        nodes, special = self.nodes, self.special
         while True:
-            fresh, self._fresh = sorted(self._fresh), []
+            fresh, nodes.fresh = sorted(nodes.fresh), []
             waiting = [group for group in self.groups.ordered if group.pending]
             if not fresh and not waiting:
                 break
             for number in fresh:
-                if not self.special.is_weak(number):
+                if not special.is_weak(number):
                     self._look(number)
             for group in waiting:
                 self._add_rows(group)
-        if self._lost_parent:
-            self._lost_parent = False
+        if nodes.has_lost_parent:
+            nodes.has_lost_parent = False
             self._remove_unreachable()
-        for number in self.special.weak():
+        for number in special.weak():
             self._look(number)
         if self.values.is_full:
             self._clean_values()
         self.values.write()
-        self.special.write()
-
-    # --- cells
-
-    def _write_cells(self, group: Group, places: Sequence[int], flat: Values) -> None:
-        """Encode the values at these places into their cells."""
-        if len(places) > _FEW:
-            places = self._write_many(group, np.asarray(places), flat)
-        columns = group.columns
-        tags, ints, floats = columns.tag_memory, columns.int_memory, columns.float_memory
-        numbers, known, quick = self._numbers, self.known, self.values.quick
-        dropped = [place for place in places if tags[place] >= NODE_TAG]
-        if dropped:
-            self._drop(group, np.array(dropped))
-        for place in places:
-            value = flat[place]
-            kind = type(value)
-            if kind is int:
-                try:
-                    ints[place] = value
-                except (ValueError, OverflowError):
-                    pass  # A larger number is a pooled value.
-                else:
-                    tags[place] = INT
-                    continue
-            elif kind is float:
-                floats[place] = value
-                tags[place] = FLOAT
-                continue
-            elif value is None or value is True or value is False:
-                ints[place] = 0
-                tags[place] = NONE if value is None else TRUE if value else FALSE
-                continue
-            elif kind is str or (kind is tuple and value and _INTS.issuperset(map(type, value))):
-                ints[place] = quick(value, self._content_of)
-                tags[place] = VALUE_TAG
-                continue
-            number = numbers.get(id(value))
-            if number is not None and id(value) not in known:
-                ints[place], tags[place] = number, NODE_TAG
-                continue
-            self._owner = (group, place)
-            try:
-                tag, number = self._encode(value)
-            except Unsavable as error:
-                raise self._with_path(error, group, place) from None
-            if columns.tag_memory is not tags:  # A new group has moved the arena.
-                tags, ints, floats = columns.tag_memory, columns.int_memory, columns.float_memory
-            ints[place], tags[place] = number, tag
-
-    def _write_many(self, group: Group, places: Integers, flat: Values) -> list[int]:
-        """Encode numbers and known nodes all at once; return the places of other values."""
-        columns = group.columns
-        self._drop(group, places[columns.tags[places] >= NODE_TAG])
-        values = [flat[place] for place in places.tolist()] if len(places) < len(flat) else flat
-        kinds = np.fromiter(map(id, map(type, values)), np.int64, len(values))
-        left = np.ones(len(values), bool)
-        for kind, tag, code in ((int, INT, "q"), (float, FLOAT, "d")):
-            mine = kinds == id(kind)
-            if mine.any():
-                some = values if mine.all() else list(compress(values, mine.tolist()))
-                try:
-                    payload = np.frombuffer(array(code, some), np.int64)
-                except OverflowError:
-                    continue
-                at = places[mine]
-                columns.tags[at], columns.values[at] = tag, payload
-                left &= ~mine
-        others = np.flatnonzero(left)
-        if len(others) and not self.known:
-            rest = [values[index] for index in others.tolist()]
-            numbers = [-1 if one is None else one for one in map(self._numbers.get, map(id, rest))]
-            found = np.array(numbers, np.int64)
-            is_node = found >= 0
-            at = places[others[is_node]]
-            columns.tags[at], columns.values[at] = NODE_TAG, found[is_node]
-            others = others[~is_node]
-        rest_places: list[int] = places[others].tolist()
-        return rest_places
-
-    def _content_of(self, value: Any) -> bytes:
-        return self.encoder.content(value)[0]
-
-    def _encode(self, value: Any) -> tuple[int, int]:
-        """The tag and the payload of a value that is no plain number."""
-        edges: list[int] = []
-        tree = self.encoder.tree(value, edges)
-        if type(tree) is list and tree[0] == "r":
-            return NODE_TAG, tree[1]
-        return VALUE_TAG, self.values.number_of(pack(tree), tuple(edges))
-
-    def _drop(self, group: Group, places: Integers) -> None:
-        """Note that cells no longer refer to what they did."""
-        if self._lost_parent:
-            return
-        columns, edges = group.columns, self.values.edges
-        tags = columns.tags[places]
-        of_nodes = places[tags == NODE_TAG]
-        if len(of_nodes):
-            parents = map(self._parents.__getitem__, columns.values[of_nodes].tolist())
-            self._lost_parent = any(map(eq, parents, group.nodes_of(of_nodes).tolist()))
-        if edges:
-            for place in places[tags == VALUE_TAG].tolist():
-                owner = group.node_of(place)
-                if any(self._parents[node] == owner for node in edges.get(int(columns.values[place]), ())):
-                    self._lost_parent = True
+        special.write()
 
     # --- nodes
 
-    def number_if_node(self, value: Any) -> int | None:
-        """The number of an object that is a node already."""
-        return self._numbers.get(id(value))
-
-    def number_of(self, value: Any) -> int:
-        """The number of a mutable object; a new one if it was not met before. Raises Unsavable."""
-        number = self._numbers.get(id(value))
-        if number is not None:
-            return number
-        group = self.groups.of(value)
-        if group is None:
-            self.special.takes(value)
-        number = self._new_number(value)
-        if group is None:
-            self.special.add(number, value)
-            self._fresh.append(number)
-            return number
-        group.pending.append((number, value))
-        self.group_of[number] = group
-        content = self.groups.content_of(value) if isinstance(group.rows, ObjectRows) else None
-        if content is not None:
-            inner = self._contents[number] = self._new_number(Content(value))
-            self._set_parent(inner, number)
-            content.pending.append((inner, value))
-            self.group_of[inner] = content
-        return number
-
-    def _new_number(self, value: Any) -> int:
-        number = heapq.heappop(self._free) if self._free else len(self.objects)  # Without gaps, they are 0, 1, …
-        self.objects[number] = value
-        self._numbers[id(value)] = number
-        owner = self._owner
-        self._set_parent(number, owner if isinstance(owner, int) else owner[0].node_of(owner[1]))
-        return number
-
-    def _set_parent(self, number: int, parent: int) -> None:
-        parents = self._parents
-        if number == len(parents):
-            parents.append(parent)
-        else:
-            parents[number] = parent
-
     def _look(self, number: int) -> None:
-        self._owner = number
+        nodes = self.nodes
+        nodes.owner = number
         try:
             dropped = self.special.look(number)
         except Unsavable as error:
-            raise self._with_path(error, None, number) from None
-        if any(self._parents[one] == number for one in dropped):
-            self._lost_parent = True
+            error.path = error.path or path_of(nodes, self.values, number)
+            raise
+        if any(nodes.parents[one] == number for one in dropped):
+            nodes.has_lost_parent = True
 
     def _move_strays(self, group: Group) -> None:
         """Move objects whose class or attributes have changed to the groups that they belong to now."""
@@ -336,16 +193,13 @@ class ObjectGraph:
         strays = group.rows.strays()
         if not strays:
             return
-        nodes = group.columns.nodes[strays].tolist()
-        moved = [(number, group.rows.objects[row]) for number, row in zip(nodes, strays, strict=True)]
+        nodes = self.nodes
+        numbers = group.columns.nodes[strays].tolist()
+        moved = [(number, group.rows.objects[row]) for number, row in zip(numbers, strays, strict=True)]
         self._remove_rows(group, np.array(strays))
-        self._lost_parent = True
+        nodes.has_lost_parent = True
         for number, value in moved:
-            target = self.groups.of(value)
-            if target is None:
-                raise Unsavable(value, "it has become an object of a C type", "make a new object instead")
-            target.pending.append((number, value))
-            self.group_of[number] = target
+            nodes.move(number, value)
 
     def _add_rows(self, group: Group) -> None:
         """Add the pending nodes of a group, in the order of all its numbers, and encode what they hold."""
@@ -364,7 +218,7 @@ class ObjectGraph:
         rows.insert(at.tolist(), [value for _, value in pending])
         group.set_flat(lengths_now.tolist(), flat)
         rows_now = at + np.arange(len(new))
-        self._write_cells(group, columns.cells_of(rows_now).tolist(), flat)
+        self._write(group, columns.cells_of(rows_now).tolist())
 
     def _remove_rows(self, group: Group, rows: Integers) -> None:
         """Remove rows, in ascending order."""
@@ -382,26 +236,17 @@ class ObjectGraph:
 
     def adopt(self, contents: Mapping[int, bytes]) -> None:
         """Continue from the arena with the objects that were made from it. contents: of the special nodes."""
-        self._numbers = {id(value): number for number, value in self.objects.items()}
+        nodes = self.nodes
+        nodes.adopt()
         for number, content in contents.items():
             edges = [edge for tree in unpack(content)[2] for edge in self._marked(tree)]
-            self.special.adopt(number, self.objects[number], content, tuple(edges))
+            self.special.adopt(number, nodes.objects[number], content, tuple(edges))
         self.values.find_edges(lambda content: self._marked(unpack(content)))
         for group in self.groups.ordered:
-            nodes = group.columns.nodes.tolist()
-            self.group_of.update(dict.fromkeys(nodes, group))
-            objects = [self.objects[node] for node in nodes]
-            if group.key[0] == "content":
-                owners = [content.of for content in objects]
-                self._contents.update(zip(owners, nodes, strict=True))
-                for content, owner in zip(objects, owners, strict=True):
-                    content.of = self.objects[owner]
-                objects = [content.of for content in objects]
+            objects = nodes.adopt_group(group)
             group.rows.set_objects(objects)
             group.set_flat(group.columns.lengths.tolist(), group.rows.read())
-        size = max(self.objects) + 1
-        self._free = [number for number in range(size) if number not in self.objects]
-        self._parents = self.find_parents()
+        nodes.parents = self.find_parents()
 
     def _marked(self, tree: Any) -> tuple[int, ...]:
         self.encoder.used.update(marked_in(tree, "k"))
@@ -410,30 +255,26 @@ class ObjectGraph:
     # --- what is no longer needed
 
     def _remove_unreachable(self) -> None:
-        self._parents = self.find_parents()
-        dead = [number for number, parent in enumerate(self._parents) if parent < 0 and number in self.objects]
-        if not dead:
-            return
-        by_group: dict[int, set[int]] = {}
+        nodes = self.nodes
+        nodes.parents = self.find_parents()
+        dead = [number for number, parent in enumerate(nodes.parents) if parent < 0 and number in nodes.objects]
+        by_group: dict[int, list[int]] = {}
         for number in dead:
-            del self._numbers[id(self.objects.pop(number))]
-            self._contents.pop(number, None)
-            heapq.heappush(self._free, number)
-            group = self.group_of.pop(number, None)
+            group = nodes.remove(number)
             if group is None:
                 self.special.remove(number)
             else:
-                by_group.setdefault(id(group), set()).add(number)
+                by_group.setdefault(id(group), []).append(number)
         for group in self.groups.ordered:
             gone = by_group.get(id(group))
             if gone:
-                self._remove_rows(group, np.flatnonzero(np.isin(group.columns.nodes, sorted(gone))))
+                self._remove_rows(group, np.searchsorted(group.columns.nodes, np.array(gone)))
 
     def find_parents(self) -> list[int]:
         """For each number a node that refers to it; -1 for what cannot be reached from the root."""
         sources, targets = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
         more: dict[int, list[int]] = {one: list(found) for one, found in self.special.edges.items() if found}
-        for number, inner in self._contents.items():
+        for number, inner in self.nodes.contents.items():
             more.setdefault(number, []).append(inner)
         for group in self.groups.ordered:
             tags, values = group.columns.tags, group.columns.values
@@ -445,7 +286,7 @@ class ObjectGraph:
                     edges = self.values.edges.get(int(values[place]))
                     if edges:
                         more.setdefault(group.node_of(place), []).extend(edges)
-        size = len(self.objects) + len(self._free)
+        size = len(self.nodes.parents)
         return find_reachable(size, np.concatenate(sources), np.concatenate(targets), more)
 
     def _clean_values(self) -> None:
@@ -455,51 +296,3 @@ class ObjectGraph:
             columns = group.columns
             places = np.flatnonzero(columns.tags == VALUE_TAG)
             columns.values[places] = renumbered[columns.values[places]]
-
-    # --- paths
-
-    def path_of(self, number: int) -> str:
-        """How a node is reached from the roots: ``[2].units[14]``."""
-        steps: list[str] = []
-        parents = self.find_parents()
-        seen = {number}
-        while number != ROOT and parents[number] >= 0:
-            owner = parents[number]
-            steps.append(self._step_to(owner, number))
-            if owner in seen:
-                break
-            seen.add(owner)
-            number = owner
-        return "".join(reversed(steps))
-
-    def _step_to(self, owner: int, number: int) -> str:
-        group = self.group_of.get(owner)
-        if group is None or self._contents.get(owner) == number:
-            return "" if group is not None else f" (in a {type(self.objects[owner]).__name__})"
-        row = int(np.searchsorted(group.columns.nodes, owner))
-        start = sum(group.lengths[:row])
-        for place in range(start, start + group.lengths[row]):
-            tag, payload = int(group.columns.tags[place]), int(group.columns.values[place])
-            if (tag == NODE_TAG and payload == number) or (
-                tag == VALUE_TAG and number in self.values.edges.get(payload, ())
-            ):
-                return group.path_in(place)
-        return ""
-
-    def _with_path(self, error: Unsavable, group: Group | None, place: int) -> Unsavable:
-        if not error.path:
-            error.path = (
-                self.path_of(group.node_of(place)) + group.path_in(place) if group is not None else self.path_of(place)
-            )
-        return error
-
-
-class Content:
-    """Stands for what an object of a class derived from list or dict holds, which is a node of its own.
-
-    Attributes:
-        of: the object; while it is restored its number.
-    """
-
-    def __init__(self, of: Any) -> None:
-        self.of = of

@@ -15,7 +15,8 @@ import numpy as np
 
 from sim.adapters.capture.graph.array_kind import make_array
 from sim.adapters.capture.graph.groups import Group
-from sim.adapters.capture.graph.object_graph import Content, ObjectGraph
+from sim.adapters.capture.graph.nodes import Content
+from sim.adapters.capture.graph.object_graph import ObjectGraph
 from sim.adapters.capture.graph.python_class import make_shell
 from sim.adapters.capture.graph.reachable import ROOT
 from sim.adapters.capture.graph.rows import DICTS, LISTS, ObjectRows, set_attributes
@@ -41,7 +42,7 @@ class Restoring:
     def __init__(self, graph: ObjectGraph, known: Mapping[str, Any]) -> None:
         """known: the objects that are saved elsewhere, by name."""
         self._graph, self._known = graph, known
-        self._made: dict[int, Any] = graph.objects
+        self._made: dict[int, Any] = graph.nodes.objects
         self._decoder = TreeDecoder(graph.finder, known, self._node)
         self._values: dict[int, Any] = {}
         self._trees: dict[int, list[Any]] = {}
@@ -116,7 +117,7 @@ class Restoring:
         self._making.add(number)
         name, plain, trees = self._trees[number]
         if name == PICKLED:
-            value = self._graph.special.unpickled(plain)
+            value = self._graph.special.unpickled(plain, self._node)
         else:
             parts = [self._decoder.of(tree) for tree in trees] if name != _SETS.name else []
             value = self._make_special(name, plain, parts, number)

@@ -6,6 +6,7 @@ in a table of its own, which is written in place.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -39,6 +40,7 @@ class SpecialNodes:
         objects: by number.
         contents: the bytes of each, by number.
         edges: the nodes that each refers to, by number; weak references have none.
+        count: changes with each change.
     """
 
     def __init__(self, storage: Storage, encoder: TreeEncoder, pickler: Any) -> None:
@@ -51,6 +53,7 @@ class SpecialNodes:
         self._arrays: dict[int, Any] = {}
         self._views: list[tuple[Any, Any]] | None = None
         self._is_changed = False
+        self.count = 0
 
     def takes(self, value: Any) -> bool:
         """Return True for an object of a known C type, or of any if the user trusts pickle. Raises Unsavable."""
@@ -135,22 +138,25 @@ class SpecialNodes:
         handler: SpecialKind | None = KINDS.get(kind)
         if handler is not None:
             return (handler.name, *handler.take(value), bool(getattr(handler, "is_weak", False)))
-        return (PICKLED, self._pickler.dump({"": value}, {}), (), False)
+        names = _NodeNames(self._encoder, id(value))
+        content = self._pickler.dump({"": value}, names)
+        return PICKLED, content, tuple(names.met.values()), False
 
-    def unpickled(self, content: bytes) -> Any:
-        """An object that was pickled. Raises NotCapturedError without the user's trust."""
+    def unpickled(self, content: bytes, node: Callable[[int], Any]) -> Any:
+        """An object that was pickled. node: the object of a number. Raises NotCapturedError without the user's trust."""
         if self._pickler is None:
             raise NotCapturedError(
                 "a part of the state was saved by pickle, which may run any code: if you trust the tape, make the "
                 "simulation with adapt(..., trust=True)"
             )
-        return self._pickler.load(content, {})[""]
+        return self._pickler.load(content, _NodesByName(node))[""]
 
     def write(self) -> None:
         """Write everything that has changed into the arena."""
         storage = self._storage
         if self._is_changed:
             self._is_changed = False
+            self.count += 1
             numbers = sorted(self.objects)
             contents = [self.contents[number] for number in numbers]
             storage.resize(SPECIAL, len(numbers))
@@ -178,3 +184,48 @@ class SpecialNodes:
                 start += size
         for target, array in self._views:
             target[...] = memory_of(array)
+
+
+class _NodeNames(Mapping[int, str]):
+    """The names of nodes by identity, for a pickler: their numbers. It keeps those that were asked for.
+
+    Attributes:
+        met: the nodes that the pickled object refers to, by identity.
+    """
+
+    def __init__(self, encoder: TreeEncoder, own: int) -> None:
+        """own: the identity of the pickled object itself."""
+        self._encoder, self._own = encoder, own
+        self.met: dict[int, Any] = {}
+
+    def __getitem__(self, address: int) -> str:
+        node = self._encoder.node_at(address)
+        if node is None or address == self._own:
+            raise KeyError(address)
+        self.met[address] = node[1]
+        return str(node[0])
+
+    def __contains__(self, address: object) -> bool:
+        return isinstance(address, int) and address != self._own and self._encoder.node_at(address) is not None
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(())
+
+    def __len__(self) -> int:
+        return 0
+
+
+class _NodesByName(Mapping[str, Any]):
+    """Nodes by the names that _NodeNames gave them."""
+
+    def __init__(self, node: Callable[[int], Any]) -> None:
+        self._node = node
+
+    def __getitem__(self, name: str) -> Any:
+        return self._node(int(name))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(())
+
+    def __len__(self) -> int:
+        return 0

@@ -50,32 +50,39 @@ def marked_in(tree: Any, letter: str) -> tuple[Any, ...]:
     return tuple([found for part in tree[1:] for found in marked_in(part, letter)])
 
 
-class Names(Protocol):
-    """The numbers of nodes and the names of objects that are saved elsewhere."""
-
-    finder: ClassFinder
-    known: Mapping[int, str]
+class Numbers(Protocol):
+    """The numbers of nodes."""
 
     def number_of(self, value: Any) -> int:
         """The number of a mutable object; a new one if it was not met before. Raises Unsavable."""
 
-    def number_if_node(self, value: Any) -> int | None:
-        """The number of an object that is a node already."""
+    def node_at(self, address: int) -> tuple[int, Any] | None:
+        """The number and the object of a node, by its identity; None for anything else."""
 
 
 class TreeEncoder:
-    """Encodes values of one graph."""
+    """Encodes values of one graph.
 
-    def __init__(self, names: Names) -> None:
-        self._names = names
-        self.used: set[str] = set()  # The names of objects that are saved elsewhere, of those met.
+    Attributes:
+        known: the names of objects that are saved elsewhere, by identity.
+        used: those of these names that were met.
+    """
+
+    def __init__(self, numbers: Numbers, finder: ClassFinder) -> None:
+        self._numbers, self._finder = numbers, finder
+        self.known: Mapping[int, str] = {}
+        self.used: set[str] = set()
+
+    def node_at(self, address: int) -> tuple[int, Any] | None:
+        """The number and the object of a node, by its identity; None for anything else."""
+        return self._numbers.node_at(address)
 
     def weak_tree(self, value: Any) -> Any:
         """The plain data of an object that is referred to weakly: None unless it is a node, or saved elsewhere."""
-        if id(value) in self._names.known:
+        if id(value) in self.known:
             return self.tree(value, [])
-        number = self._names.number_if_node(value)
-        return None if number is None else ["r", number]
+        node = self._numbers.node_at(id(value))
+        return None if node is None else ["r", node[0]]
 
     def by_name(self, value: Any) -> Any:
         """The plain data of a value in which there is no node, such as a class or a function. Raises Unsavable."""
@@ -101,7 +108,7 @@ class TreeEncoder:
             raise Unsavable(value, "tuples are nested too deeply", "keep the values in a list")
         if kind is tuple:
             return ["t", *[self.tree(item, edges, depth + 1) for item in value]]
-        named = self._names.known.get(id(value))
+        named = self.known.get(id(value))
         if named is not None:
             self.used.add(named)
             return ["k", named]
@@ -109,7 +116,7 @@ class TreeEncoder:
         if made is None:
             made = self._of_types(value, kind, edges, depth)
         if made is None:
-            number = self._names.number_of(value)
+            number = self._numbers.number_of(value)
             edges.append(number)
             made = ["r", number]
         return made
@@ -126,7 +133,7 @@ class TreeEncoder:
                 raise Unsavable(value, "the order of this frozenset cannot be made again", "keep a tuple in its place")
             return ["f", *[self.tree(item, edges, depth + 1) for item in items]]
         if isinstance(value, enum.Enum):
-            name = self._names.finder.name_of(kind)
+            name = self._finder.name_of(kind)
             if value.name in kind.__members__:  # type: ignore[attr-defined]
                 return ["e", name, value.name]
             return ["E", name, self.tree(value.value, edges, depth + 1)]
@@ -136,11 +143,11 @@ class TreeEncoder:
             little = value.dtype.newbyteorder("<")
             return ["n", little.str, value.astype(little).tobytes()]
         if isinstance(value, tuple) and type(value).__new__ is not object.__new__ and not hasattr(value, "__dict__"):
-            name = self._names.finder.name_of(kind)
+            name = self._finder.name_of(kind)
             return ["T", name, *[self.tree(item, edges, depth + 1) for item in tuple.__iter__(value)]]
         base = next((base for base in _BASES if isinstance(value, base)), None)
         if base is not None and not hasattr(value, "__dict__"):
-            return ["s", self._names.finder.name_of(kind), self.tree(base.__new__(base, value), edges, depth + 1)]
+            return ["s", self._finder.name_of(kind), self.tree(base.__new__(base, value), edges, depth + 1)]
         plain = encode_immutable(value)
         if plain is not None:
             return ["x", plain]
@@ -148,12 +155,12 @@ class TreeEncoder:
             names = names_of(value)
             if set(names) == _field_names(kind):  # Otherwise it remembers more than its fields.
                 parts = [self.tree(item, edges, depth + 1) for item in read_slowly(value, names)]
-                return ["D", self._names.finder.name_of(kind), list(names), *parts]
+                return ["D", self._finder.name_of(kind), list(names), *parts]
         return None
 
     def _of_types(self, value: Any, kind: type, edges: list[int], depth: int) -> list[Any] | None:
         """Classes, functions and bound methods; None for others."""
-        finder = self._names.finder
+        finder = self._finder
         if isinstance(value, type):
             return ["C", finder.name_of(value)]
         if kind is types.FunctionType:

@@ -1,0 +1,59 @@
+"""Large containers that are assumed not to change: kept apart, and compared at intervals instead of in each step.
+
+They have a graph of their own, which tells exactly and cheaply whether anything in them has changed. The arena holds
+them as the bytes of that graph's state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from sim.adapters.capture.graph.classes import ClassFinder
+from sim.adapters.capture.graph.object_graph import ObjectGraph, graph_entries
+from sim.adapters.capture.graph.restore_graph import Restoring
+from sim.adapters.capture.values import decode_value, encode_value
+from sim.kernel.schema import Schema, schema_from_plain, schema_to_plain
+from sim.kernel.state import State
+
+
+class Constants:
+    """Containers that are assumed not to change.
+
+    Attributes:
+        content: them as bytes, as they were when they were last taken.
+    """
+
+    def __init__(self, finder: ClassFinder, values: Sequence[Any]) -> None:
+        self._finder, self._count = finder, len(values)
+        self.content = b""
+        if values:
+            self._graph = ObjectGraph(State(Schema(*graph_entries())), finder)
+            self._graph.capture(values, dict)
+            self._note()
+
+    def _note(self) -> None:
+        state = self._graph.storage.state
+        plain = [schema_to_plain(state.layout.schema), dict(state.layout.capacities), state.arena.tobytes()]
+        self.content = encode_value(plain)
+        self._writes = self._graph.writes
+
+    def have_changed(self, values: Sequence[Any]) -> bool:
+        """Return True if anything in the containers, or one of them, is another object than when they were taken."""
+        if not self._count:
+            return False
+        self._graph.capture(values, dict)
+        return self._graph.writes != self._writes
+
+    def values_in(self, content: bytes) -> list[Any]:
+        """The containers that were written as content. Raises ValueError for other bytes."""
+        if not content:
+            return []
+        plain, capacities, arena = decode_value(content)
+        state = State(schema_from_plain(plain), capacities)
+        if state.layout.size_bytes != len(arena):
+            raise ValueError("expected the constants of a captured state, got bytes of another size")
+        state.arena[:] = np.frombuffer(arena, np.uint8)
+        return Restoring(ObjectGraph(state, self._finder), {}).run()

@@ -1,0 +1,138 @@
+"""Encode values into the cells of a graph."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+from itertools import compress
+from operator import eq
+from typing import Any
+
+import numpy as np
+
+from sim.adapters.capture.graph.groups import Group
+from sim.adapters.capture.graph.nodes import Nodes
+from sim.adapters.capture.graph.rows import Values
+from sim.adapters.capture.graph.storage import Integers
+from sim.adapters.capture.graph.tags import FALSE, FLOAT, INT, NODE_TAG, NONE, TRUE, VALUE_TAG
+from sim.adapters.capture.graph.trees import TreeEncoder, pack
+from sim.adapters.capture.graph.value_pool import ValuePool
+
+_INTS = frozenset((int,))
+_FEW = 48  # Up to here a plain loop is faster than NumPy's calls.
+
+
+class CellWriter:
+    """Writes the cells of one graph.
+
+    Attributes:
+        count: of the cells written; unchanged means that nothing has changed.
+    """
+
+    def __init__(self, nodes: Nodes, values: ValuePool, encoder: TreeEncoder) -> None:
+        self._nodes, self._values, self._encoder = nodes, values, encoder
+        self.count = 0
+
+    def write(self, group: Group, places: Sequence[int]) -> None:
+        """Encode the present values of these cells. Raises Unsavable; nodes.owner is then the cell."""
+        flat = group.flat
+        self.count += len(places)
+        if len(places) > _FEW:
+            places = self._write_many(group, np.asarray(places), flat)
+        columns = group.columns
+        tags, ints, floats = columns.tag_memory, columns.int_memory, columns.float_memory
+        nodes, known, quick = self._nodes, self._encoder.known, self._values.quick
+        numbers = nodes.numbers
+        dropped = [place for place in places if tags[place] >= NODE_TAG]
+        if dropped:
+            self.drop(group, np.array(dropped))
+        for place in places:
+            value = flat[place]
+            kind = type(value)
+            if kind is int:
+                try:
+                    ints[place] = value
+                except (ValueError, OverflowError):
+                    pass  # A larger number is a pooled value.
+                else:
+                    tags[place] = INT
+                    continue
+            elif kind is float:
+                floats[place] = value
+                tags[place] = FLOAT
+                continue
+            elif value is None or value is True or value is False:
+                ints[place] = 0
+                tags[place] = NONE if value is None else TRUE if value else FALSE
+                continue
+            elif kind is str or (kind is tuple and value and _INTS.issuperset(map(type, value))):
+                ints[place] = quick(value, self._content_of)
+                tags[place] = VALUE_TAG
+                continue
+            number = numbers.get(id(value))
+            if number is not None and id(value) not in known:
+                ints[place], tags[place] = number, NODE_TAG
+                continue
+            nodes.owner = (group, place)
+            tag, number = self._encode(value)
+            if columns.tag_memory is not tags:  # A new group has moved the arena.
+                tags, ints, floats = columns.tag_memory, columns.int_memory, columns.float_memory
+            ints[place], tags[place] = number, tag
+
+    def _write_many(self, group: Group, places: Integers, flat: Values) -> list[int]:
+        """Encode numbers and known nodes all at once; return the places of other values."""
+        columns = group.columns
+        self.drop(group, places[columns.tags[places] >= NODE_TAG])
+        values = [flat[place] for place in places.tolist()] if len(places) < len(flat) else flat
+        kinds = np.fromiter(map(id, map(type, values)), np.int64, len(values))
+        left = np.ones(len(values), bool)
+        for kind, tag, code in ((int, INT, "q"), (float, FLOAT, "d")):
+            mine = kinds == id(kind)
+            if mine.any():
+                some = values if mine.all() else list(compress(values, mine.tolist()))
+                try:
+                    payload = np.frombuffer(array(code, some), np.int64)
+                except OverflowError:
+                    continue
+                at = places[mine]
+                columns.tags[at], columns.values[at] = tag, payload
+                left &= ~mine
+        others = np.flatnonzero(left)
+        if len(others) and self._nodes.numbers.keys().isdisjoint(self._encoder.known):
+            rest = [values[index] for index in others.tolist()]
+            numbers = [-1 if one is None else one for one in map(self._nodes.numbers.get, map(id, rest))]
+            found = np.array(numbers, np.int64)
+            is_node = found >= 0
+            at = places[others[is_node]]
+            columns.tags[at], columns.values[at] = NODE_TAG, found[is_node]
+            others = others[~is_node]
+        rest_places: list[int] = places[others].tolist()
+        return rest_places
+
+    def _content_of(self, value: Any) -> bytes:
+        return self._encoder.content(value)[0]
+
+    def _encode(self, value: Any) -> tuple[int, int]:
+        """The tag and the payload of a value that is no plain number."""
+        edges: list[int] = []
+        tree = self._encoder.tree(value, edges)
+        if type(tree) is list and tree[0] == "r":
+            return NODE_TAG, tree[1]
+        return VALUE_TAG, self._values.number_of(pack(tree), tuple(edges))
+
+    def drop(self, group: Group, places: Integers) -> None:
+        """Note that cells no longer refer to what they did."""
+        if self._nodes.has_lost_parent:
+            return
+        columns, edges = group.columns, self._values.edges
+        tags = columns.tags[places]
+        of_nodes = places[tags == NODE_TAG]
+        if len(of_nodes):
+            parents = map(self._nodes.parents.__getitem__, columns.values[of_nodes].tolist())
+            self._nodes.has_lost_parent = any(map(eq, parents, group.nodes_of(of_nodes).tolist()))
+        if edges:
+            for place in places[tags == VALUE_TAG].tolist():
+                owner = group.node_of(place)
+                if any(self._nodes.parents[node] == owner for node in edges.get(int(columns.values[place]), ())):
+                    self._nodes.has_lost_parent = True
+
