@@ -20,6 +20,7 @@ import attrs
 from sim.adapters.capture.constants import Constants
 from sim.adapters.capture.graph.classes import ClassFinder
 from sim.adapters.capture.graph.object_graph import ObjectGraph, graph_entries
+from sim.adapters.capture.graph.restore_graph import Restoring
 from sim.adapters.capture.graph.unsavable import Unsavable
 from sim.adapters.capture.pack import KINDS_FIELD, STEPS_FIELD, StepPacker, array_field, is_hot, room_for
 from sim.adapters.capture.pickle_protocol import Pickler
@@ -133,6 +134,24 @@ class CapturedState:
         unknown = [one.detail for one in self.structure.category_of().values() if one.category == "unknown"]
         if unknown:
             raise NotCapturedError(f"{subject} cannot be saved exactly because of {', '.join(unknown)}. {self._choices}")
+        self._ensure_restorable(subject)
+
+    def _ensure_restorable(self, subject: str) -> None:
+        """Raise NotCapturedError unless the graph can be made again, and gives the same bytes; objects stay alone."""
+        state = State(self.state.layout.schema, self.state.layout.capacities)
+        state.restore(self.state.snapshot())
+        graph = self._make_graph(state)
+        elsewhere = {full: attributes[name] for full, attributes, name in self._elsewhere}
+        known = elsewhere | kept_values(self.structure, self.objects) | self.objects
+        try:
+            roots = Restoring(graph, known).run()
+            graph.encoder.known = self._known_names()
+            graph.capture(roots, self._known_names)
+            graph.encode_all()
+        except (ValueError, LookupError, TypeError, NotCapturedError) as error:
+            raise NotCapturedError(f"{subject} cannot be restored from what would be saved: {error}") from error
+        if state.hash() != self.state.hash():
+            raise NotCapturedError(f"{subject} would be restored to other values than it has. {self._choices}")
 
     def _survey_first(self) -> None:
         """Survey all objects, and set those apart that cannot be saved."""
@@ -160,8 +179,11 @@ class CapturedState:
         Raises NotCapturedError if an attribute now has a value that cannot be captured.
         """
         self._steps = steps = self._steps + 1
-        if not self._packer.pack(steps) or not self._pack_rest():
-            self._refresh()
+        try:
+            if not self._packer.pack(steps) or not self._pack_rest():
+                self._refresh()
+        except Unsavable as error:
+            raise self._appeared(error) from None
         # Also after a refresh: in a run that was loaded there may be no refresh at this step.
         if self._constant_names and steps % CONSTANT_CHECK_STEPS == 0:
             self._check_constants()
@@ -169,7 +191,13 @@ class CapturedState:
     def survey_and_pack(self) -> None:
         """Survey all objects again, and write their attributes into the arena. Raises NotCapturedError."""
         self._steps += 1
-        self._refresh()
+        try:
+            self._refresh()
+        except Unsavable as error:
+            raise self._appeared(error) from None
+
+    def _appeared(self, error: Unsavable) -> NotCapturedError:
+        return NotCapturedError(f"{self._place_of(error)[1]} appeared in a step and cannot be saved. {self._choices}")
 
     def _pack_rest(self) -> bool:
         """Capture all other values. Return False if an attribute was removed. Raises NotCapturedError."""
@@ -177,11 +205,7 @@ class CapturedState:
             roots = [attributes[name] for _, attributes, name in self._rest]
         except KeyError:
             return False
-        try:
-            self._graph.capture(roots, self._known_names)
-        except Unsavable as error:
-            _, described = self._place_of(error)
-            raise NotCapturedError(f"{described} appeared in a step and cannot be saved. {self._choices}") from None
+        self._graph.capture(roots, self._known_names)
         if self.state.arena is not self._packer.arena:
             self._make_packer()  # The graph has grown, and the arena with it.
         return True
@@ -289,15 +313,15 @@ class CapturedState:
         self.state = State(Schema(*hot, *entries, kinds, *blobs, *graph_entries()))
         for name, content in contents.items():
             self.state.set_blob(name, content)
-        self._graph = self._make_graph()
+        self._graph = self._make_graph(self.state)
         self._make_packer()
         self._write_everything()
 
-    def _make_graph(self) -> ObjectGraph:
-        """An empty graph over the state."""
+    def _make_graph(self, state: State) -> ObjectGraph:
+        """An empty graph over a state."""
         for layer in self.objects.values():
             self._finder.register(type(layer))
-        return ObjectGraph(self.state, self._finder, pickler=self._pickler, ignored=self._ignored)
+        return ObjectGraph(state, self._finder, pickler=self._pickler, ignored=self._ignored)
 
     def _find_all(self) -> None:
         """Find the values that have no field of their own."""
@@ -346,7 +370,7 @@ class CapturedState:
         Raises NotCapturedError if they are not of the kind that was saved, ValueError for an arena of anything else.
         """
         state = self.state
-        graph = self._make_graph()
+        graph = self._make_graph(self.state)
         content = state.blob(CONSTANTS)
         is_present = content == self._constants.content and not self.constants_have_changed()
         constants = None if is_present else self._constants.values_in(content)

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
+
+import numpy as np
 
 from sim.adapters.capture.graph.equal_hashes import hashes_alike
 from sim.adapters.capture.graph.set_layout import SetTable, fingerprint, rebuild, table_of
+
+_SIMPLE = (type(None), bool, int, float, complex, str, bytes, np.generic)
+_DEPTH = 4  # Of what is compared to order objects that are new in this step.
 
 
 class SetKind:
@@ -19,10 +25,8 @@ class SetKind:
         return (fingerprint(value), _Identities(list(value)))
 
     def take(self, value: set[Any]) -> tuple[Any, tuple[Any, ...]]:
-        """The layout of the table, or None, and the elements."""
-        if all(map(hashes_alike, value)):
-            return table_of(value).to_plain(), tuple(value)
-        return None, tuple(_sorted(value))
+        """The layout of the table, or None where it differs in each process, and the elements."""
+        return (table_of(value).to_plain() if all(map(hashes_alike, value)) else None), tuple(value)
 
     def make(self, plain: Any, parts: Sequence[Any]) -> set[Any]:
         """An empty set."""
@@ -48,17 +52,28 @@ class _Identities:
     __hash__ = None  # type: ignore[assignment]
 
 
-def _sorted(value: set[Any]) -> list[Any]:
-    """Members in an order that does not depend on their hashes: texts by themselves, objects by what they hold."""
-    return sorted(value, key=_sort_key)
+def canonical_order(elements: Iterable[Any], node_at: Callable[[int], tuple[int, Any] | None]) -> list[Any]:
+    """Elements in an order that does not depend on their hashes: nodes by number, others by what they hold."""
+
+    def key(value: Any) -> tuple[int, int, str]:
+        node = node_at(id(value))
+        return (0, node[0], "") if node is not None else (1, 0, _content_of(value, _DEPTH))
+
+    return sorted(elements, key=key)
 
 
-def _sort_key(value: Any) -> tuple[str, str]:
+def _content_of(value: Any, depth: int) -> str:
+    """What a value holds, as a text that is equal in every process."""
     kind = type(value)
     name = f"{kind.__module__}.{kind.__qualname__}"
-    if hasattr(value, "__dict__") and not callable(value):
-        simple = sorted(
-            (key, repr(one)) for key, one in vars(value).items() if isinstance(one, str | int | float | tuple | bytes)
-        )
-        return name, repr(simple)
-    return name, repr(value)
+    if depth and isinstance(value, np.ndarray):
+        return f"{name}{value.dtype}{value.shape}{value.tobytes().hex()}"
+    if depth and isinstance(value, list | tuple | deque):
+        return f"{name}[{', '.join(_content_of(one, depth - 1) for one in value)}]"
+    if depth and isinstance(value, dict):
+        items = (f"{_content_of(key, depth - 1)}: {_content_of(one, depth - 1)}" for key, one in value.items())
+        return f"{name}{{{', '.join(items)}}}"
+    if depth and not callable(value) and hasattr(value, "__dict__"):
+        listed = sorted(vars(value).items())
+        return f"{name}({', '.join(f'{key}={_content_of(one, depth - 1)}' for key, one in listed)})"
+    return f"{name} {value!r}" if isinstance(value, _SIMPLE) else name

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from sim.adapters.capture.graph.array_kind import is_array, layout_of, memory_of
-from sim.adapters.capture.graph.set_kind import SetKind
+from sim.adapters.capture.graph.set_kind import SetKind, canonical_order
 from sim.adapters.capture.graph.special_kinds import KINDS, SpecialKind, refusal
 from sim.adapters.capture.graph.storage import Storage
 from sim.adapters.capture.graph.trees import TreeEncoder, pack
@@ -93,6 +93,14 @@ class SpecialNodes:
         if is_array(value):
             self._arrays[number] = value
 
+    def unordered_sets(self) -> list[int]:
+        """The sets whose order is that of addresses or of a process's hashes, and cannot be made again."""
+        return [
+            number
+            for number, value in sorted(self.objects.items())
+            if type(value) is set and len(value) > 1 and _SET.take(value)[0] is None
+        ]
+
     def forget(self, number: int) -> None:
         """Have a node encoded again at the next look."""
         self._seals.pop(number, None)
@@ -132,7 +140,9 @@ class SpecialNodes:
     def _taken(self, value: Any) -> tuple[str, Any, tuple[Any, ...], bool]:
         kind = type(value)
         if kind is set:
-            return (_SET.name, *_SET.take(value), False)
+            plain, parts = _SET.take(value)
+            ordered = parts if plain is not None else tuple(canonical_order(parts, self._encoder.node_at))
+            return _SET.name, plain, ordered, False
         if is_array(value):
             return (ARRAY_LETTER, *layout_of(value), False)
         handler: SpecialKind | None = KINDS.get(kind)

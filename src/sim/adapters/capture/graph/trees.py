@@ -21,8 +21,10 @@ import numpy as np
 
 from sim.adapters.capture.graph.classes import ClassFinder
 from sim.adapters.capture.graph.immutable_values import decode_immutable, encode_immutable
+from sim.adapters.capture.graph.equal_hashes import hashes_alike
 from sim.adapters.capture.graph.python_class import make_shell
 from sim.adapters.capture.graph.rows import names_of, read_slowly, set_attributes
+from sim.adapters.capture.graph.set_kind import canonical_order
 from sim.adapters.capture.graph.set_layout import frozen
 from sim.adapters.capture.graph.unsavable import Unsavable
 
@@ -124,14 +126,7 @@ class TreeEncoder:
     def _of_python(self, value: Any, kind: type, edges: list[int], depth: int) -> list[Any] | None:
         """Numbers and containers that cannot change; None for others."""
         if kind is frozenset:
-            items = list(value)
-            try:
-                fits = list(map(id, frozen(items))) == list(map(id, items))
-            except ValueError:
-                fits = False
-            if not fits:
-                raise Unsavable(value, "the order of this frozenset cannot be made again", "keep a tuple in its place")
-            return ["f", *[self.tree(item, edges, depth + 1) for item in items]]
+            return self._of_frozenset(value, edges, depth)
         if isinstance(value, enum.Enum):
             name = self._finder.name_of(kind)
             if value.name in kind.__members__:  # type: ignore[attr-defined]
@@ -157,6 +152,22 @@ class TreeEncoder:
                 parts = [self.tree(item, edges, depth + 1) for item in read_slowly(value, names)]
                 return ["D", self._finder.name_of(kind), list(names), *parts]
         return None
+
+    def _of_frozenset(self, value: frozenset[Any], edges: list[int], depth: int) -> list[Any]:
+        """Elements in their order, where it is the same in every process; sorted otherwise."""
+        if not all(map(hashes_alike, value)):
+            found: list[int] = []
+            trees = [self.tree(item, found, depth + 1) for item in canonical_order(value, self.node_at)]
+            edges.extend(found)
+            return ["S", *sorted(trees, key=pack)]
+        items = list(value)
+        try:
+            fits = list(map(id, frozen(items))) == list(map(id, items))
+        except ValueError:
+            fits = False
+        if not fits:
+            raise Unsavable(value, "the order of this frozenset cannot be made again", "keep a tuple in its place")
+        return ["f", *[self.tree(item, edges, depth + 1) for item in items]]
 
     def _of_types(self, value: Any, kind: type, edges: list[int], depth: int) -> list[Any] | None:
         """Classes, functions and bound methods; None for others."""
@@ -215,6 +226,8 @@ class TreeDecoder:
                 return np.frombuffer(content, dtype)[0]
             case ["f", *items]:
                 return frozen([self.of(item) for item in items])
+            case ["S", *items]:
+                return frozenset(map(self.of, items))
             case ["x", plain]:
                 return decode_immutable(plain)
             case ["d", str(text)] if _DTYPE_TEXT.fullmatch(text):
