@@ -1,0 +1,1 @@
+"""Graphs of Python objects as columns of an arena."""
