@@ -21,7 +21,7 @@ from sim.adapters.capture.constants import Constants
 from sim.adapters.capture.graph.classes import ClassFinder
 from sim.adapters.capture.graph.object_graph import ObjectGraph, graph_entries
 from sim.adapters.capture.graph.restore_graph import Restoring
-from sim.adapters.capture.graph.unsavable import Unsavable
+from sim.adapters.capture.graph.unsavable import UnsavableError
 from sim.adapters.capture.pack import KINDS_FIELD, STEPS_FIELD, StepPacker, array_field, is_hot, room_for
 from sim.adapters.capture.pickle_protocol import Pickler
 from sim.adapters.capture.rng_state import PCG_WORDS
@@ -146,8 +146,7 @@ class CapturedState:
         try:
             roots = Restoring(graph, known).run()
             graph.encoder.known = self._known_names()
-            graph.capture(roots, self._known_names)
-            graph.encode_all()
+            graph.capture(roots, self._known_names, anew=True)
         except (ValueError, LookupError, TypeError, NotCapturedError) as error:
             raise NotCapturedError(f"{subject} cannot be restored from what would be saved: {error}") from error
         if state.hash() != self.state.hash():
@@ -159,13 +158,13 @@ class CapturedState:
             self.structure, self.objects = self._surveyor.survey(self._layers, None)
             try:
                 self._lay_out()
-            except Unsavable as error:
+            except UnsavableError as error:
                 name, described = self._place_of(error)
                 self._surveyor.unknown[name] = described
             else:
                 return
 
-    def _place_of(self, error: Unsavable) -> tuple[str, str]:
+    def _place_of(self, error: UnsavableError) -> tuple[str, str]:
         """The attribute of a layer, and the complete path, type and reason of a value in it."""
         index, _, inside = error.path.removeprefix("[").partition("]")
         name = self._rest[int(index)][0]
@@ -182,7 +181,7 @@ class CapturedState:
         try:
             if not self._packer.pack(steps) or not self._pack_rest():
                 self._refresh()
-        except Unsavable as error:
+        except UnsavableError as error:
             raise self._appeared(error) from None
         # Also after a refresh: in a run that was loaded there may be no refresh at this step.
         if self._constant_names and steps % CONSTANT_CHECK_STEPS == 0:
@@ -193,10 +192,10 @@ class CapturedState:
         self._steps += 1
         try:
             self._refresh()
-        except Unsavable as error:
+        except UnsavableError as error:
             raise self._appeared(error) from None
 
-    def _appeared(self, error: Unsavable) -> NotCapturedError:
+    def _appeared(self, error: UnsavableError) -> NotCapturedError:
         return NotCapturedError(f"{self._place_of(error)[1]} appeared in a step and cannot be saved. {self._choices}")
 
     def _pack_rest(self) -> bool:

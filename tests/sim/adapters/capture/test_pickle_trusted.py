@@ -270,5 +270,5 @@ def test_a_set_of_objects_has_its_members_after_a_seek(tmp_path: Path) -> None:
     with replayer.open(tmp_path / "run.tape", world=lambda: adapt(Herd(at_first=0), fields())) as run:
         for tick in (39, 3, 17):
             run.seek(tick)
-            assert sorted(rock.number for rock in run.simulation.subject.members) == list(range(2 + tick))
+            assert sorted(int(rock.spot) for rock in run.simulation.subject.members) == list(range(2 + tick))
         assert run.verify().ok

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from sim.adapters.capture.graph.unsavable import Unsavable
+from sim.adapters.capture.graph.unsavable import UnsavableError
 
 _DTYPE_TEXT = re.compile(r"[<>|=]?[biufcSUmMV]\d{1,9}(\[\w{1,20}\])?")
 Array = np.ndarray[Any, Any]
@@ -28,10 +28,10 @@ def memory_of(array: Array) -> Array | None:
 
 
 def layout_of(array: Array) -> tuple[list[Any], tuple[Any, ...]]:
-    """Plain data of an array, and the array whose memory it views, if it is a view. Raises Unsavable."""
+    """Plain data of an array, and the array whose memory it views, if it is a view. Raises UnsavableError."""
     dtype = array.dtype
     if dtype.hasobject or dtype.fields is not None or not _DTYPE_TEXT.fullmatch(dtype.str):
-        raise Unsavable(array, f"it is an array of {dtype}", "use arrays of numbers, or a list")
+        raise UnsavableError(f"it is an array of {dtype}", "use arrays of numbers, or a list", array)
     base = array.base
     if type(base) is not np.ndarray:
         is_fortran = bool(array.flags.f_contiguous and not array.flags.c_contiguous)

@@ -34,7 +34,7 @@ class CellWriter:
         self.count = 0
 
     def write(self, group: Group, places: Sequence[int]) -> None:
-        """Encode the present values of these cells. Raises Unsavable; nodes.owner is then the cell."""
+        """Encode the present values of these cells. Raises UnsavableError; nodes.owner is then the cell."""
         flat = group.flat
         self.count += len(places)
         if len(places) > _FEW:

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from sim.adapters.capture.graph.classes import ClassFinder
+from sim.adapters.capture.graph.kinds.special_kinds import KINDS
 from sim.adapters.capture.graph.python_class import base_of, ensure_savable
 from sim.adapters.capture.graph.rows import (
     DICTS,
@@ -110,7 +111,7 @@ class Groups:
         self._plain: dict[Any, Group] = {}  # Lists and dicts, by type and by what else tells them apart.
 
     def of(self, value: Any) -> Group | None:
-        """The group of a list, a dict or an object of a Python class; None for other kinds. Raises Unsavable."""
+        """The group of a list, a dict or an object of a Python class; None for other kinds. Raises UnsavableError."""
         kind = type(value)
         if kind is list or kind is dict or kind is OrderedDict or kind is Counter:
             group = self._plain.get(kind)
@@ -119,6 +120,8 @@ class Groups:
             return group
         if kind is deque or kind is defaultdict:
             return self._make([_family(kind), kind.__name__, self._extra(value)])
+        if kind in KINDS:
+            return None
         return self.of_object(value) if ensure_savable(value, self._finder) else None
 
     def _extra(self, value: Any) -> Any:

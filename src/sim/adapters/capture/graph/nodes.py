@@ -13,7 +13,7 @@ from sim.adapters.capture.graph.groups import Group, Groups
 from sim.adapters.capture.graph.reachable import ROOT
 from sim.adapters.capture.graph.rows import ObjectRows
 from sim.adapters.capture.graph.special_nodes import SpecialNodes
-from sim.adapters.capture.graph.unsavable import Unsavable
+from sim.adapters.capture.graph.unsavable import UnsavableError
 
 Place = tuple[Group, int]  # A cell: the group, and the index among its cells.
 
@@ -52,7 +52,7 @@ class Nodes:
         return None if number is None else (number, self.objects[number])
 
     def number_of(self, value: Any) -> int:
-        """The number of a mutable object; a new one if it was not met before. Raises Unsavable."""
+        """The number of a mutable object; a new one if it was not met before. Raises UnsavableError."""
         number = self.numbers.get(id(value))
         if number is not None:
             return number
@@ -96,11 +96,17 @@ class Nodes:
         heapq.heappush(self.free, number)
         return self.group_of.pop(number, None)
 
+    def clear(self) -> None:
+        """Forget all nodes."""
+        for held in (self.objects, self.numbers, self.group_of, self.contents, self.parents, self.free, self.fresh):
+            held.clear()  # type: ignore[attr-defined]
+        self.owner = ROOT
+
     def move(self, number: int, value: Any) -> None:
-        """Move a node to the group that it belongs to now. Raises Unsavable."""
+        """Move a node to the group that it belongs to now. Raises UnsavableError."""
         target = self.groups.of(value)
         if target is None:
-            raise Unsavable(value, "it has become an object of a C type", "make a new object instead")
+            raise UnsavableError("it has become an object of a C type", "make a new object instead", value)
         target.pending.append((number, value))
         self.group_of[number] = target
 

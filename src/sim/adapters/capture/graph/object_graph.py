@@ -24,6 +24,7 @@ from sim.adapters.capture.graph.cell_writer import CellWriter
 from sim.adapters.capture.graph.changed_cells import Spread, changed_places, spliced, without
 from sim.adapters.capture.graph.classes import ClassFinder
 from sim.adapters.capture.graph.groups import STRUCTURE, Group, Groups
+from sim.adapters.capture.graph.kinds.special_kinds import KINDS
 from sim.adapters.capture.graph.nodes import Nodes
 from sim.adapters.capture.graph.paths import path_of, path_of_cell
 from sim.adapters.capture.graph.reachable import ROOT, find_reachable
@@ -32,7 +33,7 @@ from sim.adapters.capture.graph.special_nodes import TABLES, SpecialNodes
 from sim.adapters.capture.graph.storage import Integers, Storage, ranges
 from sim.adapters.capture.graph.tags import NODE_TAG, VALUE_TAG
 from sim.adapters.capture.graph.trees import TreeEncoder, marked_in, unpack
-from sim.adapters.capture.graph.unsavable import Unsavable
+from sim.adapters.capture.graph.unsavable import UnsavableError
 from sim.adapters.capture.graph.value_pool import VALUE_ENTRIES, ValuePool
 from sim.kernel.schema import Blob, Field, Table
 from sim.kernel.state import State
@@ -66,6 +67,7 @@ class ObjectGraph:
         self.groups = self.nodes.groups = Groups(self.storage, finder, self.encoder, ignored)
         self.special = self.nodes.special = SpecialNodes(self.storage, self.encoder, pickler)
         self.root: list[Any] = []
+        self._is_forgotten = False
 
     @property
     def writes(self) -> int:
@@ -74,15 +76,20 @@ class ObjectGraph:
 
     # --- a step
 
-    def capture(self, roots: Sequence[Any], find_known: Callable[[], Mapping[int, str]]) -> None:
-        """Bring the arena up to date with the objects. Raises Unsavable, with its path.
+    def capture(
+        self, roots: Sequence[Any], find_known: Callable[[], Mapping[int, str]], *, anew: bool = False
+    ) -> None:
+        """Bring the arena up to date with the objects. Raises UnsavableError, with its path.
 
-        roots: as many as before. find_known: returns the names of objects that are saved elsewhere, by identity.
+        roots: as many as before. find_known: returns the names of objects that are saved elsewhere, by identity. anew:
+        encode each cell again, not only those that hold another object.
         """
         root, group = self.root, self.nodes.group_of.get(ROOT)
         is_plain = len(self.nodes.objects) == 1 and not self.encoder.used
-        if group is not None and is_plain and all(map(is_, roots, group.flat)):
+        if group is not None and is_plain and not anew and all(map(is_, roots, group.flat)):
             return
+        if self._is_forgotten:
+            self._empty_columns()
         root[:] = roots
         known = find_known()
         is_known_alike = known == self.encoder.known or not self._concerns_known(known)
@@ -91,18 +98,47 @@ class ObjectGraph:
             self.nodes.number_of(root)
         for one in list(self.groups.ordered):
             self._scan(one)
-        if is_known_alike:
-            for number in self.special.strong():
+        if is_known_alike and not anew:
+            for number in sorted(self.special.objects):
                 self._look(number)
             self._settle()
         else:
-            self.encode_all()
+            self._encode_all()
+        self._let_go()
 
-    def encode_all(self) -> None:
+    # --- objects that must be able to die in a step
+
+    def _let_go(self) -> None:
+        """Keep no object alive if the graph has weak references, or objects that notice their end.
+
+        Otherwise an object that a step removes would live until the next capture, and a step would still see it. The
+        next capture then starts anew, with new numbers.
+        """
+        notices = any(hasattr(group.rows.cls, "__del__") for group in self.groups.ordered
+                      if isinstance(group.rows, ObjectRows) and group.rows.objects)  # fmt: skip
+        if not notices and not self.special.weak():
+            return
+        self._is_forgotten = True
+        self.nodes.clear()
+        self.special.clear()
+        self.root.clear()
+        for group in self.groups.ordered:
+            group.rows.set_objects([])
+            group.set_flat([], ())
+
+    def _empty_columns(self) -> None:
+        self._is_forgotten = False
+        for group in self.groups.ordered:
+            none = np.zeros(0, np.int64)
+            group.columns.replace(none, none, np.zeros(0, np.uint8), none)
+
+    # --- parts of a step
+
+    def _encode_all(self) -> None:
         """Encode each cell again."""
         for group in list(self.groups.ordered):
             self._write(group, range(len(group.flat)))
-        for number in self.special.strong():
+        for number in sorted(self.special.objects):
             self.special.forget(number)
             self._look(number)
         self.nodes.has_lost_parent = True
@@ -145,8 +181,10 @@ class ObjectGraph:
     def _write(self, group: Group, places: Sequence[int]) -> None:
         try:
             self.cells.write(group, places)
-        except Unsavable as error:
+        except UnsavableError as error:
             owner = self.nodes.owner
+            if error.value is None and isinstance(owner, tuple):
+                error.value = owner[0].flat[owner[1]]
             if not error.path and isinstance(owner, tuple):
                 error.path = path_of_cell(self.nodes, self.values, *owner)
             raise
@@ -160,15 +198,14 @@ class ObjectGraph:
             if not fresh and not waiting:
                 break
             for number in fresh:
-                if not special.is_weak(number):
-                    self._look(number)
+                self._look(number)
             for group in waiting:
                 self._add_rows(group)
         if nodes.has_lost_parent:
             nodes.has_lost_parent = False
             self._remove_unreachable()
         for number in special.weak():
-            self._look(number)
+            special.look_at_weak_parts(number)
         if self.values.is_full:
             self._clean_values()
         self.values.write()
@@ -180,8 +217,10 @@ class ObjectGraph:
         nodes = self.nodes
         nodes.owner = number
         try:
-            dropped = self.special.look(number)
-        except Unsavable as error:
+            special = self.special
+            dropped = special.look_at_strong_parts(number) if special.is_weak(number) else special.look(number)
+        except UnsavableError as error:
+            error.value = self.nodes.objects[number] if error.value is None else error.value
             error.path = error.path or path_of(nodes, self.values, number)
             raise
         if any(nodes.parents[one] == number for one in dropped):
@@ -234,12 +273,18 @@ class ObjectGraph:
 
     # --- after a restore
 
-    def adopt(self, contents: Mapping[int, bytes]) -> None:
-        """Continue from the arena with the objects that were made from it. contents: of the special nodes."""
+    def adopt(self, contents: Mapping[int, bytes]) -> list[Any]:
+        """Continue from the arena with the objects that were made from it, and return the roots.
+
+        contents: of the special nodes.
+        """
         nodes = self.nodes
         nodes.adopt()
         for number, content in contents.items():
-            edges = [edge for tree in unpack(content)[2] for edge in self._marked(tree)]
+            _, plain, trees = unpack(content)
+            handler = KINDS.get(type(nodes.objects[number]))
+            strong = trees if handler is None else handler.strong_parts(plain, trees)
+            edges = [edge for tree in strong for edge in self._marked(tree)]
             self.special.adopt(number, nodes.objects[number], content, tuple(edges))
         self.values.find_edges(lambda content: self._marked(unpack(content)))
         for group in self.groups.ordered:
@@ -247,6 +292,9 @@ class ObjectGraph:
             group.rows.set_objects(objects)
             group.set_flat(group.columns.lengths.tolist(), group.rows.read())
         nodes.parents = self.find_parents()
+        roots = list(self.root)
+        self._let_go()
+        return roots
 
     def _marked(self, tree: Any) -> tuple[int, ...]:
         self.encoder.used.update(marked_in(tree, "k"))

@@ -34,7 +34,7 @@ def base_of(cls: type) -> Any:
 
 
 def ensure_savable(value: Any, finder: ClassFinder) -> bool:
-    """Return True for an object of a Python class, False for one of a C type. Raises Unsavable for a lost class."""
+    """Return True for an object of a Python class, False for one of a C type. Raises UnsavableError for a lost class."""
     cls = type(value)
     if base_of(cls) is None or isinstance(value, type):
         return False

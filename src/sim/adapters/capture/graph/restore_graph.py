@@ -15,6 +15,7 @@ import numpy as np
 
 from sim.adapters.capture.graph.array_kind import make_array
 from sim.adapters.capture.graph.groups import Group
+from sim.adapters.capture.graph.kinds.special_kinds import KINDS_BY_NAME
 from sim.adapters.capture.graph.nodes import Content
 from sim.adapters.capture.graph.object_graph import ObjectGraph
 from sim.adapters.capture.graph.python_class import make_shell
@@ -25,7 +26,6 @@ from sim.adapters.capture.graph.special_nodes import (
     ARRAY_BYTES,
     ARRAY_LETTER,
     ARRAYS,
-    BY_NAME,
     PICKLED,
     SPECIAL,
     SPECIAL_BYTES,
@@ -65,8 +65,8 @@ class Restoring:
                 if _phase(group) == wanted:
                     self._fill(group, cells)
         self._finish_special()
-        graph.adopt(self._contents)
-        return list(graph.root)
+        self._made = {}
+        return graph.adopt(self._contents)
 
     def _read_special(self) -> None:
         state = self._graph.storage.state
@@ -129,13 +129,13 @@ class Restoring:
             return make_array(plain, parts, self._memory.get(number))
         if name == _SETS.name:
             return _SETS.make(plain, parts)
-        return BY_NAME[name].make(plain, parts)
+        return KINDS_BY_NAME[name].make(plain, parts)
 
     def _finish_special(self) -> None:
         for number, (name, plain, trees) in self._trees.items():
             if name in (ARRAY_LETTER, PICKLED):
                 continue
-            kind: Any = _SETS if name == _SETS.name else BY_NAME[name]
+            kind: Any = _SETS if name == _SETS.name else KINDS_BY_NAME[name]
             kind.finish(self._made[number], plain, [self._decoder.of(tree) for tree in trees])
 
     def _cells(self, group: Group) -> list[Any]:

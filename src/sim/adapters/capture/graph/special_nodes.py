@@ -13,15 +13,18 @@ import numpy as np
 
 from sim.adapters.capture.graph.array_kind import is_array, layout_of, memory_of
 from sim.adapters.capture.graph.set_kind import SetKind, canonical_order
-from sim.adapters.capture.graph.special_kinds import KINDS, SpecialKind, refusal
+from sim.adapters.capture.graph.kinds.kind_protocol import SpecialKind
+from sim.adapters.capture.graph.kinds.special_kinds import KINDS
+from sim.adapters.capture.graph.refusals import refusal
 from sim.adapters.capture.graph.storage import Storage
 from sim.adapters.capture.graph.trees import TreeEncoder, pack
-from sim.adapters.capture.graph.unsavable import Unsavable
+from sim.adapters.capture.graph.unsavable import UnsavableError
 from sim.adapters.interface.adapter_registry import NotCapturedError
 from sim.kernel.schema import Field, Table
 
 SPECIAL, SPECIAL_BYTES = "graph.special", "graph.special_bytes"
 ARRAYS, ARRAY_BYTES = "graph.arrays", "graph.array_bytes"
+WEAK_SET = "weakref.WeakSet"
 ARRAY_LETTER, PICKLED = "array", "pickled"
 TABLES = (
     Table(SPECIAL, Field("node", "i8"), Field("size", "i8"), capacity=16),
@@ -30,7 +33,6 @@ TABLES = (
     Table(ARRAY_BYTES, Field("byte", "u1"), capacity=256),
 )
 _SET = SetKind()
-BY_NAME: dict[str, SpecialKind] = {kind.name: kind for kind in KINDS.values()}
 
 
 class SpecialNodes:
@@ -56,14 +58,14 @@ class SpecialNodes:
         self.count = 0
 
     def takes(self, value: Any) -> bool:
-        """Return True for an object of a known C type, or of any if the user trusts pickle. Raises Unsavable."""
+        """Return True for an object of a known C type, or of any if the user trusts pickle. Raises UnsavableError."""
         if type(value) in KINDS or type(value) is set or is_array(value):
             return True
         reason = refusal(value)
         if reason is not None:
-            raise Unsavable(value, "it cannot be saved", reason)
+            raise UnsavableError("it cannot be saved", reason, value)
         if self._pickler is None:
-            raise Unsavable(value, "it is an object of a C type that is not known", "pass trust=True (it is pickled)")
+            raise UnsavableError("it is an object of a C type that is not known", "pass trust=True (it is pickled)", value)
         return True
 
     def add(self, number: int, value: Any) -> None:
@@ -76,20 +78,23 @@ class SpecialNodes:
 
     def is_weak(self, number: int) -> bool:
         """Return True for a weak reference, or a container of them: it does not keep its objects alive."""
-        return bool(getattr(KINDS.get(type(self.objects[number])), "is_weak", False))
-
-    def strong(self) -> list[int]:
-        """All nodes but the weak ones, in order."""
-        return [number for number in sorted(self.objects) if not self.is_weak(number)]
+        handler = KINDS.get(type(self.objects[number]))
+        return handler is not None and handler.is_weak
 
     def weak(self) -> list[int]:
         """The weak nodes, in order: they are looked at when it is known which objects are nodes."""
         return [number for number in sorted(self.objects) if self.is_weak(number)]
 
+    def clear(self) -> None:
+        """Forget all nodes."""
+        for held in (self.objects, self.contents, self.edges, self._seals, self._arrays):
+            held.clear()  # type: ignore[attr-defined]
+        self._views, self._is_changed = None, True
+
     def adopt(self, number: int, value: Any, content: bytes, edges: tuple[int, ...]) -> None:
-        """Take over a node that was made from the arena."""
+        """Take over a node that was made from the arena. edges: the nodes that it keeps alive."""
         self.objects[number], self.contents[number] = value, content
-        self.edges[number] = () if self.is_weak(number) else edges
+        self.edges[number] = edges
         if is_array(value):
             self._arrays[number] = value
 
@@ -115,42 +120,64 @@ class SpecialNodes:
         self._is_changed = True
 
     def look(self, number: int) -> tuple[int, ...]:
-        """Look at a node again, and return the nodes that it referred to and no longer does. Raises Unsavable."""
+        """Look at a node again, and return the nodes that it referred to and no longer does. Raises UnsavableError."""
         value = self.objects[number]
         if type(value) is set:
             seal = _SET.seal(value)
             if self._seals.get(number) == seal:
                 return ()
-        name, plain, parts, is_weak = self._taken(value)
+        name, plain, parts = self._taken(value)
         edges: list[int] = []
-        encoder = self._encoder
-        trees = [encoder.weak_tree(part) if is_weak else encoder.tree(part, edges) for part in parts]
-        content = pack([name, plain, trees])
+        content = pack([name, plain, [self._encoder.tree(part, edges) for part in parts]])
         if type(value) is set:
             self._seals[number] = seal
+        return self._put(number, content, tuple(edges))
+
+    def look_at_strong_parts(self, number: int) -> tuple[int, ...]:
+        """As look, for a weak node: only for what it keeps alive. Its content waits until all nodes are known."""
+        handler = KINDS[type(self.objects[number])]
+        edges: list[int] = []
+        for part in handler.strong_parts(*handler.take(self.objects[number])):
+            self._encoder.tree(part, edges)
+        before, self.edges[number] = self.edges.get(number, ()), tuple(edges)
+        return tuple(one for one in before if one not in edges)
+
+    def look_at_weak_parts(self, number: int) -> None:
+        """Write the content of a weak node: objects that nothing else refers to count as dead."""
+        handler = KINDS[type(self.objects[number])]
+        plain, parts = living(handler, *handler.take(self.objects[number]), self._is_saved)
+        if plain == [None]:  # A set without its table: its order is that of addresses.
+            parts = canonical_order(parts, self._encoder.node_at)
+        trees = [self._encoder.tree(part, []) for part in parts]
+        self._put(number, pack([handler.name, plain, trees]), self.edges.get(number, ()))
+
+    def _is_saved(self, value: Any) -> bool:
+        return self._encoder.node_at(id(value)) is not None or id(value) in self._encoder.known
+
+    def _put(self, number: int, content: bytes, edges: tuple[int, ...]) -> tuple[int, ...]:
         if self.contents.get(number) == content:
             return ()
-        before, now = self.edges.get(number, ()), () if is_weak else tuple(edges)
         if number in self._arrays:
             self._views = None
-        self.contents[number], self.edges[number] = content, now
+        before = self.edges.get(number, ())
+        self.contents[number], self.edges[number] = content, edges
         self._is_changed = True
-        return tuple(one for one in before if one not in now)
+        return tuple(one for one in before if one not in edges)
 
-    def _taken(self, value: Any) -> tuple[str, Any, tuple[Any, ...], bool]:
+    def _taken(self, value: Any) -> tuple[str, Any, tuple[Any, ...]]:
         kind = type(value)
         if kind is set:
             plain, parts = _SET.take(value)
             ordered = parts if plain is not None else tuple(canonical_order(parts, self._encoder.node_at))
-            return _SET.name, plain, ordered, False
+            return _SET.name, plain, ordered
         if is_array(value):
-            return (ARRAY_LETTER, *layout_of(value), False)
+            return (ARRAY_LETTER, *layout_of(value))
         handler: SpecialKind | None = KINDS.get(kind)
         if handler is not None:
-            return (handler.name, *handler.take(value), bool(getattr(handler, "is_weak", False)))
+            return (handler.name, *handler.take(value))
         names = _NodeNames(self._encoder, id(value))
         content = self._pickler.dump({"": value}, names)
-        return PICKLED, content, tuple(names.met.values()), False
+        return PICKLED, content, tuple(names.met.values())
 
     def unpickled(self, content: bytes, node: Callable[[int], Any]) -> Any:
         """An object that was pickled. node: the object of a number. Raises NotCapturedError without the user's trust."""
@@ -239,3 +266,15 @@ class _NodesByName(Mapping[str, Any]):
 
     def __len__(self) -> int:
         return 0
+
+
+def living(handler: SpecialKind, plain: Any, parts: tuple[Any, ...], is_saved: Callable[[Any], bool]) -> Any:
+    """What a weak object holds, without the objects that only weak references lead to."""
+    strong = len(handler.strong_parts(plain, parts))
+    kept = [index for index in range(strong, len(parts)) if is_saved(parts[index])]
+    if strong + len(kept) == len(parts):
+        return plain, parts
+    if strong:  # A dict: its strong halves come first.
+        return [len(kept)], (*(parts[index - strong] for index in kept), *(parts[index] for index in kept))
+    # A set without its table; a reference that is dead.
+    return (([None] if handler.name == WEAK_SET else []), tuple(parts[index] for index in kept))

@@ -26,21 +26,33 @@ from sim.adapters.capture.graph.python_class import make_shell
 from sim.adapters.capture.graph.rows import names_of, read_slowly, set_attributes
 from sim.adapters.capture.graph.set_kind import canonical_order
 from sim.adapters.capture.graph.set_layout import frozen
-from sim.adapters.capture.graph.unsavable import Unsavable
+from sim.adapters.capture.graph.unsavable import UnsavableError
 
-INT_MIN, INT_MAX = -(1 << 63), (1 << 63) - 1
+_LARGE_INT = 1  # The type of MessagePack's extension for integers of more than 64 bits.
 _ATOMS = frozenset((type(None), bool, float, str, bytes))
 _BASES: tuple[type, ...] = (str, bytes, int, float, complex)
 _NUMBERS = "biufcSUmM"  # The kinds of NumPy's scalars that are their bytes.
 _DTYPE_TEXT = re.compile(r"[<>|=][biufcSUmMOV]\d{0,9}(\[\w{1,20}\])?")  # NumPy itself would parse far more.
 DEPTH_MAX = 200  # Tuples inside tuples: Python itself gives up at 1,000.
 
-pack: Callable[[Any], bytes] = msgpack.Packer(use_bin_type=True, autoreset=True).pack
+def _pack_large(value: Any) -> msgpack.ExtType:
+    if type(value) is not int:
+        raise TypeError(f"expected plain data, got {type(value).__name__}")
+    return msgpack.ExtType(_LARGE_INT, value.to_bytes(value.bit_length() // 8 + 1, "little", signed=True))
+
+
+def _unpack_large(kind: int, content: bytes) -> int:
+    if kind != _LARGE_INT:
+        raise ValueError(f"expected an integer, got an extension {kind}")
+    return int.from_bytes(content, "little", signed=True)
+
+
+pack: Callable[[Any], bytes] = msgpack.Packer(use_bin_type=True, autoreset=True, default=_pack_large).pack
 
 
 def unpack(content: bytes) -> Any:
     """The plain data of pack. Raises ValueError for other bytes."""
-    return msgpack.unpackb(content, raw=False, strict_map_key=False, use_list=True)
+    return msgpack.unpackb(content, raw=False, strict_map_key=False, ext_hook=_unpack_large)
 
 
 def marked_in(tree: Any, letter: str) -> tuple[Any, ...]:
@@ -56,7 +68,7 @@ class Numbers(Protocol):
     """The numbers of nodes."""
 
     def number_of(self, value: Any) -> int:
-        """The number of a mutable object; a new one if it was not met before. Raises Unsavable."""
+        """The number of a mutable object; a new one if it was not met before. Raises UnsavableError."""
 
     def node_at(self, address: int) -> tuple[int, Any] | None:
         """The number and the object of a node, by its identity; None for anything else."""
@@ -79,35 +91,28 @@ class TreeEncoder:
         """The number and the object of a node, by its identity; None for anything else."""
         return self._numbers.node_at(address)
 
-    def weak_tree(self, value: Any) -> Any:
-        """The plain data of an object that is referred to weakly: None unless it is a node, or saved elsewhere."""
-        if id(value) in self.known:
-            return self.tree(value, [])
-        node = self._numbers.node_at(id(value))
-        return None if node is None else ["r", node[0]]
-
     def by_name(self, value: Any) -> Any:
-        """The plain data of a value in which there is no node, such as a class or a function. Raises Unsavable."""
+        """The plain data of a value in which there is no node, such as a class or a function. Raises UnsavableError."""
         edges: list[int] = []
         tree = self.tree(value, edges) if callable(value) or value is None else None
         if edges or (tree is None and value is not None):
-            raise Unsavable(value, "it cannot be found again by a name", "use a class or a function of a module")
+            raise UnsavableError("it cannot be found again by a name", "use a class or a function of a module", value)
         return tree
 
     def content(self, value: Any) -> tuple[bytes, tuple[int, ...]]:
-        """The bytes of a value, and the numbers of the nodes in it. Raises Unsavable."""
+        """The bytes of a value, and the numbers of the nodes in it. Raises UnsavableError."""
         edges: list[int] = []
         return pack(self.tree(value, edges)), tuple(edges)
 
     def tree(self, value: Any, edges: list[int], depth: int = 0) -> Any:
-        """The plain data of a value; appends the numbers of the nodes in it to edges. Raises Unsavable."""
+        """The plain data of a value; appends the numbers of the nodes in it to edges. Raises UnsavableError."""
         kind = type(value)
         if kind in _ATOMS:
             return value
         if kind is int:
-            return value if INT_MIN <= value <= INT_MAX else ["i", str(value)]
+            return value
         if depth > DEPTH_MAX:
-            raise Unsavable(value, "tuples are nested too deeply", "keep the values in a list")
+            raise UnsavableError("tuples are nested too deeply", "keep the values in a list", value)
         if kind is tuple:
             return ["t", *[self.tree(item, edges, depth + 1) for item in value]]
         named = self.known.get(id(value))
@@ -166,7 +171,7 @@ class TreeEncoder:
         except ValueError:
             fits = False
         if not fits:
-            raise Unsavable(value, "the order of this frozenset cannot be made again", "keep a tuple in its place")
+            raise UnsavableError("the order of this frozenset cannot be made again", "keep a tuple in its place", value)
         return ["f", *[self.tree(item, edges, depth + 1) for item in items]]
 
     def _of_types(self, value: Any, kind: type, edges: list[int], depth: int) -> list[Any] | None:
@@ -186,7 +191,7 @@ class TreeEncoder:
             plain = found.__func__ if isinstance(found, classmethod) else found
             of = value.__func__ if kind is types.MethodType else found
             if plain is None or plain is not of:
-                raise Unsavable(value, "this method is not found in its class by its name", "name it in ignore=[...]")
+                raise UnsavableError("this method is not found in its class by its name", "name it in ignore=[...]", value)
             return ["m", self.tree(value.__self__, edges, depth + 1), value.__name__]
         if kind is functools.partial and not vars(value):
             parts = [value.func, value.args, tuple(value.keywords.items())]
@@ -218,8 +223,6 @@ class TreeDecoder:
                 return tuple(map(self.of, items))
             case ["k", str(name)]:
                 return self._known[name]
-            case ["i", str(digits)]:
-                return int(digits)
             case ["c", float(real), float(imaginary)]:
                 return complex(real, imaginary)
             case ["n", str(dtype), bytes(content)] if _DTYPE_TEXT.fullmatch(dtype):

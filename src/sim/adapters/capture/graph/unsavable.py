@@ -1,22 +1,26 @@
-"""The refusal of a value that cannot be saved: the reason, and what the user can do."""
+"""The error for a value that cannot be saved, with the reason and what to do instead."""
 
 from __future__ import annotations
 
 from typing import Any
 
 
-class Unsavable(TypeError):
-    """A value that cannot be saved.
+class UnsavableError(TypeError):
+    """A value that cannot be saved exactly.
 
     Attributes:
-        value: the value.
-        reason: why, as the end of a sentence that begins with the value's path and type.
-        advice: what the user can do.
+        reason: a noun phrase or clause about the value, without the path to it, which only the caller knows.
+        advice: what to do instead, as an imperative.
+        value: the value, once it is known.
         path: from the roots of the graph to the value, once it is known.
     """
 
-    path = ""
+    def __init__(self, reason: str, advice: str, value: Any = None) -> None:
+        super().__init__(reason, advice)
+        self.reason = reason
+        self.advice = advice
+        self.value = value
+        self.path = ""
 
-    def __init__(self, value: Any, reason: str, advice: str) -> None:
-        super().__init__(f"{reason}: {advice}")
-        self.value, self.reason, self.advice = value, reason, advice
+    def __str__(self) -> str:
+        return f"{self.reason}: {self.advice}"

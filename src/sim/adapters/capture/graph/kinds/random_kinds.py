@@ -1,0 +1,245 @@
+"""Generators of random numbers, with all their state: random.Random, NumPy's generators, bit generators and seeds.
+
+Two generators that share a bit generator keep sharing it, and two bit generators a seed sequence: these are their parts.
+"""
+
+from __future__ import annotations
+
+import array
+import ctypes
+import functools
+import random
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from sim.adapters.capture.graph.kinds.kind_protocol import Plain, SpecialKind, StrongKind, wrong_data
+from sim.adapters.capture.graph.unsavable import UnsavableError
+from sim.adapters.capture.rng_state import BIT_GENERATORS
+
+MERSENNE_WORDS = 625  # The index of the next word, and 624 words.
+MERSENNE_BYTES = 4 * MERSENNE_WORDS
+POOL_MAX = 1 << 10
+ENTROPY_MAX = 1 << 16
+
+
+class PythonRandom(StrongKind):
+    """random.Random: the index and the words of its generator as they lie in memory, and gauss_next."""
+
+    name = "random.Random"
+
+    def take(self, value: random.Random) -> tuple[Plain, tuple[Any, ...]]:
+        """2,500 bytes, and the second normal number of a pair if it waits."""
+        if vars(value).keys() != {"gauss_next"}:
+            raise UnsavableError("a random.Random with attributes of its own", "keep them in an object of your own")
+        words = _words_in_memory(value) if memory_is_known() else _words_asked(value)
+        return [words, value.gauss_next], ()  # type: ignore[attr-defined]
+
+    def make(self, plain: Plain, parts: Sequence[Any]) -> Any:
+        """A generator with this state."""
+        match plain, parts:
+            case [bytes(content), (None | float()) as gauss], [] if len(content) == MERSENNE_BYTES:
+                index, *words = np.frombuffer(content, "<u4").tolist()
+                made = random.Random(0)  # noqa: S311 - its state is set next
+                made.setstate((3, (*words, index), gauss))
+                return made
+        raise wrong_data(self.name)
+
+
+def _words_asked(value: random.Random) -> bytes:
+    """The slow way."""
+    *words, index = value.getstate()[1]
+    return np.array([index, *words], "<u4").tobytes()
+
+
+def _words_in_memory(value: random.Random) -> bytes:
+    return ctypes.string_at(id(value) + object.__basicsize__, MERSENNE_BYTES)
+
+
+@functools.cache
+def memory_is_known() -> bool:
+    """Return True if the memory of a random.Random holds what it says when it is asked: tested once."""
+    if sys.implementation.name != "cpython" or sys.byteorder != "little" or array.array("i").itemsize != 4:
+        return False
+    probe = random.Random(1)  # noqa: S311 - a test of the layout
+    for count in (0, 1, 700):
+        for _ in range(count):
+            probe.random()
+        if _words_in_memory(probe) != _words_asked(probe):
+            return False
+    return True
+
+
+class BitGenerator(StrongKind):
+    """A bit generator of NumPy: its complete state; its seed sequence is a part."""
+
+    name = "bit_generator"
+
+    def take(self, value: Any) -> tuple[Plain, tuple[Any, ...]]:
+        """The name of its class and the state; the seed sequence, if it has one, is needed by spawn."""
+        seeds = value._seed_seq  # noqa: SLF001 - seed_seq exists since NumPy 1.25 only
+        if seeds is None:
+            if type(value) is not np.random.MT19937:
+                raise UnsavableError(
+                    f"a {type(value).__name__} without a seed sequence", "make it with an integer or a SeedSequence"
+                )
+            return [type(value).__name__, _to_plain(value.state)], ()
+        if type(seeds) is not np.random.SeedSequence:
+            raise UnsavableError(
+                f"a {type(value).__name__} with a {type(seeds).__qualname__}", "make it with a SeedSequence of NumPy"
+            )
+        return [type(value).__name__, _to_plain(value.state)], (seeds,)
+
+    def make(self, plain: Plain, parts: Sequence[Any]) -> Any:
+        """A bit generator with this state. NumPy checks the state."""
+        match plain, parts:
+            case [str(name), state], [] if name == "MT19937":
+                made: Any = np.random.RandomState(0)._bit_generator  # noqa: SLF001 - it has no seeds
+            case [str(name), state], [seeds] if name in BIT_GENERATORS and type(seeds) is np.random.SeedSequence:
+                made = BIT_GENERATORS[name](seeds)
+            case _:
+                raise wrong_data(self.name)
+        if _shape(_to_plain(made.state)) != _shape(state):
+            raise wrong_data(self.name)
+        try:
+            made.state = _from_plain(state, made.state)
+        except (TypeError, OverflowError, LookupError):
+            raise wrong_data(self.name) from None
+        return made
+
+
+def _to_plain(state: Any) -> Plain:
+    """A state as lists: dicts as pairs of a name and a value, arrays as their bytes."""
+    if isinstance(state, dict):
+        return [[key, _to_plain(value)] for key, value in state.items()]
+    if isinstance(state, np.ndarray):
+        return state.astype(state.dtype.newbyteorder("<"), copy=False).tobytes()
+    return state.item() if isinstance(state, np.generic) else state
+
+
+def _from_plain(plain: Plain, present: Any) -> Any:
+    """The state with the dtypes of the present one."""
+    if isinstance(present, dict):
+        return {key: _from_plain(value, present[key]) for key, value in plain}
+    if isinstance(present, np.ndarray):
+        return np.frombuffer(plain, present.dtype.newbyteorder("<")).astype(present.dtype)
+    return plain
+
+
+def _shape(plain: Plain) -> Any:
+    """The names, types and lengths in a state: those of a tape must equal those of a new object."""
+    if type(plain) is list:
+        return [_shape(one) if number or type(one) is list else one for number, one in enumerate(plain)]
+    return len(plain) if type(plain) is bytes else type(plain)
+
+
+class Generator(StrongKind):
+    """np.random.Generator: it has no state but that of its bit generator, which is its part."""
+
+    name = "numpy.random.Generator"
+
+    def take(self, value: np.random.Generator) -> tuple[Plain, tuple[Any, ...]]:
+        """The bit generator."""
+        return [], (_listed(value.bit_generator),)
+
+    def make(self, plain: Plain, parts: Sequence[Any]) -> Any:
+        """A generator over the same bit generator."""
+        match plain, parts:
+            case [], [bits] if type(bits) in BIT_GENERATOR_KINDS:
+                return np.random.Generator(bits)
+        raise wrong_data(self.name)
+
+
+class LegacyGenerator(StrongKind):
+    """np.random.RandomState: the second normal number of a pair; the rest is that of its bit generator."""
+
+    name = "numpy.random.RandomState"
+
+    def take(self, value: Any) -> tuple[Plain, tuple[Any, ...]]:
+        """If a normal number waits, this number; and the bit generator."""
+        state = value.get_state(legacy=False)
+        return [bool(state["has_gauss"]), float(state["gauss"])], (_listed(value._bit_generator),)  # noqa: SLF001 - the only way
+
+    def make(self, plain: Plain, parts: Sequence[Any]) -> Any:
+        """A generator over the same bit generator."""
+        match plain, parts:
+            case [bool(has_gauss), float(gauss)], [bits] if type(bits) in BIT_GENERATOR_KINDS:
+                made = np.random.RandomState(bits)
+                made.set_state({**bits.state, "has_gauss": int(has_gauss), "gauss": gauss})
+                return made
+        raise wrong_data(self.name)
+
+
+def _listed(bits: Any) -> Any:
+    if type(bits) not in BIT_GENERATOR_KINDS:
+        raise UnsavableError(
+            f"a generator over a {type(bits).__qualname__}", f"use one of {', '.join(sorted(BIT_GENERATORS))}"
+        )
+    return bits
+
+
+class SeedSequence(StrongKind):
+    """np.random.SeedSequence: what it was made of, and the number of children that it has spawned."""
+
+    name = "numpy.random.SeedSequence"
+
+    def take(self, value: np.random.SeedSequence) -> tuple[Plain, tuple[Any, ...]]:
+        """[kind of entropy, entropy, spawn key, pool size, number of children]."""
+        entropy: Any = value.entropy
+        kind = "int"
+        if isinstance(entropy, list | tuple | np.ndarray):
+            kind = type(entropy).__name__
+            entropy = [int(one) for one in entropy] if all(map(_is_integer, entropy)) else None
+        elif _is_integer(entropy):
+            entropy = int(entropy)
+        else:
+            entropy = None
+        if entropy is None or kind not in _ENTROPIES:
+            raise UnsavableError(
+                f"a SeedSequence of {type(value.entropy).__qualname__}", "make it of an integer or a list of integers"
+            )
+        key = [int(one) for one in value.spawn_key]
+        return [kind, entropy, key, int(value.pool_size), int(value.n_children_spawned)], ()
+
+    def make(self, plain: Plain, parts: Sequence[Any]) -> Any:
+        """A sequence that gives the same words and spawns the same children."""
+        match plain, parts:
+            case [str(kind), entropy, list(key), int(pool), int(spawned)], [] if kind in _ENTROPIES:
+                words = [entropy] if kind == "int" else entropy
+                integers = type(words) is list and all(type(one) is int for one in (*words, *key, pool, spawned))
+                if (
+                    integers
+                    and len(words) + len(key) <= ENTROPY_MAX
+                    and 4 <= pool <= POOL_MAX
+                    and 0 <= spawned < 1 << 32
+                ):
+                    try:
+                        return np.random.SeedSequence(
+                            _ENTROPIES[kind](entropy), spawn_key=tuple(key), pool_size=pool, n_children_spawned=spawned
+                        )
+                    except (TypeError, OverflowError):
+                        pass
+        raise wrong_data(self.name)
+
+
+def _is_integer(value: Any) -> bool:
+    return isinstance(value, int | np.integer)
+
+
+_ENTROPIES: dict[str, Any] = {
+    "int": int,
+    "list": list,
+    "tuple": tuple,
+    "ndarray": lambda words: np.array(words, object),
+}
+
+BIT_GENERATOR_KINDS: dict[type, SpecialKind] = dict.fromkeys(BIT_GENERATORS.values(), BitGenerator())
+RANDOM_KINDS: dict[type, SpecialKind] = {
+    random.Random: PythonRandom(),
+    np.random.Generator: Generator(),
+    np.random.RandomState: LegacyGenerator(),
+    np.random.SeedSequence: SeedSequence(),
+    **BIT_GENERATOR_KINDS,
+}
