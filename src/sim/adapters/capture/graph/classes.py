@@ -1,22 +1,219 @@
-"""STUB"""
-import sys, types
-class ClassFinder:
-    def __init__(self, subject_class): self.subject=subject_class; self.reached={}
-    def name_of(self, cls):
-        self.reached.setdefault(self._n(cls), cls)
-        return self._n(cls)
-    def _n(self, cls):
-        m = "." if cls.__module__==self.subject.__module__ else cls.__module__
-        return f"{m}:{cls.__qualname__}"
-    def register(self, cls): self.reached[self._n(cls)] = cls
-    def find(self, name):
-        if name in self.reached: return self.reached[name]
-        m,_,q=name.partition(":"); o=sys.modules[self.subject.__module__ if m=="." else m]
-        for p in q.split("."): o=getattr(o,p)
-        return o
-    def name_of_function(self, f): return self._n(f)
-    find_function=find
-    def name_of_module(self, m): return m.__name__
-    def find_module(self, n): return sys.modules[n]
+"""Find classes, functions and named objects again by their names; nothing is imported, and nothing else can be reached.
 
-class LostNameError(LookupError): pass
+A name is "module:qualified name". The module of the subject's class is written as ".", so that a script that runs as
+``__main__`` and the same file imported as ``game`` give equal names.
+
+Reachable are only:
+    1. classes and functions that were registered, because the user's own object refers to them;
+    2. those that are defined in an imported module of a package that a registered class comes from. The standard library
+       is never such a package. An imported name is not a definition: ``game:environ`` is not found.
+"""
+
+from __future__ import annotations
+
+import enum
+import sys
+import types
+from typing import Any
+
+from sim.adapters.capture.graph.unsavable import UnsavableError
+from sim.kernel.class_names import module_of
+
+OWN = "."
+LOCALS = "<locals>"
+_VALUES = (type(None), bool, int, float, complex, str, bytes, tuple, frozenset)  # Equal ones need not be identical.
+_DESCRIBERS = (
+    type, types.ModuleType, types.FunctionType, types.BuiltinFunctionType, types.MethodType, property, staticmethod,
+    classmethod, types.MemberDescriptorType, types.GetSetDescriptorType, types.WrapperDescriptorType,
+    types.MethodDescriptorType, types.MethodWrapperType, types.GenericAlias, types.UnionType, enum.Enum,
+)  # fmt: skip
+
+
+class NotFoundError(LookupError):
+    """A name on a tape that no class, function or object that may be reached has; the message is one line."""
+
+
+class ClassFinder:
+    """The names of classes, functions and objects around the class of one subject."""
+
+    def __init__(self, subject_class: type) -> None:
+        """Register the class of the subject."""
+        self._own_module = module_of(subject_class)
+        self._classes: dict[str, type] = {}
+        self._functions: dict[str, types.FunctionType] = {}
+        self._packages: set[str] = set()
+        self.register(subject_class)
+
+    def register(self, cls: type) -> None:
+        """Make a class reachable, and the package that it comes from.
+
+        Register exactly the classes that the user's object reaches when it is new: a restored run starts from such an
+        object, too.
+        """
+        self._classes.setdefault(self._name(cls), cls)
+        package = module_of(cls).partition(".")[0]
+        if package and package not in sys.stdlib_module_names:
+            self._packages.add(package)
+
+    def register_function(self, function: types.FunctionType) -> None:
+        """Make a function reachable, but not its package."""
+        self._functions.setdefault(self._name(function), function)
+
+    # --- classes
+
+    def name_of(self, cls: type) -> str:
+        """The name of a class. Raises UnsavableError if it cannot be found again by it."""
+        name = self._name(cls)
+        if self._classes.get(name) is cls:
+            return name
+        try:
+            found = self.find(name)
+        except NotFoundError:
+            found = None
+        if found is not cls:
+            raise self._unsavable("class", cls, found)
+        return name
+
+    def find(self, name: str) -> type:
+        """The class with this name. Raises NotFoundError."""
+        if name in self._classes:
+            return self._classes[name]
+        found = self._defined(name, "class")
+        if not issubclass(type(found), type):
+            raise NotFoundError(f"expected a class with the name {name!r}, got a {type(found).__qualname__}")
+        self._check_definition(found, name, "class")
+        return found  # type: ignore[no-any-return]
+
+    # --- functions
+
+    def name_of_function(self, function: types.FunctionType) -> str:
+        """The name of a function of a module or class. Raises UnsavableError if it cannot be found again by it."""
+        name = self._name(function)
+        if self._functions.get(name) is function:
+            return name
+        try:
+            found = self.find_function(name)
+        except NotFoundError:
+            found = None
+        if found is not function:
+            raise self._unsavable("function", function, found)
+        return name
+
+    def find_function(self, name: str) -> types.FunctionType:
+        """The function with this name. Raises NotFoundError."""
+        if name in self._functions:
+            return self._functions[name]
+        found = self._defined(name, "function")
+        if type(found) in (staticmethod, classmethod):
+            found = found.__func__
+        if type(found) is not types.FunctionType:
+            raise NotFoundError(f"expected a function with the name {name!r}, got a {type(found).__qualname__}")
+        self._check_definition(found, name, "function")
+        return found
+
+    # --- objects that a module or a class refers to by a name
+
+    def modules(self) -> list[types.ModuleType]:
+        """The imported modules that registered classes come from, in the order of their names."""
+        names = {module_of(cls) for cls in self._classes.values()}
+        found = [sys.modules.get(name) for name in sorted(names) if name.partition(".")[0] in self._packages]
+        return [module for module in found if module is not None]
+
+    def names_of_globals(self, module: types.ModuleType) -> dict[int, str]:
+        """The names of the objects that a module's globals and the attributes of its classes refer to, by their ids.
+
+        Without numbers, texts, tuples, classes, functions and modules. The first name of an object counts.
+        """
+        names: dict[int, str] = {}
+        todo: list[tuple[Any, str]] = [(module, f"{self._module_text(module.__name__)}:")]
+        for holder, prefix in todo:  # It grows by the classes that are defined in these.
+            for name, value in list(_dict_of(holder).items()):
+                if _is_named_object(name, value):
+                    names.setdefault(id(value), prefix + name)
+                elif _is_plain_class(value) and self._name(value) == prefix + name:
+                    todo.append((value, f"{prefix}{name}."))
+        return names
+
+    def find_global(self, name: str) -> Any:
+        """The object that has this name now. Raises NotFoundError."""
+        found = self._defined(name, "object")
+        if not _is_named_object(name.rpartition(":")[2].rpartition(".")[2], found):
+            raise NotFoundError(f"expected an object with the name {name!r}, got a {type(found).__qualname__}")
+        return found
+
+    # --- names
+
+    def _module_text(self, module: str) -> str:
+        return OWN if module == self._own_module else module
+
+    def _name(self, named: type | types.FunctionType) -> str:
+        module = module_of(named) if isinstance(named, type) else str(named.__module__)
+        return f"{self._module_text(module)}:{named.__qualname__}"
+
+    def _defined(self, name: str, what: str) -> Any:
+        """Look a name up in the dicts of an imported module and its classes; no attribute is asked for."""
+        text, _, path = name.partition(":")
+        module_name = self._own_module if text == OWN else text
+        module = sys.modules.get(module_name)
+        if module_name.partition(".")[0] not in self._packages or not path:
+            raise NotFoundError(
+                f"expected a {what} that the recorded object reaches, got {name!r}: it is not of a package of its classes"
+            )
+        if not issubclass(type(module), types.ModuleType):
+            raise NotFoundError(
+                f"expected the {what} {name!r}, but its module is not imported: import {module_name} first"
+            )
+        found: Any = module
+        for step in path.split("."):
+            if found is not module and not issubclass(type(found), type):
+                raise NotFoundError(f"expected the {what} {name!r}, but there is no such name now")
+            names = _dict_of(found)
+            if step not in names:
+                raise NotFoundError(f"expected the {what} {name!r}, but there is no such name now")
+            found = names[step]
+        return found
+
+    def _check_definition(self, found: Any, name: str, what: str) -> None:
+        if self._name(found) != name:
+            raise NotFoundError(f"expected the definition of the {what} {name!r}, got {self._name(found)!r}")
+
+    def _unsavable(self, what: str, named: Any, found: Any) -> UnsavableError:
+        module, qualname = str(named.__module__), named.__qualname__
+        package = module.partition(".")[0]
+        if LOCALS in qualname:
+            return UnsavableError(
+                f"the {what} {qualname} is defined in a function, and cannot be found by its name",
+                "define it at the top level of its module",
+            )
+        if package not in self._packages:
+            return UnsavableError(
+                f"the {what} {module}.{qualname} is of a package that the object did not refer to at its start",
+                f"keep the {what} in an attribute from the start",
+            )
+        if found is not None:
+            return UnsavableError(
+                f"the {what} {module}.{qualname} is not the one that has this name now",
+                f"make the objects again after {'the class was' if what == 'class' else 'it was'} defined again",
+            )
+        return UnsavableError(
+            f"the {what} {module}.{qualname} cannot be found by this name",
+            "keep it at the top level of its module under the name of its definition",
+        )
+
+
+def _dict_of(holder: Any) -> Any:
+    """The dict of a module or class; a metaclass of a user is not asked."""
+    is_class = issubclass(type(holder), type)
+    return (
+        type.__getattribute__(holder, "__dict__") if is_class else types.ModuleType.__getattribute__(holder, "__dict__")
+    )
+
+
+def _is_plain_class(value: Any) -> bool:
+    """Return True for a class that is not an enum: what an enum holds is found by the names of its members."""
+    return issubclass(type(value), type) and not issubclass(value, enum.Enum)
+
+
+def _is_named_object(name: str, value: Any) -> bool:
+    is_hidden = name.startswith("__") and name.endswith("__")
+    return not is_hidden and type(value) not in _VALUES and not issubclass(type(value), _DESCRIBERS)
