@@ -154,6 +154,7 @@ class CapturedState:
 
     def _survey_first(self) -> None:
         """Survey all objects, and set those apart that cannot be saved."""
+        self._finder.registering(True)
         while True:
             self.structure, self.objects = self._surveyor.survey(self._layers, None)
             try:
@@ -162,7 +163,8 @@ class CapturedState:
                 name, described = self._place_of(error)
                 self._surveyor.unknown[name] = described
             else:
-                return
+                break
+        self._finder.registering(False)
 
     def _place_of(self, error: UnsavableError) -> tuple[str, str]:
         """The attribute of a layer, and the complete path, type and reason of a value in it."""

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from sim.adapters.capture.graph.classes import LostNameError
+from sim.adapters.capture.graph.classes import NotFoundError
 from sim.adapters.capture.graph.object_graph import ObjectGraph
 from sim.adapters.capture.graph.python_class import make_shell
 from sim.adapters.capture.graph.restore_graph import Restoring
@@ -107,7 +107,7 @@ class _Restoring:
         known = self._known | self._objects | kept_values(self._structure, self._objects)
         try:
             return iter(Restoring(self._graph, known).run())
-        except LostNameError as error:
+        except NotFoundError as error:
             raise NotCapturedError(str(error)) from None
 
     def _restore_constants(self, constants: Sequence[Any] | None) -> None:
@@ -150,7 +150,7 @@ class _Restoring:
             finder.register(type(present))
             try:
                 cls = finder.find(attribute.detail)
-            except LostNameError as error:
+            except NotFoundError as error:
                 raise NotCapturedError(f"{full}: {error}") from None
             if type(present) is not cls:
                 present = attributes[attribute.name] = make_shell(cls)

@@ -42,7 +42,15 @@ class ClassFinder:
         self._classes: dict[str, type] = {}
         self._functions: dict[str, types.FunctionType] = {}
         self._packages: set[str] = set()
+        self._is_new = False
         self.register(subject_class)
+
+    def registering(self, is_new: bool) -> None:
+        """Register each class and function that is named from now on, or no further ones.
+
+        is_new: true while the user's object is looked at for the first time.
+        """
+        self._is_new = is_new
 
     def register(self, cls: type) -> None:
         """Make a class reachable, and the package that it comes from.
@@ -64,6 +72,8 @@ class ClassFinder:
     def name_of(self, cls: type) -> str:
         """The name of a class. Raises UnsavableError if it cannot be found again by it."""
         name = self._name(cls)
+        if self._is_new:
+            self.register(cls)
         if self._classes.get(name) is cls:
             return name
         try:
@@ -89,6 +99,8 @@ class ClassFinder:
     def name_of_function(self, function: types.FunctionType) -> str:
         """The name of a function of a module or class. Raises UnsavableError if it cannot be found again by it."""
         name = self._name(function)
+        if self._is_new and LOCALS not in name and function.__name__ != "<lambda>":
+            self.register_function(function)
         if self._functions.get(name) is function:
             return name
         try:

@@ -39,7 +39,6 @@ def ensure_savable(value: Any, finder: ClassFinder) -> bool:
     if base_of(cls) is None or isinstance(value, type):
         return False
     finder.name_of(cls)
-    finder.register(cls)
     return True
 
 

@@ -22,6 +22,7 @@ import numpy as np
 from sim.adapters.capture.graph.classes import ClassFinder
 from sim.adapters.capture.graph.immutable_values import decode_immutable, encode_immutable
 from sim.adapters.capture.graph.equal_hashes import hashes_alike
+from sim.adapters.capture.graph.known_names import NAMED, NAMES
 from sim.adapters.capture.graph.python_class import make_shell
 from sim.adapters.capture.graph.rows import names_of, read_slowly, set_attributes
 from sim.adapters.capture.graph.set_kind import canonical_order
@@ -177,13 +178,11 @@ class TreeEncoder:
     def _of_types(self, value: Any, kind: type, edges: list[int], depth: int) -> list[Any] | None:
         """Classes, functions and bound methods; None for others."""
         finder = self._finder
+        if id(value) in NAMES:
+            return ["N", NAMES[id(value)]]
         if isinstance(value, type):
             return ["C", finder.name_of(value)]
         if kind is types.FunctionType:
-            return ["F", finder.name_of_function(value)]
-        if kind is types.ModuleType:
-            return ["M", finder.name_of_module(value)]
-        if kind is types.BuiltinFunctionType and (value.__self__ is None or type(value.__self__) is types.ModuleType):
             return ["F", finder.name_of_function(value)]
         if kind is types.MethodType or kind is types.BuiltinFunctionType:
             owner = type(value.__self__) if not isinstance(value.__self__, type) else value.__self__
@@ -256,8 +255,8 @@ class TreeDecoder:
                 return self._finder.find(name)
             case ["F", str(name)]:
                 return self._finder.find_function(name)
-            case ["M", str(name)]:
-                return self._finder.find_module(name)
+            case ["N", str(name)]:
+                return NAMED[name]
             case ["m", owner, str(name)]:
                 return _method(self.of(owner), name)
             case ["p", func, args, keywords]:
