@@ -5,22 +5,27 @@ Two generators that share a bit generator keep sharing it, and two bit generator
 
 from __future__ import annotations
 
-import array
-import ctypes
-import functools
 import random
-import sys
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from sim.adapters.capture.graph.kinds.kind_protocol import Plain, SpecialKind, StrongKind, wrong_data
+from sim.adapters.capture.graph.kinds.random_memory import (
+    MERSENNE_BYTES,
+    key_in_memory,
+    key_is_known,
+    normal_asked,
+    normal_in_memory,
+    normal_offset,
+    words_are_known,
+    words_asked,
+    words_in_memory,
+)
 from sim.adapters.capture.graph.unsavable import UnsavableError
 from sim.adapters.capture.rng_state import BIT_GENERATORS
 
-MERSENNE_WORDS = 625  # The index of the next word, and 624 words.
-MERSENNE_BYTES = 4 * MERSENNE_WORDS
 POOL_MAX = 1 << 10
 ENTROPY_MAX = 1 << 16
 
@@ -34,7 +39,7 @@ class PythonRandom(StrongKind):
         """2,500 bytes, and the second normal number of a pair if it waits."""
         if vars(value).keys() != {"gauss_next"}:
             raise UnsavableError("a random.Random with attributes of its own", "keep them in an object of your own")
-        words = _words_in_memory(value) if memory_is_known() else _words_asked(value)
+        words = words_in_memory(value) if words_are_known() else words_asked(value)
         return [words, value.gauss_next], ()  # type: ignore[attr-defined]
 
     def make(self, plain: Plain, parts: Sequence[Any]) -> Any:
@@ -46,30 +51,6 @@ class PythonRandom(StrongKind):
                 made.setstate((3, (*words, index), gauss))
                 return made
         raise wrong_data(self.name)
-
-
-def _words_asked(value: random.Random) -> bytes:
-    """The slow way."""
-    *words, index = value.getstate()[1]
-    return np.array([index, *words], "<u4").tobytes()
-
-
-def _words_in_memory(value: random.Random) -> bytes:
-    return ctypes.string_at(id(value) + object.__basicsize__, MERSENNE_BYTES)
-
-
-@functools.cache
-def memory_is_known() -> bool:
-    """Return True if the memory of a random.Random holds what it says when it is asked: tested once."""
-    if sys.implementation.name != "cpython" or sys.byteorder != "little" or array.array("i").itemsize != 4:
-        return False
-    probe = random.Random(1)  # noqa: S311 - a test of the layout
-    for count in (0, 1, 700):
-        for _ in range(count):
-            probe.random()
-        if _words_in_memory(probe) != _words_asked(probe):
-            return False
-    return True
 
 
 class BitGenerator(StrongKind):
@@ -85,12 +66,12 @@ class BitGenerator(StrongKind):
                 raise UnsavableError(
                     f"a {type(value).__name__} without a seed sequence", "make it with an integer or a SeedSequence"
                 )
-            return [type(value).__name__, _to_plain(value.state)], ()
+            return [type(value).__name__, _state_of(value)], ()
         if type(seeds) is not np.random.SeedSequence:
             raise UnsavableError(
                 f"a {type(value).__name__} with a {type(seeds).__qualname__}", "make it with a SeedSequence of NumPy"
             )
-        return [type(value).__name__, _to_plain(value.state)], (seeds,)
+        return [type(value).__name__, _state_of(value)], (seeds,)
 
     def make(self, plain: Plain, parts: Sequence[Any]) -> Any:
         """A bit generator with this state. NumPy checks the state."""
@@ -108,6 +89,13 @@ class BitGenerator(StrongKind):
         except (TypeError, OverflowError, LookupError):
             raise wrong_data(self.name) from None
         return made
+
+
+def _state_of(bits: Any) -> Plain:
+    if type(bits) is np.random.MT19937 and key_is_known():
+        key, index = key_in_memory(bits)
+        return [["bit_generator", "MT19937"], ["state", [["key", key], ["pos", index]]]]
+    return _to_plain(bits.state)
 
 
 def _to_plain(state: Any) -> Plain:
@@ -159,8 +147,9 @@ class LegacyGenerator(StrongKind):
 
     def take(self, value: Any) -> tuple[Plain, tuple[Any, ...]]:
         """If a normal number waits, this number; and the bit generator."""
-        state = value.get_state(legacy=False)
-        return [bool(state["has_gauss"]), float(state["gauss"])], (_listed(value._bit_generator),)  # noqa: SLF001 - the only way
+        offset = normal_offset()
+        is_waiting, number = normal_asked(value) if offset is None else normal_in_memory(value, offset)
+        return [is_waiting, number], (_listed(value._bit_generator),)  # noqa: SLF001 - the only way
 
     def make(self, plain: Plain, parts: Sequence[Any]) -> Any:
         """A generator over the same bit generator."""

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sim.adapters.capture.graph.kinds import random_kinds
+from sim.adapters.capture.graph.kinds import random_kinds, random_memory
 from sim.adapters.capture.graph.kinds.special_kinds import KINDS, KINDS_BY_NAME
 
 BITS = ["MT19937", "PCG64", "PCG64DXSM", "Philox", "SFC64"]
@@ -36,23 +36,32 @@ def test_python_generators_continue() -> None:
     assert made.getrandbits(99) == live.getrandbits(99)
 
 
-def test_the_slow_way_of_python_generators_gives_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Asking and reading the memory give the same bytes."""
-    assert random_kinds.memory_is_known()
-    live = random.Random(6)
-    live.random()
-    fast = KINDS[random.Random].take(live)
-    monkeypatch.setattr(random_kinds, "memory_is_known", lambda: False)
-
-    assert KINDS[random.Random].take(live) == fast
+def test_the_slow_ways_give_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Asking and reading the memory give the same data."""
+    python, bits, legacy = random.Random(6), np.random.MT19937(3), np.random.RandomState(4)
+    assert random_memory.words_are_known()
+    assert random_memory.key_is_known()
+    assert random_memory.normal_offset() is not None
+    for _ in range(700):
+        python.random()
+        bits.random_raw()
+        legacy.standard_normal()
+        fast = [KINDS[type(live)].take(live) for live in (python, bits, legacy)]
+        with monkeypatch.context() as patch:
+            patch.setattr(random_kinds, "words_are_known", lambda: False)
+            patch.setattr(random_kinds, "key_is_known", lambda: False)
+            patch.setattr(random_kinds, "normal_offset", lambda: None)
+            assert [KINDS[type(live)].take(live) for live in (python, bits, legacy)] == fast
 
 
 def test_memory_of_another_layout_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
     """The test at first use compares the memory with what the generator says."""
-    test = random_kinds.memory_is_known.__wrapped__
-    assert test()
-    monkeypatch.setattr(random_kinds, "_words_in_memory", lambda value: bytes(2500))  # noqa: ARG005
-    assert not test()
+    tests: list[Any] = [random_memory.words_are_known, random_memory.key_is_known, random_memory.normal_offset]
+    assert all(test.__wrapped__() for test in tests)
+    monkeypatch.setattr(random_memory, "words_in_memory", lambda _: bytes(2500))
+    monkeypatch.setattr(random_memory, "key_in_memory", lambda _: (bytes(2496), 0))
+    monkeypatch.setattr(random_memory, "normal_in_memory", lambda _, offset: (False, float(offset)))
+    assert not any(test.__wrapped__() for test in tests)
 
 
 def test_a_generator_with_attributes_of_its_own_is_refused() -> None:
