@@ -64,7 +64,9 @@ def main() -> int:
             run_batch(features, examples, options.steps, number)
         except Exception:  # noqa: BLE001 - of whatever kind, it is reported with its seed
             traceback.print_exc()
-            print(f"FAILED, see above; again: --examples {examples} --seed {number} --steps {options.steps}", flush=True)
+            print(
+                f"FAILED, see above; again: --examples {examples} --seed {number} --steps {options.steps}", flush=True
+            )
             return 1
         done += examples
         print(f"{done:,} examples, {time.monotonic() - start_s:.0f} s", flush=True)

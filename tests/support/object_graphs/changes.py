@@ -21,7 +21,18 @@ NAMES = (
     "score", "kind", "target", "grid", "row", "rng", "dice", "things", "table", "cells",
     "n", "near", "bag", "x", "y", "a", "b", "c", "extra0", "extra1", "extra2",
 )  # fmt: skip
-CHANGED = (list, deque, dict, set, bytearray, np.ndarray, random.Random, np.random.Generator, np.random.RandomState, *ITERATORS)
+CHANGED = (
+    list,
+    deque,
+    dict,
+    set,
+    bytearray,
+    np.ndarray,
+    random.Random,
+    np.random.Generator,
+    np.random.RandomState,
+    *ITERATORS,
+)
 WORLD_NAMES = ("score", "kind", "target", "grid", "row", "rng", "dice", "cells", "extra0", "extra1", "extra2")
 RESHAPING = 16  # Operations from this one on replace a __class__ or a __dict__.
 OPERATIONS = 20
@@ -238,7 +249,12 @@ def _change_object(one: Any, operation: int, value: Any, b: int) -> None:
             if hasattr(one, name):
                 delattr(one, name)
                 break
-    elif operation == 10 and hasattr(one, "extra0"):
+    else:
+        _reshape_object(one, operation, value, b)
+
+
+def _reshape_object(one: Any, operation: int, value: Any, b: int) -> None:
+    if operation == 10 and hasattr(one, "extra0"):
         del one.extra0
         one.extra1 = value()  # The same number of attributes as before.
     elif operation == 11:

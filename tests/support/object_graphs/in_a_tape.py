@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import replayer
+from recorder import Recorder
+
 from object_graphs.changes import OPERATIONS
 from object_graphs.makers import FEATURES, makers_of
 from object_graphs.walk import canonical
 from object_graphs.world import adapted_world
-from recorder import Recorder
 
 # Of a set of texts no order can be kept in a process with other hashes; what iterates one is refused or warned of.
 MOVABLE = frozenset(FEATURES) - {"text_sets"}

@@ -22,12 +22,13 @@ from hypothesis import note
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
+from sim.kernel.simulation import restore
+from sim.kernel.state import Snapshot
+
 from object_graphs.changes import OPERATIONS, RESHAPING
 from object_graphs.makers import FEATURES, makers_of
 from object_graphs.walk import canonical, difference, probe
 from object_graphs.world import World, adapted_world, make_world
-from sim.kernel.simulation import restore
-from sim.kernel.state import Snapshot
 
 SPREAD = 7919  # Small numbers are drawn more often than others: they stand for all makers.
 AHEAD = 6  # Ticks that each restored state continues at the end.
@@ -154,7 +155,7 @@ class GraphMachine(RuleBasedStateMachine):
         return sorted(self.saved, reverse=True)[number % len(self.saved)]
 
     def load(self, simulation: Any, number: int, *, looks: bool) -> None:
-        """Restore, and repeat the inputs up to the present tick. looks: walk it at once; a walk may change an object."""
+        """Restore, and repeat the inputs up to the present tick. looks: walk it at once, which may change it."""
         tick = self.pick(number)
         restore(simulation, self.history[tick].state)
         if looks:

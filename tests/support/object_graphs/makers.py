@@ -5,7 +5,7 @@ A maker gets the world, its objects in order and a number; it returns a new valu
 
 from __future__ import annotations
 
-import datetime
+import datetime as dt
 import itertools
 import random
 import weakref
@@ -44,16 +44,43 @@ from object_graphs.classes import (
 
 NAN = float("nan")
 ATOMS = (
-    0, 1, True, False, 0.0, -0.0, 1.0, NAN, -NAN, None, 2**63, -(2**63), 2**63 - 1, 2**200, -(10**30), 7, "a", "abab", b"x", "",
-    b"", (), (1,), (1.0,), (True,), (-0.0, NAN), 3 + 4j, complex(-0.0, 0.0), 255, 256, 257, 10**6, float("inf"), "\ud800 é", 1e-320,
+    0, 1, True, False, 0.0, -0.0, 1.0, NAN, -NAN, None, 2**63, -(2**63), 2**63 - 1, 2**200, -(10**30), 7, "a", "abab",
+    b"x", "", b"", (), (1,), (1.0,), (True,), (-0.0, NAN), 3 + 4j, complex(-0.0, 0.0), 255, 256, 257, 10**6,
+    float("inf"), "\ud800 é", 1e-320,
 )  # fmt: skip
 MEMBERS = (Kind.A, Kind.B, Rank.LOW, Rank.HIGH, Marks.RED, Marks.RED | Marks.BLUE, Marks(0))
-NUMBERS = (np.int64(1), np.float32(1), np.bool_(1), np.uint8(255), np.float64(-0.0), np.complex64(1j), np.datetime64("2020-01-01"))
+NUMBERS = (
+    np.int64(1),
+    np.float32(1),
+    np.bool_(1),
+    np.uint8(255),
+    np.float64(-0.0),
+    np.complex64(1j),
+    np.datetime64("2020-01-01"),
+)
 RARE = (
-    Decimal("1.10"), Decimal("NaN"), Fraction(1, 3), PurePosixPath("a/b"), datetime.date(2020, 2, 29), datetime.time(3, 4, fold=1),
-    datetime.datetime(2020, 2, 29, 1, 2, 3, 4, tzinfo=datetime.UTC), datetime.timedelta(-1, 2, 3), range(3, 9, 2), slice(1, None), ...,
+    Decimal("1.10"), Decimal("NaN"), Fraction(1, 3), PurePosixPath("a/b"), dt.date(2020, 2, 29), dt.time(3, 4, fold=1),
+    dt.datetime(2020, 2, 29, 1, 2, 3, 4, tzinfo=dt.UTC), dt.timedelta(-1, 2, 3), range(3, 9, 2), slice(1, None), ...,
 )  # fmt: skip
-KEYS = (0, -1, -2, 1, 1.5, "k", "key", b"k", None, (1, 2), (1, ("a", 2.5)), Kind.B, Rank.HIGH, 2**61 - 1, 2**200, Thing, Cell(3, 4))
+KEYS = (
+    0,
+    -1,
+    -2,
+    1,
+    1.5,
+    "k",
+    "key",
+    b"k",
+    None,
+    (1, 2),
+    (1, ("a", 2.5)),
+    Kind.B,
+    Rank.HIGH,
+    2**61 - 1,
+    2**200,
+    Thing,
+    Cell(3, 4),
+)
 
 Maker = Callable[[Any, list[Any], int], Any]
 

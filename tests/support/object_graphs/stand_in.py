@@ -15,12 +15,13 @@ from typing import Any
 
 import numpy as np
 
-from object_graphs.changes import objects_of
-from object_graphs.classes import WALL, Cell, Half, Narrow, Rank, Special, Thing, Wall
-from object_graphs.world import World, make_world
 from sim.kernel.plain_data import decode_plain, encode_plain
 from sim.kernel.schema import Blob, Schema
 from sim.kernel.state import State
+
+from object_graphs.changes import objects_of
+from object_graphs.classes import WALL, Cell, Half, Narrow, Rank, Special, Thing, Wall
+from object_graphs.world import World, make_world
 
 Fault = Callable[[World], None]
 

@@ -12,7 +12,7 @@ set continues, is seen by probe().
 from __future__ import annotations
 
 import copy
-import datetime
+import datetime as dt
 import enum
 import hashlib
 import itertools
@@ -32,7 +32,7 @@ import numpy as np
 from object_graphs.classes import SINGLETONS
 
 NAMED = (type, types.FunctionType, types.BuiltinFunctionType)
-BY_TEXT = (Decimal, Fraction, PurePath, datetime.date, datetime.time, datetime.timedelta, range, slice)
+BY_TEXT = (Decimal, Fraction, PurePath, dt.date, dt.time, dt.timedelta, range, slice)
 LIST_ITERATORS = (type(iter([])), type(reversed([])))
 COPIED_ITERATORS = (type(iter(())), type(iter(range(0))), type(iter("")), type(iter(b"")), type(iter({})))
 ITERATORS = (*LIST_ITERATORS, *COPIED_ITERATORS, itertools.count, itertools.repeat, itertools.cycle)
@@ -86,43 +86,32 @@ class _Walker:
 
     def value(self, v: Any) -> Any:
         """A value where it stands: unchangeable ones as they are, others by number."""
-        kind = type(v)
         for name, one in SINGLETONS.items():
             if v is one:
                 return ("global", name)
-        if v is None or v is Ellipsis or v is NotImplemented or kind in (str, bytes, bool):
-            return (kind.__name__, v)
-        if kind is int:
-            return ("int", hex(v))
-        if kind is float:
-            return ("float", struct.pack("<d", v))
-        if kind is complex:
-            return ("complex", struct.pack("<dd", v.real, v.imag))
-        if isinstance(v, enum.Enum):
-            return ("member", kind.__qualname__, v.name, v is kind[v.name] if v.name in kind.__members__ else v.value)
-        if isinstance(v, np.generic):
-            return ("number", v.dtype.str, v.tobytes())
-        if isinstance(v, np.dtype):
-            return ("dtype", v.str)
-        if isinstance(v, tuple):
-            return (kind.__qualname__, [self.value(one) for one in v])
-        if kind is frozenset:
-            return ("frozenset", [self.value(one) for one in v])
-        if isinstance(v, NAMED):
-            return (kind.__name__, v.__module__, v.__qualname__)
-        if kind is types.MethodType:
-            return ("method", v.__func__.__qualname__, self.value(v.__self__))
-        if isinstance(v, BY_TEXT):
-            return (kind.__name__, repr(v))
-        if kind is weakref.ref:
-            entry: list[Any] = ["weak"]
-            self.weak.append((entry, v()))
-            return entry
+        shown = _number_or_text(v) or self.compound(v)
+        if shown is not None:
+            return shown
         number = self.numbers.get(id(v))
         if number is None:
             number = self.numbers[id(v)] = len(self.nodes)
             self.nodes.append(v)
         return ("object", number)
+
+    def compound(self, v: Any) -> Any:
+        """An unchangeable value that holds others; None for any other kind."""
+        kind = type(v)
+        if isinstance(v, tuple):
+            return (kind.__qualname__, [self.value(one) for one in v])
+        if kind is frozenset:
+            return ("frozenset", [self.value(one) for one in v])
+        if kind is types.MethodType:
+            return ("method", v.__func__.__qualname__, self.value(v.__self__))
+        if kind is weakref.ref:
+            entry: list[Any] = ["weak"]
+            self.weak.append((entry, v()))
+            return entry
+        return None
 
     def record(self, v: Any) -> Any:
         """The content of a mutable object."""
@@ -185,6 +174,28 @@ class _Walker:
         return (name, repr(v))
 
 
+def _number_or_text(v: Any) -> Any:
+    """A value that holds no other; None for any other kind."""
+    kind = type(v)
+    if v is None or v is Ellipsis or v is NotImplemented or kind in (str, bytes, bool):
+        return (kind.__name__, v)
+    if kind is int:
+        return ("int", hex(v))
+    if kind is float:
+        return ("float", struct.pack("<d", v))
+    if kind is complex:
+        return ("complex", struct.pack("<dd", v.real, v.imag))
+    if isinstance(v, enum.Enum):
+        return ("member", kind.__qualname__, v.name, v is kind[v.name] if v.name in kind.__members__ else v.value)
+    if isinstance(v, np.generic):
+        return ("number", v.dtype.str, v.tobytes())
+    if isinstance(v, np.dtype):
+        return ("dtype", v.str)
+    if isinstance(v, NAMED):
+        return (kind.__name__, v.__module__, v.__qualname__)
+    return (kind.__name__, repr(v)) if isinstance(v, BY_TEXT) else None
+
+
 def probe(actual: Any, expected: Any) -> None:
     """Continue each set, iterator and generator of two equal graphs alike; fail where they differ. Changes both."""
     pairs = list(zip(walk(actual).nodes, walk(expected).nodes, strict=True))
@@ -196,7 +207,9 @@ def probe(actual: Any, expected: Any) -> None:
             got, wanted = ([next(it, None) for _ in range(12)] for it in (one, other))
             assert canonical(got) == canonical(wanted), f"object {number} of the walk, a {type(one).__name__}"
         elif isinstance(one, random.Random | np.random.RandomState):
-            assert one.gauss(0, 1) == other.gauss(0, 1) if isinstance(one, random.Random) else one.rand() == other.rand()
+            assert (
+                one.gauss(0, 1) == other.gauss(0, 1) if isinstance(one, random.Random) else one.rand() == other.rand()
+            )
         elif isinstance(one, np.random.Generator):
             assert one.integers(0, 9, dtype=np.uint32) == other.integers(0, 9, dtype=np.uint32)
             assert one.random() == other.random(), f"object {number} of the walk, a generator"
@@ -205,10 +218,15 @@ def probe(actual: Any, expected: Any) -> None:
 def _probe_sets(one: set[Any], other: set[Any], seed: int) -> None:
     rng = random.Random(seed)
     for count in range(PROBES):
-        what, key = rng.random(), rng.choice((rng.randrange(64), rng.randrange(40) * 1024, (count % 7, rng.randrange(7))))
+        what, key = (
+            rng.random(),
+            rng.choice((rng.randrange(64), rng.randrange(40) * 1024, (count % 7, rng.randrange(7)))),
+        )
         if what < 0.35:
             popped = [member.pop() if member else None for member in (one, other)]
-            assert popped[0] == popped[1], f"object {seed} of the walk: pop() gave {popped[0]!r}, expected {popped[1]!r}"
+            assert popped[0] == popped[1], (
+                f"object {seed} of the walk: pop() gave {popped[0]!r}, expected {popped[1]!r}"
+            )
         for member in (one, other):
             member.add(key) if what > 0.45 else member.discard(key)
         assert list(map(repr, one)) == list(map(repr, other)), f"object {seed} of the walk: a set in another order"

@@ -18,7 +18,7 @@ class World:
     """A graph of objects; inputs are lists of [operation, maker, b, c].
 
     Attributes:
-        alive_count: the weak references whose object lived after the last step. A capture that holds objects shows here.
+        alive_count: the weak references whose object lived after the last step. Shows a capture that holds them.
     """
 
     def __init__(self) -> None:

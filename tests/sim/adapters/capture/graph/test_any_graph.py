@@ -65,7 +65,9 @@ def test_any_graph_comes_back_in_another_process(tmp_path: Path, seed: int) -> N
             env={**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
         )
         assert finished.returncode == 0, finished.stderr
-        assert finished.stdout.split() == [live[later] for tick in ticks for later in range(tick, min(60, tick + 9) + 1)]
+        assert finished.stdout.split() == [
+            live[later] for tick in ticks for later in range(tick, min(60, tick + 9) + 1)
+        ]
     assert digests_of_a_replay(path, [ticks[0]])[0] == live[ticks[0]]
     assert "text_sets" not in MOVABLE
 
