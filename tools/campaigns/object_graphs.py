@@ -29,7 +29,7 @@ BATCH_EXAMPLES = 100
 def run_batch(features: frozenset[str], examples: int, steps: int, number: int) -> None:
     """Run one batch; raises what the first failing example raises."""
 
-    class Drawn(GraphMachine):  # type: ignore[misc]
+    class Drawn(GraphMachine):
         """The machine with these features."""
 
     Drawn.features = features

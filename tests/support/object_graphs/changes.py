@@ -40,6 +40,13 @@ MISSING = object()
 ITEMS_MAX = 30
 
 
+def random_inputs(rng: random.Random, count: int, operations: int, makers: list[int]) -> list[list[int]]:
+    """The inputs of one tick, from a seeded generator."""
+    return [
+        [rng.randrange(operations), rng.choice(makers), rng.randrange(300), rng.randrange(200)] for _ in range(count)
+    ]
+
+
 def objects_of(world: Any) -> list[Any]:
     """The objects that a change may choose, in an order that is the same in each copy."""
     return [one for one in _reached(world) if type(one) is not weakref.ref]

@@ -10,7 +10,7 @@ from typing import Any
 import replayer
 from recorder import Recorder
 
-from object_graphs.changes import OPERATIONS
+from object_graphs.changes import OPERATIONS, random_inputs
 from object_graphs.makers import FEATURES, makers_of
 from object_graphs.walk import canonical
 from object_graphs.world import adapted_world
@@ -25,14 +25,6 @@ def digest(subject: Any) -> str:
     return hashlib.blake2b(repr(canonical(subject)).encode("utf-8", "backslashreplace"), digest_size=8).hexdigest()
 
 
-def random_inputs(rng: random.Random, makers: list[int]) -> list[list[int]]:
-    """The changes of one tick."""
-    return [
-        [rng.randrange(OPERATIONS), rng.choice(makers), rng.randrange(300), rng.randrange(200)]
-        for _ in range(rng.randrange(7))
-    ]
-
-
 def record_graph(path: Path, seed: int, ticks: int) -> list[str]:
     """Record a random run; return the digest of the live graph at each tick."""
     rng = random.Random(seed)
@@ -41,7 +33,7 @@ def record_graph(path: Path, seed: int, ticks: int) -> list[str]:
     live = [digest(simulation.subject)]
     with Recorder(path, simulation, keyframe_interval_ticks=7, durability="none") as tape:
         for _ in range(ticks):
-            tape.step(random_inputs(rng, makers))
+            tape.step(random_inputs(rng, rng.randrange(12), OPERATIONS, makers))
             live.append(digest(simulation.subject))
     return live
 

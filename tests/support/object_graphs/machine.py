@@ -11,6 +11,7 @@ tick; at the end every saved state is restored once more, and sets, iterators an
 from __future__ import annotations
 
 import gc
+import random
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -25,7 +26,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 from sim.kernel.simulation import restore
 from sim.kernel.state import Snapshot
 
-from object_graphs.changes import OPERATIONS, RESHAPING
+from object_graphs.changes import OPERATIONS, RESHAPING, random_inputs
 from object_graphs.makers import FEATURES, makers_of
 from object_graphs.walk import canonical, difference, probe
 from object_graphs.world import World, adapted_world, make_world
@@ -37,6 +38,7 @@ CHANGES = st.lists(
     min_size=3,
     max_size=16,
 )
+STORM_CHANGES_MAX = 50
 IDLES = (*[1, 2, 3] * 6, 257)  # Ticks without changes; some work is done only at each 256th.
 
 
@@ -91,10 +93,12 @@ class GraphMachine(RuleBasedStateMachine):
         with self.checked():
             self.tick(inputs, looks=True)
 
-    @rule(changes=CHANGES)
-    def change_more(self, changes: list[tuple[int, int, int, int]]) -> None:
-        """A second rule, so that half of all ticks have changes."""
-        self.change(changes)
+    @rule(seed=st.integers(0, 2**32), count=st.integers(10, STORM_CHANGES_MAX))
+    def storm(self, seed: int, count: int) -> None:
+        """One tick with many changes, which hypothesis draws as one number: denser, and harder to reduce."""
+        rng = random.Random(seed)
+        with self.checked():
+            self.tick(random_inputs(rng, count, self.operation_count, self.makers), looks=True)
 
     @rule(ticks=st.sampled_from(IDLES))
     def idle(self, ticks: int) -> None:

@@ -140,7 +140,8 @@ def _advanced(iterator: Any, b: int) -> Any:
 def _with_its_list(b: int) -> list[Any]:
     """A list and its iterator, in some cases at a place that the list no longer has."""
     items = [b, 1, 2, 3]
-    iterator = _advanced(iter(items), b)
+    iterator = iter(items)
+    list(itertools.islice(iterator, 3 - b % 2))
     del items[1 + b % 4 :]
     return [items, iterator]
 
@@ -162,6 +163,12 @@ def _narrow(kind: Any, o: Any, b: int) -> Any:
 def _generator(b: int) -> Any:
     bits = (np.random.PCG64, np.random.MT19937, np.random.Philox, np.random.SFC64, np.random.PCG64DXSM)[b % 5]
     return np.random.Generator(bits(b))
+
+
+def _held_by_target(world: Any) -> Any:
+    """A weak reference to an object that dies when the world takes another target."""
+    world.target = Thing(world.born())
+    return weakref.ref(world.target)
 
 
 def _ring(world: Any, b: int) -> Thing:
@@ -248,7 +255,11 @@ FEATURES: dict[str, list[Maker]] = {
         lambda w, o, b: thing_of(w, o, b).act,
         lambda _, __, b: (halve, double, len, Thing, Special, Point, Kind, int, dict)[b % 9],
     ],
-    "weak": [lambda w, o, b: weakref.ref(thing_of(w, o, b)), lambda w, _, __: weakref.ref(Thing(w.born()))],
+    "weak": [
+        lambda w, _, __: _held_by_target(w),
+        lambda w, o, b: weakref.ref(thing_of(w, o, b)),
+        lambda w, _, __: weakref.ref(Thing(w.born())),
+    ],
     "singletons": [lambda _, __, b: (WALL, MISSING)[b % 2], lambda *_: [WALL, WALL, MISSING]],
     "reshape": [],  # Its changes are in changes.py: another __class__, another __dict__.
 }
