@@ -38,6 +38,7 @@ RESHAPING = 16  # Operations from this one on replace a __class__ or a __dict__.
 OPERATIONS = 20
 MISSING = object()
 ITEMS_MAX = 30
+LOOK_EVERY = 8  # Changes of one tick; finding all objects takes most of the time.
 
 
 def random_inputs(rng: random.Random, count: int, operations: int, makers: list[int]) -> list[list[int]]:
@@ -82,11 +83,19 @@ def _reached(world: Any) -> list[Any]:
     return found
 
 
-def change(world: Any, operation: int, maker: int, b: int, c: int) -> None:
-    """Make one change."""
-    if maker in WEAK_MAKERS:
-        world.collects = True
-    objects = objects_of(world)
+def make_changes(world: Any, inputs: list[list[int]]) -> None:
+    """Make the changes of one tick. Some are of objects that a change before has cut off, as in real programs."""
+    objects: list[Any] = []
+    for number, (operation, maker, b, c) in enumerate(inputs):
+        if maker in WEAK_MAKERS:
+            world.collects = True
+        if number % LOOK_EVERY == 0:
+            objects = objects_of(world)
+        change(world, objects, operation, maker, b, c)
+
+
+def change(world: Any, objects: list[Any], operation: int, maker: int, b: int, c: int) -> None:
+    """Make one change of one of these objects."""
     subject = objects[c % len(objects)]
 
     def value(more: int = 0) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from object_graphs.changes import change, objects_of, weak_references_of
+from object_graphs.changes import make_changes, objects_of, weak_references_of
 from object_graphs.classes import Kind, Special, Thing
 
 OBJECTS_MAX = 150  # More are cut off, so that examples stay small.
@@ -41,9 +41,8 @@ class World:
     def step(self, inputs: Any) -> int:
         """Make the changes."""
         self.tick += 1
-        for operation, maker, b, c in inputs or ():
-            change(self, operation, maker, b, c)
         if inputs:
+            make_changes(self, inputs)
             self._cut_off()
         if self.collects:
             gc.collect()  # So that an object in a cycle dies at the same step in each run.
@@ -56,15 +55,16 @@ class World:
         return self.births
 
     def _cut_off(self) -> None:
-        if len(objects_of(self)) > OBJECTS_MAX:
-            del self.things[2:]
-            self.table.clear()
-            self.target = None
-            for one in self.things:
-                if isinstance(one, Thing):
-                    one.near = None
+        if len(objects_of(self)) <= OBJECTS_MAX:
+            return
+        del self.things[2:]
+        self.table.clear()
+        self.target = None
+        for one in self.things:
+            if isinstance(one, Thing):
+                one.near = None
         for name in ("extra0", "extra1", "extra2"):
-            if len(objects_of(self)) > OBJECTS_MAX and hasattr(self, name):
+            if hasattr(self, name):
                 delattr(self, name)
 
 
