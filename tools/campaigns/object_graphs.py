@@ -29,11 +29,11 @@ BATCH_EXAMPLES = 100
 def run_batch(features: frozenset[str], examples: int, steps: int, number: int) -> None:
     """Run one batch; raises what the first failing example raises."""
 
-    class Drawn(GraphMachine):
+    class Drawn(GraphMachine):  # type: ignore[misc]
         """The machine with these features."""
 
     Drawn.features = features
-    run_state_machine_as_test(  # type: ignore[no-untyped-call]
+    run_state_machine_as_test(
         seed(number)(Drawn),
         settings=settings(
             max_examples=examples,

@@ -127,6 +127,13 @@ def change(world: Any, objects: list[Any], operation: int, maker: int, b: int, c
         _change_object(subject, operation, value, b)
 
 
+def _equal_to(value: Any, b: int) -> Any:
+    """An equal value of another kind, which a comparison by == overlooks; or one that has such."""
+    if type(value) in (int, bool, float) and value in (0, 1):
+        return (True, 1, 1.0)[b % 3] if value else (0.0, -0.0, 0, False)[b % 4]
+    return bool(b % 2)
+
+
 def _drawn(generator: Any, operation: int) -> Any:
     if isinstance(generator, random.Random):
         return generator.gauss(0, 1) if operation % 2 else generator.random()
@@ -151,6 +158,8 @@ def _change_world(world: Any, operation: int, value: Any, b: int) -> None:
     elif operation == 9:
         world.grid = np.arange(12.0).reshape(3, 4) + b
         world.row = world.grid[b % 3]
+    elif operation == 11:
+        world.score = _equal_to(world.score, b)
     elif operation == 10:
         for one in world.things:
             if isinstance(one, Thing):
@@ -176,6 +185,8 @@ def _change_list(one: list[Any], operation: int, value: Any, b: int) -> None:
         one.reverse()
     elif operation == 13:
         del one[:: b % 3 + 2]
+    elif operation in (14, 15):
+        one[0] = _equal_to(one[0], b)
     else:
         one[b % len(one) :] = [value(), value(1)]
 
@@ -206,7 +217,8 @@ def _change_dict(one: dict[Any, Any], operation: int, value: Any, b: int, key: A
         first = next(iter(one))
         one[first] = one.pop(first)
     elif operation == 12:
-        one[list(one)[b % len(one)]] = value()
+        first = next(iter(one))
+        one[first] = _equal_to(one[first], b)
     elif operation == 13 and isinstance(one, OrderedDict):
         one.move_to_end(next(reversed(one)), last=False)
     elif operation == 14 and isinstance(one, defaultdict) and one.default_factory is list:
@@ -277,6 +289,8 @@ def _reshape_object(one: Any, operation: int, value: Any, b: int) -> None:
         one.near, one.x = getattr(one, "x", None), getattr(one, "near", None)
     elif operation == 12:
         vars(one)["extra2"] = value()
+    elif operation in (13, 14):
+        one.near = _equal_to(getattr(one, "near", None), b)
     elif operation < RESHAPING:
         setattr(one, "n" if isinstance(one, Thing) else "bag", value())
     elif operation < OPERATIONS - 2:
@@ -292,5 +306,7 @@ def _change_slots(one: Any, operation: int, value: Any, b: int) -> None:
         name = "b"
     if operation < 5 and hasattr(one, name) and isinstance(one, Narrow):
         delattr(one, name)
+    elif operation in (5, 6):
+        setattr(one, name, _equal_to(getattr(one, name, None), b))
     else:
         setattr(one, name, value())

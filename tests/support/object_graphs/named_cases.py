@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import array
 import collections
+import datetime as dt
 import functools
+import itertools
+import logging
 import operator
+import re
 import threading
 import types
 import weakref
+import zoneinfo
 from collections import defaultdict
 from pathlib import Path
 
@@ -92,6 +97,45 @@ SAID: dict[str, Case] = {
     ),
     "a text of its own class": case(lambda: [Text("a")], "s.held[0] = Text('b')", kind="Text"),
     "__new__ of its own": case(lambda: [OfItsOwn(1)], "s.held.append(OfItsOwn(2))", kind="OfItsOwn"),
+    "a generator that spawns others": case(
+        lambda: [np.random.default_rng(3)], *["s.result = s.held[0].spawn(1)[0].random()"] * 3, kind="Generator"
+    ),
+    "a logger": case(
+        lambda: [logging.getLogger("a.b")],
+        "s.held.append(1)",
+        seen="s.held[0].name",
+        walks=False,
+        kind="Logger",
+    ),
+    "a compiled pattern": case(
+        lambda: [re.compile("a+")],
+        "s.held[0] = s.held[0].match('aa')[0]",
+        walks=False,
+        seen="str(s.held)",
+        kind="Pattern",
+    ),
+    "a time with a zone": case(
+        lambda: [dt.datetime(2020, 3, 29, 2, 30, fold=1, tzinfo=zoneinfo.ZoneInfo("UTC"))],
+        "s.held[0] += s.held[0].utcoffset()",
+        kind="",
+    ),
+    "an exception": case(
+        lambda: [ValueError("a", 1)], "s.held[0].extra = 5", walks=False, seen="s.held[0].args", kind="ValueError"
+    ),
+    "a deque iterator": case(
+        lambda: sharing(collections.deque([1, 2, 3]), lambda one: [one, iter(one)]),
+        *["s.result = next(s.held[1])"] * 3,
+        walks=False,
+        seen="s.result",
+        kind="deque_iterator",
+    ),
+    "a chain of iterators": case(
+        lambda: [itertools.chain([1], iter([2, 3]))],
+        *["s.result = next(s.held[0])"] * 3,
+        walks=False,
+        seen="s.result",
+        kind="chain",
+    ),
     "a __dict__ that is a value": case(
         lambda: sharing(Thing(1), lambda one: [one, vars(one)]), "s.held[1]['n'] = 5", "s.held[0].n = 6", kind="dict"
     ),
