@@ -105,7 +105,7 @@ SAID: dict[str, Case] = {
         "s.held.append(1)",
         seen="s.held[0].name",
         walks=False,
-        kind="Logger",
+        kind="",
     ),
     "a compiled pattern": case(
         lambda: [re.compile("a+")],
