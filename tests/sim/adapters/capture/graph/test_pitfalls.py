@@ -1,0 +1,50 @@
+"""Each pitfall of capturing ordinary objects as a case of its own: exact, or refused by name, never silently wrong."""
+
+from __future__ import annotations
+
+import gc
+from typing import Any
+
+import pytest
+
+from object_graphs.exact_cases import EXACT
+from object_graphs.named_cases import REFUSED, SAID
+from object_graphs.odd_classes import Counting, Shared
+from object_graphs.pitfalls import Subject, prove_exact, prove_refused, prove_said
+
+
+@pytest.fixture(autouse=True)
+def classes_as_they_were() -> Any:
+    """Cases change class attributes; files that a case leaves open are closed."""
+    yield
+    Shared.count = 0
+    Subject.case = None  # type: ignore[assignment]
+    gc.collect()
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_exact(name: str) -> None:
+    """Saved without trust, without a warning, and right at every tick."""
+    prove_exact(EXACT[name])
+
+
+@pytest.mark.parametrize("name", SAID)
+def test_never_silently_wrong(name: str) -> None:
+    """Right at every tick, or refused by path, class and what to do, or warned of by name."""
+    prove_said(SAID[name])
+
+
+@pytest.mark.parametrize("name", REFUSED)
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning", "ignore::ResourceWarning")
+def test_refused(name: str) -> None:
+    """Refused by path, class and what to do; the ticks before are kept."""
+    prove_refused(REFUSED[name])
+
+
+def test_objects_are_made_without_their_constructors() -> None:
+    """A restore makes objects of the recorded classes and calls no __init__."""
+    Subject.case = EXACT["__init__, __setstate__ and __reduce__ are not called"]
+    before = Counting.calls
+    prove_exact(Subject.case)
+    subjects = 2 + 1 + (len(Subject.case.changes) + 3)  # Control, live and used; a fresh one for each tick.
+    assert Counting.calls - before == subjects
