@@ -144,7 +144,7 @@ class CapturedState:
         elsewhere = {full: attributes[name] for full, attributes, name in self._elsewhere}
         known = elsewhere | kept_values(self.structure, self.objects) | self.objects
         try:
-            roots = Restoring(graph, known).run()
+            roots = Restoring(graph, known, in_place=False).run()
             graph.encoder.known = self._known_names()
             graph.capture(roots, self._known_names, anew=True)
         except (ValueError, LookupError, TypeError, NotCapturedError) as error:
@@ -322,7 +322,10 @@ class CapturedState:
         """An empty graph over a state."""
         for layer in self.objects.values():
             self._finder.register(type(layer))
-        return ObjectGraph(state, self._finder, pickler=self._pickler, ignored=self._ignored)
+        graph = ObjectGraph(state, self._finder, pickler=self._pickler, ignored=self._ignored)
+        for module in self._finder.modules():
+            graph.nodes.global_names.update(self._finder.names_of_globals(module))
+        return graph
 
     def _find_all(self) -> None:
         """Find the values that have no field of their own."""

@@ -56,4 +56,4 @@ class Constants:
         if state.layout.size_bytes != len(arena):
             raise ValueError("expected the constants of a captured state, got bytes of another size")
         state.arena[:] = np.frombuffer(arena, np.uint8)
-        return Restoring(ObjectGraph(state, self._finder), {}).run()
+        return Restoring(ObjectGraph(state, self._finder), {}, in_place=False).run()

@@ -16,6 +16,7 @@ from sim.adapters.capture.graph.rows import Values
 from sim.adapters.capture.graph.storage import Integers
 from sim.adapters.capture.graph.tags import FALSE, FLOAT, INT, NODE_TAG, NONE, TRUE, VALUE_TAG
 from sim.adapters.capture.graph.trees import TreeEncoder, pack
+from sim.adapters.capture.graph.unsavable import UnsavableError
 from sim.adapters.capture.graph.value_pool import ValuePool
 
 _INTS = frozenset((int,))
@@ -58,6 +59,9 @@ class CellWriter:
                     tags[place] = INT
                     continue
             elif kind is float:
+                if value != value and group.is_key(place):
+                    nodes.owner = (group, place)
+                    raise UnsavableError("nan as a key is found by its identity alone", "use None as the key")
                 floats[place] = value
                 tags[place] = FLOAT
                 continue
@@ -90,6 +94,8 @@ class CellWriter:
             mine = kinds == id(kind)
             if mine.any():
                 some = values if mine.all() else list(compress(values, mine.tolist()))
+                if kind is float and group.holds_items and any(value != value for value in some):
+                    continue  # It may be a key.
                 try:
                     payload = np.frombuffer(array(code, some), np.int64)
                 except OverflowError:

@@ -29,6 +29,7 @@ from sim.adapters.capture.graph.rows import (
     names_of,
 )
 from sim.adapters.capture.graph.storage import Columns, Integers, Storage
+from sim.adapters.capture.graph.unsavable import UnsavableError
 from sim.adapters.capture.graph.trees import TreeEncoder, pack, unpack
 
 STRUCTURE = "graph.groups"
@@ -81,6 +82,14 @@ class Group:
         """The node of each cell."""
         return np.repeat(self.columns.nodes, self.columns.lengths)
 
+    def is_key(self, place: int) -> bool:
+        """Return True for the key of a dict."""
+        if not self.holds_items:
+            return False
+        row = self.row_of(place)
+        first = sum(self.lengths[:row]) + (self.key[0] == "content")
+        return 0 <= place - first < (self.lengths[row] - (self.key[0] == "content")) // 2
+
     def path_in(self, place: int) -> str:
         """How a cell is reached from its object: ``.hp``, ``[3]`` or ``['wolf']``."""
         row = self.row_of(place)
@@ -88,15 +97,17 @@ class Group:
         index, length = place - first, self.lengths[row] - (self.key[0] == "content")
         if isinstance(self.rows, ObjectRows):
             return f".{self.key[2][index]}"
-        if self.key[0] == "list" or not self._holds_items():
+        if self.key[0] == "list" or not self.holds_items:
             return f"[{index}]"
         half = length // 2
         key = self.flat[place - half] if index >= half else self.flat[place]
         text = repr(key) if isinstance(key, (str, int, float, bytes, tuple)) else f"<{type(key).__qualname__}>"
         return f"[{text}]" if index >= half else f" (its key {text})"
 
-    def _holds_items(self) -> bool:
-        return self.key[0] == "dict" or self.key[1] in DICTS
+    @property
+    def holds_items(self) -> bool:
+        """True for dicts, of which each row is keys, then values."""
+        return self.key[0] == "dict" or (self.key[0] == "content" and self.key[1] in DICTS)
 
 
 class Groups:
@@ -140,6 +151,8 @@ class Groups:
         name = self._finder.name_of(cls)
         ignored = self.ignored_of(cls)
         names = [one for one in names_of(value) if one not in ignored]
+        if not all(type(one) is str for one in names):
+            raise UnsavableError("an attribute whose name is no text", "keep it in a dict", value)
         wanted = frozenset(names)
         for group in self._of_class.get(cls, ()):
             assert isinstance(group.rows, ObjectRows)

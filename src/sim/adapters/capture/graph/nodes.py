@@ -29,6 +29,8 @@ class Nodes:
         free: the numbers that are free below the highest, as a heap.
         fresh: new special nodes.
         owner: the cell, or the special node, that is being encoded.
+        global_names: the names of objects that a module or class refers to, by identity.
+        named: the nodes that have such a name, by number.
         has_lost_parent: true if a node may no longer be reachable.
     """
 
@@ -45,6 +47,8 @@ class Nodes:
         self.fresh: list[int] = []
         self.owner: Place | int = ROOT
         self.has_lost_parent = False
+        self.global_names: dict[int, str] = {}
+        self.named: dict[int, str] = {}
 
     def node_at(self, address: int) -> tuple[int, Any] | None:
         """The number and the object of a node, by its identity; None for anything else."""
@@ -66,6 +70,8 @@ class Nodes:
             return number
         group.pending.append((number, value))
         self.group_of[number] = group
+        if id(value) in self.global_names:
+            self.named[number] = self.global_names[id(value)]
         content = self.groups.content_of(value) if isinstance(group.rows, ObjectRows) else None
         if content is not None:
             inner = self.contents[number] = self._new_number(Content(value))
@@ -93,12 +99,14 @@ class Nodes:
         """Remove a node; return its group, None for a special one."""
         del self.numbers[id(self.objects.pop(number))]
         self.contents.pop(number, None)
+        self.named.pop(number, None)
         heapq.heappush(self.free, number)
         return self.group_of.pop(number, None)
 
     def clear(self) -> None:
         """Forget all nodes."""
-        for held in (self.objects, self.numbers, self.group_of, self.contents, self.parents, self.free, self.fresh):
+        for held in (self.objects, self.numbers, self.group_of, self.contents, self.parents, self.free, self.fresh,
+                     self.named):  # fmt: skip
             held.clear()  # type: ignore[attr-defined]
         self.owner = ROOT
 

@@ -32,16 +32,19 @@ from sim.adapters.capture.graph.rows import ObjectRows, StrayError, as_lengths
 from sim.adapters.capture.graph.special_nodes import TABLES, SpecialNodes
 from sim.adapters.capture.graph.storage import Integers, Storage, ranges
 from sim.adapters.capture.graph.tags import NODE_TAG, VALUE_TAG
-from sim.adapters.capture.graph.trees import TreeEncoder, marked_in, unpack
+from sim.adapters.capture.graph.trees import TreeEncoder, marked_in, pack, unpack
 from sim.adapters.capture.graph.unsavable import UnsavableError
 from sim.adapters.capture.graph.value_pool import VALUE_ENTRIES, ValuePool
 from sim.kernel.schema import Blob, Field, Table
 from sim.kernel.state import State
 
 
+NAMED_NODES = "graph.named"
+
+
 def graph_entries() -> tuple[Table | Field | Blob, ...]:
     """The fields of a state that holds a graph without groups."""
-    return (*TABLES, *VALUE_ENTRIES, Blob(STRUCTURE))
+    return (*TABLES, *VALUE_ENTRIES, Blob(STRUCTURE), Blob(NAMED_NODES))
 
 
 class ObjectGraph:
@@ -67,6 +70,7 @@ class ObjectGraph:
         self.groups = self.nodes.groups = Groups(self.storage, finder, self.encoder, ignored)
         self.special = self.nodes.special = SpecialNodes(self.storage, self.encoder, pickler)
         self.root: list[Any] = []
+        self._named: dict[int, str] = {}
         self._is_forgotten = False
 
     @property
@@ -210,6 +214,10 @@ class ObjectGraph:
             self._clean_values()
         self.values.write()
         special.write()
+        if nodes.named != self._named:
+            self._named = dict(nodes.named)
+            self.storage.state.set_blob(NAMED_NODES, pack(sorted([number, name] for number, name in nodes.named.items())))
+            self.storage.follow()
 
     # --- nodes
 

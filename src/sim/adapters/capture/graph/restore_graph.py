@@ -14,13 +14,14 @@ from typing import Any
 import numpy as np
 
 from sim.adapters.capture.graph.array_kind import make_array
+from sim.adapters.capture.graph.classes import NotFoundError
 from sim.adapters.capture.graph.groups import Group
 from sim.adapters.capture.graph.kinds.special_kinds import KINDS_BY_NAME
 from sim.adapters.capture.graph.nodes import Content
-from sim.adapters.capture.graph.object_graph import ObjectGraph
+from sim.adapters.capture.graph.object_graph import NAMED_NODES, ObjectGraph
 from sim.adapters.capture.graph.python_class import make_shell
 from sim.adapters.capture.graph.reachable import ROOT
-from sim.adapters.capture.graph.rows import DICTS, LISTS, ObjectRows, set_attributes
+from sim.adapters.capture.graph.rows import DICTS, LISTS, ObjectRows, clear_attributes, set_attributes
 from sim.adapters.capture.graph.set_kind import SetKind
 from sim.adapters.capture.graph.special_nodes import (
     ARRAY_BYTES,
@@ -34,14 +35,19 @@ from sim.adapters.capture.graph.tags import FALSE, FLOAT, INT, NODE_TAG, NONE, T
 from sim.adapters.capture.graph.trees import TreeDecoder, unpack
 
 _SETS = SetKind()
+EMPTY = b"\x90"
 
 
 class Restoring:
     """One restore: fills an empty graph from the arena that it was given."""
 
-    def __init__(self, graph: ObjectGraph, known: Mapping[str, Any]) -> None:
-        """known: the objects that are saved elsewhere, by name."""
-        self._graph, self._known = graph, known
+    def __init__(self, graph: ObjectGraph, known: Mapping[str, Any], *, in_place: bool = True) -> None:
+        """known: the objects that are saved elsewhere, by name.
+
+        in_place: objects that a module refers to by a name are these very objects afterwards, with the recorded
+        contents. Otherwise others are made in their place.
+        """
+        self._graph, self._known, self._in_place = graph, known, in_place
         self._made: dict[int, Any] = graph.nodes.objects
         self._decoder = TreeDecoder(graph.finder, known, self._node)
         self._values: dict[int, Any] = {}
@@ -82,6 +88,8 @@ class Restoring:
 
     def _make_shells(self) -> None:
         made = self._made
+        names = dict(unpack(self._graph.storage.state.blob(NAMED_NODES) or EMPTY))
+        self._graph.nodes.named = names
         for group in self._graph.groups.ordered:
             nodes = group.columns.nodes.tolist()
             if group.key[0] == "content":
@@ -91,12 +99,28 @@ class Restoring:
             if group.key[0] == "object":
                 assert isinstance(group.rows, ObjectRows)
                 for node in nodes:
-                    made[node] = make_shell(group.rows.cls)
+                    made[node] = self._named(names.get(node), group.rows.cls) or make_shell(group.rows.cls)
                 continue
             kind = {**LISTS, **DICTS}[group.key[1]]
             for node in nodes:
-                made[node] = self._container(kind, group.key[2])
+                made[node] = self._named(names.get(node), kind)
+                if made[node] is None:
+                    made[node] = self._container(kind, group.key[2])
+        self._graph.nodes.global_names = {id(made[node]): name for node, name in names.items()}
         made[ROOT] = self._graph.root
+
+    def _named(self, name: str | None, cls: type) -> Any:
+        """The object that a module refers to by this name, empty; None if the node has none. Raises NotFoundError."""
+        if name is None or not self._in_place:
+            return None
+        found = self._graph.finder.find_global(name)
+        if type(found) is not cls:
+            raise NotFoundError(f"expected a {cls.__qualname__} with the name {name!r}, got a {type(found).__qualname__}")
+        if isinstance(found, list | dict | deque):
+            found.clear()
+        else:
+            clear_attributes(found)
+        return found
 
     def _owners_of(self, group: Group) -> list[int]:
         """The node of the object whose content each row is: its first cell."""

@@ -310,8 +310,20 @@ def set_attributes(one: Any, names: Sequence[str], values: Sequence[Any]) -> Non
             attributes[name] = value
 
 
+def clear_attributes(one: Any) -> None:
+    """Remove all attributes without any code of the object's class."""
+    cls = type(one)
+    for name in slot_names(cls):
+        if _has_slot(one, cls, name):
+            _slot(cls, name).__delete__(one)
+    if cls.__dictoffset__:
+        object.__getattribute__(one, "__dict__").clear()
+
+
 def reader_of(cls: type, names: Sequence[str]) -> str:
     """How the attributes of a class are read: "names" (getattr gives them), "slots" or "dict" (it does other things)."""
+    if not all(name.isidentifier() for name in names):
+        return "dict"  # A name with a dot means more to attrgetter.
     own = hasattr(cls, "__getattr__") or cls.__getattribute__ is not object.__getattribute__
     if own or any(_is_shadowed(cls, name) for name in names):
         return "dict" if cls.__dictoffset__ else "slots"

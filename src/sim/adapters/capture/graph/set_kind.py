@@ -10,6 +10,7 @@ import numpy as np
 
 from sim.adapters.capture.graph.equal_hashes import hashes_alike
 from sim.adapters.capture.graph.set_layout import SetTable, fingerprint, rebuild, table_of
+from sim.adapters.capture.graph.unsavable import UnsavableError
 
 _SIMPLE = (type(None), bool, int, float, complex, str, bytes, np.generic)
 _DEPTH = 4  # Of what is compared to order objects that are new in this step.
@@ -26,6 +27,8 @@ class SetKind:
 
     def take(self, value: set[Any]) -> tuple[Any, tuple[Any, ...]]:
         """The layout of the table, or None where it differs in each process, and the elements."""
+        if any(one != one for one in value if isinstance(one, float | np.floating)):
+            raise UnsavableError("nan in a set is found by its identity alone", "keep None in its place", value)
         return (table_of(value).to_plain() if all(map(hashes_alike, value)) else None), tuple(value)
 
     def make(self, plain: Any, parts: Sequence[Any]) -> set[Any]:

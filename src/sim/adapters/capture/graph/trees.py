@@ -26,7 +26,7 @@ from sim.adapters.capture.graph.known_names import NAMED, NAMES
 from sim.adapters.capture.graph.python_class import make_shell
 from sim.adapters.capture.graph.rows import names_of, read_slowly, set_attributes
 from sim.adapters.capture.graph.set_kind import canonical_order
-from sim.adapters.capture.graph.set_layout import frozen
+from sim.adapters.capture.graph.set_layout import SetTable, frozen, table_of
 from sim.adapters.capture.graph.unsavable import UnsavableError
 
 _LARGE_INT = 1  # The type of MessagePack's extension for integers of more than 64 bits.
@@ -48,17 +48,20 @@ def _unpack_large(kind: int, content: bytes) -> int:
     return int.from_bytes(content, "little", signed=True)
 
 
-pack: Callable[[Any], bytes] = msgpack.Packer(use_bin_type=True, autoreset=True, default=_pack_large).pack
+_SURROGATES = "surrogatepass"  # Python's texts may hold lone ones.
+pack: Callable[[Any], bytes] = msgpack.Packer(
+    use_bin_type=True, autoreset=True, default=_pack_large, unicode_errors=_SURROGATES
+).pack
 
 
 def unpack(content: bytes) -> Any:
     """The plain data of pack. Raises ValueError for other bytes."""
-    return msgpack.unpackb(content, raw=False, strict_map_key=False, ext_hook=_unpack_large)
+    return msgpack.unpackb(content, raw=False, strict_map_key=False, ext_hook=_unpack_large, unicode_errors=_SURROGATES)
 
 
 def marked_in(tree: Any, letter: str) -> tuple[Any, ...]:
     """The numbers of the nodes (letter "r"), or the names of objects saved elsewhere ("k"), in order."""
-    if type(tree) is not list or tree[0] == "x":
+    if type(tree) is not list or not tree or tree[0] == "x":
         return ()
     if tree[0] == letter:
         return (tree[1],)
@@ -166,14 +169,14 @@ class TreeEncoder:
             trees = [self.tree(item, found, depth + 1) for item in canonical_order(value, self.node_at)]
             edges.extend(found)
             return ["S", *sorted(trees, key=pack)]
-        items = list(value)
         try:
-            fits = list(map(id, frozen(items))) == list(map(id, items))
+            table = table_of(value)
+            made = frozen(list(value), table)
         except ValueError:
-            fits = False
-        if not fits:
+            made = None
+        if made is None or list(map(id, made)) != list(map(id, value)):
             raise UnsavableError("the order of this frozenset cannot be made again", "keep a tuple in its place", value)
-        return ["f", *[self.tree(item, edges, depth + 1) for item in items]]
+        return ["f", table.to_plain(), *[self.tree(item, edges, depth + 1) for item in value]]
 
     def _of_types(self, value: Any, kind: type, edges: list[int], depth: int) -> list[Any] | None:
         """Classes, functions and bound methods; None for others."""
@@ -226,8 +229,8 @@ class TreeDecoder:
                 return complex(real, imaginary)
             case ["n", str(dtype), bytes(content)] if _DTYPE_TEXT.fullmatch(dtype):
                 return np.frombuffer(content, dtype)[0]
-            case ["f", *items]:
-                return frozen([self.of(item) for item in items])
+            case ["f", table, *items]:
+                return frozen([self.of(item) for item in items], SetTable.from_plain(table))
             case ["S", *items]:
                 return frozenset(map(self.of, items))
             case ["x", plain]:
