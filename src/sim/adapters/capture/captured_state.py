@@ -93,6 +93,7 @@ class CapturedState:
         Raises NotCapturedError for a value that pickle refuses.
         """
         self._layers = list(layers)
+        self._classes = {name: type(holder) for name, holder in layers}
         self._choices = CHOICES + otherwise
         self._pickler = pickler
         self._detached = frozenset(detached)
@@ -215,6 +216,12 @@ class CapturedState:
 
     def _refresh(self) -> None:
         """Survey all objects again. Raises NotCapturedError."""
+        for name, holder in self._layers:
+            if type(holder) is not self._classes[name]:
+                raise NotCapturedError(
+                    f"{name} was a {self._classes[name].__qualname__} and is a {type(holder).__qualname__} now: the "
+                    "class of the recorded object is no part of the state; keep what differs in attributes"
+                )
         replaced = self._count_moves()
         structure, self.objects = self._surveyor.survey(self._layers, self._learn(replaced))
         if structure.encode() == self.structure.encode():
@@ -323,8 +330,8 @@ class CapturedState:
         for layer in self.objects.values():
             self._finder.register(type(layer))
         graph = ObjectGraph(state, self._finder, pickler=self._pickler, ignored=self._ignored)
-        for module in self._finder.modules():
-            graph.nodes.global_names.update(self._finder.names_of_globals(module))
+        for layer in self.objects.values():
+            graph.groups.global_names.update(self._finder.names_beside(type(layer)))
         return graph
 
     def _find_all(self) -> None:

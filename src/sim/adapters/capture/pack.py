@@ -42,6 +42,7 @@ class _Watch:
     """One layer: its attributes, and the values of those that do not move."""
 
     holder: Any
+    cls: type
     attributes: dict[str, Any]
     size: int
     get: Callable[[Any], tuple[Any, ...]] | None
@@ -50,7 +51,7 @@ class _Watch:
     def has_moved(self) -> bool:
         """Return True if a watched attribute has a different value, or the number of attributes has changed."""
         attributes = self.attributes
-        if len(attributes) != self.size or vars(self.holder) is not attributes:
+        if len(attributes) != self.size or vars(self.holder) is not attributes or type(self.holder) is not self.cls:
             return True
         if self.get is None:
             return False
@@ -286,7 +287,7 @@ class StepPacker:
             if not is_restless(key, attribute):
                 watched.append(attribute.name)
         get = _getter(watched)
-        return _Watch(holder, attributes, len(attributes), get, get(attributes) if get else ())
+        return _Watch(holder, type(holder), attributes, len(attributes), get, get(attributes) if get else ())
 
 
 def _as_number(value: Any) -> Any:

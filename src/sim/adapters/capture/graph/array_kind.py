@@ -33,6 +33,8 @@ def layout_of(array: Array) -> tuple[list[Any], tuple[Any, ...]]:
     if dtype.hasobject or dtype.fields is not None or not _DTYPE_TEXT.fullmatch(dtype.str):
         raise UnsavableError(f"it is an array of {dtype}", "use arrays of numbers, or a list", array)
     base = array.base
+    if base is not None and type(base) not in (np.ndarray, bytes):
+        raise UnsavableError(f"an array over the memory of a {type(base).__qualname__}", "keep a copy of it", array)
     if type(base) is not np.ndarray:
         is_fortran = bool(array.flags.f_contiguous and not array.flags.c_contiguous)
         return [dtype.str, list(array.shape), is_fortran, bool(array.flags.writeable)], ()

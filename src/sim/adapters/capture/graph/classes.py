@@ -131,6 +131,13 @@ class ClassFinder:
         found = [sys.modules.get(name) for name in sorted(names) if name.partition(".")[0] in self._packages]
         return [module for module in found if module is not None]
 
+    def names_beside(self, cls: type) -> dict[int, str]:
+        """As names_of_globals, of the module of a class; none for a module of a package that is not reachable."""
+        module = sys.modules.get(module_of(cls))
+        if module is None or module.__name__.partition(".")[0] not in self._packages:
+            return {}
+        return self.names_of_globals(module)
+
     def names_of_globals(self, module: types.ModuleType) -> dict[int, str]:
         """The names of the objects that a module's globals and the attributes of its classes refer to, by their ids.
 

@@ -111,7 +111,12 @@ class Group:
 
 
 class Groups:
-    """All groups of a graph, in the order in which they appeared."""
+    """All groups of a graph, in the order in which they appeared.
+
+    Attributes:
+        ordered: the groups.
+        global_names: the names of objects that a module or class beside those of the graph refers to, by identity.
+    """
 
     def __init__(self, storage: Storage, finder: ClassFinder, encoder: TreeEncoder, ignored: frozenset[str]) -> None:
         """ignored: names ``Class.attribute`` of attributes that are not saved."""
@@ -119,6 +124,7 @@ class Groups:
         self.ordered: list[Group] = []
         self._by_key: dict[bytes, Group] = {}
         self._of_class: dict[type, list[Group]] = {}
+        self.global_names: dict[int, str] = {}
         self._plain: dict[Any, Group] = {}  # Lists and dicts, by type and by what else tells them apart.
 
     def of(self, value: Any) -> Group | None:
@@ -189,6 +195,8 @@ class Groups:
         match key:
             case ["object", str(), list(names)] if cls is not None and all(isinstance(one, str) for one in names):
                 rows = ObjectRows(cls, names, self.ignored_of(cls))
+                if cls not in self._of_class:
+                    self.global_names.update(self._finder.names_beside(cls))
             case ["list", str(kind), _] if kind in LISTS:
                 rows = ListRows()
             case ["dict", str(kind), _] if kind in DICTS:

@@ -29,8 +29,7 @@ class Nodes:
         free: the numbers that are free below the highest, as a heap.
         fresh: new special nodes.
         owner: the cell, or the special node, that is being encoded.
-        global_names: the names of objects that a module or class refers to, by identity.
-        named: the nodes that have such a name, by number.
+        named: the nodes that a module or class refers to by a name, by number.
         has_lost_parent: true if a node may no longer be reachable.
     """
 
@@ -47,7 +46,6 @@ class Nodes:
         self.fresh: list[int] = []
         self.owner: Place | int = ROOT
         self.has_lost_parent = False
-        self.global_names: dict[int, str] = {}
         self.named: dict[int, str] = {}
 
     def node_at(self, address: int) -> tuple[int, Any] | None:
@@ -70,8 +68,8 @@ class Nodes:
             return number
         group.pending.append((number, value))
         self.group_of[number] = group
-        if id(value) in self.global_names:
-            self.named[number] = self.global_names[id(value)]
+        if id(value) in self.groups.global_names:
+            self.named[number] = self.groups.global_names[id(value)]
         content = self.groups.content_of(value) if isinstance(group.rows, ObjectRows) else None
         if content is not None:
             inner = self.contents[number] = self._new_number(Content(value))

@@ -28,7 +28,7 @@ from sim.adapters.capture.graph.kinds.special_kinds import KINDS
 from sim.adapters.capture.graph.nodes import Nodes
 from sim.adapters.capture.graph.paths import path_of, path_of_cell
 from sim.adapters.capture.graph.reachable import ROOT, find_reachable
-from sim.adapters.capture.graph.rows import ObjectRows, StrayError, as_lengths
+from sim.adapters.capture.graph.rows import ObjectRows, StrayError, as_lengths, object_dict
 from sim.adapters.capture.graph.special_nodes import TABLES, SpecialNodes
 from sim.adapters.capture.graph.storage import Integers, Storage, ranges
 from sim.adapters.capture.graph.tags import NODE_TAG, VALUE_TAG
@@ -210,6 +210,9 @@ class ObjectGraph:
             self._remove_unreachable()
         for number in special.weak():
             special.look_at_weak_parts(number)
+        for group in self.groups.ordered:
+            if isinstance(group.rows, ObjectRows) and group.rows.has_dict_among(nodes.numbers):
+                raise self._dict_as_value(group)
         if self.values.is_full:
             self._clean_values()
         self.values.write()
@@ -218,6 +221,15 @@ class ObjectGraph:
             self._named = dict(nodes.named)
             self.storage.state.set_blob(NAMED_NODES, pack(sorted([number, name] for number, name in nodes.named.items())))
             self.storage.follow()
+
+    def _dict_as_value(self, group: Group) -> UnsavableError:
+        """The refusal of the dict of an object that is referred to as a dict, too."""
+        error = UnsavableError(
+            f"the __dict__ of a {group.rows.objects[0].__class__.__qualname__} is held as a value", "keep a copy of it", {}
+        )
+        held = next(one for one in map(object_dict, group.rows.objects) if id(one) in self.nodes.numbers)
+        error.path = path_of(self.nodes, self.values, self.nodes.numbers[id(held)])
+        return error
 
     # --- nodes
 
@@ -246,7 +258,11 @@ class ObjectGraph:
         self._remove_rows(group, np.array(strays))
         nodes.has_lost_parent = True
         for number, value in moved:
-            nodes.move(number, value)
+            try:
+                nodes.move(number, value)
+            except UnsavableError as error:
+                error.path = error.path or path_of(nodes, self.values, number)
+                raise
 
     def _add_rows(self, group: Group) -> None:
         """Add the pending nodes of a group, in the order of all its numbers, and encode what they hold."""

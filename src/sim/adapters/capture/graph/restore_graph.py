@@ -106,7 +106,7 @@ class Restoring:
                 made[node] = self._named(names.get(node), kind)
                 if made[node] is None:
                     made[node] = self._container(kind, group.key[2])
-        self._graph.nodes.global_names = {id(made[node]): name for node, name in names.items()}
+        self._graph.groups.global_names.update({id(made[node]): name for node, name in names.items()})
         made[ROOT] = self._graph.root
 
     def _named(self, name: str | None, cls: type) -> Any:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import inspect
 from collections import Counter, OrderedDict, defaultdict, deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from gc import get_referents
 from itertools import chain
 from operator import attrgetter, is_, itemgetter
@@ -25,6 +25,13 @@ from sim.adapters.capture.graph.storage import Integers
 Values = tuple[Any, ...]
 _flat = chain.from_iterable
 _dict_of = attrgetter("__dict__")
+
+
+def object_dict(one: Any) -> Any:
+    """The dict of an object of a class that has one; this makes it."""
+    return object.__getattribute__(one, "__dict__")
+
+
 
 LISTS: dict[str, type] = {"list": list, "deque": deque}
 DICTS: dict[str, type] = {"dict": dict, "OrderedDict": OrderedDict, "defaultdict": defaultdict, "Counter": Counter}
@@ -124,8 +131,11 @@ class ObjectRows:
         self._with_dict: list[Any] = []
         self._dict_sizes: list[int] = []
         self._get = _getter(self.names, attrgetter)
-        self.by_names = self._reader == "names" and len(self.names) > 1
-        of_dict = self._reader != "slots" and cls.__dictoffset__ and not slot_names(cls) and len(self.names) > 1
+        slots = slot_names(cls)
+        # With one name, or with slots beside a dict, the number of references does not tell a dict from its values.
+        is_counted = not cls.__dictoffset__ or (len(self.names) > 1 and not slots)
+        self.by_names = self._reader == "names" and is_counted
+        of_dict = cls.__dictoffset__ and not slots and len(self.names) > 1
         self._get_item = itemgetter(*self.names) if of_dict else None
 
     def set_objects(self, objects: list[Any]) -> None:
@@ -154,14 +164,14 @@ class ObjectRows:
     def _expect(self) -> None:
         """Note how the objects look to the garbage collector now, all having the attributes of the group."""
         objects = self.objects
-        if self.by_names:
-            self._counts = list(map(len, map(get_referents, objects)))
+        self._counts = list(map(len, map(get_referents, objects)))
+        if not self.cls.__dictoffset__:
+            self._with_dict = []
+        elif self.by_names:
             inline = len(self.names) + 1
             self._with_dict = [one for one, count in zip(objects, self._counts, strict=True) if count != inline]
-            if self._with_dict and not getattr(self.cls, "__dictoffset__", 0):
-                self._with_dict = []  # Slots alone: an attribute of the class in between, such as a weak reference.
         else:
-            self._with_dict = objects if self._reader != "slots" and self.cls.__dictoffset__ else []
+            self._with_dict = objects
         self._dicts = list(map(_dict_of, self._with_dict))
         self._dict_sizes = list(map(len, self._dicts))
 
@@ -184,10 +194,10 @@ class ObjectRows:
                 return tuple(_flat(map(self._get_item, self._dicts)))
             except KeyError:
                 raise StrayError from None
-        if not self.by_names:
-            return tuple(_flat(map(self.read_of, objects)))
         if list(map(len, map(get_referents, objects))) != self._counts:
             raise StrayError
+        if not self.by_names or len(self.names) < 2:
+            return tuple(_flat(map(self.read_of, objects)))
         try:
             return tuple(_flat(map(self._get, objects)))
         except AttributeError:
@@ -202,6 +212,10 @@ class ObjectRows:
             return read_slowly(one, self.names)
         except (AttributeError, KeyError):
             raise StrayError from None
+
+    def has_dict_among(self, addresses: Collection[int]) -> bool:
+        """Return True if the dict of an object has one of these identities."""
+        return any(id(one) in addresses for one in self._dicts)
 
     def strays(self) -> list[int]:
         """The rows of objects with another class or other attributes; the others count as they are from now on."""

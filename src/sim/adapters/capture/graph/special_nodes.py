@@ -25,7 +25,7 @@ from sim.kernel.schema import Field, Table
 SPECIAL, SPECIAL_BYTES = "graph.special", "graph.special_bytes"
 ARRAYS, ARRAY_BYTES = "graph.arrays", "graph.array_bytes"
 WEAK_SET = "weakref.WeakSet"
-ARRAY_LETTER, PICKLED = "array", "pickled"
+ARRAY_LETTER, PICKLED = "ndarray", "pickled"
 TABLES = (
     Table(SPECIAL, Field("node", "i8"), Field("size", "i8"), capacity=16),
     Table(SPECIAL_BYTES, Field("byte", "u1"), capacity=256),

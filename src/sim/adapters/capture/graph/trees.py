@@ -289,6 +289,6 @@ def _method(owner: Any, name: str) -> Any:
     """The method of this name, bound to the object; no attribute of the object itself is looked at."""
     cls = owner if isinstance(owner, type) else type(owner)
     found = inspect.getattr_static(cls, name)
-    if not isinstance(found, types.FunctionType | types.MethodDescriptorType | classmethod):
+    if not isinstance(found, types.FunctionType | types.MethodDescriptorType | types.ClassMethodDescriptorType | classmethod):
         raise ValueError(f"expected a method {name} of {cls.__qualname__}, got {type(found).__name__}")
     return found.__get__(None if isinstance(owner, type) else owner, cls)
