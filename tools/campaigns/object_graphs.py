@@ -14,7 +14,7 @@ import time
 import traceback
 from pathlib import Path
 
-from hypothesis import HealthCheck, seed, settings
+from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 ROOT = Path(__file__).parents[2]
@@ -40,6 +40,7 @@ def run_batch(features: frozenset[str], examples: int, steps: int, number: int) 
             stateful_step_count=steps,
             deadline=None,
             database=None,
+            phases=[Phase.generate],
             report_multiple_bugs=False,
             suppress_health_check=list(HealthCheck),
         ),

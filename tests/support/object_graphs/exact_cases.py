@@ -95,7 +95,7 @@ EXACT: dict[str, Case] = {
         1, "s.new = [Thing(1)]", "del s.new", "s.new = 2"
     ),
     "delete and set with an equal count": case([Thing(1)], "del s.held[0].near; s.held[0].far = 3"),
-    "another order of attributes": case([Thing(1)], "n = s.held[0].n; del s.held[0].n; s.held[0].n = n"),
+    "attributes in another order": case([Thing(1)], "n = s.held[0].n; del s.held[0].n; s.held[0].n = n"),
     "__dict__ replaced": case([Thing(1)], "s.held[0].__dict__ = {'b': 1, 'a': s.held}", "s.held[0].b = 2"),
     "__class__ replaced": case(
         [Thing(1)], "s.held[0].__class__ = Special", "s.held[0].act()", "s.result = s.held[0].bag"

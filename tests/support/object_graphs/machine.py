@@ -184,7 +184,7 @@ class GraphMachine(RuleBasedStateMachine):
             for name in {**dict.fromkeys(actual), **dict.fromkeys(expected)}
             if name not in actual.layout.slots
             or name not in expected.layout.slots
-            or not np.array_equal(actual[name].view(np.uint8), expected[name].view(np.uint8))
+            or not actual[name].tobytes() == expected[name].tobytes()
         ]
         assert names == [], f"other bytes at tick {tick} than in the live run, in {', '.join(names)}"
         assert actual.arena.tobytes() == expected.arena.tobytes(), f"other bytes at tick {tick}"

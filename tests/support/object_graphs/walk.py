@@ -3,7 +3,7 @@
 Written without the code that captures, and without copies: the truth of the tests. Numbers are given to objects in the
 order of a breadth-first walk, so that equal forms mean equal graphs, aliasing included.
 
-Seen: each value's exact type, the sign of zeros, the bits of nan, the order of attributes, dicts, sets and frozensets
+Seen: each value's exact type, the sign of zeros, the bits of nan, the order of dicts, sets and frozensets of numbers
 (of sets of objects that are hashed by identity: the members), unset slots, memory that arrays share, the states of
 random generators, the positions of iterators. What an iterator of itertools.cycle gives next, and how the table of a
 set continues, is seen by probe().
@@ -29,7 +29,7 @@ from typing import Any
 import attrs
 import numpy as np
 
-from object_graphs.classes import SINGLETONS
+from object_graphs.classes import SINGLETONS, Cell
 
 NAMED = (type, types.FunctionType, types.BuiltinFunctionType)
 BY_TEXT = (Decimal, Fraction, PurePath, dt.date, dt.time, dt.timedelta, range, slice)
@@ -104,7 +104,10 @@ class _Walker:
         if isinstance(v, tuple):
             return (kind.__qualname__, [self.value(one) for one in v])
         if kind is frozenset:
-            return ("frozenset", [self.value(one) for one in v])
+            shown = [self.value(one) for one in v]
+            return ("frozenset", shown if all(type(one) is int for one in v) else sorted(shown, key=repr))
+        if kind is Cell:
+            return ("Cell", [self.value(one) for one in vars(v).values()])
         if kind is types.MethodType:
             return ("method", v.__func__.__qualname__, self.value(v.__self__))
         if kind is weakref.ref:
@@ -143,7 +146,7 @@ class _Walker:
         return self.attributes(v)
 
     def attributes(self, v: Any) -> Any:
-        in_dict = [(name, self.value(one)) for name, one in vars(v).items()] if hasattr(v, "__dict__") else None
+        in_dict = [(name, self.value(one)) for name, one in sorted(vars(v).items())] if hasattr(v, "__dict__") else None
         slots = [name for cls in type(v).__mro__ for name in _as_tuple(vars(cls).get("__slots__", ()))]
         in_slots = [
             (name, self.value(getattr(v, name)))
@@ -166,7 +169,7 @@ class _Walker:
         name = type(v).__name__
         if isinstance(v, LIST_ITERATORS):
             _, (target,), *place = v.__reduce__()
-            return (name, self.value(target), place) if place else (name, "used up")
+            return (name, self.value(target), place) if place and place != [-1] else (name, "used up")
         if isinstance(v, COPIED_ITERATORS):
             return (name, [self.value(one) for one in list(copy.copy(v))])
         if isinstance(v, itertools.cycle):

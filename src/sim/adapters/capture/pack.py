@@ -179,8 +179,8 @@ class StepPacker:
                 array.value = value
                 if array.part is not None:
                     self._parts[array.part] = value
-            elif value.shape != array.shape or value.dtype is not array.dtype:
-                return False  # NumPy lets both be set.
+            elif value.shape != array.shape or value.dtype is not array.dtype or not value.flags.writeable:
+                return False  # NumPy lets all three be set.
             if array.part is None:
                 array.view[...] = value if array.dtype.kind not in TEXT_KINDS else _bytes_of(value)
         return True
@@ -217,6 +217,8 @@ class StepPacker:
     def _is_like(self, array: _Array, value: Any) -> bool:
         """Return True if a new array can replace the array that was packed before."""
         if type(value) is not np.ndarray or value.dtype is not array.dtype or value.shape != array.shape:
+            return False
+        if not value.flags.writeable:
             return False
         if value.ndim > 1 and not value.flags.c_contiguous:
             return False

@@ -133,6 +133,8 @@ def is_quick_array(value: Any) -> bool:
     """Return True for an array that is copied into a field as it is: numbers, C order, its own memory."""
     if type(value) is not np.ndarray or not value.flags.c_contiguous or value.ndim > 8 or not has_own_memory(value):
         return False
+    if not value.flags.writeable:
+        return False  # That is a part of its state.
     dtype = value.dtype
     if dtype.kind in TEXT_KINDS:
         return dtype.isnative and dtype.itemsize > 0 and value.ndim < 8

@@ -41,22 +41,25 @@ def layout_of(array: Array) -> tuple[list[Any], tuple[Any, ...]]:
     while type(base.base) is np.ndarray:
         base = base.base
     offset = array.__array_interface__["data"][0] - base.__array_interface__["data"][0]
-    is_fixed = bool(array.flags.writeable)
-    return [dtype.str, list(array.shape), list(array.strides), offset, is_fixed], (base,)
+    return [dtype.str, list(array.shape), list(array.strides), offset, bool(array.flags.writeable)], (base,)
 
 
 def make_array(plain: Any, parts: Sequence[Any], memory: bytes | None) -> Array:
-    """The array of layout_of. memory: of an array that owns it. Raises ValueError."""
+    """The array of layout_of, writeable. memory: of an array that owns it. Raises ValueError."""
     match plain, parts:
-        case [[str(dtype), list(shape), bool(is_fortran), bool(writeable)], []] if _DTYPE_TEXT.fullmatch(dtype):
+        case [[str(dtype), list(shape), bool(is_fortran), bool()], []] if _DTYPE_TEXT.fullmatch(dtype):
             flat = np.frombuffer(memory or b"", dtype)
             made: Array = flat.reshape(tuple(shape), order="F" if is_fortran else "C").copy("F" if is_fortran else "C")
-            made.flags.writeable = writeable
             return made
-        case [[str(dtype), list(shape), list(strides), int(offset), bool(writeable)], [np.ndarray() as base]] if (
+        case [[str(dtype), list(shape), list(strides), int(offset), bool()], [np.ndarray() as base]] if (
             _DTYPE_TEXT.fullmatch(dtype)
         ):
             made = np.ndarray(tuple(shape), dtype, base, offset, tuple(strides))
-            made.flags.writeable = writeable and base.flags.writeable
             return made
     raise ValueError("expected an array")
+
+
+def finish_array(array: Array, plain: Any) -> None:
+    """Make the array read-only if it was: after all views, since one may be writeable when its base is not."""
+    if not plain[-1]:
+        array.flags.writeable = False

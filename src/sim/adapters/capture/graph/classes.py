@@ -72,6 +72,8 @@ class ClassFinder:
     def name_of(self, cls: type) -> str:
         """The name of a class. Raises UnsavableError if it cannot be found again by it."""
         name = self._name(cls)
+        if cls is object:
+            return name  # Such as MISSING = object().
         if self._is_new:
             self.register(cls)
         if self._classes.get(name) is cls:
@@ -88,6 +90,8 @@ class ClassFinder:
         """The class with this name. Raises NotFoundError."""
         if name in self._classes:
             return self._classes[name]
+        if name == self._name(object):
+            return object
         found = self._defined(name, "class")
         if not issubclass(type(found), type):
             raise NotFoundError(f"expected a class with the name {name!r}, got a {type(found).__qualname__}")
@@ -132,11 +136,23 @@ class ClassFinder:
         return [module for module in found if module is not None]
 
     def names_beside(self, cls: type) -> dict[int, str]:
-        """As names_of_globals, of the module of a class; none for a module of a package that is not reachable."""
-        module = sys.modules.get(module_of(cls))
-        if module is None or module.__name__.partition(".")[0] not in self._packages:
+        """As names_of_globals, of the module of a class, and of those modules that its own classes and functions are from.
+
+        None for modules of packages that are not reachable.
+        """
+        own = sys.modules.get(module_of(cls))
+        if own is None or not self._is_reachable(own.__name__):
             return {}
-        return self.names_of_globals(module)
+        named = (one for one in list(_dict_of(own).values()) if isinstance(one, type | types.FunctionType))
+        others = {str(one.__module__) for one in named} - {own.__name__}
+        names = self.names_of_globals(own)
+        for other in sorted(filter(self._is_reachable, others)):
+            if other in sys.modules:
+                names = self.names_of_globals(sys.modules[other]) | names
+        return names
+
+    def _is_reachable(self, module: str) -> bool:
+        return module.partition(".")[0] in self._packages
 
     def names_of_globals(self, module: types.ModuleType) -> dict[int, str]:
         """The names of the objects that a module's globals and the attributes of its classes refer to, by their ids.

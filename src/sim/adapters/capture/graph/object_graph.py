@@ -256,6 +256,7 @@ class ObjectGraph:
         numbers = group.columns.nodes[strays].tolist()
         moved = [(number, group.rows.objects[row]) for number, row in zip(numbers, strays, strict=True)]
         self._remove_rows(group, np.array(strays))
+        group.rows.set_objects(group.rows.objects)
         nodes.has_lost_parent = True
         for number, value in moved:
             try:

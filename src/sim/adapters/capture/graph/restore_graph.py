@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from sim.adapters.capture.graph.array_kind import make_array
+from sim.adapters.capture.graph.array_kind import finish_array, make_array
 from sim.adapters.capture.graph.classes import NotFoundError
 from sim.adapters.capture.graph.groups import Group
 from sim.adapters.capture.graph.kinds.special_kinds import KINDS_BY_NAME
@@ -71,8 +71,14 @@ class Restoring:
                 if _phase(group) == wanted:
                     self._fill(group, cells)
         self._finish_special()
-        self._made = {}
-        return graph.adopt(self._contents)
+        roots = graph.adopt(self._contents)
+        self._forget()
+        return roots
+
+    def _forget(self) -> None:
+        """Keep no object alive; the decoder and this object refer to each other."""
+        self._made, self._values, self._trees = {}, {}, {}
+        self._decoder.forget()
 
     def _read_special(self) -> None:
         state = self._graph.storage.state
@@ -157,6 +163,8 @@ class Restoring:
 
     def _finish_special(self) -> None:
         for number, (name, plain, trees) in self._trees.items():
+            if name == ARRAY_LETTER:
+                finish_array(self._made[number], plain)
             if name in (ARRAY_LETTER, PICKLED):
                 continue
             kind: Any = _SETS if name == _SETS.name else KINDS_BY_NAME[name]

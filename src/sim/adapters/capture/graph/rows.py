@@ -218,16 +218,38 @@ class ObjectRows:
         return any(id(one) in addresses for one in self._dicts)
 
     def strays(self) -> list[int]:
-        """The rows of objects with another class or other attributes; the others count as they are from now on."""
+        """The rows of objects with another class or other attributes; the others count as they are from now on.
+
+        Only objects that look different are asked for their names, since that makes a dict for each.
+        """
         wanted = frozenset(self.names)
         found = [
             row
-            for row, one in enumerate(self.objects)
-            if type(one) is not self.cls or frozenset(names_of(one)) - self._ignored != wanted
+            for row in self._suspects()
+            if type(self.objects[row]) is not self.cls
+            or frozenset(names_of(self.objects[row])) - self._ignored != wanted
         ]
-        if not found:
-            self._expect()
+        self._expect()
         return found
+
+    def _suspects(self) -> list[int]:
+        """The rows of objects that look different from before."""
+        objects = self.objects
+        if not self.by_names or len(self.names) < 2:
+            return list(range(len(objects)))
+        rows = [row for row, one in enumerate(objects) if type(one) is not self.cls]
+        counts = list(map(len, map(get_referents, objects)))
+        rows += [row for row, (now, before) in enumerate(zip(counts, self._counts, strict=True)) if now != before]
+        inline = len(self.names) + 1
+        for row, one in enumerate(objects):
+            if counts[row] != inline:
+                rows.append(row)
+                continue
+            try:
+                self._get(one)
+            except AttributeError:
+                rows.append(row)
+        return sorted(set(rows))
 
     def fits(self, one: Any) -> bool:
         """Return True if an object of the class surely has just these attributes, without making a dict for it."""

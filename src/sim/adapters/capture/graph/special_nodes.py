@@ -17,7 +17,8 @@ from sim.adapters.capture.graph.kinds.kind_protocol import SpecialKind
 from sim.adapters.capture.graph.kinds.special_kinds import KINDS
 from sim.adapters.capture.graph.refusals import refusal
 from sim.adapters.capture.graph.storage import Storage
-from sim.adapters.capture.graph.trees import TreeEncoder, pack
+from sim.adapters.capture.graph.set_layout import SetTable
+from sim.adapters.capture.graph.trees import TreeEncoder, pack, unpack
 from sim.adapters.capture.graph.unsavable import UnsavableError
 from sim.adapters.interface.adapter_registry import NotCapturedError
 from sim.kernel.schema import Field, Table
@@ -127,11 +128,20 @@ class SpecialNodes:
             if self._seals.get(number) == seal:
                 return ()
         name, plain, parts = self._taken(value)
+        if type(value) is set and plain is not None and self._had_no_table(number) and SetTable.from_plain(plain).dummies:
+            plain = None  # Places that became free hang on the hashes of elements that have gone.
         edges: list[int] = []
-        content = pack([name, plain, [self._encoder.tree(part, edges) for part in parts]])
+        trees = [self._encoder.tree(part, edges) for part in parts]
+        if type(value) is set and plain is None:
+            trees.sort(key=pack)  # By their numbers, which new elements have only now.
+        content = pack([name, plain, trees])
         if type(value) is set:
             self._seals[number] = seal
         return self._put(number, content, tuple(edges))
+
+    def _had_no_table(self, number: int) -> bool:
+        before = self.contents.get(number)
+        return before is not None and unpack(before)[1] is None
 
     def look_at_strong_parts(self, number: int) -> tuple[int, ...]:
         """As look, for a weak node: only for what it keeps alive. Its content waits until all nodes are known."""

@@ -210,6 +210,10 @@ class TreeDecoder:
         """known: objects that are saved elsewhere, by name. node: the object of a number; raises ValueError."""
         self._finder, self._known, self._node = finder, known, node
 
+    def forget(self) -> None:
+        """Keep nothing alive."""
+        self._known, self._node = {}, int
+
     def value(self, content: bytes) -> Any:
         """The value of these bytes. Raises ValueError, LookupError."""
         return self.of(unpack(content))
