@@ -73,18 +73,6 @@ SAID: dict[str, Case] = {
     "__del__ that counts deaths": case(
         list, "s.held.append(Mortal(s))", "s.held.pop()", "s.result = s.deaths", kind="Mortal"
     ),
-    "class attributes as state": case(
-        lambda: [Shared()],
-        "type(s.held[0]).count += 1",
-        "type(s.held[0]).count += 1",
-        seen="type(s.held[0]).count - s.t",
-        kind="Shared",
-        named="count",
-    ),
-    "a set of texts that is iterated": case(
-        lambda: {"a", "b", "c"}, "s.result = list(s.held)", "s.held.add('d')", kind="set"
-    ),
-    "a set of objects that is iterated": case(identity_set, "s.result = [one.uid for one in s.held[1]]", kind="set"),
     "a frozenset of colliding numbers": case(
         lambda: [frozenset([8, 16, 0])], "s.held.append(frozenset([16, 0, 8]))", kind="frozenset"
     ),

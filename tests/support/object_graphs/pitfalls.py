@@ -84,6 +84,7 @@ def run(case: Case) -> TypeError | None:
     except TypeError as error:
         return error
     truth, states = [look(case, control)], [live.state.snapshot()]
+    whole = {0}  # The ticks at which a recorder may take a keyframe.
     refusal = None
     for tick in range(1, len(case.changes) + 3):
         try:
@@ -94,9 +95,10 @@ def run(case: Case) -> TypeError | None:
         control.step(None)
         truth.append(look(case, control))
         states.append(live.state.snapshot())
+        whole |= set() if live.keyframe_deferred() else {tick}
         assert live.subject.t == tick
     used = adapt(Subject(), fields())
-    for tick in reversed(range(len(states))):
+    for tick in sorted(whole, reverse=True):
         for simulation in (used, adapt(Subject(), fields())):
             restore(simulation, states[tick])
             compare(look(case, simulation.subject), truth[tick], f"restored at tick {tick}")

@@ -170,6 +170,7 @@ class CapturedState:
     def _place_of(self, error: UnsavableError) -> tuple[str, str]:
         """The attribute of a layer, and the complete path, type and reason of a value in it."""
         index, _, inside = error.path.removeprefix("[").partition("]")
+        assert index.isdecimal(), f"no path to a {type_name(error.value)}: {error}"
         name = self._rest[int(index)][0]
         return name, f"{name}{inside} ({type_name(error.value)}): {error.reason} ({error.advice})"
 
@@ -278,20 +279,22 @@ class CapturedState:
         return self._constants.have_changed(self._constant_values())
 
     def _constant_values(self) -> list[Any]:
-        return [vars(self.objects[layer])[name] for layer, name in self._constant_names.values()]
+        none: dict[str, Any] = {}
+        holders = [(self.objects.get(layer), name) for layer, name in self._constant_names.values()]
+        return [(none if holder is None else vars(holder)).get(name) for holder, name in holders]
 
     def _changed_constants(self, replaced: set[tuple[str, str]]) -> set[tuple[str, str]]:
         """Find the large containers that changed in place. Raises NotCapturedError for one with an unknown value."""
-        before = dict(zip(self._constant_names, self._constants.values_in(self._constants.content), strict=True))
+        before = self._constants.values_in(self._constants.content)
         moved = set()
-        for full, (layer, name) in self._constant_names.items():
-            if (layer, name) not in replaced:
+        for key, now, then in zip(self._constant_names.values(), self._constant_values(), before, strict=True):
+            if key not in replaced:
                 try:
-                    is_same = encode_value(vars(self.objects[layer])[name]) == encode_value(before[full])
+                    is_same = encode_value(now) == encode_value(then)
                 except NotPlainError:
                     is_same = False  # From now on it is a part of the graph, which refuses what it cannot save.
                 if not is_same:
-                    moved.add((layer, name))
+                    moved.add(key)
         return moved
 
     # --- laying out

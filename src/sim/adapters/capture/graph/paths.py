@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import types
+from typing import Any
+
 import numpy as np
 
 from sim.adapters.capture.graph.groups import Group
@@ -41,6 +44,15 @@ def _step_to(nodes: Nodes, values: ValuePool, owner: int, number: int) -> str:
         is_node = tag == NODE_TAG and payload == number
         if is_node or (tag == VALUE_TAG and number in values.edges.get(payload, ())):
             return group.path_in(place)
-        if group.flat[place] is nodes.objects[number]:  # The cell is being written.
+        if _leads_to(group.flat[place], nodes.objects[number]):  # The cell is being written.
             return group.path_in(place)
     return ""
+
+
+def _leads_to(value: Any, wanted: Any) -> bool:
+    """Return True if an immutable value is an object, or holds it."""
+    if value is wanted:
+        return True
+    if isinstance(value, tuple | frozenset):
+        return any(_leads_to(one, wanted) for one in value)
+    return isinstance(value, types.MethodType | types.BuiltinFunctionType) and value.__self__ is wanted

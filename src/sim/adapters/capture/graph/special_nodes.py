@@ -17,7 +17,7 @@ from sim.adapters.capture.graph.kinds.kind_protocol import SpecialKind
 from sim.adapters.capture.graph.kinds.special_kinds import KINDS
 from sim.adapters.capture.graph.refusals import refusal
 from sim.adapters.capture.graph.storage import Storage
-from sim.adapters.capture.graph.set_layout import SetTable
+from sim.adapters.capture.graph.set_layout import SetTable, table_of
 from sim.adapters.capture.graph.trees import TreeEncoder, pack, unpack
 from sim.adapters.capture.graph.unsavable import UnsavableError
 from sim.adapters.interface.adapter_registry import NotCapturedError
@@ -128,8 +128,12 @@ class SpecialNodes:
             if self._seals.get(number) == seal:
                 return ()
         name, plain, parts = self._taken(value)
-        if type(value) is set and plain is not None and self._had_no_table(number) and SetTable.from_plain(plain).dummies:
-            plain = None  # Places that became free hang on the hashes of elements that have gone.
+        if type(value) is set and plain is not None and SetTable.from_plain(plain).dummies:
+            # Places that became free may hang on the hashes of elements that have gone.
+            if number not in self.contents and not value:
+                plain = table_of(set()).to_plain()
+            elif self._had_no_table(number):
+                plain = None
         edges: list[int] = []
         trees = [self._encoder.tree(part, edges) for part in parts]
         if type(value) is set and plain is None:

@@ -146,11 +146,11 @@ class TreeEncoder:
         if isinstance(value, np.generic) and value.dtype.kind in _NUMBERS and type(value) is value.dtype.type:
             little = value.dtype.newbyteorder("<")
             return ["n", little.str, value.astype(little).tobytes()]
-        if isinstance(value, tuple) and type(value).__new__ is not object.__new__ and not hasattr(value, "__dict__"):
+        if isinstance(value, tuple) and not getattr(value, "__dict__", None):
             name = self._finder.name_of(kind)
             return ["T", name, *[self.tree(item, edges, depth + 1) for item in tuple.__iter__(value)]]
         base = next((base for base in _BASES if isinstance(value, base)), None)
-        if base is not None and not hasattr(value, "__dict__"):
+        if base is not None and not getattr(value, "__dict__", None):
             return ["s", self._finder.name_of(kind), self.tree(base.__new__(base, value), edges, depth + 1)]
         plain = encode_immutable(value)
         if plain is not None:
