@@ -202,6 +202,11 @@ class GymnasiumSimulation:
         for _, native in self._natives:
             native.put()
 
+    @property
+    def subject(self) -> Any:
+        """The environment with its wrappers."""
+        return self.env
+
     def report(self) -> Report:
         """The captured attributes, layer by layer."""
         parts = self._parts
@@ -279,6 +284,11 @@ class RecordedEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
         _being_recorded.pop(id(self.env.unwrapped), None)
         self.tape.close({"reason": "closed", "episode": ended} if ended else None)
         super().close()
+
+    @property
+    def subject(self) -> gymnasium.Env[Any, Any]:
+        """The environment itself, with its wrappers."""
+        return self.env
 
     @property
     def spec(self) -> EnvSpec | None:  # type: ignore[override]  # Gymnasium's own wrappers have it as a property, too.

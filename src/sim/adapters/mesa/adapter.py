@@ -18,7 +18,7 @@ import numpy as np
 from sim.adapters.capture.captured_state import CONSTANT_CHECK_STEPS, CapturedWarning
 from sim.adapters.interface.adapter_registry import Adapter, NotCapturedError
 from sim.adapters.interface.capture_report import Part, Report
-from sim.adapters.interface.proxy import RecordedProxy
+from sim.adapters.interface.proxy import OWN_NAMES, RecordedProxy, make_proxy
 from sim.adapters.mesa.decode import load_model, rewire
 from sim.adapters.mesa.encode import agents_of, dump_model, events_of, find_places, topology_of
 from sim.kernel.exactness import Level, level_from
@@ -145,6 +145,11 @@ class MesaSimulation:
         if events:
             _number_events_after(type(events[0]), len(events))
 
+    @property
+    def subject(self) -> Any:
+        """The model."""
+        return self.model
+
     def report(self) -> Report:
         """The captured parts."""
         collectors = tuple(self._places.collectors)
@@ -169,12 +174,15 @@ class MesaSimulation:
 
 
 class RecordedModel(RecordedProxy):
-    """A proxy for a recorded model: its step is recorded, all else is read from the model."""
+    """A proxy for a recorded model: its step is recorded, all else is the model's own."""
+
+    __slots__ = ("model",)
+    _recording_names = (*OWN_NAMES, "model")
 
     def __init__(self, simulation: MesaSimulation, tape: Any) -> None:
         """tape: its recorder, with step(inputs) and close(outcome)."""
         super().__init__(simulation.model, tape)
-        self.model = simulation.model
+        object.__setattr__(self, "model", simulation.model)
 
     def step(self, **arguments: Any) -> Any:
         """Make one step of the model, or of its simulator's time, recorded with its arguments."""
@@ -254,4 +262,8 @@ def _adapt(model: Any, **options: Any) -> MesaSimulation:
     return MesaSimulation(model, **options)
 
 
-ADAPTER = Adapter(NAME, _adapt, RecordedModel, player=_player)
+def _door(simulation: MesaSimulation, tape: Any) -> Any:
+    return make_proxy(RecordedModel, simulation.model, simulation, tape)
+
+
+ADAPTER = Adapter(NAME, _adapt, _door, player=_player)

@@ -188,6 +188,11 @@ class PettingZooSimulation:
         self._captured.state = self.state
         self._captured.unpack()
 
+    @property
+    def subject(self) -> Any:
+        """The environment with its wrappers."""
+        return self.env
+
     def report(self) -> Report:
         """The captured attributes, layer by layer."""
         by_name = {part.name: part for part in self._parts}
@@ -265,6 +270,11 @@ class RecordedParallel(BaseParallelWrapper[Any, Any, Any]):  # type: ignore[misc
         """Call the environment's reset, recorded. If no seed was ever passed, one is drawn and recorded."""
         return self.tape.step(self._episode.next_reset(seed, options))
 
+    @property
+    def subject(self) -> Any:
+        """The environment itself, with its wrappers."""
+        return self.env
+
     def close(self) -> None:
         """Close the tape, then the environment."""
         self.tape.close(self._episode.outcome())
@@ -297,6 +307,11 @@ class RecordedAEC(BaseWrapper[Any, Any, Any]):  # type: ignore[misc]
         return (
             last.observations if observe else None, last.rewards, last.terminations, last.truncations, last.infos,
         )  # fmt: skip
+
+    @property
+    def subject(self) -> Any:
+        """The environment itself, with its wrappers."""
+        return self.env
 
     def close(self) -> None:
         """Close the tape, then the environment."""

@@ -1,24 +1,30 @@
-"""Record any Python object: the user names the attributes that are its state; ``step`` is called with the inputs."""
+"""Record any Python object: its attributes are the state, and each call of its step is a tick."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import attrs
+import numpy as np
 
 from sim.adapters.capture.captured_state import CapturedState
 from sim.adapters.capture.rng_state import is_generator
 from sim.adapters.capture.survey import Treatment
 from sim.adapters.interface.adapter_registry import Adapter, NotCapturedError
+from sim.adapters.interface.attempts import attempt_of, encode_attempt, repeat_attempt
 from sim.adapters.interface.capture_report import Report
-from sim.adapters.interface.proxy import RecordedProxy
+from sim.adapters.interface.class_location import importable_name
+from sim.adapters.interface.proxy import make_proxy
+from sim.adapters.plain_object.calls import StepCall, StepMethod
+from sim.adapters.plain_object.recorded import RecordedObject, is_recorded
 from sim.kernel.exactness import Level, level_from
 from sim.kernel.state import State
 
 NAME = "plain_object"
 OWN_SAVE = "give it .save(), .load(saved) and .step(inputs), and no fields(...)"
+METHODS_SHOWN = 12  # Of an object without the step; more would fill the screen.
 
 
 @attrs.frozen
@@ -34,17 +40,20 @@ def fields(*names: str, rng: str | Iterable[str] = (), step: str = "step") -> Fi
     """Name the attributes of an object that are its state.
 
     names: of attributes; without any name, all attributes of the object. rng: the attribute, or attributes, that are
-    its random generators. step: the name of the method that makes one step; it is called with the inputs.
+    its random generators. step: the name of the method that makes one step.
     """
     generators = (rng,) if isinstance(rng, str) else tuple(rng)
     return Fields(names, generators, step)
 
 
 class PlainObjectSimulation:
-    """An object as a simulation whose state consists of the attributes that the user named.
+    """An object as a simulation whose state consists of its attributes, or of those that the user named.
 
     Attributes:
         subject: the object.
+        method: its step.
+        pending: the call that the next step makes, in place of the one in its inputs: the same one, of live values.
+        is_stepping: True while the step runs.
     """
 
     def __init__(
@@ -62,19 +71,13 @@ class PlainObjectSimulation:
         cannot be saved, ValueError for an unknown level.
         """
         name = type(subject).__name__
-        if not hasattr(subject, "__dict__"):
-            raise TypeError(f"expected an object with a __dict__, which holds its attributes, got a {name}")
-        if not callable(getattr(subject, what.step, None)):
-            raise TypeError(f"{name} has no method {what.step}(inputs)")
-        _ensure_takes_inputs(name, getattr(subject, what.step))
-        missing = [attribute for attribute in (*what.names, *what.rng) if attribute not in vars(subject)]
-        if missing:
-            raise TypeError(f"{name} has no attribute {', '.join(missing)}")
-        for attribute in what.rng:
-            value = vars(subject)[attribute]
-            if not is_generator(value):
-                raise TypeError(f"{name}.{attribute}: expected a random generator, got {type(value).__name__}")
+        _ensure_can_step(subject, what)
         self.subject = subject
+        self.method = StepMethod(what.step, getattr(subject, what.step))
+        self.pending: StepCall | None = None
+        self.is_stepping = False
+        self._class = type(subject)
+        self._error: Exception | None = None
         self._ignored = tuple(ignore)
         self.level = level_from(level)
         if self.level is Level.INPUTS_ONLY:
@@ -94,13 +97,82 @@ class PlainObjectSimulation:
         self._captured.ensure_all_known(name)
         self.state: State = self._captured.state
 
+    def rehearse(self) -> None:
+        """Raise NotCapturedError if the object is being recorded already."""
+        if is_recorded(self.subject):
+            raise NotCapturedError(
+                f"{self._class.__name__} is being recorded already: two recordings would step it in turns; close the "
+                "first one"
+            )
+
     def step(self, inputs: Any) -> Any:
-        """Step the object and capture its state; return what its step returned."""
-        result = getattr(self.subject, self._what.step)(inputs)
+        """Step the object and capture its state; return what its step returned.
+
+        inputs: see calls.py; those of an attempt (see attempts.py) have to raise again.
+        """
+        attempt = attempt_of(inputs)
+        result = None
+        if attempt is None:
+            result = self._call(inputs)
+        else:
+            repeat_attempt(attempt, self._call)
+        self._capture()
+        return result
+
+    def attempted(self, inputs: Any, error: Exception) -> Any:
+        """Capture the state that a step left which raised; return the inputs that record the attempt, or None."""
+        if self._error is not error:
+            return None  # The state could not be captured.
+        attempt = encode_attempt(inputs, error)
+        if attempt is not None:
+            self._capture()
+        return attempt
+
+    def call(self, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> Any:
+        """Call the object's step."""
+        return getattr(self.subject, self.method.name)(*arguments, **keywords)
+
+    def _call(self, inputs: Any) -> Any:
+        call = self.pending
+        if call is None:
+            call = self.method.decode(inputs, self.known())
+            for change in call.changes:
+                _change(self.subject, change)
+        self._ensure_same_class()
+        self._error = None
+        self.is_stepping = True
+        try:
+            return self.call(call.arguments, call.keywords)
+        except Exception as error:
+            self._error = error
+            raise
+        finally:
+            self.is_stepping = False
+
+    def _capture(self) -> None:
+        self._ensure_same_class()
         captured = self._captured
         captured.pack()
         self.state = captured.state
-        return result
+
+    def _ensure_same_class(self) -> None:
+        if type(self.subject) is not self._class:
+            raise NotCapturedError(
+                f"the object's class was {self._class.__name__} when its recording began, and is now "
+                f"{type(self.subject).__name__}: a replay makes an object of the first one; record a new object"
+            )
+
+    def known(self) -> dict[str, Any]:
+        """The values of the object's attributes that a call may refer to, by name."""
+        return {
+            name: value
+            for name, value in vars(self.subject).items()
+            if isinstance(value, list | dict | set | np.ndarray)
+        }
+
+    def is_ignored(self, name: str) -> bool:
+        """Return True for an attribute that no step reads."""
+        return f"{self._class.__name__}.{name}" in self._ignored
 
     def after_restore(self) -> None:
         """Restore the object from the arena."""
@@ -109,47 +181,65 @@ class PlainObjectSimulation:
 
     def report(self) -> Report:
         """The captured attributes."""
-        name = type(self.subject).__name__
-        return Report(NAME, name, self.level, self._captured.parts())
+        return Report(NAME, self._class.__name__, self.level, self._captured.parts())
 
     @property
     def adapter(self) -> dict[str, Any]:
         """The description of the simulation for the tape."""
-        kind = type(self.subject)
         return {
             "name": NAME,
-            "class": f"{kind.__module__}.{kind.__qualname__}",
+            "class": importable_name(self._class),
             "report": self.report().to_plain(),
             "fields": {"names": list(self._what.names), "rng": list(self._what.rng), "step": self._what.step},
             "ignored": list(self._ignored),
         }
 
 
-class RecordedObject(RecordedProxy):
-    """A proxy for a recorded object: its step is recorded, all else is the object's own."""
-
-    def __init__(self, simulation: PlainObjectSimulation, tape: Any) -> None:
-        """tape: its recorder, with step(inputs) and close(outcome)."""
-        super().__init__(simulation.subject, tape)
-
-    def step(self, inputs: Any = None) -> Any:
-        """Call the object's step, recorded."""
-        return self.tape.step(inputs)
-
-
-def _ensure_takes_inputs(name: str, step: Callable[..., Any]) -> None:
-    """Raise TypeError for a method that cannot be called with the inputs; accept one without a known signature."""
-    try:
-        signature = inspect.signature(step)
-    except (TypeError, ValueError):
-        return
-    try:
-        signature.bind(None)
-    except TypeError:
+def _ensure_can_step(subject: Any, what: Fields) -> None:
+    """Raise TypeError for an object without this step or these attributes."""
+    name = type(subject).__name__
+    if not hasattr(subject, "__dict__"):
+        raise TypeError(f"expected an object with a __dict__, which holds its attributes, got a {name}")
+    step = getattr(subject, what.step, None)
+    if not callable(step):
+        raise TypeError(f"{name} has no method {what.step}(): {_names_of_methods(subject)}")
+    if inspect.iscoroutinefunction(step) or inspect.isgeneratorfunction(step) or inspect.isasyncgenfunction(step):
         raise TypeError(
-            f"{name}.{step.__name__}: expected a method that takes one argument, the inputs (None at a step without "
-            f"any), got {step.__name__}{signature}"
-        ) from None
+            f"{name}.{what.step}: expected a method that makes a step when it is called, got a coroutine or generator, "
+            "which does so later: name a method that runs it to its end"
+        )
+    missing = [attribute for attribute in (*what.names, *what.rng) if attribute not in vars(subject)]
+    if missing:
+        raise TypeError(f"{name} has no attribute {', '.join(missing)}")
+    for attribute in what.rng:
+        value = vars(subject)[attribute]
+        if not is_generator(value):
+            raise TypeError(f"{name}.{attribute}: expected a random generator, got {type(value).__name__}")
+
+
+def _names_of_methods(subject: Any) -> str:
+    """What to do about a step that the object does not have: its methods by name."""
+    kinds = [kind for kind in type(subject).__mro__ if kind is not object]
+    names = {
+        name for kind in kinds for name, value in vars(kind).items() if callable(value) and not name.startswith("_")
+    }
+    several = ", ".join(sorted(names)[:METHODS_SHOWN]) + (", …" if len(names) > METHODS_SHOWN else "")
+    return f'name the one that makes a step as step="..."; it has the methods {several or "(none)"}'
+
+
+def _change(subject: Any, change: Sequence[Any]) -> None:
+    """Make a change again that was made from outside in the recorded run. Raises ValueError for any other."""
+    match list(change):
+        case ["set", str(name), value]:
+            setattr(subject, name, value)
+        case ["del", str(name)]:
+            delattr(subject, name)
+        case ["setitem", key, value]:
+            subject[key] = value
+        case ["delitem", key]:
+            del subject[key]
+        case _:
+            raise ValueError(f"expected a change of the object, got {change!r}")
 
 
 def fields_from_plain(plain: Any) -> Fields:
@@ -162,12 +252,11 @@ def fields_from_plain(plain: Any) -> Fields:
 
 
 def _adapt(subject: Any, *, what: Fields | None = None, **options: Any) -> PlainObjectSimulation:
-    if what is None:
-        raise NotCapturedError(
-            f"expected the names of the attributes of {type(subject).__name__} that are its state, got none: "
-            'pass fields("...")'
-        )
-    return PlainObjectSimulation(subject, what, **options)
+    return PlainObjectSimulation(subject, fields() if what is None else what, **options)
 
 
-ADAPTER = Adapter(NAME, _adapt, RecordedObject)
+def _door(simulation: PlainObjectSimulation, tape: Any) -> Any:
+    return make_proxy(RecordedObject, simulation.subject, simulation, tape)
+
+
+ADAPTER = Adapter(NAME, _adapt, _door)

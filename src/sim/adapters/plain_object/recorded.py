@@ -1,0 +1,188 @@
+"""The object that a user continues with while a plain object is recorded, and the recording behind it."""
+
+from __future__ import annotations
+
+import warnings
+import weakref
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, Protocol
+
+from sim.adapters.capture.captured_state import CapturedWarning
+from sim.adapters.capture.values import NotPlainError, decode_value, encode_value, is_immutable
+from sim.adapters.interface.proxy import RecordedProxy
+from sim.adapters.plain_object.calls import Change, StepCall, StepMethod
+from sim.adapters.plain_object.divert import divert, function_of
+
+
+class ObjectSimulation(Protocol):
+    """The simulation of a plain object, as far as its recording uses it; see PlainObjectSimulation."""
+
+    subject: Any
+    method: StepMethod
+    pending: StepCall | None
+    is_stepping: bool
+
+    def call(self, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+        """Call the object's step."""
+
+    def known(self) -> dict[str, Any]:
+        """The values of the object's attributes that a call may refer to, by name."""
+
+    def is_ignored(self, name: str) -> bool:
+        """Return True for an attribute that no step reads."""
+
+
+_recordings: weakref.WeakValueDictionary[int, ObjectRecording] = weakref.WeakValueDictionary()  # By id of the subject.
+
+
+class ObjectRecording:
+    """One recording of a plain object: every call of its step becomes a tick.
+
+    Attributes:
+        subject: the object.
+    """
+
+    def __init__(self, simulation: ObjectSimulation, tape: Any) -> None:
+        """tape: its recorder, with step(inputs), close(outcome) and is_closed."""
+        self.subject = simulation.subject
+        self._simulation = simulation
+        self._tape = tape
+        self._changes: list[Change] = []
+        self._known: dict[str, Any] | None = None  # The object's values before the first of these changes.
+        self._warned: set[str] = set()
+        function = function_of(self.subject, simulation.method.name)
+        # A method of C is recorded where it is called through the proxy.
+        _recordings[id(self.subject)] = self
+        self._end: Callable[[], object] = (lambda: None) if function is None else divert(function, self)
+
+    @property
+    def step_name(self) -> str:
+        """The name of the method that makes a step."""
+        return self._simulation.method.name
+
+    def takes_calls(self) -> bool:
+        """Return True if a call of the step now is one to record."""
+        if self._tape.is_closed:
+            self.end()
+            return False
+        return not self._simulation.is_stepping
+
+    def record(self, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+        """Make the step, recorded, and return its result.
+
+        Raises TypeError, before the step, for arguments that cannot be recorded, and what the step raises.
+        """
+        simulation = self._simulation
+        changes, self._changes = self._changes, []
+        tick = self._tape.tick
+        try:
+            call = StepCall(arguments, keywords, changes)
+            inputs = simulation.method.encode(call, self._names() if changes or not _is_small(arguments) else {})
+            simulation.pending = call
+            return self._tape.step(inputs)
+        finally:
+            simulation.pending = None
+            if self._tape.tick == tick:
+                self._changes = changes + self._changes  # Not on the tape yet.
+            else:
+                self._known = None
+
+    @property
+    def is_open(self) -> bool:
+        """True until the tape is closed."""
+        return not self._tape.is_closed
+
+    def step(self, *arguments: Any, **keywords: Any) -> Any:
+        """Call the object's step, recorded; called inside a step, it is a part of that step."""
+        if self._simulation.is_stepping:
+            return self._simulation.call(arguments, keywords)
+        return self.record(self._simulation.method.called_by_user(arguments, keywords), keywords)
+
+    def prepare(self) -> None:
+        """Keep the values that the object has before a change."""
+        if self._known is None and not self._simulation.is_stepping:
+            self._known = self._simulation.known()
+
+    def note(self, change: Change) -> None:
+        """Keep a change that was made through the proxy, as a part of the next step's inputs."""
+        kind, *values = change
+        if self._simulation.is_stepping or self._tape.is_closed or self._simulation.is_ignored(str(values[0])):
+            return
+        try:
+            encoded = encode_value(list(change), self._names())
+        except NotPlainError as error:
+            place = values[0] if kind in ("set", "del") else f"[{values[0]!r}]"
+            self._warn(str(place), type(error.value).__qualname__)
+            return
+        is_same = kind == "set" and vars(self.subject).get(values[0], self) is values[1]
+        if not is_same and not all(map(is_immutable, values)):
+            change = tuple(decode_value(encoded, self._known or {}))  # As it is now.
+        self._changes.append(change)
+
+    def end(self) -> None:
+        """Record no more: give the step its own code again."""
+        self._end()
+
+    def _names(self) -> dict[int, str]:
+        known = self._simulation.known() if self._known is None else self._known
+        return {id(value): name for name, value in known.items()}
+
+    def _warn(self, name: str, kind: str) -> None:
+        if name not in self._warned:
+            self._warned.add(name)
+            warnings.warn(
+                f"{type(self.subject).__name__}.{name} was assigned from outside, a {kind}, which cannot be an input of "
+                "the next step: a replay does not know of it; assign it inside the step, or ignore the attribute",
+                CapturedWarning,
+                stacklevel=5,
+            )
+
+
+class RecordedObject(RecordedProxy):
+    """A proxy for a recorded object: its step is recorded, all else is the object's own."""
+
+    __slots__ = ("__recording",)
+
+    def __init__(self, simulation: ObjectSimulation, tape: Any) -> None:
+        """tape: its recorder, with step(inputs), close(outcome) and is_closed."""
+        super().__init__(simulation.subject, tape)
+        object.__setattr__(self, "_RecordedObject__recording", ObjectRecording(simulation, tape))
+
+    def __getattr__(self, name: str) -> Any:
+        recording = self.__recording
+        if name == recording.step_name or (name == "step" and not hasattr(recording.subject, "step")):
+            return recording.step
+        return getattr(recording.subject, name)
+
+    def _recording_prepares(self) -> None:
+        self.__recording.prepare()
+
+    def _recording_notes(self, change: tuple[Any, ...]) -> None:
+        self.__recording.note(change)
+
+    def close(self, outcome: Any = None) -> None:
+        """Close the tape, then the object, if it has a method ``close``."""
+        try:
+            super().close(outcome)
+        finally:
+            self.__recording.takes_calls()  # Ends the recording if the tape is closed.
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> Any:
+        try:
+            return super().__exit__(kind, error, traceback)
+        finally:
+            self.__recording.takes_calls()
+
+
+def is_recorded(subject: Any) -> bool:
+    """Return True if a recording of this object is open."""
+    recording = _recordings.get(id(subject))
+    return recording is not None and recording.subject is subject and recording.is_open
+
+
+def _is_small(arguments: tuple[Any, ...]) -> bool:
+    """Return True if no argument can be a value of the object itself."""
+    return all(type(argument) in (int, float, bool, str, bytes, type(None)) for argument in arguments)
