@@ -73,6 +73,47 @@ def repeat_attempt(attempt: Attempt, call: Callable[[Any], Any]) -> None:
     )
 
 
+class KeepsItsAttempts:
+    """A simulation of an adapter that records steps which raise: subclasses make a call and capture the state."""
+
+    _error: Exception | None = None  # Of the last call, until the attempt is recorded.
+
+    def step(self, inputs: Any) -> Any:
+        """Make the step, or the attempt, of the inputs, capture the state, and return what the step returned."""
+        attempt = attempt_of(inputs)
+        self._prepare(inputs if attempt is None else attempt.inputs)
+        result = None
+        if attempt is None:
+            try:
+                result = self._call(inputs)
+            except Exception as error:
+                self._error = error
+                raise
+        else:
+            repeat_attempt(attempt, self._call)
+        self._capture(inputs)
+        return result
+
+    def attempted(self, inputs: Any, error: Exception) -> Any:
+        """Capture the state that a step left which raised; return the inputs that record the attempt, or None."""
+        is_of_call, self._error = self._error is error, None
+        attempt = encode_attempt(inputs, error) if is_of_call else None  # Otherwise the state could not be captured.
+        if attempt is not None:
+            self._capture(attempt)
+        return attempt
+
+    def _prepare(self, inputs: Any) -> None:
+        """Called before a call."""
+
+    def _call(self, inputs: Any) -> Any:
+        """Make the call of these inputs."""
+        raise NotImplementedError
+
+    def _capture(self, inputs: Any) -> None:
+        """Capture the state after the tick of these inputs, which may be an attempt."""
+        raise NotImplementedError
+
+
 def _text(error: Exception) -> str:
     try:
         message = str(error)

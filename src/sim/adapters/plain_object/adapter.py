@@ -13,7 +13,7 @@ from sim.adapters.capture.captured_state import CapturedState
 from sim.adapters.capture.rng_state import is_generator
 from sim.adapters.capture.survey import Treatment
 from sim.adapters.interface.adapter_registry import Adapter, NotCapturedError
-from sim.adapters.interface.attempts import attempt_of, encode_attempt, repeat_attempt
+from sim.adapters.interface.attempts import KeepsItsAttempts
 from sim.adapters.interface.capture_report import Report
 from sim.adapters.interface.class_location import importable_name
 from sim.adapters.interface.proxy import make_proxy
@@ -46,7 +46,7 @@ def fields(*names: str, rng: str | Iterable[str] = (), step: str = "step") -> Fi
     return Fields(names, generators, step)
 
 
-class PlainObjectSimulation:
+class PlainObjectSimulation(KeepsItsAttempts):
     """An object as a simulation whose state consists of its attributes, or of those that the user named.
 
     Attributes:
@@ -77,7 +77,6 @@ class PlainObjectSimulation:
         self.pending: StepCall | None = None
         self.is_stepping = False
         self._class = type(subject)
-        self._error: Exception | None = None
         self._ignored = tuple(ignore)
         self.level = level_from(level)
         if self.level is Level.INPUTS_ONLY:
@@ -105,29 +104,6 @@ class PlainObjectSimulation:
                 "first one"
             )
 
-    def step(self, inputs: Any) -> Any:
-        """Step the object and capture its state; return what its step returned.
-
-        inputs: see calls.py; those of an attempt (see attempts.py) have to raise again.
-        """
-        attempt = attempt_of(inputs)
-        result = None
-        if attempt is None:
-            result = self._call(inputs)
-        else:
-            repeat_attempt(attempt, self._call)
-        self._capture()
-        return result
-
-    def attempted(self, inputs: Any, error: Exception) -> Any:
-        """Capture the state that a step left which raised; return the inputs that record the attempt, or None."""
-        if self._error is not error:
-            return None  # The state could not be captured.
-        attempt = encode_attempt(inputs, error)
-        if attempt is not None:
-            self._capture()
-        return attempt
-
     def call(self, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> Any:
         """Call the object's step."""
         return getattr(self.subject, self.method.name)(*arguments, **keywords)
@@ -139,17 +115,14 @@ class PlainObjectSimulation:
             for change in call.changes:
                 _change(self.subject, change)
         self._ensure_same_class()
-        self._error = None
         self.is_stepping = True
         try:
             return self.call(call.arguments, call.keywords)
-        except Exception as error:
-            self._error = error
-            raise
         finally:
             self.is_stepping = False
 
-    def _capture(self) -> None:
+    def _capture(self, inputs: Any) -> None:
+        del inputs  # The object alone is the state.
         self._ensure_same_class()
         captured = self._captured
         captured.pack()

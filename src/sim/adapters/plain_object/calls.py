@@ -128,12 +128,12 @@ def is_exact(value: Any) -> bool:
 def _is_exact(value: Any, seen: set[int]) -> bool:
     kind = type(value)
     if kind is int:
-        return _INT_MIN <= value <= _INT_MAX
+        return bool(_INT_MIN <= value <= _INT_MAX)
     if kind in _AS_IS:
         return True
     if kind is np.ndarray:
         is_plain = value.dtype.kind in "biufc" and value.dtype.isnative and value.flags.c_contiguous
-        return is_plain and not _was_seen(value, seen)
+        return bool(is_plain) and not _was_seen(value, seen)
     if isinstance(value, np.generic):
         return value.dtype.kind in "biufc" and value.dtype.isnative
     if kind is list:
