@@ -80,7 +80,7 @@ class KeepsItsAttempts:
 
     def step(self, inputs: Any) -> Any:
         """Make the step, or the attempt, of the inputs, capture the state, and return what the step returned."""
-        attempt = attempt_of(inputs)
+        attempt = attempt_of(inputs) if type(inputs) is dict else None
         self._prepare(inputs if attempt is None else attempt.inputs)
         result = None
         if attempt is None:

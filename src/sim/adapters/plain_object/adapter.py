@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import attrs
@@ -17,7 +17,7 @@ from sim.adapters.interface.attempts import KeepsItsAttempts
 from sim.adapters.interface.capture_report import Report
 from sim.adapters.interface.class_location import importable_name
 from sim.adapters.interface.proxy import make_proxy
-from sim.adapters.plain_object.calls import StepCall, StepMethod
+from sim.adapters.plain_object.calls import StepMethod
 from sim.adapters.plain_object.recorded import RecordedObject, is_recorded
 from sim.kernel.exactness import Level, level_from
 from sim.kernel.state import State
@@ -52,7 +52,8 @@ class PlainObjectSimulation(KeepsItsAttempts):
     Attributes:
         subject: the object.
         method: its step.
-        pending: the call that the next step makes, in place of the one in its inputs: the same one, of live values.
+        pending: the call that the next step makes, in place of the one in its inputs: the same one, of live values. It
+            has the function, the arguments and the keywords.
         is_stepping: True while the step runs.
     """
 
@@ -74,7 +75,7 @@ class PlainObjectSimulation(KeepsItsAttempts):
         _ensure_can_step(subject, what)
         self.subject = subject
         self.method = StepMethod(what.step, getattr(subject, what.step))
-        self.pending: StepCall | None = None
+        self.pending: tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]] | None = None
         self.is_stepping = False
         self._class = type(subject)
         self._ignored = tuple(ignore)
@@ -104,20 +105,18 @@ class PlainObjectSimulation(KeepsItsAttempts):
                 "first one"
             )
 
-    def call(self, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> Any:
-        """Call the object's step."""
-        return getattr(self.subject, self.method.name)(*arguments, **keywords)
-
     def _call(self, inputs: Any) -> Any:
-        call = self.pending
-        if call is None:
-            call = self.method.decode(inputs, self.known())
+        if self.pending is not None:
+            step, arguments, keywords = self.pending
+        else:
+            call = self.method.decode(inputs, self.known() if type(inputs) is dict else {})
             for change in call.changes:
                 _change(self.subject, change)
+            step, arguments, keywords = getattr(self.subject, self.method.name), call.arguments, dict(call.keywords)
         self._ensure_same_class()
         self.is_stepping = True
         try:
-            return self.call(call.arguments, call.keywords)
+            return step(*arguments, **keywords)
         finally:
             self.is_stepping = False
 

@@ -65,10 +65,10 @@ class StepMethod:
         needs_one = not arguments and not keywords and self._takes_one and not self._takes_nothing
         return (None,) if needs_one else arguments
 
-    def encode(self, call: StepCall, known: Mapping[int, str]) -> Any:
+    def encode(self, call: StepCall, names: Callable[[], Mapping[int, str]]) -> Any:
         """The inputs of a call.
 
-        known: names of the object's own attributes by the ids of their values. Raises TypeError for arguments that
+        names: gives the names of the object's own attributes by the ids of their values. Raises TypeError for arguments that
         cannot be recorded.
         """
         arguments, keywords = call.arguments, call.keywords
@@ -80,9 +80,9 @@ class StepMethod:
             elif not arguments and (not self._takes_one or self._none_is_default):
                 return None
         listed = [list(arguments), dict(keywords)]
-        inputs: dict[str, Any] = {self._key: listed if is_exact(listed) else self._encoded(listed, known)}
+        inputs: dict[str, Any] = {self._key: listed if is_exact(listed) else self._encoded(listed, names())}
         if call.changes:
-            inputs[SET] = encode_value([list(change) for change in call.changes], known)
+            inputs[SET] = encode_value([list(change) for change in call.changes], names())
         return inputs
 
     def decode(self, inputs: Any, known: Mapping[str, Any]) -> StepCall:
@@ -97,6 +97,8 @@ class StepMethod:
         raise ValueError(f"expected the arguments of {self._key}, got {called!r}")
 
     def _is_written_alone(self, argument: Any) -> bool:
+        if argument is None:
+            return self._takes_one
         if type(argument) is dict:
             has_our_keys = RAISED in argument or any(type(key) is str and key.endswith("()") for key in argument)
             return is_exact(argument) and not has_our_keys

@@ -46,10 +46,10 @@ class _Diversion:
         self.recordings: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()  # By id of the subject.
         self._pid = os.getpid()
         self._code = code
-        self._original = types.FunctionType(
+        self.original = types.FunctionType(
             code, function.__globals__, function.__name__, function.__defaults__, function.__closure__
         )
-        self._original.__kwdefaults__ = function.__kwdefaults__
+        self.original.__kwdefaults__ = function.__kwdefaults__
         template = _stand_in.__code__
         self._diverted = template.replace(
             co_consts=tuple(self._call if constant == 0x7A9E else constant for constant in template.co_consts),
@@ -72,7 +72,7 @@ class _Diversion:
                 and recording.takes_calls()
             ):
                 return recording.record(arguments[1:], keywords)
-        return self._original(*arguments, **keywords)
+        return self.original(*arguments, **keywords)
 
     def end(self) -> None:
         """Give the function its own code again, unless someone else has replaced it since."""
@@ -94,10 +94,10 @@ def function_of(subject: Any, name: str) -> types.FunctionType | None:
     return found if isinstance(found, types.FunctionType) else None
 
 
-def divert(function: types.FunctionType, recording: Recording) -> Callable[[], None]:
-    """Pass the calls of function for the recording's subject to the recording; return what ends that.
+def divert(function: types.FunctionType, recording: Recording) -> tuple[Callable[..., Any], Callable[[], object]]:
+    """Pass the calls of function for the recording's subject to the recording.
 
-    It also ends when the recording is garbage-collected.
+    Return the original function, and what ends the diversion. It also ends when the recording is garbage-collected.
     """
     diversion = _diversions.get(id(function))
     if diversion is None:
@@ -111,4 +111,4 @@ def divert(function: types.FunctionType, recording: Recording) -> Callable[[], N
         if not diversion.recordings:
             diversion.end()
 
-    return weakref.finalize(recording, end)
+    return diversion.original, weakref.finalize(recording, end)

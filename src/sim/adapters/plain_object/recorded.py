@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import types
 import warnings
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Any, Protocol
 
@@ -20,11 +21,8 @@ class ObjectSimulation(Protocol):
 
     subject: Any
     method: StepMethod
-    pending: StepCall | None
+    pending: tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]] | None
     is_stepping: bool
-
-    def call(self, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
-        """Call the object's step."""
 
     def known(self) -> dict[str, Any]:
         """The values of the object's attributes that a call may refer to, by name."""
@@ -34,6 +32,9 @@ class ObjectSimulation(Protocol):
 
 
 _recordings: weakref.WeakValueDictionary[int, ObjectRecording] = weakref.WeakValueDictionary()  # By id of the subject.
+
+
+_QUICK = frozenset((int, float, bool, str, bytes))  # A single argument of these is an input as it is.
 
 
 class ObjectRecording:
@@ -51,10 +52,15 @@ class ObjectRecording:
         self._changes: list[Change] = []
         self._known: dict[str, Any] | None = None  # The object's values before the first of these changes.
         self._warned: set[str] = set()
-        function = function_of(self.subject, simulation.method.name)
-        # A method of C is recorded where it is called through the proxy.
+        self._no_argument = simulation.method.encode(StepCall(), dict)
         _recordings[id(self.subject)] = self
-        self._end: Callable[[], object] = (lambda: None) if function is None else divert(function, self)
+        function = function_of(self.subject, simulation.method.name)
+        self._end: Callable[[], object] = lambda: None
+        if function is None:  # A method of C is recorded where it is called through the proxy.
+            self._live_step: Callable[..., Any] = getattr(self.subject, simulation.method.name)
+        else:
+            original, self._end = divert(function, self)
+            self._live_step = types.MethodType(original, self.subject)
 
     @property
     def step_name(self) -> str:
@@ -74,19 +80,39 @@ class ObjectRecording:
         Raises TypeError, before the step, for arguments that cannot be recorded, and what the step raises.
         """
         simulation = self._simulation
-        changes, self._changes = self._changes, []
-        tick = self._tape.tick
+        if self._changes:
+            return self._record_changes(arguments, keywords)
+        if keywords:
+            inputs = self._encode(arguments, keywords, ())
+        elif not arguments:
+            inputs = self._no_argument
+        elif len(arguments) == 1 and type(arguments[0]) in _QUICK:
+            inputs = arguments[0]
+        else:
+            inputs = self._encode(arguments, keywords, ())
+        simulation.pending = (self._live_step, arguments, keywords)
         try:
-            call = StepCall(arguments, keywords, changes)
-            inputs = simulation.method.encode(call, self._names() if changes or not _is_small(arguments) else {})
-            simulation.pending = call
             return self._tape.step(inputs)
         finally:
             simulation.pending = None
+
+    def _record_changes(self, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+        """Make a step with the changes since the last one as a part of its inputs."""
+        changes, self._changes = self._changes, []
+        tick = self._tape.tick
+        try:
+            inputs = self._encode(arguments, keywords, changes)
+            self._simulation.pending = (self._live_step, arguments, keywords)
+            return self._tape.step(inputs)
+        finally:
+            self._simulation.pending = None
             if self._tape.tick == tick:
                 self._changes = changes + self._changes  # Not on the tape yet.
             else:
                 self._known = None
+
+    def _encode(self, arguments: tuple[Any, ...], keywords: dict[str, Any], changes: Sequence[Change]) -> Any:
+        return self._simulation.method.encode(StepCall(arguments, keywords, changes), self._names)
 
     @property
     def is_open(self) -> bool:
@@ -96,7 +122,7 @@ class ObjectRecording:
     def step(self, *arguments: Any, **keywords: Any) -> Any:
         """Call the object's step, recorded; called inside a step, it is a part of that step."""
         if self._simulation.is_stepping:
-            return self._simulation.call(arguments, keywords)
+            return self._live_step(*arguments, **keywords)
         return self.record(self._simulation.method.called_by_user(arguments, keywords), keywords)
 
     def prepare(self) -> None:
@@ -181,8 +207,3 @@ def is_recorded(subject: Any) -> bool:
     """Return True if a recording of this object is open."""
     recording = _recordings.get(id(subject))
     return recording is not None and recording.subject is subject and recording.is_open
-
-
-def _is_small(arguments: tuple[Any, ...]) -> bool:
-    """Return True if no argument can be a value of the object itself."""
-    return all(type(argument) in (int, float, bool, str, bytes, type(None)) for argument in arguments)
