@@ -17,7 +17,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 
-class Recording(Protocol):
+class CallRecording(Protocol):
     """The recording of one object."""
 
     subject: Any
@@ -94,7 +94,7 @@ def function_of(subject: Any, name: str) -> types.FunctionType | None:
     return found if isinstance(found, types.FunctionType) else None
 
 
-def divert(function: types.FunctionType, recording: Recording) -> tuple[Callable[..., Any], Callable[[], object]]:
+def divert(function: types.FunctionType, recording: CallRecording) -> tuple[Callable[..., Any], Callable[[], object]]:
     """Pass the calls of function for the recording's subject to the recording.
 
     Return the original function, and what ends the diversion. It also ends when the recording is garbage-collected.

@@ -660,14 +660,24 @@ def test_attributes_that_raise_when_they_are_read_are_not_read(tmp_path: Path) -
 # --- scripts
 
 SCRIPT = """
+import enum
 import recorder
+
+class Mood(enum.Enum):
+    CALM, WILD = 1, 2
+
+class Unit:
+    def __init__(self):
+        self.hp = 10
 
 class Game:
     def __init__(self):
-        self.hp, self.t = [10], 0
+        self.units, self.leader, self.mood, self.t = [Unit(), Unit()], Unit(), Mood.CALM, 0
     def step(self):
         self.t += 1
-        self.hp[0] -= 1
+        self.units[self.t % 2].hp -= 1
+        self.leader.hp -= 1
+        self.mood = Mood.WILD if self.t % 2 else Mood.CALM
 
 def make():
     return Game()
