@@ -18,6 +18,7 @@ from sim.adapters.interface.capture_report import Report
 from sim.adapters.interface.class_location import importable_name
 from sim.adapters.interface.proxy import make_proxy
 from sim.adapters.plain_object.calls import StepMethod
+from sim.adapters.plain_object.divert import function_of
 from sim.adapters.plain_object.recorded import RecordedObject, is_recorded
 from sim.kernel.exactness import Level, level_from
 from sim.kernel.state import State
@@ -153,7 +154,11 @@ class PlainObjectSimulation(KeepsItsAttempts):
 
     def report(self) -> Report:
         """The captured attributes."""
-        return Report(NAME, self._class.__name__, self.level, self._captured.parts())
+        is_function = function_of(self.subject, self.method.name) is not None
+        notes = (
+            () if is_function else (f"{self.method.name} is no Python function: only calls through the result count",)
+        )
+        return Report(NAME, self._class.__name__, self.level, self._captured.parts(), notes)
 
     @property
     def adapter(self) -> dict[str, Any]:

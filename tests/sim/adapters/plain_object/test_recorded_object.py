@@ -12,7 +12,7 @@ import random
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from functools import partial
+from functools import partial, partialmethod
 from pathlib import Path
 from typing import Any, Self
 
@@ -250,6 +250,63 @@ def test_a_forked_child_plays_on_alone(tmp_path: Path) -> None:
     game.advance()
     assert game.tape.tick == 2
     game.close()
+
+
+class Wrapped:
+    """Its step is a callable object, not a function; another object has a bound method of itself under the name."""
+
+    def __init__(self) -> None:
+        self.t = 0
+
+    def fast(self) -> None:
+        self.t += 2
+
+    @staticmethod
+    def step() -> None:
+        """Changes nothing."""
+
+    tick = partialmethod(fast)
+
+
+def test_a_step_that_is_no_function_is_recorded_where_it_is_called_by_the_result(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The first line says so."""
+    for step in ("tick", "step"):
+        with recorder.record(Wrapped(), tmp_path / f"{step}.tape", step=step) as wrapped:
+            getattr(wrapped, step)()
+            getattr(wrapped, step)()
+            assert wrapped.tape.tick == 2
+        assert f"; {step} is no Python function: only calls through the result count" in capsys.readouterr().err
+        with replayer.open(tmp_path / f"{step}.tape", world=Wrapped) as run:
+            assert run.verify().ok
+
+
+class Chosen:
+    """Chooses how it steps when it is made."""
+
+    def __init__(self) -> None:
+        self.t = 0
+        self.step = self.fast
+
+    def fast(self) -> None:
+        self.t += 2
+
+    def run(self) -> None:
+        self.step()
+        self.fast()
+
+
+def test_a_step_that_the_object_chose_is_recorded(tmp_path: Path) -> None:
+    """An attribute that holds one of the object's own methods."""
+    chosen = recorder.record(Chosen(), tmp_path / "run.tape", quiet=True, ignore=["Chosen.step"])
+    chosen.run()
+    chosen.step()
+    chosen.close()
+    with replayer.open(tmp_path / "run.tape", world=Chosen) as run:
+        assert run.verify().ok
+        assert run.last_tick == 3
+        assert run[3]["Chosen.t"] == 6
 
 
 # --- assignments
