@@ -11,9 +11,9 @@ from recorder.errors import RecordingWarning
 from recorder.recording_options import OptionArguments, takes_options
 from recorder.session.recorder import Recorder
 from sim.adapters.find_adapter import adapt, adapter_of
-from sim.adapters.interface.class_location import why_not_importable
 from sim.adapters.plain_object.adapter import ADAPTER as PLAIN_OBJECT
 from sim.adapters.plain_object.adapter import Fields
+from sim.kernel.class_names import why_not_importable
 from sim.kernel.exactness import Level
 from sim.kernel.hooks import CanRehearse, hook
 

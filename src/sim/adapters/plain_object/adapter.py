@@ -15,16 +15,17 @@ from sim.adapters.capture.survey import Treatment
 from sim.adapters.interface.adapter_registry import Adapter, NotCapturedError
 from sim.adapters.interface.attempts import KeepsItsAttempts
 from sim.adapters.interface.capture_report import Report
-from sim.adapters.interface.class_location import importable_name
 from sim.adapters.interface.proxy import make_proxy
 from sim.adapters.plain_object.calls import StepMethod
 from sim.adapters.plain_object.divert import function_of
 from sim.adapters.plain_object.recorded import RecordedObject, is_recorded
+from sim.kernel.class_names import importable_name
 from sim.kernel.exactness import Level, level_from
 from sim.kernel.state import State
 
 NAME = "plain_object"
 OWN_SAVE = "give it .save(), .load(saved) and .step(inputs), and no fields(...)"
+_MADE_BY_PYTHON = 1 << 9  # Py_TPFLAGS_HEAPTYPE; some classes of C have it as well, with a __new__ of their own.
 METHODS_SHOWN = 12  # Of an object without the step; more would fill the screen.
 
 
@@ -74,6 +75,12 @@ class PlainObjectSimulation(KeepsItsAttempts):
         """
         name = type(subject).__name__
         _ensure_can_step(subject, what)
+        base = _base_of_c(type(subject))
+        if base is not object and not what.names:
+            raise NotCapturedError(
+                f"{name} is a {base.__name__}, whose content is not in its attributes: keep a {base.__name__} in an "
+                f"attribute instead, name the attributes that are its state, fields(...), or {OWN_SAVE}"
+            )
         self.subject = subject
         self.method = StepMethod(what.step, getattr(subject, what.step))
         self.pending: tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]] | None = None
@@ -170,6 +177,15 @@ class PlainObjectSimulation(KeepsItsAttempts):
             "fields": {"names": list(self._what.names), "rng": list(self._what.rng), "step": self._what.step},
             "ignored": list(self._ignored),
         }
+
+
+def _base_of_c(kind: type) -> type:
+    """The first base class that C code makes, which may keep more than the attributes: object, or dict, or Random."""
+    return next(
+        base
+        for base in kind.__mro__
+        if not base.__flags__ & _MADE_BY_PYTHON or getattr(vars(base).get("__new__"), "__self__", None) is base
+    )
 
 
 def _ensure_can_step(subject: Any, what: Fields) -> None:

@@ -682,6 +682,26 @@ def test_an_object_that_changes_its_class_ends_the_recording_with_the_ticks_befo
         assert run.last_tick == 2
 
 
+class Hand(list):  # type: ignore[type-arg]
+    def step(self) -> None:
+        self.append(1)
+
+
+class Luck(random.Random):
+    def step(self) -> None:
+        self.random()
+
+
+@pytest.mark.parametrize(("kind", "base"), [(Hand, "list"), (Luck, "Random")])
+def test_content_that_is_not_in_attributes_is_refused(kind: Any, base: str, tmp_path: Path) -> None:
+    """It was left out silently."""
+    with pytest.raises(
+        NotCapturedError, match=rf"^{kind.__name__} is a {base}, whose content is not in its attributes"
+    ):
+        recorder.record(kind(), tmp_path / "run.tape")
+    assert not list(tmp_path.iterdir())
+
+
 class Prickly:
     """Reading most of it raises."""
 
