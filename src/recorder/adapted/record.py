@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import warnings
+from collections.abc import Iterable
 from typing import Any, TypeVar, Unpack
 
 from recorder.errors import RecordingWarning
@@ -29,7 +30,7 @@ def record(
     path: str | os.PathLike[str],
     what: Fields | None = None,
     *,
-    step: str | None = None,
+    step: str | Iterable[str] | None = None,
     level: Level | str | None = None,
     trust: bool = False,
     ignore: tuple[str, ...] | list[str] = (),
@@ -41,8 +42,9 @@ def record(
     subject: a Gymnasium environment or another object that an installed adapter supports, or any Python object with a
     method that makes a step. The returned object behaves as subject does, and is of its type for type checkers. It is
     a context manager as well; ``tape_of`` gives its recorder, ``.subject`` subject itself.
-    step: the name of a Python object's method that makes a step, "step" by default. what: fields(...) names the
-    attributes that are its state; by default all of them.
+    step: the name of a Python object's method that makes a step, "step" by default; with further names, calls of these
+    are recorded, too (by default those of ``reset``). what: fields(...) names the attributes that are its state; by
+    default all of them.
     quiet: do not print the line on stderr that lists what is captured and what is not.
     level: "exact", "canonical" or "inputs_only", where the adapter offers a choice; by default the best available.
     trust: pickle what cannot be saved in another way. ignore: attributes that are known not to affect any step.
@@ -50,8 +52,8 @@ def record(
     with durability "block" it loses up to a second of steps. blame "fields" names the fields of a desync without
     re-simulating; it costs a few microseconds more.
 
-    Raises NoAdapterError if it cannot be recorded, TypeError if it has no such step, NotCapturedError if it holds something that cannot be saved
-    (nothing is written then), and what Recorder raises.
+    Raises NoAdapterError if it cannot be recorded, TypeError if it has no such step, NotCapturedError if it holds
+    something that cannot be saved (nothing is written then), and what Recorder raises.
     """
     simulation = adapt(subject, what, step=step, level=level, trust=trust, ignore=ignore)
     rehearsing = hook(simulation, CanRehearse)

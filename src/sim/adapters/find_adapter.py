@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-import attrs
-
 from sim.adapters.capture.pickle_trusted import make_pickler
 from sim.adapters.interface.adapter_registry import Adapter, NoAdapterError, adapter_for, adapter_names
 from sim.adapters.interface.proxy import RecordedProxy
@@ -20,7 +18,7 @@ def adapt(
     subject: Any,
     what: Fields | None = None,
     *,
-    step: str | None = None,
+    step: str | Iterable[str] | None = None,
     level: Level | str | None = None,
     trust: bool = False,
     ignore: Iterable[str] = (),
@@ -29,7 +27,7 @@ def adapt(
 
     To open a tape whose objects are saved by pickle: ``replayer.open(path, world=lambda: adapt(make(), trust=True))``.
     what: the attributes that are the state, for an object without an adapter; by default all of them. step: the name of
-    its method that makes a step, "step" by default. level: "exact", "canonical" or
+    its method that makes a step, "step" by default, or of several (see fields). level: "exact", "canonical" or
     "inputs_only"; by default the best that the adapter supports. trust: save by pickle what cannot be saved otherwise.
     ignore: names of attributes that no step reads.
 
@@ -42,7 +40,7 @@ def adapt(
     if adapter is PLAIN_OBJECT:
         what = fields() if what is None else what
         if step is not None:
-            what = attrs.evolve(what, step=step)
+            what = what.with_step(step)
     elif step is not None:
         raise TypeError(
             f"step={step!r}: expected no name for {type(subject).__name__}, whose step is known to the adapter "

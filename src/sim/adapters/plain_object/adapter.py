@@ -26,26 +26,36 @@ from sim.kernel.state import State
 NAME = "plain_object"
 OWN_SAVE = "give it .save(), .load(saved) and .step(inputs), and no fields(...)"
 _MADE_BY_PYTHON = 1 << 9  # Py_TPFLAGS_HEAPTYPE; some classes of C have it as well, with a __new__ of their own.
+RESET = "reset"  # Its calls are recorded without being named: they are how an episode begins.
 METHODS_SHOWN = 12  # Of an object without the step; more would fill the screen.
 
 
 @attrs.frozen
 class Fields:
-    """The attributes of an object that are its state; see fields."""
+    """The attributes of an object that are its state, and the methods whose calls are ticks; see fields."""
 
     names: tuple[str, ...]
     rng: tuple[str, ...]
     step: str
+    calls: tuple[str, ...] | None = None
+
+    def with_step(self, step: str | Iterable[str]) -> Fields:
+        """These fields with other methods. Raises TypeError for anything but names."""
+        names = (step,) if isinstance(step, str) else tuple(step)
+        if not names or not all(isinstance(name, str) for name in names):
+            raise TypeError(f"step={step!r}: expected the name of a method, or several")
+        return attrs.evolve(self, step=names[0], calls=names[1:] or None)
 
 
-def fields(*names: str, rng: str | Iterable[str] = (), step: str = "step") -> Fields:
+def fields(*names: str, rng: str | Iterable[str] = (), step: str | Iterable[str] = "step") -> Fields:
     """Name the attributes of an object that are its state.
 
     names: of attributes; without any name, all attributes of the object. rng: the attribute, or attributes, that are
-    its random generators. step: the name of the method that makes one step.
+    its random generators. step: the name of the method that makes one step, and of further methods whose calls are
+    recorded, too: ("advance", "spawn"). By default that is ``reset``, if the object has it.
     """
     generators = (rng,) if isinstance(rng, str) else tuple(rng)
-    return Fields(names, generators, step)
+    return Fields(names, generators, "step").with_step(step)
 
 
 class PlainObjectSimulation(KeepsItsAttempts):
@@ -54,6 +64,7 @@ class PlainObjectSimulation(KeepsItsAttempts):
     Attributes:
         subject: the object.
         method: its step.
+        others: further methods whose calls are ticks, by name.
         pending: the call that the next step makes, in place of the one in its inputs: the same one, of live values. It
             has the function, the arguments and the keywords.
         is_stepping: True while the step runs.
@@ -83,6 +94,8 @@ class PlainObjectSimulation(KeepsItsAttempts):
             )
         self.subject = subject
         self.method = StepMethod(what.step, getattr(subject, what.step))
+        self._calls = _other_calls(subject, what)
+        self.others = {name: StepMethod(name, getattr(subject, name), is_step=False) for name in self._calls}
         self.pending: tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]] | None = None
         self.is_stepping = False
         self._class = type(subject)
@@ -117,10 +130,13 @@ class PlainObjectSimulation(KeepsItsAttempts):
         if self.pending is not None:
             step, arguments, keywords = self.pending
         else:
-            call = self.method.decode(inputs, self.known() if type(inputs) is dict else {})
+            method = self.method
+            if type(inputs) is dict:
+                method = next((other for other in self.others.values() if other.key in inputs), method)
+            call = method.decode(inputs, self.known() if type(inputs) is dict else {})
             for change in call.changes:
                 _change(self.subject, change)
-            step, arguments, keywords = getattr(self.subject, self.method.name), call.arguments, dict(call.keywords)
+            step, arguments, keywords = getattr(self.subject, method.name), call.arguments, dict(call.keywords)
         self._ensure_same_class()
         self.is_stepping = True
         try:
@@ -174,7 +190,12 @@ class PlainObjectSimulation(KeepsItsAttempts):
             "name": NAME,
             "class": importable_name(self._class),
             "report": self.report().to_plain(),
-            "fields": {"names": list(self._what.names), "rng": list(self._what.rng), "step": self._what.step},
+            "fields": {
+                "names": list(self._what.names),
+                "rng": list(self._what.rng),
+                "step": self._what.step,
+                "calls": list(self._calls),
+            },
             "ignored": list(self._ignored),
         }
 
@@ -210,6 +231,20 @@ def _ensure_can_step(subject: Any, what: Fields) -> None:
             raise TypeError(f"{name}.{attribute}: expected a random generator, got {type(value).__name__}")
 
 
+def _other_calls(subject: Any, what: Fields) -> tuple[str, ...]:
+    """The names of further methods whose calls are ticks: those that the user named, or reset.
+
+    Raises TypeError for a name that is not one of a method.
+    """
+    if what.calls is None:
+        has_reset = what.step != RESET and function_of(subject, RESET) is not None
+        return (RESET,) if has_reset else ()
+    wrong = [name for name in what.calls if not callable(getattr(subject, name, None))]
+    if wrong:
+        raise TypeError(f"{type(subject).__name__} has no method {wrong[0]}(): {_names_of_methods(subject)}")
+    return tuple(name for name in dict.fromkeys(what.calls) if name != what.step)
+
+
 def _names_of_methods(subject: Any) -> str:
     """What to do about a step that the object does not have: its methods by name."""
     kinds = [kind for kind in type(subject).__mro__ if kind is not object]
@@ -239,8 +274,9 @@ def fields_from_plain(plain: Any) -> Fields:
     """The fields that a tape names. Raises ValueError for anything else."""
     match plain:
         case {"names": list(names), "rng": list(rng), "step": str(step)}:
-            if all(isinstance(name, str) for name in (*names, *rng)):
-                return Fields(tuple(names), tuple(rng), step)
+            calls = plain.get("calls", [])  # Older tapes have none.
+            if isinstance(calls, list) and all(isinstance(name, str) for name in (*names, *rng, *calls)):
+                return Fields(tuple(names), tuple(rng), step, tuple(calls))
     raise ValueError("the tape does not name the attributes that are the state")
 
 

@@ -1,7 +1,7 @@
 """Encode calls of an object's step as the inputs of a tick, so that a replay makes exactly the same call.
 
 One argument is recorded as it is, and None stands for no argument where the step takes none. Every other call is a
-map. Its one key is the name of the method with "()":
+map, and so is each call of another method that is recorded, such as reset. Its key is the name of the method with "()":
 
     {"step()": [[3], {"dt": 0.1}]}    step(3, dt=0.1), all of it plain data
     {"step()": bytes}                 the same as values.py writes it, for other types: tuples, sets, shared lists
@@ -46,12 +46,18 @@ class StepCall:
 
 
 class StepMethod:
-    """The method that makes a step: how it is called, and how its calls are written."""
+    """A method whose calls are ticks: how it is called, and how its calls are written.
 
-    def __init__(self, name: str, function: Callable[..., Any]) -> None:
-        """function: the bound method."""
+    Attributes:
+        name: of the method.
+        key: of its calls that are written as maps.
+    """
+
+    def __init__(self, name: str, function: Callable[..., Any], *, is_step: bool = True) -> None:
+        """function: the bound method. is_step: False for one whose calls are always written as maps."""
         self.name = name
-        self._key = f"{name}()"
+        self.key = f"{name}()"
+        self._is_step = is_step
         try:
             signature: inspect.Signature | None = inspect.signature(function)
         except (TypeError, ValueError):
@@ -72,7 +78,7 @@ class StepMethod:
         cannot be recorded.
         """
         arguments, keywords = call.arguments, call.keywords
-        if not keywords and not call.changes:
+        if self._is_step and not keywords and not call.changes:
             if len(arguments) == 1:
                 argument = arguments[0]
                 if self._is_written_alone(argument):
@@ -80,21 +86,21 @@ class StepMethod:
             elif not arguments and (not self._takes_one or self._none_is_default):
                 return None
         listed = [list(arguments), dict(keywords)]
-        inputs: dict[str, Any] = {self._key: listed if is_exact(listed) else self._encoded(listed, names())}
+        inputs: dict[str, Any] = {self.key: listed if is_exact(listed) else self._encoded(listed, names())}
         if call.changes:
             inputs[SET] = encode_value([list(change) for change in call.changes], names())
         return inputs
 
     def decode(self, inputs: Any, known: Mapping[str, Any]) -> StepCall:
         """The call of these inputs. Raises ValueError for a map that is not one of ours."""
-        if type(inputs) is not dict or self._key not in inputs:
+        if type(inputs) is not dict or self.key not in inputs:
             takes_it = inputs is not None or self._takes_one
             return StepCall((inputs,) if takes_it else ())
-        called, changes = inputs[self._key], inputs.get(SET)
+        called, changes = inputs[self.key], inputs.get(SET)
         match decode_value(called, known) if type(called) is bytes else called:
             case [list(arguments), dict(keywords)]:
                 return StepCall(tuple(arguments), keywords, decode_value(changes, known) if changes else ())
-        raise ValueError(f"expected the arguments of {self._key}, got {called!r}")
+        raise ValueError(f"expected the arguments of {self.key}, got {called!r}")
 
     def _is_written_alone(self, argument: Any) -> bool:
         if argument is None:

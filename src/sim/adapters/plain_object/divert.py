@@ -25,8 +25,8 @@ class CallRecording(Protocol):
     def takes_calls(self) -> bool:
         """Return True if a call now is a step to record: the recording is open, and no step is under way."""
 
-    def record(self, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
-        """Make the step, recorded, and return its result."""
+    def record(self, name: str, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+        """Call the method of this name, recorded, and return its result."""
 
 
 _diversions: dict[int, _Diversion] = {}  # By id of the function.
@@ -44,6 +44,7 @@ class _Diversion:
         code = function.__code__
         self.function = function
         self.recordings: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()  # By id of the subject.
+        self.names: dict[int, str] = {}  # Of the method, by the same ids: a function may have several names.
         self._pid = os.getpid()
         self._code = code
         self.original = types.FunctionType(
@@ -71,7 +72,7 @@ class _Diversion:
                 and os.getpid() == self._pid  # A forked child plays on alone: the tape is its parent's.
                 and recording.takes_calls()
             ):
-                return recording.record(arguments[1:], keywords)
+                return recording.record(self.names[id(arguments[0])], arguments[1:], keywords)
         return self.original(*arguments, **keywords)
 
     def end(self) -> None:
@@ -94,7 +95,9 @@ def function_of(subject: Any, name: str) -> types.FunctionType | None:
     return found if isinstance(found, types.FunctionType) else None
 
 
-def divert(function: types.FunctionType, recording: CallRecording) -> tuple[Callable[..., Any], Callable[[], object]]:
+def divert(
+    function: types.FunctionType, name: str, recording: CallRecording
+) -> tuple[Callable[..., Any], Callable[[], object]]:
     """Pass the calls of function for the recording's subject to the recording.
 
     Return the original function, and what ends the diversion. It also ends when the recording is garbage-collected.
@@ -104,10 +107,12 @@ def divert(function: types.FunctionType, recording: CallRecording) -> tuple[Call
         diversion = _diversions[id(function)] = _Diversion(function)
     key, itself = id(recording.subject), weakref.ref(recording)
     diversion.recordings[key] = recording
+    diversion.names[key] = name
 
     def end() -> None:
         if diversion.recordings.get(key) is itself():  # A later object may have the same id.
             diversion.recordings.pop(key, None)
+            diversion.names.pop(key, None)
         if not diversion.recordings:
             diversion.end()
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import types
 import warnings
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Protocol
 
@@ -21,6 +22,7 @@ class ObjectSimulation(Protocol):
 
     subject: Any
     method: StepMethod
+    others: Mapping[str, StepMethod]
     pending: tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]] | None
     is_stepping: bool
 
@@ -54,18 +56,24 @@ class ObjectRecording:
         self._warned: set[str] = set()
         self._no_argument = simulation.method.encode(StepCall(), dict)
         _recordings[id(self.subject)] = self
-        function = function_of(self.subject, simulation.method.name)
-        self._end: Callable[[], object] = lambda: None
-        if function is None:  # A method of C is recorded where it is called through the proxy.
-            self._live_step: Callable[..., Any] = getattr(self.subject, simulation.method.name)
-        else:
-            original, self._end = divert(function, self)
-            self._live_step = types.MethodType(original, self.subject)
+        self._ends: list[Callable[[], object]] = []
+        self._live: dict[str, Callable[..., Any]] = {}  # The methods as they are unrecorded.
+        for name in (simulation.method.name, *simulation.others):
+            function = function_of(self.subject, name)
+            if function is None:  # A method of C is recorded where it is called through the proxy.
+                self._live[name] = getattr(self.subject, name)
+            else:
+                original, end = divert(function, name, self)
+                self._live[name] = types.MethodType(original, self.subject)
+                self._ends.append(end)
 
-    @property
-    def step_name(self) -> str:
-        """The name of the method that makes a step."""
-        return self._simulation.method.name
+    def method_named(self, name: str) -> Callable[..., Any] | None:
+        """The recorded method of this name; None if it is not one. "step" is the step if the object has no other."""
+        if name == self._simulation.method.name:
+            return self.step
+        if name in self._simulation.others:
+            return functools.partial(self._call, name)
+        return self.step if name == "step" and not hasattr(self.subject, "step") else None
 
     def takes_calls(self) -> bool:
         """Return True if a call of the step now is one to record."""
@@ -74,35 +82,35 @@ class ObjectRecording:
             return False
         return not self._simulation.is_stepping
 
-    def record(self, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
-        """Make the step, recorded, and return its result.
+    def record(self, name: str, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+        """Call the method of this name, recorded, and return its result.
 
-        Raises TypeError, before the step, for arguments that cannot be recorded, and what the step raises.
+        Raises TypeError, before the call, for arguments that cannot be recorded, and what the method raises.
         """
         simulation = self._simulation
-        if self._changes:
-            return self._record_changes(arguments, keywords)
+        if self._changes or name in simulation.others:
+            return self._record_changes(name, arguments, keywords)
         if keywords:
-            inputs = self._encode(arguments, keywords, ())
+            inputs = self._encode(name, arguments, keywords, ())
         elif not arguments:
             inputs = self._no_argument
         elif len(arguments) == 1 and type(arguments[0]) in _QUICK:
             inputs = arguments[0]
         else:
-            inputs = self._encode(arguments, keywords, ())
-        simulation.pending = (self._live_step, arguments, keywords)
+            inputs = self._encode(name, arguments, keywords, ())
+        simulation.pending = (self._live[name], arguments, keywords)
         try:
             return self._tape.step(inputs)
         finally:
             simulation.pending = None
 
-    def _record_changes(self, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
-        """Make a step with the changes since the last one as a part of its inputs."""
+    def _record_changes(self, name: str, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+        """Make a call with the changes since the last one as a part of its inputs."""
         changes, self._changes = self._changes, []
         tick = self._tape.tick
         try:
-            inputs = self._encode(arguments, keywords, changes)
-            self._simulation.pending = (self._live_step, arguments, keywords)
+            inputs = self._encode(name, arguments, keywords, changes)
+            self._simulation.pending = (self._live[name], arguments, keywords)
             return self._tape.step(inputs)
         finally:
             self._simulation.pending = None
@@ -111,8 +119,11 @@ class ObjectRecording:
             else:
                 self._known = None
 
-    def _encode(self, arguments: tuple[Any, ...], keywords: dict[str, Any], changes: Sequence[Change]) -> Any:
-        return self._simulation.method.encode(StepCall(arguments, keywords, changes), self._names)
+    def _encode(
+        self, name: str, arguments: tuple[Any, ...], keywords: dict[str, Any], changes: Sequence[Change]
+    ) -> Any:
+        method = self._simulation.others.get(name, self._simulation.method)
+        return method.encode(StepCall(arguments, keywords, changes), self._names)
 
     @property
     def is_open(self) -> bool:
@@ -121,9 +132,13 @@ class ObjectRecording:
 
     def step(self, *arguments: Any, **keywords: Any) -> Any:
         """Call the object's step, recorded; called inside a step, it is a part of that step."""
+        method = self._simulation.method
+        return self._call(method.name, *method.called_by_user(arguments, keywords), **keywords)
+
+    def _call(self, name: str, /, *arguments: Any, **keywords: Any) -> Any:
         if self._simulation.is_stepping:
-            return self._live_step(*arguments, **keywords)
-        return self.record(self._simulation.method.called_by_user(arguments, keywords), keywords)
+            return self._live[name](*arguments, **keywords)
+        return self.record(name, arguments, keywords)
 
     def prepare(self) -> None:
         """Keep the values that the object has before a change."""
@@ -147,8 +162,9 @@ class ObjectRecording:
         self._changes.append(change)
 
     def end(self) -> None:
-        """Record no more: give the step its own code again."""
-        self._end()
+        """Record no more: give the methods their own code again."""
+        for end in self._ends:
+            end()
 
     def _names(self) -> dict[int, str]:
         known = self._simulation.known() if self._known is None else self._known
@@ -177,9 +193,8 @@ class RecordedObject(RecordedProxy):
 
     def __getattr__(self, name: str) -> Any:
         recording = self.__recording
-        if name == recording.step_name or (name == "step" and not hasattr(recording.subject, "step")):
-            return recording.step
-        return getattr(recording.subject, name)
+        method = recording.method_named(name)
+        return getattr(recording.subject, name) if method is None else method
 
     def _recording_prepares(self) -> None:
         self.__recording.prepare()

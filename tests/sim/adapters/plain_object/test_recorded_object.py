@@ -309,6 +309,63 @@ def test_a_step_that_the_object_chose_is_recorded(tmp_path: Path) -> None:
         assert run[3]["Chosen.t"] == 6
 
 
+class Episodes(Base):
+    """As environments are: a step, a reset that a step may call, too, and a method that changes something between."""
+
+    def reset(self, seed: int | None = None) -> float:
+        if seed is not None:
+            self.random.seed(seed)
+        self.x, self.ticks = self.random.random(), 0
+        return self.x
+
+    def advance(self, push: Any = 0, *, dt: float = 1.0, times: int = 1) -> float:
+        result = super().advance(push, dt=dt, times=times)
+        return self.reset() if self.ticks > 4 else result
+
+    def place(self, where: float, *, name: str) -> str:
+        self.x = where
+        self.log.append(name)
+        return name
+
+
+@pytest.mark.parametrize("step", ["advance", ("advance", "reset", "place")])
+def test_resets_and_other_methods_are_ticks(step: Any, tmp_path: Path) -> None:
+    """A reset without being named, between two steps only; every other method if it is named."""
+    plain = Episodes()
+    live = [image(plain)]
+    episodes = recorder.record(Episodes(), tmp_path / "run.tape", step=step, quiet=True, keyframe_interval_ticks=5)
+    for number in range(60):
+        for one in (episodes, plain):
+            if number % 7 == 0:
+                result = one.reset(number if number % 2 else None)
+            elif number % 5 == 0 and step != "advance":
+                one.speed = number
+                result = one.place(number / 2, name="here")
+            else:
+                result = one.advance(number)
+            if one is episodes:
+                expected = result
+        assert result == expected
+        live.append(image(plain))
+    bound = episodes.subject.reset
+    bound(5)
+    plain.reset(5)
+    live.append(image(plain))
+    episodes.close()
+    check(tmp_path / "run.tape", live, Episodes)
+    with replayer.open(tmp_path / "run.tape") as run:
+        assert run.tape.frame(1).inputs == {"reset()": [[None], {}]}
+
+
+def test_a_further_method_that_does_not_exist_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(TypeError, match=r"^Episodes has no method fly\(\): .*methods advance, place, reset$"):
+        recorder.record(Episodes(), tmp_path / "run.tape", step=("advance", "fly"))
+    for wrong in ((), ("advance", 3), [None]):
+        with pytest.raises(TypeError, match=r"^step=.*: expected the name of a method, or several$"):
+            recorder.record(Episodes(), tmp_path / "run.tape", step=wrong)
+    assert not list(tmp_path.iterdir())
+
+
 # --- assignments
 
 
