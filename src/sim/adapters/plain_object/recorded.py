@@ -58,8 +58,11 @@ class ObjectRecording:
         _recordings[id(self.subject)] = self
         self._ends: list[Callable[[], object]] = []
         self._live: dict[str, Callable[..., Any]] = {}  # The methods as they are unrecorded.
+        self._public: dict[str, Callable[..., Any]] = {}  # The same for the user: functions of this recording.
+        self.proxy: Callable[[], Any] = lambda: None
         for name in (simulation.method.name, *simulation.others):
             function = function_of(self.subject, name)
+            self._public[name] = _public_function(name, function, is_step=name == simulation.method.name)
             if function is None:  # A method of C is recorded where it is called through the proxy.
                 self._live[name] = getattr(self.subject, name)
             else:
@@ -69,11 +72,10 @@ class ObjectRecording:
 
     def method_named(self, name: str) -> Callable[..., Any] | None:
         """The recorded method of this name; None if it is not one. "step" is the step if the object has no other."""
-        if name == self._simulation.method.name:
-            return self.step
-        if name in self._simulation.others:
-            return functools.partial(self._call, name)
-        return self.step if name == "step" and not hasattr(self.subject, "step") else None
+        function = self._public.get(name)
+        if function is None and name == "step" and not hasattr(self.subject, "step"):
+            function = self._public[self._simulation.method.name]
+        return None if function is None else types.MethodType(function, self)
 
     def takes_calls(self) -> bool:
         """Return True if a call of the step now is one to record."""
@@ -130,15 +132,24 @@ class ObjectRecording:
         """True until the tape is closed."""
         return not self._tape.is_closed
 
-    def step(self, *arguments: Any, **keywords: Any) -> Any:
-        """Call the object's step, recorded; called inside a step, it is a part of that step."""
+    def step(self, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+        """Call the object's step, recorded, as a user does."""
         method = self._simulation.method
-        return self._call(method.name, *method.called_by_user(arguments, keywords), **keywords)
+        return self.call(method.name, method.called_by_user(arguments, keywords), keywords)
 
-    def _call(self, name: str, /, *arguments: Any, **keywords: Any) -> Any:
+    def call(self, name: str, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+        """Call a method, recorded; inside a step the call is a part of that step.
+
+        The proxy is returned where the method returns the object, so that a chain of calls keeps the recording.
+        """
         if self._simulation.is_stepping:
             return self._live[name](*arguments, **keywords)
-        return self.record(name, arguments, keywords)
+        result = self.record(name, arguments, keywords)
+        return result if result is not self.subject else self._proxy_or(result)
+
+    def _proxy_or(self, subject: Any) -> Any:
+        proxy = self.proxy()
+        return subject if proxy is None else proxy
 
     def prepare(self) -> None:
         """Keep the values that the object has before a change."""
@@ -189,7 +200,9 @@ class RecordedObject(RecordedProxy):
     def __init__(self, simulation: ObjectSimulation, tape: Any) -> None:
         """tape: its recorder, with step(inputs), close(outcome) and is_closed."""
         super().__init__(simulation.subject, tape)
-        object.__setattr__(self, "_RecordedObject__recording", ObjectRecording(simulation, tape))
+        recording = ObjectRecording(simulation, tape)
+        recording.proxy = weakref.ref(self)
+        object.__setattr__(self, "_RecordedObject__recording", recording)
 
     def __getattr__(self, name: str) -> Any:
         recording = self.__recording
@@ -216,6 +229,19 @@ class RecordedObject(RecordedProxy):
             return super().__exit__(kind, error, traceback)
         finally:
             self.__recording.takes_calls()
+
+
+def _public_function(name: str, function: types.FunctionType | None, *, is_step: bool) -> Callable[..., Any]:
+    """The recorded method as a function of the recording, with the name and the parameters of the object's own."""
+
+    def step(recording: ObjectRecording, /, *arguments: Any, **keywords: Any) -> Any:
+        return recording.step(arguments, keywords)
+
+    def call(recording: ObjectRecording, /, *arguments: Any, **keywords: Any) -> Any:
+        return recording.call(name, arguments, keywords)
+
+    made = step if is_step else call
+    return made if function is None else functools.update_wrapper(made, function)
 
 
 def is_recorded(subject: Any) -> bool:

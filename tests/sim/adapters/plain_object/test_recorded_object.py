@@ -239,6 +239,18 @@ def test_the_method_is_itself_again_after_the_recording(tmp_path: Path) -> None:
     assert function.__code__ is code
 
 
+def test_the_method_shows_itself_as_the_objects(tmp_path: Path) -> None:
+    """Its name, its parameters and its text, of the proxy and of the object."""
+    with recorded(tmp_path / "run.tape") as game:
+        plain = Game()
+        for one in (game, game.subject):
+            assert one.advance.__name__ == plain.advance.__name__ == "advance"
+            assert inspect.signature(one.advance) == inspect.signature(plain.advance)
+            assert one.advance.__doc__ == plain.advance.__doc__
+            assert one.advance.__qualname__ == plain.advance.__qualname__
+        game.advance()
+
+
 def test_a_forked_child_plays_on_alone(tmp_path: Path) -> None:
     game = recorded(tmp_path / "run.tape")
     game.advance()
@@ -614,7 +626,8 @@ def test_what_the_class_does_not_have_the_recorded_object_does_not_have(tmp_path
             with pytest.raises(TypeError):
                 refused(plain)
         assert plain.step().step().t == 2
-        assert plain.tape.tick == 2
+        assert plain.step() is plain  # A chain of calls keeps the recording.
+        assert plain.tape.tick == 3
         with pytest.raises(TypeError, match="this Plain is recorded already"):
             recorder.record(plain, tmp_path / "two.tape")
         with pytest.raises(NotCapturedError, match="Plain is being recorded already"):
