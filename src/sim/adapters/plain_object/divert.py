@@ -16,6 +16,8 @@ import weakref
 from collections.abc import Callable
 from typing import Any, Protocol
 
+from sim.adapters.interface.proxy import RecordedProxy
+
 
 class CallRecording(Protocol):
     """The recording of one object."""
@@ -65,6 +67,8 @@ class _Diversion:
 
     def _call(self, *arguments: Any, **keywords: Any) -> Any:
         if arguments:
+            if isinstance(arguments[0], RecordedProxy):  # Game.step(recorded)
+                arguments = (arguments[0].subject, *arguments[1:])
             recording = self.recordings.get(id(arguments[0]))
             if (
                 recording is not None

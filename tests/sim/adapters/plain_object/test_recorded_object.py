@@ -182,6 +182,7 @@ def test_a_step_is_recorded_however_it_is_called(tmp_path: Path) -> None:
     both(subject.advance, plain.advance)
     both(game.explicit, plain.explicit)
     both(lambda: Game.advance(subject, 1), lambda: plain.advance(1))
+    both(lambda: Game.advance(game, 7), lambda: plain.advance(7))
     both(partial(game.advance, times=3), partial(plain.advance, times=3))  # Calls itself and its base class.
     game.run(3)
     for _ in range(3):
