@@ -24,7 +24,7 @@ from recorder.errors import (  # noqa: E402
 )
 
 if TYPE_CHECKING:
-    from recorder.adapted.record import record
+    from recorder.adapted.record import record, tape_of
     from recorder.reopen.resume import resume
     from recorder.session.recorder import Recorder
     from recorder.statistics import RecorderStatistics
@@ -46,6 +46,7 @@ __all__ = [
     "WriterFailedError",
     "record",
     "resume",
+    "tape_of",
 ]
 
 _LATER = {  # Imported on first use: a program that only reads tapes needs none of them.
@@ -53,6 +54,7 @@ _LATER = {  # Imported on first use: a program that only reads tapes needs none 
     "RecorderStatistics": "recorder.statistics",
     "record": "recorder.adapted.record",
     "resume": "recorder.reopen.resume",
+    "tape_of": "recorder.adapted.record",
 }
 
 __getattr__, __dir__ = names_for_later(__name__, _LATER, __all__)

@@ -4,50 +4,94 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Any, Unpack
+import warnings
+from collections.abc import Iterable
+from typing import Any, TypeVar, Unpack
 
+from recorder.errors import RecordingWarning
 from recorder.recording_options import OptionArguments, takes_options
 from recorder.session.recorder import Recorder
 from sim.adapters.find_adapter import adapt, adapter_of
+from sim.adapters.plain_object.adapter import ADAPTER as PLAIN_OBJECT
 from sim.adapters.plain_object.adapter import Fields
+from sim.kernel.class_names import why_not_importable
 from sim.kernel.exactness import Level
 from sim.kernel.hooks import CanRehearse, hook
 
-# For programs that record their own simulation, often by hand: little cost per step, and little lost to a kill.
-DEFAULTS: OptionArguments = {"durability": "block", "blame": "none"}
+# For programs that record their own simulation, often by hand: little cost per step, and nothing lost to a kill.
+DEFAULTS: OptionArguments = {"blame": "none"}
+
+_S = TypeVar("_S")
 
 
 @takes_options(DEFAULTS)
 def record(
-    subject: Any,
+    subject: _S,
     path: str | os.PathLike[str],
     what: Fields | None = None,
     *,
+    step: str | Iterable[str] | None = None,
     level: Level | str | None = None,
     trust: bool = False,
     ignore: tuple[str, ...] | list[str] = (),
     quiet: bool = False,
     **options: Unpack[OptionArguments],
-) -> Any:
+) -> _S:
     """Record your simulation from now on. Use the returned object in its place; close it to seal the tape.
 
-    subject: a Gymnasium environment or another object that an installed adapter supports. With fields(...) as what: any
-    object with a step. quiet: do not print the line on stderr that lists what is captured and what is not.
+    subject: a Gymnasium environment or another object that an installed adapter supports, or any Python object with a
+    method that makes a step. The returned object behaves as subject does, and is of its type for type checkers. It is
+    a context manager as well; ``tape_of`` gives its recorder, ``.subject`` subject itself.
+    step: the name of a Python object's method that makes a step, "step" by default; with further names, calls of these
+    are recorded, too (by default those of ``reset``). what: fields(...) names the attributes that are its state; by
+    default all of them.
+    quiet: do not print the line on stderr that lists what is captured and what is not.
     level: "exact", "canonical" or "inputs_only", where the adapter offers a choice; by default the best available.
     trust: pickle what cannot be saved in another way. ignore: attributes that are known not to affect any step.
-    The other options are those of Recorder. With durability "block" a kill loses up to a second of steps. "tick" loses
-    none and costs a microsecond or two a step. blame "fields" names the fields of a desync without re-simulating; it
-    costs a few microseconds more.
+    The other options are those of Recorder. A kill loses no step that returned, which costs a microsecond or two a step;
+    with durability "block" it loses up to a second of steps. blame "fields" names the fields of a desync without
+    re-simulating; it costs a few microseconds more.
 
-    Raises NoAdapterError if no adapter supports it, NotCapturedError if it holds something that cannot be saved
-    (nothing is written then), and what Recorder raises.
+    Raises NoAdapterError if it cannot be recorded, TypeError if it has no such step, NotCapturedError if it holds
+    something that cannot be saved (nothing is written then), and what Recorder raises.
     """
-    simulation = adapt(subject, what, level=level, trust=trust, ignore=ignore)
+    simulation = adapt(subject, what, step=step, level=level, trust=trust, ignore=ignore)
     rehearsing = hook(simulation, CanRehearse)
     if rehearsing is not None:
         rehearsing.rehearse()  # Reports problems that appear only after some steps before anything is written.
     arguments: OptionArguments = {**DEFAULTS, **options}
-    tape = Recorder(path, simulation, **arguments)
+    tape = ObjectRecorder(path, simulation, **arguments)
     if not quiet:
         print(f"recording {os.fspath(path)}: {simulation.report().line()}", file=sys.stderr)
-    return adapter_of(subject, what).door(simulation, tape)
+        hint = why_not_importable(type(subject)) if adapter_of(subject, what) is PLAIN_OBJECT else None
+        if hint is not None:
+            print(f"recording {os.fspath(path)}: {hint}", file=sys.stderr)
+    return adapter_of(subject, what).door(simulation, tape)  # type: ignore[no-any-return]
+
+
+def tape_of(recorded: object) -> Recorder:
+    """The recorder of an object that ``record`` returned; a context manager that seals the tape at its end.
+
+    Raises TypeError for any other object.
+    """
+    tape = getattr(recorded, "tape", None)
+    if not isinstance(tape, Recorder):
+        raise TypeError(f"expected an object that recorder.record() returned, got {type(recorded).__name__}")
+    return tape
+
+
+class ObjectRecorder(Recorder):
+    """The recorder of an object that the user steps: it reports a recording without any step."""
+
+    def close(self, outcome: Any = None) -> None:
+        """Close the tape, and warn if it has no step."""
+        is_first, failed = not self.is_closed, self._failed_tick is not None
+        super().close(outcome)
+        was_raised = isinstance(outcome, dict) and outcome.get("reason") == "exception"
+        if is_first and not (self.tick or failed or was_raised):
+            warnings.warn(
+                f"the recording {os.fspath(self.path)} saw no step: use the object that record() returned in place of "
+                "the original, and name the method that makes a step",
+                RecordingWarning,
+                stacklevel=3,
+            )

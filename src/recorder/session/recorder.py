@@ -44,9 +44,9 @@ from recorder.statistics import RecorderStatistics
 from recorder.storage.tape_files import TapeFiles
 from recorder.writer.journal import Journal
 from recorder.writer.writer import Writer
-from sim.kernel.hooks import ensure_hooks
+from sim.kernel.hooks import KeepsAttempts, ensure_hooks, hook
 from sim.kernel.plain_data import PlainEncoder
-from sim.kernel.simulation import Simulation, as_simulation, inner_of
+from sim.kernel.simulation import Simulation, as_simulation, inner_of, subject_of
 from sim.kernel.state import Snapshot
 
 if TYPE_CHECKING:
@@ -131,6 +131,7 @@ class Recorder(NotebookMixin):
         self._settings = settings = session.settings
         self._files = session.files
         self._encoder = PlainEncoder()
+        self._keeps_attempts = hook(simulation, KeepsAttempts)
         self._phase_blame = PhaseBlame(simulation) if settings.blame == "phases" else None
         self._failed_tick: int | None = None
         self._peers: PeerHashes | None = None
@@ -170,7 +171,8 @@ class Recorder(NotebookMixin):
             WriterFailedError: the writer stopped; the simulation was not stepped, or its frame is not on the tape.
             ForkedRecorderError: called in a forked child process.
             SimulationFailedError: an earlier step raised. PeerDesyncError: a peer has a different hash.
-            Any exception of the simulation; the tape then ends at the tick before.
+            Any exception of the simulation. The tape then ends at the tick before, unless the simulation records the
+            attempt as a tick (see sim.kernel.hooks.KeepsAttempts); adapters for objects and environments do.
         """
         if self._attention or self._writer.signal:
             self._ensure_usable()
@@ -180,7 +182,11 @@ class Recorder(NotebookMixin):
         encoded = encode_inputs(self._encoder, inputs, tick)
         try:
             phases = self._phase_blame
-            result = self.simulation.step(inputs) if phases is None else phases.step(inputs)
+            failure: Exception | None = None
+            try:
+                result = self.simulation.step(inputs) if phases is None else phases.step(inputs)
+            except Exception as error:  # noqa: BLE001 - raised again below, once it is on the tape
+                encoded, result, failure = self._attempt(inputs, error, tick), None, error
             state = self.simulation.state
             identity: int | bytes = state.hash() if self._hash_chain is None else b""
             output = None if self._outputs is None else self._outputs.take(tick)
@@ -208,7 +214,30 @@ class Recorder(NotebookMixin):
             keyframes.next_tick = tick + 1
         if self._peers is not None:
             self._peers.arrive(tick, as_hash(identity, state), state.snapshot)
+        if failure is not None:
+            raise failure
         return result
+
+    def _attempt(self, inputs: Any, error: Exception, tick: int) -> bytes:
+        """The encoded inputs of a step that raised, if the simulation can record that; otherwise raise error again."""
+        keeps, recorded = self._keeps_attempts, None
+        try:
+            recorded = keeps.attempted(inputs, error) if keeps is not None else None
+        except Exception as failed:  # noqa: BLE001 - an adapter may raise anything, which must not hide the error
+            error.add_note(f"the recording ends before this step: {failed}")
+        if recorded is None:
+            raise error
+        return encode_inputs(self._encoder, recorded, tick)
+
+    @property
+    def is_closed(self) -> bool:
+        """True after close, and in a forked child, which cannot record."""
+        return self._closed or os.getpid() != self._owner
+
+    @property
+    def subject(self) -> Any:
+        """The recorded object: the environment, the object or the model of an adapter, or your simulation itself."""
+        return subject_of(self.simulation)
 
     def report_hash(self, tick: int, state_hash: int) -> None:
         """Compare a peer's hash of a tick with ours: at once, or when the run reaches the tick (step raises then).

@@ -23,6 +23,7 @@ from recorder.storage.tape_files import Files
 from recorder.writer.journal import Journal
 from recorder.writer.writer import Writer
 from sim.kernel.arithmetic.counter_rng import GENERATOR_NAME
+from sim.kernel.class_names import importable_name
 from sim.kernel.exactness import Level, level_of
 from sim.kernel.hashing import HASH_NAME
 from sim.kernel.hooks import HasAdapter, HasOrigin, HasScenario, hook
@@ -89,7 +90,7 @@ def describe(simulation: object, adapted: Any, settings: RecordingOptions) -> di
     meta: dict[str, Any] = {
         "world": origin.described() if isinstance(origin, Origin) else None,
         **({"scenario": dict(scenario)} if scenario is not None else {}),
-        "simulation": adapter["class"] if adapter is not None else f"{named.__module__}.{named.__qualname__}",
+        "simulation": adapter["class"] if adapter is not None else importable_name(named),
         "mode": settings.mode,
         **({"level": level.value} if adapter is not None or level is not Level.EXACT else {}),
         **({"adapter": adapter} if adapter is not None else {}),

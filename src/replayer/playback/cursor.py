@@ -189,6 +189,29 @@ class Cursor:
             return None if expected == actual else (expected, actual)
         return self._check.difference(self.tape.frame(tick))
 
+    def reclaim(self) -> None:
+        """Make sure that the simulation is in the state of tick, after its user may have stepped or changed it.
+
+        The arena is compared by its hash, and the objects that are made from it are restored. Where that is not
+        possible, the next seek loads a state.
+        """
+        if self.tick is None:
+            return
+        snapshot = self._near.get(self.tick)
+        if snapshot is None and not self._is_canonical and not self.tape.recording.recorded_hashes.has_hash_chain:
+            snapshot = self._intact_snapshot()
+        if snapshot is None:
+            self.tick = None  # A canonical run continues from its keyframes only.
+        else:
+            self.put(self.tick, snapshot)
+
+    def _intact_snapshot(self) -> Snapshot | None:
+        """The state at tick; None if it is not the run's any more, or no hash of it is recorded."""
+        try:
+            return None if self.difference() is not None else self.state.snapshot()
+        except (CorruptError, MissingTickError, TornError):
+            return None
+
     def leave(self) -> None:
         """Forget the tick and the remembered states: what was simulated last may not be the run's."""
         self.tick = None

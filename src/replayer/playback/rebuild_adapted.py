@@ -7,13 +7,13 @@ trust=True.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping
 from typing import Any
 
 from recorder.factory_spec import sim_option
 from replayer.playback.inert_simulation import StatesOnly
 from sim.adapters.interface.adapter_registry import Adapter, NoAdapterError, NotCapturedError, adapter_named
-from sim.kernel.hooks import HasAdapter, hook
 from sim.kernel.registry import UnknownWorldError
 from sim.kernel.schema import Layout
 
@@ -58,13 +58,20 @@ def as_recorded(made: Any, meta: Mapping[str, Any]) -> Any:
 
     Raises TypeError if the adapter refuses it.
     """
-    if not meta.get("adapter") or hook(made, HasAdapter) is not None:
+    if not meta.get("adapter") or _is_adapted(made):
         return made
     try:
         adapter, description = _adapter(meta)
         return adapter.adapt(made, **_options(meta, description))
     except (NoAdapterError, ValueError) as error:
         raise TypeError(str(error)) from None
+
+
+def _is_adapted(made: Any) -> bool:
+    """Return True for a simulation of an adapter; an object of the user may have anything under that name, or raise."""
+    static = inspect.getattr_static(made, "adapter", None)
+    entry = made.adapter if isinstance(static, property) else static
+    return isinstance(entry, dict) and "name" in entry
 
 
 def _adapter(meta: Mapping[str, Any]) -> tuple[Adapter, Mapping[str, Any]]:

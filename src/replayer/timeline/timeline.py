@@ -24,7 +24,7 @@ from replayer.playback.cursor import Arrival, Cursor, MismatchError, Progress
 from replayer.playback.make_simulation import Factory, make_simulation
 from replayer.tape.episodes import Episode, find_episodes
 from replayer.tape.tape import Mode, Tape
-from sim.kernel.simulation import inner_of
+from sim.kernel.simulation import Simulation, inner_of, subject_of
 from sim.kernel.state import Snapshot, State
 
 if TYPE_CHECKING:
@@ -78,6 +78,7 @@ class Timeline(RenderedAsHtml):
         self._dump_folder = None if dump_folder is None else Path(dump_folder)
         self._cursor: Cursor | None = None
         self._reader: Cursor | None = None
+        self._was_handed_out = False  # The user has the simulation, and may step it at any time.
         self._episodes: list[Episode] | None = None
         self.last_seek: SeekReport | None = None
 
@@ -106,14 +107,27 @@ class Timeline(RenderedAsHtml):
         return self.tape.last_tick
 
     @property
-    def simulation(self) -> Any:
-        """The simulation itself, in the state of ``tick``; stepping it does not move the timeline.
+    def subject(self) -> Any:
+        """The recorded object, in the state of ``tick``: the environment, the object, the model, or your simulation.
 
-        If it wraps an environment, that is ``.env``. Raises ValueError before the first seek.
+        Do with it what you like: that does not move the timeline, and the next seek restores it. Raises ValueError
+        before the first seek.
         """
+        return subject_of(self._handed_out())
+
+    @property
+    def simulation(self) -> Any:
+        """The simulation of the subject, as its adapter made it; without an adapter, the same as ``subject``.
+
+        Raises ValueError before the first seek.
+        """
+        return inner_of(self._handed_out())
+
+    def _handed_out(self) -> Simulation:
         if self._cursor is None or self._cursor.tick is None:
             raise ValueError("the timeline is not at any tick: seek first")
-        return inner_of(self._cursor.simulation)
+        self._was_handed_out = True
+        return self._cursor.simulation
 
     @property
     def episodes(self) -> list[Episode]:
@@ -221,7 +235,11 @@ class Timeline(RenderedAsHtml):
     # --- inside
 
     def _make_cursor(self) -> Cursor:
-        return Cursor(self.tape, make_simulation(self.tape, self._world))
+        made = Cursor(self.tape, make_simulation(self.tape, self._world))
+        other = self._cursor or self._reader
+        if other is not None and subject_of(other.simulation) is subject_of(made.simulation):
+            self._was_handed_out = True  # The user's factory returns one object: each cursor moves it.
+        return made
 
     def _target(self, tick: int | None, episode: int | None, step: int | None) -> int:
         """The tick that the arguments of seek select."""
@@ -247,6 +265,8 @@ class Timeline(RenderedAsHtml):
 
     def _go(self, cursor: Cursor, tick: int, progress: Progress | None = None) -> Arrival:
         try:
+            if self._was_handed_out:
+                cursor.reclaim()
             return cursor.seek(tick, progress)
         except MismatchError as mismatch:
             raise self._desync(cursor, mismatch) from None

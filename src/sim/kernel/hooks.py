@@ -129,6 +129,13 @@ class CanRehearse(Protocol):
         """Raise the errors that the recording would raise later."""
 
 
+class KeepsAttempts(Protocol):
+    """Called after `step` raised: the inputs with which `step` repeats that on a replay, or None: the tape ends."""
+
+    def attempted(self, inputs: Any, error: Exception) -> Any:
+        """Take the state as the step left it; return the inputs to record."""
+
+
 # --- used by a scenario, of the world inside it
 
 
@@ -225,6 +232,7 @@ RECORDING_HOOKS: tuple[Callable[..., Any], ...] = (
     HasScenario,
     HasAdapter,
     CanRehearse,
+    KeepsAttempts,
 )
 SCENARIO_HOOKS: tuple[Callable[..., Any], ...] = (
     HasProperties,

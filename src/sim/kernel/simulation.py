@@ -13,7 +13,17 @@ from typing import Any, Protocol, TypeGuard, runtime_checkable
 import attrs
 import numpy as np
 
-from sim.kernel.hooks import AfterRestore, CanEnd, EmitsEvents, EventsOnRequest, HasOrigin, HasPhases, Phase, hook
+from sim.kernel.hooks import (
+    AfterRestore,
+    CanEnd,
+    EmitsEvents,
+    EventsOnRequest,
+    HasAdapter,
+    HasOrigin,
+    HasPhases,
+    Phase,
+    hook,
+)
 from sim.kernel.schema import Blob, Field, Schema
 from sim.kernel.state import Snapshot, State
 
@@ -158,6 +168,12 @@ class ArenaOfSaved:
 def inner_of(simulation: Simulation) -> Any:
     """The user's own object."""
     return simulation.inner if isinstance(simulation, ArenaOfSaved) else simulation
+
+
+def subject_of(simulation: Simulation) -> Any:
+    """The object that a simulation stands for: that of an adapter (the environment, the model), or the user's own."""
+    inner = inner_of(simulation)
+    return getattr(inner, "subject", inner) if hook(inner, HasAdapter) is not None else inner
 
 
 def events_of(simulation: Simulation) -> Callable[[], Any] | None:

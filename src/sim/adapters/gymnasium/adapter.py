@@ -28,6 +28,7 @@ from sim.adapters.gymnasium.inputs import decode_call, encode_action, encode_own
 from sim.adapters.gymnasium.layers import OUTPUT_ONLY, captured_layers, layers_of, name_of, rebuild, subject_of
 from sim.adapters.gymnasium.spaces_watch import SpacesWatch
 from sim.adapters.interface.adapter_registry import Adapter, NotCapturedError
+from sim.adapters.interface.attempts import KeepsItsAttempts, attempt_of, repeat_attempt
 from sim.adapters.interface.capture_report import Part, Report
 from sim.kernel.class_names import package_of
 from sim.kernel.exactness import Level, level_from
@@ -73,7 +74,7 @@ class LastEnvCall:
         self.truncated: Any = False
 
 
-class GymnasiumSimulation:
+class GymnasiumSimulation(KeepsItsAttempts):
     """An environment as a simulation: one tick is one call of step or reset.
 
     Attributes:
@@ -146,17 +147,19 @@ class GymnasiumSimulation:
         finally:
             twin.close()
 
-    def step(self, inputs: Any) -> Any:
-        """Call step or reset, according to the inputs, and return the result."""
+    def _prepare(self, inputs: Any) -> None:
+        if self._repeated is not None and type(inputs) is dict and "reset" in inputs:
+            self._repeated.begin()
+
+    def _capture(self, inputs: Any) -> None:
         if self._repeated is not None:
-            return self._step_and_keep_inputs(inputs)
-        result = self._call(inputs)
+            self._repeated.add(inputs, self._last_result())
+            return
         captured = self._captured
         for _, native in self._natives:
             native.take()
         captured.pack()
         self.state = captured.state
-        return result
 
     def _call(self, inputs: Any) -> Any:
         last = self.last
@@ -175,20 +178,16 @@ class GymnasiumSimulation:
         last.observation, last.reward, last.terminated, last.truncated, _ = result
         return result
 
-    def _step_and_keep_inputs(self, inputs: Any) -> Any:
-        assert self._repeated is not None
-        if type(inputs) is dict and "reset" in inputs:
-            self._repeated.begin()
-        result = self._call(inputs)
-        self._repeated.add(inputs, self._last_result())
-        return result
-
     def _last_result(self) -> list[Any]:
         last = self.last
         return [last.observation, last.reward, last.terminated, last.truncated]
 
     def _repeat(self, inputs: Any) -> list[Any]:
-        self._call(inputs)
+        attempt = attempt_of(inputs)
+        if attempt is None:
+            self._call(inputs)
+        else:
+            repeat_attempt(attempt, self._call)
         return self._last_result()
 
     def after_restore(self) -> None:
@@ -201,6 +200,11 @@ class GymnasiumSimulation:
         self._captured.unpack()
         for _, native in self._natives:
             native.put()
+
+    @property
+    def subject(self) -> Any:
+        """The environment with its wrappers."""
+        return self.env
 
     def report(self) -> Report:
         """The captured attributes, layer by layer."""
@@ -237,7 +241,7 @@ class RecordedEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
         self._lacks_reset = getattr(self.env.unwrapped, "_np_random", self) is None
         self.tape = tape
         self._call = tape.step
-        self._steps = 0
+        self._begun_at = 0  # The tick of the last reset.
         self._return = 0.0
         self._over = False
         self._resets_itself = any(isinstance(one, gymnasium.wrappers.Autoreset) for _, one in layers_of(self.env))
@@ -253,10 +257,9 @@ class RecordedEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
             )
         if self._over and self._resets_itself:
             result = self._call(encode_own_reset(action, self._ended()))
-            self._steps, self._return = -1, 0.0
+            self._begun_at, self._return = self.tape.tick, 0.0
         else:
             result = self._call(action if type(action) is int else encode_action(action))
-        self._steps += 1
         self._return += result[1]
         self._over = result[2] or result[3]
         return result  # type: ignore[no-any-return]
@@ -266,12 +269,13 @@ class RecordedEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
         if seed is None and getattr(self.env.unwrapped, "_np_random", self) is None:
             seed = int(np.random.SeedSequence().entropy) & 0x7FFF_FFFF  # type: ignore[arg-type]
         result = self._call(encode_reset(seed, options, self._ended()))
-        self._steps, self._return, self._over, self._lacks_reset = 0, 0.0, False, False
+        self._begun_at, self._return, self._over, self._lacks_reset = self.tape.tick, 0.0, False, False
         return result  # type: ignore[no-any-return]
 
     def _ended(self) -> dict[str, Any] | None:
-        """The totals of the episode that ends here; None if it had no step."""
-        return {"steps": self._steps, "return": float(self._return), "over": bool(self._over)} if self._steps else None
+        """The totals of the episode that ends here; None if it had no step. A step that raised counts."""
+        steps = self.tape.tick - self._begun_at
+        return {"steps": steps, "return": float(self._return), "over": bool(self._over)} if steps else None
 
     def close(self) -> None:
         """Close the tape, then the environment."""
@@ -279,6 +283,11 @@ class RecordedEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
         _being_recorded.pop(id(self.env.unwrapped), None)
         self.tape.close({"reason": "closed", "episode": ended} if ended else None)
         super().close()
+
+    @property
+    def subject(self) -> gymnasium.Env[Any, Any]:
+        """The environment itself, with its wrappers."""
+        return self.env
 
     @property
     def spec(self) -> EnvSpec | None:  # type: ignore[override]  # Gymnasium's own wrappers have it as a property, too.

@@ -17,8 +17,9 @@ import numpy as np
 
 from sim.adapters.capture.captured_state import CONSTANT_CHECK_STEPS, CapturedWarning
 from sim.adapters.interface.adapter_registry import Adapter, NotCapturedError
+from sim.adapters.interface.attempts import KeepsItsAttempts
 from sim.adapters.interface.capture_report import Part, Report
-from sim.adapters.interface.proxy import RecordedProxy
+from sim.adapters.interface.proxy import OWN_NAMES, RecordedProxy, make_proxy
 from sim.adapters.mesa.decode import load_model, rewire
 from sim.adapters.mesa.encode import agents_of, dump_model, events_of, find_places, topology_of
 from sim.kernel.exactness import Level, level_from
@@ -30,7 +31,7 @@ KNOWN_VERSION = "3.3"  # Mesa's own objects are captured, and they change from v
 MODEL, TOPOLOGY, CLASSES, AGENTS = "model", "topology", "classes", "agents"
 
 
-class MesaSimulation:
+class MesaSimulation(KeepsItsAttempts):
     """A model as a simulation.
 
     Attributes:
@@ -78,21 +79,23 @@ class MesaSimulation:
         )
         self._pack()
 
-    def step(self, inputs: Any) -> Any:
+    def _call(self, inputs: Any) -> Any:
         """Step the model, run its simulator for one unit of time, or seed the model again.
 
         inputs: None, {"arguments": {...}} for its step, or {"seed": number}. Raises ValueError for any others.
         """
-        result = None
         match inputs:
             case {"seed": int(seed)}:
                 _seed(self.model, seed)
+                return None
             case None:
-                result = _step_of(self.model)()
+                return _step_of(self.model)()
             case {"arguments": dict(arguments)}:
-                result = _step_of(self.model)(**arguments)
-            case _:
-                raise ValueError("expected the inputs of a Mesa model: None, the arguments of a step, or a seed")
+                return _step_of(self.model)(**arguments)
+        raise ValueError("expected the inputs of a Mesa model: None, the arguments of a step, or a seed")
+
+    def _capture(self, inputs: Any) -> None:
+        del inputs  # The model alone is the state.
         state = self.state
         state["ticks"][()] += 1
         cell_count = len(self._places.cells)
@@ -101,7 +104,6 @@ class MesaSimulation:
         if is_due or state["topology_moves"]:
             self._check_topology()
         self._pack()
-        return result
 
     def _check_topology(self) -> None:
         topology = topology_of(self._places)
@@ -145,6 +147,11 @@ class MesaSimulation:
         if events:
             _number_events_after(type(events[0]), len(events))
 
+    @property
+    def subject(self) -> Any:
+        """The model."""
+        return self.model
+
     def report(self) -> Report:
         """The captured parts."""
         collectors = tuple(self._places.collectors)
@@ -169,12 +176,15 @@ class MesaSimulation:
 
 
 class RecordedModel(RecordedProxy):
-    """A proxy for a recorded model: its step is recorded, all else is read from the model."""
+    """A proxy for a recorded model: its step is recorded, all else is the model's own."""
+
+    __slots__ = ("model",)
+    _recording_names = (*OWN_NAMES, "model")
 
     def __init__(self, simulation: MesaSimulation, tape: Any) -> None:
         """tape: its recorder, with step(inputs) and close(outcome)."""
         super().__init__(simulation.model, tape)
-        self.model = simulation.model
+        object.__setattr__(self, "model", simulation.model)
 
     def step(self, **arguments: Any) -> Any:
         """Make one step of the model, or of its simulator's time, recorded with its arguments."""
@@ -254,4 +264,8 @@ def _adapt(model: Any, **options: Any) -> MesaSimulation:
     return MesaSimulation(model, **options)
 
 
-ADAPTER = Adapter(NAME, _adapt, RecordedModel, player=_player)
+def _door(simulation: MesaSimulation, tape: Any) -> Any:
+    return make_proxy(RecordedModel, simulation.model, simulation, tape)
+
+
+ADAPTER = Adapter(NAME, _adapt, _door, player=_player)

@@ -16,7 +16,7 @@ import numpy as np
 from sim.adapters.capture.captured_state import CapturedState
 from sim.adapters.interface.adapter_registry import Adapter, NotCapturedError
 from sim.adapters.interface.capture_report import Report
-from sim.adapters.interface.proxy import RecordedProxy
+from sim.adapters.interface.proxy import OWN_NAMES, RecordedProxy, make_proxy
 from sim.adapters.mujoco.mjdata import Bridge
 from sim.kernel.exactness import Level, level_from
 from sim.kernel.state import State
@@ -90,6 +90,11 @@ class MujocoSimulation:
         self._captured.unpack()
         self.bridge.put()
 
+    @property
+    def subject(self) -> Any:
+        """The data."""
+        return self.data
+
     def report(self) -> Report:
         """The captured parts."""
         notes = (f"model {self.bridge.model_hash[:16]}", "contacts are computed anew at each step")
@@ -112,11 +117,15 @@ class MujocoSimulation:
 class RecordedData(RecordedProxy):
     """A proxy for a recorded MjData: its step is recorded, all else is the data's own."""
 
+    __slots__ = ("_simulation", "data", "model")
+    _recording_names = (*OWN_NAMES, "data", "model")
+
     def __init__(self, simulation: MujocoSimulation, tape: Any) -> None:
         """tape: its recorder, with step(inputs) and close(outcome)."""
         super().__init__(simulation.data, tape)
-        self.data, self.model = simulation.data, simulation.model
-        self._simulation = simulation
+        object.__setattr__(self, "data", simulation.data)
+        object.__setattr__(self, "model", simulation.model)
+        object.__setattr__(self, "_simulation", simulation)
 
     def step(self, ctrl: Any = None, count: int = 1) -> None:
         """Call mj_step count times, recorded with all values set in the data since the last tick. ctrl: set first."""
@@ -156,4 +165,8 @@ def _adapt(data: Any, **options: Any) -> MujocoSimulation:
     return MujocoSimulation(data, **options)
 
 
-ADAPTER = Adapter(NAME, _adapt, RecordedData, player=_player)
+def _door(simulation: MujocoSimulation, tape: Any) -> Any:
+    return make_proxy(RecordedData, simulation.data, simulation, tape)
+
+
+ADAPTER = Adapter(NAME, _adapt, _door, player=_player)

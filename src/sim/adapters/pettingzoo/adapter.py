@@ -22,6 +22,7 @@ from sim.adapters.capture.pickle_protocol import Pickler
 from sim.adapters.capture.rng_state import is_generator
 from sim.adapters.gymnasium.inputs import decode_call, encode_action, encode_reset
 from sim.adapters.interface.adapter_registry import Adapter, NotCapturedError
+from sim.adapters.interface.attempts import KeepsItsAttempts, attempt_of, repeat_attempt
 from sim.adapters.interface.capture_report import Part, Report
 from sim.adapters.pettingzoo.layers import (
     KINDS,
@@ -55,7 +56,7 @@ class LastParallelCall:
         self.infos: Any = None
 
 
-class PettingZooSimulation:
+class PettingZooSimulation(KeepsItsAttempts):
     """An environment of several agents as a simulation: one tick is one call of step or reset.
 
     Attributes:
@@ -130,18 +131,16 @@ class PettingZooSimulation:
         finally:
             twin.close()
 
-    def step(self, inputs: Any) -> Any:
-        """Call step or reset, according to the inputs, and return the result."""
-        if self._repeated is None:
-            result = self._call(inputs)
-            self._captured.pack()
-            self.state = self._captured.state
-            return result
-        if type(inputs) is dict and "reset" in inputs:
+    def _prepare(self, inputs: Any) -> None:
+        if self._repeated is not None and type(inputs) is dict and "reset" in inputs:
             self._repeated.begin()
-        result = self._call(inputs)
-        self._repeated.add(inputs, self._last_result())
-        return result
+
+    def _capture(self, inputs: Any) -> None:
+        if self._repeated is not None:
+            self._repeated.add(inputs, self._last_result())
+            return
+        self._captured.pack()
+        self.state = self._captured.state
 
     def _call(self, inputs: Any) -> Any:
         is_reset, arguments = False, inputs
@@ -173,7 +172,11 @@ class PettingZooSimulation:
         return [last.agent, last.observations, last.rewards, last.terminations, last.truncations]
 
     def _repeat(self, inputs: Any) -> list[Any]:
-        self._call(inputs)
+        attempt = attempt_of(inputs)
+        if attempt is None:
+            self._call(inputs)
+        else:
+            repeat_attempt(attempt, self._call)
         return self._last_result()
 
     def after_restore(self) -> None:
@@ -187,6 +190,11 @@ class PettingZooSimulation:
             self._was_reset = True
         self._captured.state = self.state
         self._captured.unpack()
+
+    @property
+    def subject(self) -> Any:
+        """The environment with its wrappers."""
+        return self.env
 
     def report(self) -> Report:
         """The captured attributes, layer by layer."""
@@ -214,30 +222,31 @@ class PettingZooSimulation:
 class _Episode:
     """The totals of the present episode."""
 
-    def __init__(self, simulation: PettingZooSimulation) -> None:
+    def __init__(self, simulation: PettingZooSimulation, tape: Any) -> None:
         self.simulation = simulation
-        self.steps = 0
+        self._tape = tape
+        self._begun_at = 0  # The tick of the last reset.
         self.total = 0.0
 
     def add(self) -> None:
         """Add the rewards of all agents after a step."""
         simulation = self.simulation
         rewards = simulation.last.rewards if simulation.is_parallel else simulation.env.rewards
-        self.steps += 1
         self.total += float(sum(rewards.values()))
 
     def ended(self) -> dict[str, Any] | None:
-        """The totals of the episode that ends here; None if it had no step."""
-        if not self.steps:
+        """The totals of the episode that ends here; None if it had no step. A step that raised counts."""
+        steps = self._tape.tick - self._begun_at
+        if not steps:
             return None
-        return {"steps": self.steps, "return": self.total, "over": not self.simulation.env.agents}
+        return {"steps": steps, "return": self.total, "over": not self.simulation.env.agents}
 
     def next_reset(self, seed: int | None, options: dict[str, Any] | None) -> dict[str, Any]:
         """Begin the next episode: the inputs of its reset, with a drawn seed if there never was one."""
         if seed is None and self.simulation.draws_first_seed:
             seed = int(np.random.SeedSequence().entropy) & 0x7FFF_FFFF  # type: ignore[arg-type]
         call = encode_reset(seed, options, self.ended())
-        self.steps, self.total = 0, 0.0
+        self._begun_at, self.total = self._tape.tick + 1, 0.0
         return call
 
     def outcome(self) -> dict[str, Any] | None:
@@ -253,7 +262,7 @@ class RecordedParallel(BaseParallelWrapper[Any, Any, Any]):  # type: ignore[misc
         """tape: its recorder, with step(inputs) and close(outcome)."""
         super().__init__(simulation.env)
         self.tape = tape
-        self._episode = _Episode(simulation)
+        self._episode = _Episode(simulation, tape)
 
     def step(self, actions: dict[Any, Any]) -> Any:
         """Call the environment's step, recorded. Raises TypeError, before the call, if actions cannot be recorded."""
@@ -264,6 +273,11 @@ class RecordedParallel(BaseParallelWrapper[Any, Any, Any]):  # type: ignore[misc
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> Any:
         """Call the environment's reset, recorded. If no seed was ever passed, one is drawn and recorded."""
         return self.tape.step(self._episode.next_reset(seed, options))
+
+    @property
+    def subject(self) -> Any:
+        """The environment itself, with its wrappers."""
+        return self.env
 
     def close(self) -> None:
         """Close the tape, then the environment."""
@@ -278,7 +292,7 @@ class RecordedAEC(BaseWrapper[Any, Any, Any]):  # type: ignore[misc]
         """tape: its recorder, with step(inputs) and close(outcome)."""
         super().__init__(simulation.env)
         self.tape = tape
-        self._episode = _Episode(simulation)
+        self._episode = _Episode(simulation, tape)
 
     def step(self, action: Any) -> None:
         """Call the environment's step, recorded. Raises TypeError, before the call, if action cannot be recorded."""
@@ -297,6 +311,11 @@ class RecordedAEC(BaseWrapper[Any, Any, Any]):  # type: ignore[misc]
         return (
             last.observations if observe else None, last.rewards, last.terminations, last.truncations, last.infos,
         )  # fmt: skip
+
+    @property
+    def subject(self) -> Any:
+        """The environment itself, with its wrappers."""
+        return self.env
 
     def close(self) -> None:
         """Close the tape, then the environment."""

@@ -1,50 +1,73 @@
-"""Record any Python object: the user names the attributes that are its state; ``step`` is called with the inputs."""
+"""Record any Python object: its attributes are the state, and each call of its step is a tick."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import attrs
+import numpy as np
 
 from sim.adapters.capture.captured_state import CapturedState
 from sim.adapters.capture.rng_state import is_generator
 from sim.adapters.capture.survey import Treatment
 from sim.adapters.interface.adapter_registry import Adapter, NotCapturedError
+from sim.adapters.interface.attempts import KeepsItsAttempts
 from sim.adapters.interface.capture_report import Report
-from sim.adapters.interface.proxy import RecordedProxy
+from sim.adapters.interface.proxy import make_proxy
+from sim.adapters.plain_object.calls import StepMethod
+from sim.adapters.plain_object.divert import function_of
+from sim.adapters.plain_object.recorded import RecordedObject, is_recorded
+from sim.kernel.class_names import importable_name
 from sim.kernel.exactness import Level, level_from
 from sim.kernel.state import State
 
 NAME = "plain_object"
 OWN_SAVE = "give it .save(), .load(saved) and .step(inputs), and no fields(...)"
+_MADE_BY_PYTHON = 1 << 9  # Py_TPFLAGS_HEAPTYPE; some classes of C have it as well, with a __new__ of their own.
+RESET = "reset"  # Its calls are recorded without being named: they are how an episode begins.
+METHODS_SHOWN = 12  # Of an object without the step; more would fill the screen.
 
 
 @attrs.frozen
 class Fields:
-    """The attributes of an object that are its state; see fields."""
+    """The attributes of an object that are its state, and the methods whose calls are ticks; see fields."""
 
     names: tuple[str, ...]
     rng: tuple[str, ...]
     step: str
+    calls: tuple[str, ...] | None = None
+
+    def with_step(self, step: str | Iterable[str]) -> Fields:
+        """These fields with other methods. Raises TypeError for anything but names."""
+        names = (step,) if isinstance(step, str) else tuple(step)
+        if not names or not all(isinstance(name, str) for name in names):
+            raise TypeError(f"step={step!r}: expected the name of a method, or several")
+        return attrs.evolve(self, step=names[0], calls=names[1:] or None)
 
 
-def fields(*names: str, rng: str | Iterable[str] = (), step: str = "step") -> Fields:
+def fields(*names: str, rng: str | Iterable[str] = (), step: str | Iterable[str] = "step") -> Fields:
     """Name the attributes of an object that are its state.
 
     names: of attributes; without any name, all attributes of the object. rng: the attribute, or attributes, that are
-    its random generators. step: the name of the method that makes one step; it is called with the inputs.
+    its random generators. step: the name of the method that makes one step, and of further methods whose calls are
+    recorded, too: ("advance", "spawn"). By default that is ``reset``, if the object has it.
     """
     generators = (rng,) if isinstance(rng, str) else tuple(rng)
-    return Fields(names, generators, step)
+    return Fields(names, generators, "step").with_step(step)
 
 
-class PlainObjectSimulation:
-    """An object as a simulation whose state consists of the attributes that the user named.
+class PlainObjectSimulation(KeepsItsAttempts):
+    """An object as a simulation whose state consists of its attributes, or of those that the user named.
 
     Attributes:
         subject: the object.
+        method: its step.
+        others: further methods whose calls are ticks, by name.
+        pending: the call that the next step makes, in place of the one in its inputs: the same one, of live values. It
+            has the function, the arguments and the keywords.
+        is_stepping: True while the step runs.
     """
 
     def __init__(
@@ -62,19 +85,20 @@ class PlainObjectSimulation:
         cannot be saved, ValueError for an unknown level.
         """
         name = type(subject).__name__
-        if not hasattr(subject, "__dict__"):
-            raise TypeError(f"expected an object with a __dict__, which holds its attributes, got a {name}")
-        if not callable(getattr(subject, what.step, None)):
-            raise TypeError(f"{name} has no method {what.step}(inputs)")
-        _ensure_takes_inputs(name, getattr(subject, what.step))
-        missing = [attribute for attribute in (*what.names, *what.rng) if attribute not in vars(subject)]
-        if missing:
-            raise TypeError(f"{name} has no attribute {', '.join(missing)}")
-        for attribute in what.rng:
-            value = vars(subject)[attribute]
-            if not is_generator(value):
-                raise TypeError(f"{name}.{attribute}: expected a random generator, got {type(value).__name__}")
+        _ensure_can_step(subject, what)
+        base = _base_of_c(type(subject))
+        if base is not object and not what.names:
+            raise NotCapturedError(
+                f"{name} is a {base.__name__}, whose content is not in its attributes: keep a {base.__name__} in an "
+                f"attribute instead, name the attributes that are its state, fields(...), or {OWN_SAVE}"
+            )
         self.subject = subject
+        self.method = StepMethod(what.step, getattr(subject, what.step))
+        self._calls = _other_calls(subject, what)
+        self.others = {name: StepMethod(name, getattr(subject, name), is_step=False) for name in self._calls}
+        self.pending: tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]] | None = None
+        self.is_stepping = False
+        self._class = type(subject)
         self._ignored = tuple(ignore)
         self.level = level_from(level)
         if self.level is Level.INPUTS_ONLY:
@@ -94,13 +118,57 @@ class PlainObjectSimulation:
         self._captured.ensure_all_known(name)
         self.state: State = self._captured.state
 
-    def step(self, inputs: Any) -> Any:
-        """Step the object and capture its state; return what its step returned."""
-        result = getattr(self.subject, self._what.step)(inputs)
+    def rehearse(self) -> None:
+        """Raise NotCapturedError if the object is being recorded already."""
+        if is_recorded(self.subject):
+            raise NotCapturedError(
+                f"{self._class.__name__} is being recorded already: two recordings would step it in turns; close the "
+                "first one"
+            )
+
+    def _call(self, inputs: Any) -> Any:
+        if self.pending is not None:
+            step, arguments, keywords = self.pending
+        else:
+            method = self.method
+            if type(inputs) is dict:
+                method = next((other for other in self.others.values() if other.key in inputs), method)
+            call = method.decode(inputs, self.known() if type(inputs) is dict else {})
+            for change in call.changes:
+                _change(self.subject, change)
+            step, arguments, keywords = getattr(self.subject, method.name), call.arguments, dict(call.keywords)
+        self._ensure_same_class()
+        self.is_stepping = True
+        try:
+            return step(*arguments, **keywords)
+        finally:
+            self.is_stepping = False
+
+    def _capture(self, inputs: Any) -> None:
+        del inputs  # The object alone is the state.
+        self._ensure_same_class()
         captured = self._captured
         captured.pack()
         self.state = captured.state
-        return result
+
+    def _ensure_same_class(self) -> None:
+        if type(self.subject) is not self._class:
+            raise NotCapturedError(
+                f"the object's class was {self._class.__name__} when its recording began, and is now "
+                f"{type(self.subject).__name__}: a replay makes an object of the first one; record a new object"
+            )
+
+    def known(self) -> dict[str, Any]:
+        """The values of the object's attributes that a call may refer to, by name."""
+        return {
+            name: value
+            for name, value in vars(self.subject).items()
+            if isinstance(value, list | dict | set | np.ndarray)
+        }
+
+    def is_ignored(self, name: str) -> bool:
+        """Return True for an attribute that no step reads."""
+        return f"{self._class.__name__}.{name}" in self._ignored
 
     def after_restore(self) -> None:
         """Restore the object from the arena."""
@@ -109,65 +177,115 @@ class PlainObjectSimulation:
 
     def report(self) -> Report:
         """The captured attributes."""
-        name = type(self.subject).__name__
-        return Report(NAME, name, self.level, self._captured.parts())
+        is_function = function_of(self.subject, self.method.name) is not None
+        notes = (
+            () if is_function else (f"{self.method.name} is no Python function: only calls through the result count",)
+        )
+        return Report(NAME, self._class.__name__, self.level, self._captured.parts(), notes)
 
     @property
     def adapter(self) -> dict[str, Any]:
         """The description of the simulation for the tape."""
-        kind = type(self.subject)
         return {
             "name": NAME,
-            "class": f"{kind.__module__}.{kind.__qualname__}",
+            "class": importable_name(self._class),
             "report": self.report().to_plain(),
-            "fields": {"names": list(self._what.names), "rng": list(self._what.rng), "step": self._what.step},
+            "fields": {
+                "names": list(self._what.names),
+                "rng": list(self._what.rng),
+                "step": self._what.step,
+                "calls": list(self._calls),
+            },
             "ignored": list(self._ignored),
         }
 
 
-class RecordedObject(RecordedProxy):
-    """A proxy for a recorded object: its step is recorded, all else is the object's own."""
-
-    def __init__(self, simulation: PlainObjectSimulation, tape: Any) -> None:
-        """tape: its recorder, with step(inputs) and close(outcome)."""
-        super().__init__(simulation.subject, tape)
-
-    def step(self, inputs: Any = None) -> Any:
-        """Call the object's step, recorded."""
-        return self.tape.step(inputs)
+def _base_of_c(kind: type) -> type:
+    """The first base class that C code makes, which may keep more than the attributes: object, or dict, or Random."""
+    return next(
+        base
+        for base in kind.__mro__
+        if not base.__flags__ & _MADE_BY_PYTHON or getattr(vars(base).get("__new__"), "__self__", None) is base
+    )
 
 
-def _ensure_takes_inputs(name: str, step: Callable[..., Any]) -> None:
-    """Raise TypeError for a method that cannot be called with the inputs; accept one without a known signature."""
-    try:
-        signature = inspect.signature(step)
-    except (TypeError, ValueError):
-        return
-    try:
-        signature.bind(None)
-    except TypeError:
+def _ensure_can_step(subject: Any, what: Fields) -> None:
+    """Raise TypeError for an object without this step or these attributes."""
+    name = type(subject).__name__
+    if not hasattr(subject, "__dict__"):
+        raise TypeError(f"expected an object with a __dict__, which holds its attributes, got a {name}")
+    step = getattr(subject, what.step, None)
+    if not callable(step):
+        raise TypeError(f"{name} has no method {what.step}(): {_names_of_methods(subject)}")
+    if inspect.iscoroutinefunction(step) or inspect.isgeneratorfunction(step) or inspect.isasyncgenfunction(step):
         raise TypeError(
-            f"{name}.{step.__name__}: expected a method that takes one argument, the inputs (None at a step without "
-            f"any), got {step.__name__}{signature}"
-        ) from None
+            f"{name}.{what.step}: expected a method that makes a step when it is called, got a coroutine or generator, "
+            "which does so later: name a method that runs it to its end"
+        )
+    missing = [attribute for attribute in (*what.names, *what.rng) if attribute not in vars(subject)]
+    if missing:
+        raise TypeError(f"{name} has no attribute {', '.join(missing)}")
+    for attribute in what.rng:
+        value = vars(subject)[attribute]
+        if not is_generator(value):
+            raise TypeError(f"{name}.{attribute}: expected a random generator, got {type(value).__name__}")
+
+
+def _other_calls(subject: Any, what: Fields) -> tuple[str, ...]:
+    """The names of further methods whose calls are ticks: those that the user named, or reset.
+
+    Raises TypeError for a name that is not one of a method.
+    """
+    if what.calls is None:
+        has_reset = what.step != RESET and function_of(subject, RESET) is not None
+        return (RESET,) if has_reset else ()
+    wrong = [name for name in what.calls if not callable(getattr(subject, name, None))]
+    if wrong:
+        raise TypeError(f"{type(subject).__name__} has no method {wrong[0]}(): {_names_of_methods(subject)}")
+    return tuple(name for name in dict.fromkeys(what.calls) if name != what.step)
+
+
+def _names_of_methods(subject: Any) -> str:
+    """What to do about a step that the object does not have: its methods by name."""
+    kinds = [kind for kind in type(subject).__mro__ if kind is not object]
+    names = {
+        name for kind in kinds for name, value in vars(kind).items() if callable(value) and not name.startswith("_")
+    }
+    several = ", ".join(sorted(names)[:METHODS_SHOWN]) + (", …" if len(names) > METHODS_SHOWN else "")
+    return f'name the one that makes a step as step="..."; it has the methods {several or "(none)"}'
+
+
+def _change(subject: Any, change: Sequence[Any]) -> None:
+    """Make a change again that was made from outside in the recorded run. Raises ValueError for any other."""
+    match list(change):
+        case ["set", str(name), value]:
+            setattr(subject, name, value)
+        case ["del", str(name)]:
+            delattr(subject, name)
+        case ["setitem", key, value]:
+            subject[key] = value
+        case ["delitem", key]:
+            del subject[key]
+        case _:
+            raise ValueError(f"expected a change of the object, got {change!r}")
 
 
 def fields_from_plain(plain: Any) -> Fields:
     """The fields that a tape names. Raises ValueError for anything else."""
     match plain:
         case {"names": list(names), "rng": list(rng), "step": str(step)}:
-            if all(isinstance(name, str) for name in (*names, *rng)):
-                return Fields(tuple(names), tuple(rng), step)
+            calls = plain.get("calls", [])  # Older tapes have none.
+            if isinstance(calls, list) and all(isinstance(name, str) for name in (*names, *rng, *calls)):
+                return Fields(tuple(names), tuple(rng), step, tuple(calls))
     raise ValueError("the tape does not name the attributes that are the state")
 
 
 def _adapt(subject: Any, *, what: Fields | None = None, **options: Any) -> PlainObjectSimulation:
-    if what is None:
-        raise NotCapturedError(
-            f"expected the names of the attributes of {type(subject).__name__} that are its state, got none: "
-            'pass fields("...")'
-        )
-    return PlainObjectSimulation(subject, what, **options)
+    return PlainObjectSimulation(subject, fields() if what is None else what, **options)
 
 
-ADAPTER = Adapter(NAME, _adapt, RecordedObject)
+def _door(simulation: PlainObjectSimulation, tape: Any) -> Any:
+    return make_proxy(RecordedObject, simulation.subject, simulation, tape)
+
+
+ADAPTER = Adapter(NAME, _adapt, _door)

@@ -15,6 +15,8 @@ import recorder
 import replayer
 from sim.adapters import NoAdapterError, NotCapturedError, adapt, fields
 
+from small_worlds import Walkers
+
 
 class Mood(enum.Enum):
     CALM = 1
@@ -96,7 +98,10 @@ def test_a_field_that_is_missing_is_found_by_the_replay(tmp_path: Path) -> None:
     [
         (fields("grit"), "Life has no attribute grit"),
         (fields("t", rng="t"), "Life.t: expected a random generator, got int"),
-        (fields("t", step="advance"), r"Life has no method advance\(inputs\)"),
+        (
+            fields("t", step="advance"),
+            r'Life has no method advance\(\): name the one .* step="\.\.\."; it has the methods step$',
+        ),
     ],
 )
 def test_mistakes_are_one_clear_line(what: Any, message: str, tmp_path: Path) -> None:
@@ -136,10 +141,22 @@ def test_an_object_has_no_inputs_since_a_reset(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def test_an_object_without_fields_and_without_adapter_is_refused(tmp_path: Path) -> None:
+class OnlySlots:
+    __slots__ = ("x",)
+
+    def step(self) -> None:
+        self.x = 1
+
+
+def test_an_object_without_attributes_in_a_dict_is_refused(tmp_path: Path) -> None:
     """The message lists the options."""
-    with pytest.raises(NoAdapterError, match=r"no adapter for .*Life .*gymnasium.*name its state, fields"):
-        recorder.record(Life(), tmp_path / "run.tape")
+    with pytest.raises(NoAdapterError, match=r"no adapter for .*OnlySlots, and it has no __dict__.*\.save\(\)"):
+        recorder.record(OnlySlots(), tmp_path / "run.tape")
+    with pytest.raises(
+        NoAdapterError, match=r"^Walkers has its state in a sim\.State: record it with recorder\.Recorder"
+    ):
+        recorder.record(Walkers(), tmp_path / "run.tape")
+    assert not list(tmp_path.iterdir())
 
 
 # --- pickle

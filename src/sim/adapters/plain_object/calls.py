@@ -1,0 +1,173 @@
+"""Encode calls of an object's step as the inputs of a tick, so that a replay makes exactly the same call.
+
+One argument is recorded as it is, and None stands for no argument where the step takes none. Every other call is a
+map, and so is each call of another method that is recorded, such as reset. Its key is the name of the method with "()":
+
+    {"step()": [[3], {"dt": 0.1}]}    step(3, dt=0.1), all of it plain data
+    {"step()": bytes}                 the same as values.py writes it, for other types: tuples, sets, shared lists
+    {"step()": ..., "set": bytes}     assignments from outside since the last step come first: [["set", name, value]]
+
+Invariants:
+    1. decode(encode(call)) equals the call, in the types of all values, too.
+    2. A single argument that looks like such a map, or like an attempt (see attempts.py), is written as a map itself.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import attrs
+import numpy as np
+
+from sim.adapters.capture.values import NotPlainError, decode_value, encode_value
+from sim.adapters.interface.attempts import RAISED
+
+SET = "set"
+_AS_IS = frozenset((float, bool, str, bytes, type(None)))
+_INT_MIN, _INT_MAX = -(1 << 63), (1 << 64) - 1
+
+Change = tuple[Any, ...]  # ("set", name, value), ("del", name), ("setitem", key, value) or ("delitem", key).
+
+
+@attrs.frozen
+class StepCall:
+    """One call of the method that makes a step.
+
+    Attributes:
+        arguments, keywords: of the call.
+        changes: what was assigned from outside since the last step, in order.
+    """
+
+    arguments: tuple[Any, ...] = ()
+    keywords: Mapping[str, Any] = attrs.field(factory=dict)
+    changes: Sequence[Change] = ()
+
+
+class StepMethod:
+    """A method whose calls are ticks: how it is called, and how its calls are written.
+
+    Attributes:
+        name: of the method.
+        key: of its calls that are written as maps.
+    """
+
+    def __init__(self, name: str, function: Callable[..., Any], *, is_step: bool = True) -> None:
+        """function: the bound method. is_step: False for one whose calls are always written as maps."""
+        self.name = name
+        self.key = f"{name}()"
+        self._is_step = is_step
+        try:
+            signature: inspect.Signature | None = inspect.signature(function)
+        except (TypeError, ValueError):
+            signature = None  # Methods of extension modules may not expose their parameters.
+        self._takes_nothing = signature is not None and _binds(signature)
+        self._takes_one = signature is None or _binds(signature, None)
+        self._none_is_default = signature is not None and _first_is_none(signature)
+
+    def called_by_user(self, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> tuple[Any, ...]:
+        """The arguments of a call through the recorded object: None for a step that needs one argument, and got none."""
+        needs_one = not arguments and not keywords and self._takes_one and not self._takes_nothing
+        return (None,) if needs_one else arguments
+
+    def encode(self, call: StepCall, names: Callable[[], Mapping[int, str]]) -> Any:
+        """The inputs of a call.
+
+        names: gives the names of the object's own attributes by the ids of their values. Raises TypeError for arguments that
+        cannot be recorded.
+        """
+        arguments, keywords = call.arguments, call.keywords
+        if self._is_step and not keywords and not call.changes:
+            if len(arguments) == 1:
+                argument = arguments[0]
+                if self._is_written_alone(argument):
+                    return argument
+            elif not arguments and (not self._takes_one or self._none_is_default):
+                return None
+        listed = [list(arguments), dict(keywords)]
+        inputs: dict[str, Any] = {self.key: listed if is_exact(listed) else self._encoded(listed, names())}
+        if call.changes:
+            inputs[SET] = encode_value([list(change) for change in call.changes], names())
+        return inputs
+
+    def decode(self, inputs: Any, known: Mapping[str, Any]) -> StepCall:
+        """The call of these inputs. Raises ValueError for a map that is not one of ours."""
+        if type(inputs) is not dict or self.key not in inputs:
+            takes_it = inputs is not None or self._takes_one
+            return StepCall((inputs,) if takes_it else ())
+        called, changes = inputs[self.key], inputs.get(SET)
+        match decode_value(called, known) if type(called) is bytes else called:
+            case [list(arguments), dict(keywords)]:
+                return StepCall(tuple(arguments), keywords, decode_value(changes, known) if changes else ())
+        raise ValueError(f"expected the arguments of {self.key}, got {called!r}")
+
+    def _is_written_alone(self, argument: Any) -> bool:
+        if argument is None:
+            return self._takes_one
+        if type(argument) is dict:
+            has_our_keys = RAISED in argument or any(type(key) is str and key.endswith("()") for key in argument)
+            return is_exact(argument) and not has_our_keys
+        if is_exact(argument):
+            return True
+        try:
+            encode_value(argument)
+        except NotPlainError:
+            return True  # The recorder refuses it, or knows it: some subclasses of arrays are plain data.
+        return False
+
+    def _encoded(self, listed: list[Any], known: Mapping[int, str]) -> bytes:
+        try:
+            return encode_value(listed, known)
+        except NotPlainError as error:
+            place = error.path.removeprefix("value[0]").removeprefix("value[1]")
+            raise TypeError(
+                f"the call {self.name}(...) cannot be recorded: argument {place} is "
+                f"{type(error.value).__qualname__}; expected numbers, texts, arrays, and lists, dicts or sets of them: "
+                "pass an index, a name or a number in its place"
+            ) from None
+
+
+def is_exact(value: Any) -> bool:
+    """Return True if value is plain data that is restored with equal types and equal sharing."""
+    return _is_exact(value, set())
+
+
+def _is_exact(value: Any, seen: set[int]) -> bool:
+    kind = type(value)
+    if kind is int:
+        return bool(_INT_MIN <= value <= _INT_MAX)
+    if kind in _AS_IS:
+        return True
+    if kind is np.ndarray:
+        is_plain = value.dtype.kind in "biufc" and value.dtype.isnative and value.flags.c_contiguous
+        return bool(is_plain) and not _was_seen(value, seen)
+    if isinstance(value, np.generic):
+        return value.dtype.kind in "biufc" and value.dtype.isnative
+    if kind is list:
+        return not _was_seen(value, seen) and all(_is_exact(item, seen) for item in value)
+    if kind is dict:
+        keys = all(type(key) is str or type(key) is int for key in value)
+        return keys and not _was_seen(value, seen) and all(_is_exact(item, seen) for item in value.values())
+    return False
+
+
+def _was_seen(value: Any, seen: set[int]) -> bool:
+    if id(value) in seen:
+        return True
+    seen.add(id(value))
+    return False
+
+
+def _binds(signature: inspect.Signature, *arguments: Any) -> bool:
+    try:
+        signature.bind(*arguments)
+    except TypeError:
+        return False
+    return True
+
+
+def _first_is_none(signature: inspect.Signature) -> bool:
+    first = next(iter(signature.parameters.values()), None)
+    positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return first is not None and first.kind in positional and first.default is None

@@ -1,0 +1,250 @@
+"""The object that a user continues with while a plain object is recorded, and the recording behind it."""
+
+from __future__ import annotations
+
+import functools
+import types
+import warnings
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from types import TracebackType
+from typing import Any, Protocol
+
+from sim.adapters.capture.captured_state import CapturedWarning
+from sim.adapters.capture.values import NotPlainError, decode_value, encode_value, is_immutable
+from sim.adapters.interface.proxy import RecordedProxy
+from sim.adapters.plain_object.calls import Change, StepCall, StepMethod
+from sim.adapters.plain_object.divert import divert, function_of
+
+
+class ObjectSimulation(Protocol):
+    """The simulation of a plain object, as far as its recording uses it; see PlainObjectSimulation."""
+
+    subject: Any
+    method: StepMethod
+    others: Mapping[str, StepMethod]
+    pending: tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]] | None
+    is_stepping: bool
+
+    def known(self) -> dict[str, Any]:
+        """The values of the object's attributes that a call may refer to, by name."""
+
+    def is_ignored(self, name: str) -> bool:
+        """Return True for an attribute that no step reads."""
+
+
+_recordings: weakref.WeakValueDictionary[int, ObjectRecording] = weakref.WeakValueDictionary()  # By id of the subject.
+
+
+_QUICK = frozenset((int, float, bool, str, bytes))  # A single argument of these is an input as it is.
+
+
+class ObjectRecording:
+    """One recording of a plain object: every call of its step becomes a tick.
+
+    Attributes:
+        subject: the object.
+    """
+
+    def __init__(self, simulation: ObjectSimulation, tape: Any) -> None:
+        """tape: its recorder, with step(inputs), close(outcome) and is_closed."""
+        self.subject = simulation.subject
+        self._simulation = simulation
+        self._tape = tape
+        self._changes: list[Change] = []
+        self._known: dict[str, Any] | None = None  # The object's values before the first of these changes.
+        self._warned: set[str] = set()
+        self._no_argument = simulation.method.encode(StepCall(), dict)
+        _recordings[id(self.subject)] = self
+        self._ends: list[Callable[[], object]] = []
+        self._live: dict[str, Callable[..., Any]] = {}  # The methods as they are unrecorded.
+        self._public: dict[str, Callable[..., Any]] = {}  # The same for the user: functions of this recording.
+        self.proxy: Callable[[], Any] = lambda: None
+        for name in (simulation.method.name, *simulation.others):
+            function = function_of(self.subject, name)
+            self._public[name] = _public_function(name, function, is_step=name == simulation.method.name)
+            if function is None:  # A method of C is recorded where it is called through the proxy.
+                self._live[name] = getattr(self.subject, name)
+            else:
+                original, end = divert(function, name, self)
+                self._live[name] = types.MethodType(original, self.subject)
+                self._ends.append(end)
+
+    def method_named(self, name: str) -> Callable[..., Any] | None:
+        """The recorded method of this name; None if it is not one. "step" is the step if the object has no other."""
+        function = self._public.get(name)
+        if function is None and name == "step" and not hasattr(self.subject, "step"):
+            function = self._public[self._simulation.method.name]
+        return None if function is None else types.MethodType(function, self)
+
+    def takes_calls(self) -> bool:
+        """Return True if a call of the step now is one to record."""
+        if self._tape.is_closed:
+            self.end()
+            return False
+        return not self._simulation.is_stepping
+
+    def record(self, name: str, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+        """Call the method of this name, recorded, and return its result.
+
+        Raises TypeError, before the call, for arguments that cannot be recorded, and what the method raises.
+        """
+        simulation = self._simulation
+        if self._changes or name in simulation.others:
+            return self._record_changes(name, arguments, keywords)
+        if keywords:
+            inputs = self._encode(name, arguments, keywords, ())
+        elif not arguments:
+            inputs = self._no_argument
+        elif len(arguments) == 1 and type(arguments[0]) in _QUICK:
+            inputs = arguments[0]
+        else:
+            inputs = self._encode(name, arguments, keywords, ())
+        simulation.pending = (self._live[name], arguments, keywords)
+        try:
+            return self._tape.step(inputs)
+        finally:
+            simulation.pending = None
+
+    def _record_changes(self, name: str, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+        """Make a call with the changes since the last one as a part of its inputs."""
+        changes, self._changes = self._changes, []
+        tick = self._tape.tick
+        try:
+            inputs = self._encode(name, arguments, keywords, changes)
+            self._simulation.pending = (self._live[name], arguments, keywords)
+            return self._tape.step(inputs)
+        finally:
+            self._simulation.pending = None
+            if self._tape.tick == tick:
+                self._changes = changes + self._changes  # Not on the tape yet.
+            else:
+                self._known = None
+
+    def _encode(
+        self, name: str, arguments: tuple[Any, ...], keywords: dict[str, Any], changes: Sequence[Change]
+    ) -> Any:
+        method = self._simulation.others.get(name, self._simulation.method)
+        return method.encode(StepCall(arguments, keywords, changes), self._names)
+
+    @property
+    def is_open(self) -> bool:
+        """True until the tape is closed."""
+        return not self._tape.is_closed
+
+    def step(self, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+        """Call the object's step, recorded, as a user does."""
+        method = self._simulation.method
+        return self.call(method.name, method.called_by_user(arguments, keywords), keywords)
+
+    def call(self, name: str, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+        """Call a method, recorded; inside a step the call is a part of that step.
+
+        The proxy is returned where the method returns the object, so that a chain of calls keeps the recording.
+        """
+        if self._simulation.is_stepping:
+            return self._live[name](*arguments, **keywords)
+        result = self.record(name, arguments, keywords)
+        return result if result is not self.subject else self._proxy_or(result)
+
+    def _proxy_or(self, subject: Any) -> Any:
+        proxy = self.proxy()
+        return subject if proxy is None else proxy
+
+    def prepare(self) -> None:
+        """Keep the values that the object has before a change."""
+        if self._known is None and not self._simulation.is_stepping:
+            self._known = self._simulation.known()
+
+    def note(self, change: Change) -> None:
+        """Keep a change that was made through the proxy, as a part of the next step's inputs."""
+        kind, *values = change
+        if self._simulation.is_stepping or self._tape.is_closed or self._simulation.is_ignored(str(values[0])):
+            return
+        try:
+            encoded = encode_value(list(change), self._names())
+        except NotPlainError as error:
+            place = values[0] if kind in ("set", "del") else f"[{values[0]!r}]"
+            self._warn(str(place), type(error.value).__qualname__)
+            return
+        is_same = kind == "set" and vars(self.subject).get(values[0], self) is values[1]
+        if not is_same and not all(map(is_immutable, values)):
+            change = tuple(decode_value(encoded, self._known or {}))  # As it is now.
+        self._changes.append(change)
+
+    def end(self) -> None:
+        """Record no more: give the methods their own code again."""
+        for end in self._ends:
+            end()
+
+    def _names(self) -> dict[int, str]:
+        known = self._simulation.known() if self._known is None else self._known
+        return {id(value): name for name, value in known.items()}
+
+    def _warn(self, name: str, kind: str) -> None:
+        if name not in self._warned:
+            self._warned.add(name)
+            warnings.warn(
+                f"{type(self.subject).__name__}.{name} was assigned from outside, a {kind}, which cannot be an input of "
+                "the next step: a replay does not know of it; assign it inside the step, or ignore the attribute",
+                CapturedWarning,
+                stacklevel=5,
+            )
+
+
+class RecordedObject(RecordedProxy):
+    """A proxy for a recorded object: its step is recorded, all else is the object's own."""
+
+    __slots__ = ("__recording",)
+
+    def __init__(self, simulation: ObjectSimulation, tape: Any) -> None:
+        """tape: its recorder, with step(inputs), close(outcome) and is_closed."""
+        super().__init__(simulation.subject, tape)
+        recording = ObjectRecording(simulation, tape)
+        recording.proxy = weakref.ref(self)
+        object.__setattr__(self, "_RecordedObject__recording", recording)
+
+    def __getattr__(self, name: str) -> Any:
+        recording = self.__recording
+        method = recording.method_named(name)
+        return getattr(recording.subject, name) if method is None else method
+
+    def _recording_prepares(self) -> None:
+        self.__recording.prepare()
+
+    def _recording_notes(self, change: tuple[Any, ...]) -> None:
+        self.__recording.note(change)
+
+    def close(self, outcome: Any = None) -> None:
+        """Close the tape, then the object, if it has a method ``close``."""
+        try:
+            super().close(outcome)
+        finally:
+            self.__recording.takes_calls()  # Ends the recording if the tape is closed.
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> Any:
+        try:
+            return super().__exit__(kind, error, traceback)
+        finally:
+            self.__recording.takes_calls()
+
+
+def _public_function(name: str, function: types.FunctionType | None, *, is_step: bool) -> Callable[..., Any]:
+    """The recorded method as a function of the recording, with the name and the parameters of the object's own."""
+
+    def step(recording: ObjectRecording, /, *arguments: Any, **keywords: Any) -> Any:
+        return recording.step(arguments, keywords)
+
+    def call(recording: ObjectRecording, /, *arguments: Any, **keywords: Any) -> Any:
+        return recording.call(name, arguments, keywords)
+
+    made = step if is_step else call
+    return made if function is None else functools.update_wrapper(made, function)
+
+
+def is_recorded(subject: Any) -> bool:
+    """Return True if a recording of this object is open."""
+    recording = _recordings.get(id(subject))
+    return recording is not None and recording.subject is subject and recording.is_open
