@@ -9,7 +9,7 @@ import importlib
 from collections.abc import Iterable
 from typing import Any, Protocol
 
-from sim.adapters.capture.survey import field_name
+from sim.adapters.capture.survey import LAYERS_MAX, field_name, is_open_object
 from sim.kernel.class_names import package_of
 
 _BRIDGES = {"mujoco": "sim.adapters.mujoco.mjdata"}  # By package: the module with bridges_in(attributes).
@@ -33,10 +33,22 @@ def is_native(value: Any) -> bool:
 
 
 def find_natives(layers: Iterable[tuple[str, Any]]) -> list[tuple[str, Native]]:
-    """The native objects among the attributes of the layers, each with a name for its own layer."""
+    """The native objects that the layers reach by attributes, each with a name for its own layer.
+
+    Also those of objects inside a layer: an environment may keep its physics in another object.
+    """
     natives: list[tuple[str, Native]] = []
-    for name, layer in layers:
-        for package in sorted({package_of(type(value)) for value in vars(layer).values()} & _BRIDGES.keys()):
-            bridges = importlib.import_module(_BRIDGES[package]).bridges_in(vars(layer))
-            natives += [(field_name(name, attribute), native) for attribute, native in bridges]
+    waiting = list(layers)
+    seen = {id(layer) for _, layer in waiting}
+    for name, layer in waiting:  # It grows while it is read.
+        attributes = vars(layer)
+        for package in sorted({package_of(type(value)) for value in attributes.values()} & _BRIDGES.keys()):
+            bridges = importlib.import_module(_BRIDGES[package]).bridges_in(attributes)
+            new = [(field_name(name, key), native) for key, native in bridges if id(attributes[key]) not in seen]
+            seen |= {id(attributes[key]) for key, _ in bridges}
+            natives += new
+        for attribute, value in attributes.items():
+            if id(value) not in seen and is_open_object(value) and len(seen) < LAYERS_MAX:
+                seen.add(id(value))
+                waiting.append((f"{name}.{attribute}", value))
     return natives

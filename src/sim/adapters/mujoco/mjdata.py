@@ -5,6 +5,9 @@ from a different guess, or with different forces, and gives different bits. Also
 computes and that an observation or a reward reads later: mj_step moves the positions after it has computed these
 arrays, so they cannot be computed from the state. Contacts and the solver's own arrays are not captured: each step
 computes them before anything reads them.
+
+Some environments change their MjModel in a reset: a door is moved, a target is placed. After each reset the arrays of the
+model are compared with those of the model as it was made, and those that differ are part of the state.
 """
 
 from __future__ import annotations
@@ -30,6 +33,9 @@ DERIVED = (
 )  # fmt: skip
 
 
+_MODEL_ASSETS = ("mesh_", "hfield_", "tex_", "skin_", "bvh_", "oct_", "plugin_", "name")  # Large, and never changed.
+
+
 def model_hash(model: Any) -> str:
     """The identity of a compiled model: the hash of its binary."""
     buffer = np.zeros(mujoco.mj_sizeModel(model), np.uint8)
@@ -51,8 +57,18 @@ def parts_of_state(model: Any) -> list[tuple[str, int, slice]]:
     return parts
 
 
+def model_arrays(model: Any) -> dict[str, np.ndarray[Any, Any]]:
+    """Views of the arrays of a model and of its options, by name, without its assets."""
+    found = {name: getattr(model, name) for name in dir(model) if not name.startswith(("_", *_MODEL_ASSETS))}
+    found |= {f"opt.{name}": getattr(model.opt, name) for name in dir(model.opt) if not name.startswith("_")}
+    return {name: value for name, value in found.items() if type(value) is np.ndarray and value.size}
+
+
 class Arrays:
-    """The arrays of one MjData, as attributes; ``model`` is the hash of their model."""
+    """The arrays of one MjData, as attributes; ``model`` is the hash of their model.
+
+    ``model_changes`` are the arrays of the model that a reset has changed; it appears with the first of them.
+    """
 
 
 class Bridge:
@@ -78,7 +94,10 @@ class Bridge:
         }
         for name, view in self._derived.items():
             self._held[name] = np.array(view)
-        self._taken = 0
+        self._model_views = model_arrays(model)
+        self._model_start = {name: view.copy() for name, view in self._model_views.items()}
+        self._present_hash = self.model_hash
+        self._taken, self._time = 0, float("-inf")
         self.take()
 
     def take(self) -> None:
@@ -89,18 +108,31 @@ class Bridge:
             held[name][...] = vector[place]
         for name, view in self._derived.items():
             held[name][...] = view
+        time, self._time = self._time, self._data.time
+        if self._time <= time:  # There was a reset.
+            self._take_model()
         self._taken += 1
         if self._taken % CONSTANT_CHECK_STEPS == 0:
             self._check_model()
 
+    def _take_model(self) -> None:
+        changes = {
+            name: view.copy()
+            for name, view in self._model_views.items()
+            if view.tobytes() != self._model_start[name].tobytes()
+        }
+        if changes or "model_changes" in self._held:
+            self._held["model_changes"] = changes
+            self._present_hash = model_hash(self._model)
+
     def _check_model(self) -> None:
         present_hash = model_hash(self._model)
-        if present_hash == self.model_hash:
+        if present_hash == self._present_hash:
             return
-        self.model_hash = self._held["model"] = present_hash
+        self.model_hash = self._held["model"] = self._present_hash = present_hash
         warnings.warn(
-            f"the MjModel has changed in the last {CONSTANT_CHECK_STEPS} steps: it is not part of the state, so a "
-            "replay with the original model diverges; change only the MjData during a recording",
+            f"the MjModel has changed in the last {CONSTANT_CHECK_STEPS} steps: it is not part of the state between "
+            "resets, so a replay with the original model diverges; change the model in a reset, or only the MjData",
             CapturedWarning,
             stacklevel=5,
         )
@@ -113,11 +145,16 @@ class Bridge:
                 f"expected the MuJoCo model {str(held['model'])[:16]}… of the recorded state, "
                 f"got {self.model_hash[:16]}…: use the same XML, assets, options and version of MuJoCo"
             )
+        changes = held.get("model_changes", {})
+        for name, view in self._model_views.items():
+            view[...] = changes.get(name, self._model_start[name])
         for name, _, place in self._parts:
             vector[place] = held[name]
         mujoco.mj_setState(self._model, self._data, vector, SPECIFICATION)
         for name, view in self._derived.items():
             view[...] = held[name]
+        self._time = self._data.time
+        self._present_hash = model_hash(self._model) if changes else self.model_hash
 
     def changed(self) -> dict[str, np.ndarray[Any, Any]]:
         """The parts of the state that differ, bit for bit, from the last copy: they were set since then."""
