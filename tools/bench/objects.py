@@ -81,13 +81,15 @@ class GameWay:
 
     def __init__(self, folder: Path, *, way: str, unit_count: int, change: str, interval: int) -> None:
         """interval: ticks from one keyframe to the next."""
+        import recorder  # noqa: F401, PLC0415 - its modules are in memory in all ways: the capture's memory counts
+
         self.step_ns = 0
         self._way, self._interval = way, interval
         self._game: Any = unit_games.make_game(unit_count, change)
         self._folder, self._figures = folder, {"trust": False}
         self._before_bytes, self._warm_bytes = turns.rss_bytes(), 0
         if way == "recorded":
-            from sim.adapters import fields  # noqa: PLC0415 - not in the process of the plain run
+            from sim.adapters import fields  # noqa: PLC0415 - see above
 
             self._game, self._figures["trust"] = unit_games.record_object(
                 self._game, folder / "game.tape", fields(), keyframe_interval_ticks=interval
@@ -144,7 +146,7 @@ class EnvironmentWay:
         warnings.simplefilter("ignore")
         if name.startswith("MiniGrid"):
             importlib.import_module("minigrid")
-        self.step_ns, self._trust = 0, False
+        self.step_ns = 0
         env: Any = gymnasium.make(name)
         self._env = env
         if way == "recorded":

@@ -206,10 +206,17 @@ ENTRIES: tuple[Entry, ...] = (
     ),
 )
 
-# Tried with Python 3.11 on Linux x86-64 and the newest versions of all packages together.
+# Tried with Python 3.11 on Linux x86-64, without a display, with the newest versions of all packages together.
 NOT_INSTALLABLE = {
-    "procgen": "no wheel for Python 3.11",
-    "gym-pybullet-drones": "not on the package index",
+    "procgen": "not installable here: no wheel for Python 3.11",
+    "gym-pybullet-drones": "not installable here: not on the package index",
+    "babyai": "not installable here: not on the package index; its levels are in minigrid",
+    "sinergym": "not installable here: needs packages from direct addresses",
+    "dm_control": "does not run here: it reads arrays that MjModel no longer has in MuJoCo 4",
+    "FetchReach, FrankaKitchen": "do not run here: they refuse MuJoCo 4",
+    "metaworld": "does not run here: its registration fails with Gymnasium 1.4",
+    "miniworld": "does not run here: it needs a display",
+    "pettingzoo[atari]": "not tried: it needs the ROMs of multi-agent-ale-py",
 }
 
 
