@@ -173,7 +173,11 @@ ENTRIES: tuple[Entry, ...] = (
     *_gymnasium("deep-sea-treasure-v0", "minecart-v0", "resource-gathering-v0", package="mo_gymnasium"),
     *_gymnasium("FlappyBird-v0", package="flappy_bird_gymnasium", use_lidar=False),
     *_gymnasium("VizdoomBasic-v1", package="vizdoom.gymnasium_wrapper"),
-    *_gymnasium("HopperBulletEnv-v0", package="pybullet_envs_gymnasium"),
+    *_gymnasium(
+        "HopperBulletEnv-v0",
+        package="pybullet_envs_gymnasium",
+        skipped=frozenset({"_client", "physicsClientId"}),  # The number of a connection.
+    ),
     *_pettingzoo(
         "classic.tictactoe_v3",
         "classic.connect_four_v3",

@@ -81,7 +81,8 @@ class Outcome:
             return found
         is_exact, is_deterministic = self.level != "inputs_only", not self.record["random"]
         counts = {name: self.seek[name] for name in ("wrong", "raised", "false_desyncs")}
-        if counts["wrong"] or counts["false_desyncs"] or (counts["raised"] and is_exact and is_deterministic):
+        is_wrong = counts["wrong"] and (is_exact or is_deterministic)  # Repeated inputs of such a run cannot be right.
+        if is_wrong or counts["false_desyncs"] or (counts["raised"] and is_exact and is_deterministic):
             found += self.seek["messages"][:4]
         if not all(self.seek["verified"]) and is_exact and is_deterministic:
             found.append(f"verify: {self.seek['verified']}")
