@@ -33,10 +33,10 @@ def campaign(folder: Path, *names: str) -> tuple[int, dict[str, Any]]:
 
 def test_environments_come_back_in_a_process_with_a_different_hash_seed(tmp_path: Path) -> None:
     """Every value of every tick that is sought, and of the steps after it, is that of the live run."""
-    code, results = campaign(tmp_path, "FrozenLake-v1", "Taxi-v4")
+    code, results = campaign(tmp_path, "FrozenLake-v1", "CartPole-v1")
 
     rows = {row["name"]: row for row in results["environments"]}
-    assert set(rows) == {"FrozenLake-v1", "Taxi-v4"}
+    assert set(rows) == {"FrozenLake-v1", "CartPole-v1"}
     assert [row["problems"] for row in rows.values()] == [[], []]
     assert all(row["level"] == "exact" and row["seek"]["seeks"] == 5 for row in rows.values())
     assert all(row["record"]["resets"] > 1 and row["seek"]["verified"] == [True] for row in rows.values())
