@@ -25,7 +25,7 @@ CAMPAIGNS = Path(__file__).parents[2] / "tools/campaigns"
 def campaign(folder: Path, *names: str) -> tuple[int, dict[str, Any]]:
     """Run the campaign in a folder; its exit code and results."""
     command = [sys.executable, CAMPAIGNS / "environments.py", "--only", *names, "--json", "results.json"]
-    short = ["--steps", "40", "--seeds", "1", "--seeks", "4"]
+    short = ["--steps", "80", "--seeds", "1", "--seeks", "4"]
     done = subprocess.run([*command, *short], cwd=folder, capture_output=True, text=True, check=False)
     assert (folder / "results.json").exists(), done.stderr
     return done.returncode, json.loads((folder / "results.json").read_text())
