@@ -79,7 +79,11 @@ class Player:
         """Make the call, and return what it returned, without the info. target: the environment, recorded or not."""
         name, argument = call
         if self._kind == "mesa":
-            target.step()
+            simulator = getattr(target, "simulator", None)
+            if simulator is None or hasattr(target, "tape"):
+                target.step()
+            else:
+                simulator.run_for(1)  # As the recorded model does it: the events of that time run, too.
             return []
         if name == "reset":
             returned = target.reset() if argument is None else target.reset(seed=argument)

@@ -241,7 +241,15 @@ def _special(value: Any) -> Any:
         return (value.func, value.args, value.keywords)
     if isinstance(value, types.MappingProxyType):
         return dict(value)
-    package = _module(type(value)).partition(".")[0]
+    if isinstance(value, weakref.WeakKeyDictionary | weakref.WeakValueDictionary):
+        return list(value.items())  # Its other attributes tell when it was last cleared of the dead.
+    if isinstance(value, weakref.WeakSet):
+        return set(value)
+    return _native(value, kind, _module(type(value)).partition(".")[0])
+
+
+def _native(value: Any, kind: str, package: str) -> Any:
+    """Plain data for objects of compiled packages that have no attributes; None for all others."""
     if package == "itertools" and kind == "count":
         return repr(value)
     if package == "mujoco" and kind == "MjData":
