@@ -6,13 +6,15 @@ For example, a MuJoCo environment of Gymnasium has an MjData among its attribute
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any, Protocol
 
 from sim.adapters.capture.survey import LAYERS_MAX, field_name, is_open_object
 from sim.kernel.class_names import package_of
 
-_BRIDGES = {"mujoco": "sim.adapters.mujoco.mjdata"}  # By package: the module with bridges_in(attributes).
+_BRIDGES = {"mujoco": "sim.adapters.mujoco.mjdata"}  # By package: the module with bridges_in(find).
+_Find = Callable[[], dict[str, Any]]  # Returns the attributes of an object, which may be another one in each episode.
 
 
 class Native(Protocol):
@@ -38,17 +40,26 @@ def find_natives(layers: Iterable[tuple[str, Any]]) -> list[tuple[str, Native]]:
     Also those of objects inside a layer: an environment may keep its physics in another object.
     """
     natives: list[tuple[str, Native]] = []
-    waiting = list(layers)
-    seen = {id(layer) for _, layer in waiting}
-    for name, layer in waiting:  # It grows while it is read.
+    waiting: list[tuple[str, Any, _Find]] = [(name, layer, partial(_attributes_of, layer)) for name, layer in layers]
+    seen = {id(layer) for _, layer, _ in waiting}
+    for name, layer, find in waiting:  # It grows while it is read.
         attributes = vars(layer)
         for package in sorted({package_of(type(value)) for value in attributes.values()} & _BRIDGES.keys()):
-            bridges = importlib.import_module(_BRIDGES[package]).bridges_in(attributes)
-            new = [(field_name(name, key), native) for key, native in bridges if id(attributes[key]) not in seen]
+            bridges = importlib.import_module(_BRIDGES[package]).bridges_in(find)
+            natives += [(field_name(name, key), native) for key, native in bridges if id(attributes[key]) not in seen]
             seen |= {id(attributes[key]) for key, _ in bridges}
-            natives += new
         for attribute, value in attributes.items():
             if id(value) not in seen and is_open_object(value) and len(seen) < LAYERS_MAX:
                 seen.add(id(value))
-                waiting.append((f"{name}.{attribute}", value))
+                waiting.append((f"{name}.{attribute}", value, partial(_attributes_in, find, attribute)))
     return natives
+
+
+def _attributes_of(layer: Any) -> dict[str, Any]:
+    return vars(layer)
+
+
+def _attributes_in(find: _Find, attribute: str) -> dict[str, Any]:
+    """The attributes of the object that is in an attribute now: an environment may make it again."""
+    value = find().get(attribute)
+    return vars(value) if hasattr(value, "__dict__") else {}

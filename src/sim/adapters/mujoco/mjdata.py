@@ -14,6 +14,8 @@ from __future__ import annotations
 
 import hashlib
 import warnings
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import mujoco
@@ -79,8 +81,9 @@ class Bridge:
         model_hash: of the model.
     """
 
-    def __init__(self, model: Any, data: Any) -> None:
-        self._model, self._data = model, data
+    def __init__(self, model: Any, data: Any, find: Callable[[], Any] | None = None) -> None:
+        """find: returns the present data, for an owner that may make it again; by default it is always this one."""
+        self._model, self._data, self._find = model, data, find
         self.model_hash = model_hash(model)
         self.arrays = Arrays()
         self._held = vars(self.arrays)
@@ -89,9 +92,7 @@ class Bridge:
         self._vector = np.zeros(mujoco.mj_stateSize(model, SPECIFICATION))
         for name, _, place in self._parts:
             self._held[name] = self._vector[place].copy()
-        self._derived = {
-            name: view for name in DERIVED if (view := getattr(data, name, None)) is not None and view.size
-        }
+        self._derived = _derived_arrays(data)
         for name, view in self._derived.items():
             self._held[name] = np.array(view)
         self._model_views = model_arrays(model)
@@ -102,6 +103,7 @@ class Bridge:
 
     def take(self) -> None:
         """Copy the present content of the data to the arrays."""
+        self._follow()
         held, vector = self._held, self._vector
         mujoco.mj_getState(self._model, self._data, vector, SPECIFICATION)
         for name, _, place in self._parts:
@@ -114,6 +116,25 @@ class Bridge:
         self._taken += 1
         if self._taken % CONSTANT_CHECK_STEPS == 0:
             self._check_model()
+
+    def _follow(self) -> None:
+        """Turn to the data that the owner has now. Raises NotCapturedError if it is of a model of different sizes."""
+        if self._find is None:
+            return
+        data = self._find()
+        if data is self._data:
+            return
+        if not isinstance(data, mujoco.MjData):
+            raise NotCapturedError(f"expected the MjData of the recorded environment, got {type(data).__name__}")
+        model = data.model
+        views, derived = model_arrays(model), _derived_arrays(data)
+        if _shapes(views) != _shapes(self._model_start) or _shapes(derived) != _shapes(self._derived):
+            raise NotCapturedError(
+                "the environment has made its MjModel again, with a different number of parts: only the values in a "
+                "model may differ from episode to episode. Choose level='inputs_only'"
+            )
+        self._model, self._data, self._time = model, data, float("inf")  # As after a reset.
+        self._model_views, self._derived = views, derived
 
     def _take_model(self) -> None:
         changes = {
@@ -139,6 +160,7 @@ class Bridge:
 
     def put(self) -> None:
         """Restore the data from the arrays. Raises NotCapturedError if they are of a different model."""
+        self._follow()
         held, vector = self._held, self._vector
         if held["model"] != self.model_hash:
             raise NotCapturedError(
@@ -175,10 +197,25 @@ class Bridge:
         raise ValueError(f"expected a part of the model's state, got {name!r} of {values.size} numbers")
 
 
-def bridges_in(attributes: dict[str, Any]) -> list[tuple[str, Bridge]]:
-    """A bridge for each MjData among the attributes, by the attribute's name."""
-    bridges = []
-    for name, value in attributes.items():
-        if isinstance(value, mujoco.MjData):
-            bridges.append((name, Bridge(value.model, value)))
-    return bridges
+def bridges_in(find: Callable[[], dict[str, Any]]) -> list[tuple[str, Bridge]]:
+    """A bridge for each MjData among the attributes that find returns, by the attribute's name.
+
+    Bridges call it again, and follow what the attribute holds.
+    """
+    return [
+        (name, Bridge(value.model, value, partial(_attribute, find, name)))
+        for name, value in find().items()
+        if isinstance(value, mujoco.MjData)
+    ]
+
+
+def _attribute(find: Callable[[], dict[str, Any]], name: str) -> Any:
+    return find().get(name)
+
+
+def _derived_arrays(data: Any) -> dict[str, np.ndarray[Any, Any]]:
+    return {name: view for name in DERIVED if (view := getattr(data, name, None)) is not None and view.size}
+
+
+def _shapes(arrays: dict[str, np.ndarray[Any, Any]]) -> dict[str, tuple[int, ...]]:
+    return {name: array.shape for name, array in arrays.items()}
