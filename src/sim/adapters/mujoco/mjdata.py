@@ -15,7 +15,6 @@ from __future__ import annotations
 import hashlib
 import warnings
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import mujoco
@@ -81,9 +80,9 @@ class Bridge:
         model_hash: of the model.
     """
 
-    def __init__(self, model: Any, data: Any, find: Callable[[], Any] | None = None) -> None:
-        """find: returns the present data, for an owner that may make it again; by default it is always this one."""
-        self._model, self._data, self._find = model, data, find
+    def __init__(self, model: Any, data: Any) -> None:
+        self._model, self._data = model, data
+        self._find: Callable[[], Any] | None = None
         self.model_hash = model_hash(model)
         self.arrays = Arrays()
         self._held = vars(self.arrays)
@@ -103,7 +102,7 @@ class Bridge:
 
     def take(self) -> None:
         """Copy the present content of the data to the arrays."""
-        self._follow()
+        self._turn_to_present()
         held, vector = self._held, self._vector
         mujoco.mj_getState(self._model, self._data, vector, SPECIFICATION)
         for name, _, place in self._parts:
@@ -117,7 +116,11 @@ class Bridge:
         if self._taken % CONSTANT_CHECK_STEPS == 0:
             self._check_model()
 
-    def _follow(self) -> None:
+    def follow(self, find: Callable[[], Any]) -> None:
+        """Copy from now on what find returns: the owner may make its data again."""
+        self._find = find
+
+    def _turn_to_present(self) -> None:
         """Turn to the data that the owner has now. Raises NotCapturedError if it is of a model of different sizes."""
         if self._find is None:
             return
@@ -160,7 +163,7 @@ class Bridge:
 
     def put(self) -> None:
         """Restore the data from the arrays. Raises NotCapturedError if they are of a different model."""
-        self._follow()
+        self._turn_to_present()
         held, vector = self._held, self._vector
         if held["model"] != self.model_hash:
             raise NotCapturedError(
@@ -197,20 +200,11 @@ class Bridge:
         raise ValueError(f"expected a part of the model's state, got {name!r} of {values.size} numbers")
 
 
-def bridges_in(find: Callable[[], dict[str, Any]]) -> list[tuple[str, Bridge]]:
-    """A bridge for each MjData among the attributes that find returns, by the attribute's name.
-
-    Bridges call it again, and follow what the attribute holds.
-    """
+def bridges_in(attributes: dict[str, Any]) -> list[tuple[str, Bridge]]:
+    """A bridge for each MjData among the attributes, by the attribute's name."""
     return [
-        (name, Bridge(value.model, value, partial(_attribute, find, name)))
-        for name, value in find().items()
-        if isinstance(value, mujoco.MjData)
+        (name, Bridge(value.model, value)) for name, value in attributes.items() if isinstance(value, mujoco.MjData)
     ]
-
-
-def _attribute(find: Callable[[], dict[str, Any]], name: str) -> Any:
-    return find().get(name)
 
 
 def _derived_arrays(data: Any) -> dict[str, np.ndarray[Any, Any]]:
