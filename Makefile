@@ -63,6 +63,7 @@ bench: $(VENV)/.installed
 	$(BIN)/python tools/bench/ticks.py $(BENCH) --json build/bench/ticks.json
 	$(BIN)/python tools/bench/scaling.py $(BENCH) --json build/bench/scaling.json
 	$(BIN)/python tools/bench/peer_costs.py $(BENCH) --json build/bench/peers.json
+	$(BIN)/python tools/bench/objects.py $(BENCH) --json build/bench/objects.json
 	$(BIN)/python tools/bench/targets.py $(BENCH) --json build/bench/targets.json
 
 $(VENV)/.installed: pyproject.toml tools/make_venv.sh

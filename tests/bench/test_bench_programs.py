@@ -54,6 +54,25 @@ def test_states_now_and_then(tmp_path: Path) -> None:
         assert rows["pickle + lz4"]["keyframe, µs"] is not None
 
 
+def test_plain_objects(tmp_path: Path) -> None:
+    """A game in three ways, verified; each line of the targets has its limit."""
+    smallest = ("--quick", "--only", "units-200", "CartPole", "--rounds", "1", "--slice", "5")
+    found = run(tmp_path, "objects.py", *smallest)
+
+    games = [row for row in found["rows"] if "units" in row]
+    assert [row["changing"] for row in games] == ["10 %", "births"]
+    assert all(row["plain, µs"] < row["recorded, µs"] and row["pickle, µs"] > 0 for row in games)
+    assert [line["limit"] for line in found["targets"]] == ["1.5", "3", "5"]
+    assert "| 200 units, 10 % changing |" in (tmp_path / "page.md").read_text()
+
+
+@pytest.mark.long
+def test_verifying_plain_objects(tmp_path: Path) -> None:
+    """The CPU time of the command and of the plain run."""
+    (row,) = run(tmp_path, "objects.py", "--quick", "--only", "verify", "--rounds", "1", "--slice", "4")["rows"]
+    assert row["verify, CPU s"] > row["plain run, CPU s"] > 0
+
+
 REPLAYED = """
 import workloads
 for name in ("S", "M", "G"):
@@ -130,6 +149,6 @@ def test_the_page_is_made_between_its_marks(tmp_path: Path) -> None:
         assert what in text, "a stage that Recorder.step no longer calls"
 
     real = (BENCH.parents[1] / "docs/performance.md").read_text()
-    for name in ("targets", "profile", "ticks", "scaling", "peers"):
+    for name in ("targets", "profile", "ticks", "scaling", "peers", "objects"):
         assert real.count(f"<!-- {name}: made by tools/bench/page.py -->\n") == 1
         assert real.count(f"<!-- end of {name} -->\n") == 1

@@ -2,7 +2,7 @@
 
 Takes about half an hour on a quiet machine with two cores. The figures are also written as JSON.
 
-    python tools/bench/page.py [--only targets profile ticks scaling peers] [--quick] [--page FILE] [--json FOLDER]
+    python tools/bench/page.py [--only targets profile ticks scaling peers objects] [--quick] [--page FILE] [--json FOLDER]
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ SECTIONS = {
     "ticks": ("ticks.py", True),
     "scaling": ("scaling.py", True),
     "peers": ("peer_costs.py", True),
+    "objects": ("objects.py", False),
 }  # The program; True if it draws pictures.
 QUICK = {
     "targets": ["--quick", "--only", "T10"],

@@ -6,13 +6,15 @@ For example, a MuJoCo environment of Gymnasium has an MjData among its attribute
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterable
-from typing import Any, Protocol
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any, Protocol, runtime_checkable
 
-from sim.adapters.capture.survey import field_name
+from sim.adapters.capture.survey import LAYERS_MAX, field_name, is_open_object
 from sim.kernel.class_names import package_of
 
 _BRIDGES = {"mujoco": "sim.adapters.mujoco.mjdata"}  # By package: the module with bridges_in(attributes).
+_Find = Callable[[], dict[str, Any]]  # Returns the attributes of an object, which may be another one in each episode.
 
 
 class Native(Protocol):
@@ -32,11 +34,49 @@ def is_native(value: Any) -> bool:
     return package_of(type(value)) in _BRIDGES
 
 
+@runtime_checkable
+class CanFollow(Protocol):
+    """A bridge that turns to the object of the package that is there now, if an environment makes it again."""
+
+    def follow(self, find: Callable[[], Any]) -> None:
+        """Call find before each copy, for the present object."""
+
+
 def find_natives(layers: Iterable[tuple[str, Any]]) -> list[tuple[str, Native]]:
-    """The native objects among the attributes of the layers, each with a name for its own layer."""
+    """The native objects that the layers reach by attributes, each with a name for its own layer.
+
+    Also those of objects inside a layer: an environment may keep its physics in another object.
+    """
     natives: list[tuple[str, Native]] = []
-    for name, layer in layers:
-        for package in sorted({package_of(type(value)) for value in vars(layer).values()} & _BRIDGES.keys()):
-            bridges = importlib.import_module(_BRIDGES[package]).bridges_in(vars(layer))
-            natives += [(field_name(name, attribute), native) for attribute, native in bridges]
+    waiting: list[tuple[str, Any, _Find]] = [(name, layer, partial(_attributes_of, layer)) for name, layer in layers]
+    seen = {id(layer) for _, layer, _ in waiting}
+    for name, layer, find in waiting:  # It grows while it is read.
+        attributes = vars(layer)
+        for package in sorted({package_of(type(value)) for value in attributes.values()} & _BRIDGES.keys()):
+            for key, native in importlib.import_module(_BRIDGES[package]).bridges_in(attributes):
+                if id(attributes[key]) in seen:
+                    continue
+                seen.add(id(attributes[key]))
+                if isinstance(native, CanFollow):
+                    native.follow(partial(_value_in, find, key))
+                natives.append((field_name(name, key), native))
+        for attribute, value in attributes.items():
+            if id(value) not in seen and is_open_object(value) and len(seen) < LAYERS_MAX:
+                seen.add(id(value))
+                waiting.append((f"{name}.{attribute}", value, partial(_attributes_in, find, attribute)))
     return natives
+
+
+def _attributes_of(layer: Any) -> dict[str, Any]:
+    attributes: dict[str, Any] = vars(layer)
+    return attributes
+
+
+def _value_in(find: _Find, attribute: str) -> Any:
+    return find().get(attribute)
+
+
+def _attributes_in(find: _Find, attribute: str) -> dict[str, Any]:
+    """The attributes of the object that is in an attribute now: an environment may make it again."""
+    value = find().get(attribute)
+    return vars(value) if hasattr(value, "__dict__") else {}

@@ -275,7 +275,10 @@ class RecordedEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
     def _ended(self) -> dict[str, Any] | None:
         """The totals of the episode that ends here; None if it had no step. A step that raised counts."""
         steps = self.tape.tick - self._begun_at
-        return {"steps": steps, "return": float(self._return), "over": bool(self._over)} if steps else None
+        if not steps:
+            return None
+        # A reward may be a vector, one number for each objective.
+        return {"steps": steps, "return": float(np.sum(self._return)), "over": bool(self._over)}
 
     def close(self) -> None:
         """Close the tape, then the environment."""
@@ -302,8 +305,10 @@ def classify(holder: object, name: str, value: Any) -> Treatment | None:
         return "kept"
     if name in _CLOCKS.get(kind, ()):
         return "clock"
-    if isinstance(value, spaces.Space | EnvSpec | gymnasium.Env) or is_native(value):
+    if isinstance(value, spaces.Space | EnvSpec) or is_native(value):
         return "kept"
+    if isinstance(value, gymnasium.Env) and isinstance(holder, gymnasium.Wrapper) and name == "env":
+        return "kept"  # The next layer. An environment in any other attribute is state as any object is.
     if name == "isopen" or package_of(type(value)) in _DRAWING_PACKAGES:
         return "kept"
     return "drawing" if value is None and _DRAWING_NAMES.fullmatch(name) else None

@@ -5,12 +5,16 @@ from a different guess, or with different forces, and gives different bits. Also
 computes and that an observation or a reward reads later: mj_step moves the positions after it has computed these
 arrays, so they cannot be computed from the state. Contacts and the solver's own arrays are not captured: each step
 computes them before anything reads them.
+
+Some environments change their MjModel in a reset: a door is moved, a target is placed. After each reset the arrays of the
+model are compared with those of the model as it was made, and those that differ are part of the state.
 """
 
 from __future__ import annotations
 
 import hashlib
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import mujoco
@@ -28,6 +32,9 @@ DERIVED = (
     "actuator_velocity", "actuator_force", "act_dot", "qacc", "qfrc_actuator", "qfrc_passive", "qfrc_bias",
     "qfrc_constraint", "qfrc_inverse", "sensordata", "energy",
 )  # fmt: skip
+
+
+_MODEL_ASSETS = ("mesh_", "hfield_", "tex_", "skin_", "bvh_", "oct_", "plugin_", "name")  # Large, and never changed.
 
 
 def model_hash(model: Any) -> str:
@@ -51,8 +58,18 @@ def parts_of_state(model: Any) -> list[tuple[str, int, slice]]:
     return parts
 
 
+def model_arrays(model: Any) -> dict[str, np.ndarray[Any, Any]]:
+    """Views of the arrays of a model and of its options, by name, without its assets."""
+    found = {name: getattr(model, name) for name in dir(model) if not name.startswith(("_", *_MODEL_ASSETS))}
+    found |= {f"opt.{name}": getattr(model.opt, name) for name in dir(model.opt) if not name.startswith("_")}
+    return {name: value for name, value in found.items() if type(value) is np.ndarray and value.size}
+
+
 class Arrays:
-    """The arrays of one MjData, as attributes; ``model`` is the hash of their model."""
+    """The arrays of one MjData, as attributes; ``model`` is the hash of their model.
+
+    ``model_changes`` are the arrays of the model that a reset has changed; it appears with the first of them.
+    """
 
 
 class Bridge:
@@ -65,6 +82,7 @@ class Bridge:
 
     def __init__(self, model: Any, data: Any) -> None:
         self._model, self._data = model, data
+        self._find: Callable[[], Any] | None = None
         self.model_hash = model_hash(model)
         self.arrays = Arrays()
         self._held = vars(self.arrays)
@@ -73,51 +91,95 @@ class Bridge:
         self._vector = np.zeros(mujoco.mj_stateSize(model, SPECIFICATION))
         for name, _, place in self._parts:
             self._held[name] = self._vector[place].copy()
-        self._derived = {
-            name: view for name in DERIVED if (view := getattr(data, name, None)) is not None and view.size
-        }
+        self._derived = _derived_arrays(data)
         for name, view in self._derived.items():
             self._held[name] = np.array(view)
-        self._taken = 0
+        self._model_views = model_arrays(model)
+        self._model_start = {name: view.copy() for name, view in self._model_views.items()}
+        self._present_hash = self.model_hash
+        self._taken, self._time = 0, float("-inf")
         self.take()
 
     def take(self) -> None:
         """Copy the present content of the data to the arrays."""
+        self._turn_to_present()
         held, vector = self._held, self._vector
         mujoco.mj_getState(self._model, self._data, vector, SPECIFICATION)
         for name, _, place in self._parts:
             held[name][...] = vector[place]
         for name, view in self._derived.items():
             held[name][...] = view
+        time, self._time = self._time, self._data.time
+        if self._time <= time:  # There was a reset.
+            self._take_model()
         self._taken += 1
         if self._taken % CONSTANT_CHECK_STEPS == 0:
             self._check_model()
 
+    def follow(self, find: Callable[[], Any]) -> None:
+        """Copy from now on what find returns: the owner may make its data again."""
+        self._find = find
+
+    def _turn_to_present(self) -> None:
+        """Turn to the data that the owner has now. Raises NotCapturedError if it is of a model of different sizes."""
+        if self._find is None:
+            return
+        data = self._find()
+        if data is self._data:
+            return
+        if not isinstance(data, mujoco.MjData):
+            raise NotCapturedError(f"expected the MjData of the recorded environment, got {type(data).__name__}")
+        model = data.model
+        views, derived = model_arrays(model), _derived_arrays(data)
+        if _shapes(views) != _shapes(self._model_start) or _shapes(derived) != _shapes(self._derived):
+            raise NotCapturedError(
+                "the environment has made its MjModel again, with a different number of parts: only the values in a "
+                "model may differ from episode to episode. Choose level='inputs_only'"
+            )
+        self._model, self._data, self._time = model, data, float("inf")  # As after a reset.
+        self._model_views, self._derived = views, derived
+
+    def _take_model(self) -> None:
+        changes = {
+            name: view.copy()
+            for name, view in self._model_views.items()
+            if view.tobytes() != self._model_start[name].tobytes()
+        }
+        if changes or "model_changes" in self._held:
+            self._held["model_changes"] = changes
+            self._present_hash = model_hash(self._model)
+
     def _check_model(self) -> None:
         present_hash = model_hash(self._model)
-        if present_hash == self.model_hash:
+        if present_hash == self._present_hash:
             return
-        self.model_hash = self._held["model"] = present_hash
+        self.model_hash = self._held["model"] = self._present_hash = present_hash
         warnings.warn(
-            f"the MjModel has changed in the last {CONSTANT_CHECK_STEPS} steps: it is not part of the state, so a "
-            "replay with the original model diverges; change only the MjData during a recording",
+            f"the MjModel has changed in the last {CONSTANT_CHECK_STEPS} steps: it is not part of the state between "
+            "resets, so a replay with the original model diverges; change the model in a reset, or only the MjData",
             CapturedWarning,
             stacklevel=5,
         )
 
     def put(self) -> None:
         """Restore the data from the arrays. Raises NotCapturedError if they are of a different model."""
+        self._turn_to_present()
         held, vector = self._held, self._vector
         if held["model"] != self.model_hash:
             raise NotCapturedError(
                 f"expected the MuJoCo model {str(held['model'])[:16]}… of the recorded state, "
                 f"got {self.model_hash[:16]}…: use the same XML, assets, options and version of MuJoCo"
             )
+        changes = held.get("model_changes", {})
+        for name, view in self._model_views.items():
+            view[...] = changes.get(name, self._model_start[name])
         for name, _, place in self._parts:
             vector[place] = held[name]
         mujoco.mj_setState(self._model, self._data, vector, SPECIFICATION)
         for name, view in self._derived.items():
             view[...] = held[name]
+        self._time = self._data.time
+        self._present_hash = model_hash(self._model) if changes else self.model_hash
 
     def changed(self) -> dict[str, np.ndarray[Any, Any]]:
         """The parts of the state that differ, bit for bit, from the last copy: they were set since then."""
@@ -140,8 +202,14 @@ class Bridge:
 
 def bridges_in(attributes: dict[str, Any]) -> list[tuple[str, Bridge]]:
     """A bridge for each MjData among the attributes, by the attribute's name."""
-    bridges = []
-    for name, value in attributes.items():
-        if isinstance(value, mujoco.MjData):
-            bridges.append((name, Bridge(value.model, value)))
-    return bridges
+    return [
+        (name, Bridge(value.model, value)) for name, value in attributes.items() if isinstance(value, mujoco.MjData)
+    ]
+
+
+def _derived_arrays(data: Any) -> dict[str, np.ndarray[Any, Any]]:
+    return {name: view for name in DERIVED if (view := getattr(data, name, None)) is not None and view.size}
+
+
+def _shapes(arrays: dict[str, np.ndarray[Any, Any]]) -> dict[str, tuple[int, ...]]:
+    return {name: array.shape for name, array in arrays.items()}

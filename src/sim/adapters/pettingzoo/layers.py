@@ -21,14 +21,17 @@ OUTPUT_ONLY = {"RecordVideo", "RecordVideoParallel", "CaptureStdoutWrapper"}
 # Attributes that no step reads: the configuration, and checks of the caller's loop. A name that others may use for
 # something else is never enough: the card games of a different library keep the complete game in ``env``.
 _CONFIGURATION = {"metadata", "render_mode", "_has_updated"}
+_LINKS = ("env", "aec_env")  # Attributes that may hold the next layer.
 _DRAWING_NAMES = {"screen", "clock", "window"}  # None until the first picture is drawn.
 _DRAWING_PACKAGES = ("pygame", "PIL", "OpenGL", "glfw", "matplotlib")
 
 
 def classify(_: object, name: str, value: Any) -> Treatment | None:
     """The treatment of an attribute of PettingZoo's own classes; None if unknown."""
-    if name in _CONFIGURATION or isinstance(value, spaces.Space | pettingzoo.AECEnv | pettingzoo.ParallelEnv):
+    if name in _CONFIGURATION or isinstance(value, spaces.Space):
         return "kept"
+    if name in _LINKS and isinstance(value, tuple(KINDS.values())):
+        return "kept"  # The next layer. An environment in any other attribute is state as any object is.
     if type(value) is dict and value and all(isinstance(item, spaces.Space) for item in value.values()):
         return "kept"
     if package_of(type(value)) in _DRAWING_PACKAGES:
@@ -52,7 +55,7 @@ def layers_of(env: Any) -> list[tuple[str, Any]]:
         name = type(layer).__name__
         counts[name] = counts.get(name, 0) + 1
         layers.append((name if counts[name] == 1 else f"{name}_{counts[name]}", layer))
-        inner = (vars(layer).get("env"), vars(layer).get("aec_env"))
+        inner = (vars(layer).get(link) for link in _LINKS)
         layer = next((env for env in inner if isinstance(env, tuple(KINDS.values()))), None)
     return layers
 
