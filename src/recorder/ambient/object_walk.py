@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 import xxhash
 
-from replayer.diagnose.hidden_state.ambient import (
+from recorder.ambient.ambient import (
     ENVIRONMENT_PATH,
     FOLDER_PATH,
     INSTANCE,
@@ -32,8 +32,8 @@ from replayer.diagnose.hidden_state.ambient import (
     Path,
     names_of,
 )
-from replayer.diagnose.hidden_state.roots import Roots, functions_of
-from replayer.diagnose.hidden_state.value_kinds import (
+from recorder.ambient.roots import Roots, functions_of
+from recorder.ambient.value_kinds import (
     ARRAY_BYTES_MAX,
     attributes_of,
     content_of,

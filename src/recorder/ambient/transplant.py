@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from replayer.diagnose.hidden_state.ambient import ABSENT, INSTANCE, Ambient, Path, set_child
-from replayer.diagnose.hidden_state.value_kinds import kind_of, put_content
+from recorder.ambient.ambient import ABSENT, INSTANCE, Ambient, Path, set_child
+from recorder.ambient.value_kinds import kind_of, put_content
 from sim.kernel.state import State
 
 _IN_PLACE = {"dict", "list", "set", "deque", "bytearray", "array", "generator", "bit generator", "random", "object"}

@@ -13,7 +13,7 @@ from typing import Any
 import attrs
 import numpy as np
 
-from replayer.diagnose.hidden_state.value_kinds import put_content
+from recorder.ambient.value_kinds import put_content
 
 Step = tuple[str, Any]  # From a holder to a value in it: attribute, item, global, cell, …
 Path = tuple[Step, ...]
