@@ -6,6 +6,7 @@ import os
 import sys
 from typing import Any, Unpack
 
+from recorder.adapted.trial import try_first
 from recorder.recording_options import OptionArguments, takes_options
 from recorder.session.recorder import Recorder
 from sim.adapters.find_adapter import adapt, adapter_of
@@ -14,7 +15,7 @@ from sim.kernel.exactness import Level
 from sim.kernel.hooks import CanRehearse, hook
 
 # For programs that record their own simulation, often by hand: little cost per step, and little lost to a kill.
-DEFAULTS: OptionArguments = {"durability": "block", "blame": "none"}
+DEFAULTS: OptionArguments = {"durability": "block", "blame": "none", "trial_ms": 200.0}
 
 
 @takes_options(DEFAULTS)
@@ -47,6 +48,8 @@ def record(
     if rehearsing is not None:
         rehearsing.rehearse()  # Reports problems that appear only after some steps before anything is written.
     arguments: OptionArguments = {**DEFAULTS, **options}
+    try_first(simulation, adapter_of(subject, what), arguments, quiet=quiet)
+    arguments["trial_ms"] = 0.0  # Tried already.
     tape = Recorder(path, simulation, **arguments)
     if not quiet:
         print(f"recording {os.fspath(path)}: {simulation.report().line()}", file=sys.stderr)

@@ -129,6 +129,13 @@ class CanRehearse(Protocol):
         """Raise the errors that the recording would raise later."""
 
 
+class SuggestsInputs(Protocol):
+    """Returns a function that gives the inputs of each next step: for the trial before a recording, and for checks."""
+
+    def trial_inputs(self, seed: int) -> Callable[[], Any]:
+        """Make the source of inputs of one trial; equal seeds give equal inputs."""
+
+
 # --- used by a scenario, of the world inside it
 
 
@@ -225,6 +232,7 @@ RECORDING_HOOKS: tuple[Callable[..., Any], ...] = (
     HasScenario,
     HasAdapter,
     CanRehearse,
+    SuggestsInputs,
 )
 SCENARIO_HOOKS: tuple[Callable[..., Any], ...] = (
     HasProperties,

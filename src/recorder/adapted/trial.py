@@ -1,0 +1,60 @@
+"""Try an adapted simulation before it is recorded, print the result in one line, and refuse what is proved inexact."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from typing import Any
+
+from recorder.errors import RecordingWarning
+from recorder.recording_options import OptionArguments, RecordingOptions
+from recorder.trial.trial import TrialReport, try_simulation
+from sim.adapters.interface.adapter_registry import Adapter, NotCapturedError
+from sim.kernel.exactness import Level, level_of
+from sim.kernel.hooks import HasAdapter, hook
+
+# The names of what a step returns, by adapter.
+_RETURNED = {
+    "gymnasium": ("the observation", "the reward", "terminated", "truncated", "info"),
+    "pettingzoo": ("the observations", "the rewards", "the terminations", "the truncations", "the infos"),
+}
+
+
+def try_first(simulation: Any, adapter: Adapter, arguments: OptionArguments, *, quiet: bool) -> None:
+    """Try the simulation for trial_ms, and print one line on stderr unless quiet.
+
+    Raises NotCapturedError if a test shows that a step reads a value that is not saved. Warns with a RecordingWarning
+    of a difference without a known cause, or at the level inputs_only.
+    """
+    options = RecordingOptions(**arguments)
+    if not options.trial_ms or options.mode == "changes":
+        return
+    adapted = hook(simulation, HasAdapter)
+    described = adapted.adapter if adapted is not None else {}
+    subject = described.get("subject")
+
+    def make_twin() -> Any:
+        rebuilt = adapter.rebuild(subject) if isinstance(subject, dict) else None
+        if rebuilt is None:
+            return None
+        return adapter.adapt(rebuilt, level=level_of(simulation), ignore=tuple(described.get("ignored", ())))
+
+    report = try_simulation(
+        simulation,
+        options.trial_ms,
+        player=adapter.player,
+        make_twin=make_twin if isinstance(subject, dict) else None,
+        names=_RETURNED.get(adapter.name, ()),
+    )
+    _refuse_or_warn(simulation, report)
+    if not quiet:
+        print(report.line(), file=sys.stderr)
+
+
+def _refuse_or_warn(simulation: Any, report: TrialReport) -> None:
+    level = level_of(simulation)
+    for finding in report.findings:
+        remedy = "Save it, or record with trial_ms=0, which tries nothing: such a recording may not replay exactly"
+        if finding.causes and finding.kind != "order" and level is not Level.INPUTS_ONLY:
+            raise NotCapturedError(f"{finding}. {remedy}")
+        warnings.warn(f"{finding} (trial_ms=0 records without this trial)", RecordingWarning, stacklevel=4)
