@@ -12,6 +12,7 @@ from recorder.trial.trial import TrialReport, try_simulation
 from sim.adapters.interface.adapter_registry import Adapter, NotCapturedError
 from sim.kernel.exactness import Level, level_of
 from sim.kernel.hooks import HasAdapter, hook
+from sim.kernel.simulation import as_simulation
 
 # The names of what a step returns, by adapter.
 _RETURNED = {
@@ -37,10 +38,11 @@ def try_first(simulation: Any, adapter: Adapter, arguments: OptionArguments, *, 
         rebuilt = adapter.rebuild(subject) if isinstance(subject, dict) else None
         if rebuilt is None:
             return None
-        return adapter.adapt(rebuilt, level=level_of(simulation), ignore=tuple(described.get("ignored", ())))
+        ignored = tuple(described.get("ignored", ()))
+        return as_simulation(adapter.adapt(rebuilt, level=level_of(simulation), ignore=ignored, pickler=None))
 
     report = try_simulation(
-        simulation,
+        as_simulation(simulation),
         options.trial_ms,
         player=adapter.player,
         make_twin=make_twin if isinstance(subject, dict) else None,

@@ -79,10 +79,19 @@ class ForkedRun:
     Attributes:
         messages: what it sent, in order.
         exit_code: its own, or minus the signal that ended it; None if its time was up.
+        error: what its work raised, in one line; None if it did not raise.
     """
 
     messages: list[Any]
     exit_code: int | None
+    error: str | None = None
+
+
+@attrs.frozen
+class _Raised:
+    """What the work raised."""
+
+    text: str
 
 
 def ensure_can_isolate() -> None:
@@ -122,7 +131,8 @@ def run_isolated(work: Callable[[Send], None], limit_s: float) -> ForkedRun:
         os.close(read_end)
         with _own_calls():
             exit_code = _end(child, deadline_s)
-    return ForkedRun(messages, exit_code if is_complete else None)
+    error = messages.pop().text if messages and isinstance(messages[-1], _Raised) else None
+    return ForkedRun(messages, exit_code if is_complete else None, error)
 
 
 def denied() -> str | None:
@@ -209,8 +219,12 @@ def _live(work: Callable[[Send], None], pipe: int, parent: int, random_state: An
             while view:
                 view = view[os.write(pipe, view) :]
 
-        work(send)
-        exit_code = 0
+        try:
+            work(send)
+        except Exception as error:  # noqa: BLE001 - of the user's simulation, or ours: the parent reports it
+            send(_Raised(f"{type(error).__name__}: {error}"))
+        else:
+            exit_code = 0
     finally:
         # Without the handlers, finalizers and buffers that this process inherited from its parent.
         os._exit(exit_code)

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from recorder.errors import RecordingWarning
 from recorder.recording_options import RecordingOptions
-from recorder.trial.trial import Player, try_simulation
 from sim.kernel.class_names import module_of
 from sim.kernel.hooks import HasOrigin, SuggestsInputs, hook
 from sim.kernel.registry import UnknownWorldError, find_world
 from sim.kernel.simulation import Simulation, inner_of
+
+if TYPE_CHECKING:
+    from recorder.trial.trial import Player
 
 STATE_BYTES_MAX = 16 << 20  # Copies of a larger state take longer than a trial may.
 
@@ -26,6 +28,8 @@ def warn_of_hidden_state(simulation: Simulation, options: RecordingOptions) -> N
         return
     if simulation.state.layout.size_bytes > STATE_BYTES_MAX:
         return
+    from recorder.trial.trial import try_simulation  # noqa: PLC0415 - most recordings of this library need no trial
+
     report = try_simulation(simulation, options.trial_ms, player=player_of(simulation))
     for finding in report.findings:
         warnings.warn(

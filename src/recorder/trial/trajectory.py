@@ -17,6 +17,7 @@ from sim.kernel.state import Snapshot
 
 KEPT_BYTES_MAX = 1 << 19  # States of one trajectory: keeping more would cost a share of the budget.
 ALL_KEPT_BYTES_MAX = 64 << 20  # Once there is a difference, to name the fields.
+NO_INPUTS = encode_plain(None)
 STEPS_MIN = 8  # Before these the deadline does not count.
 RELOAD_TICKS = 16  # A canonical simulation continues from its own saved state every so many ticks.
 
@@ -72,10 +73,11 @@ class Divergence:
     def __str__(self) -> str:
         if self.error is not None:
             return f"at step {self.tick}, {self.error}"
-        if self.leaves:
-            return f"step {self.tick} returned another {_several(self.leaves)}"
+        if self.leaves and not self.is_state:
+            return f"step {self.tick} returned other values: {_several(self.leaves)}"
         when = "the restored state" if self.tick == self.from_tick else f"the state after step {self.tick}"
-        return f"{when} differs: {_several(self.fields) or 'in what fields is not known'}"
+        returned = f"; it returned other values: {_several(self.leaves)}" if self.leaves else ""
+        return f"{when} differs: {_several(self.fields) or 'in what fields is not known'}{returned}"
 
 
 def run_live(
@@ -94,12 +96,14 @@ def run_live(
     run = Trajectory(seed, [], [simulation.state.hash()], [], {0: simulation.state.snapshot()})
     spacing = max(1, -(-simulation.state.layout.size_bytes * steps // KEPT_BYTES_MAX))
     for tick in range(1, steps + 1):
+        what = f"step {tick}"
         try:
             encoded = encode_plain(play())
+            what += " with the inputs None (others are not known)" if encoded == NO_INPUTS else ""
             result = simulation.step(decode_plain(encoded))  # type: ignore[func-returns-value]
             reloads = keeps and _reload_if_canonical(simulation, tick)
         except Exception as error:  # noqa: BLE001 - a user's simulation may raise anything
-            return attrs.evolve(run, error=raised_text(f"step {tick}", error))
+            return attrs.evolve(run, error=raised_text(what, error))
         run.inputs.append(encoded)
         run.hashes.append(simulation.state.hash())
         run.results.append(leaves_of(result, names))

@@ -213,6 +213,8 @@ def _finding(subject: _Subject, tried: _Tried) -> TrialFinding:
 def _ended_text(ended: ForkedRun, limit_s: float) -> str:
     if ended.exit_code is None:
         return f"a copy of the process gave no answer within {limit_s:.2g} s; raise trial_ms if steps take that long"
+    if ended.error is not None:
+        return f"it raised {ended.error}"
     return f"a copy of the process died with exit code {ended.exit_code}"
 
 
@@ -232,7 +234,7 @@ def _try_trajectories(subject: _Subject, begun_s: float, deadline_s: float, send
         if tried.is_end:
             return
         now_s = time.monotonic()
-        is_last = now_s + (now_s - seed_s) > deadline_s
+        is_last = seed + 1 == TRAJECTORIES_MAX or now_s + (now_s - seed_s) > deadline_s
         if not has_tried_all_ways and (is_last or now_s - begun_s > WAYS_SHARE * (deadline_s - begun_s)):
             has_tried_all_ways = True
             assert tried.run is not None
@@ -252,7 +254,7 @@ def _try_one(subject: _Subject, seed: int, deadline_s: float) -> _Tried:
         return _Tried(not_tried=_ended_text(lived, subject.limit_s))
     run, refused = lived.messages[0]
     if not run.ticks:
-        return _Tried(not_tried=_reason(run, refused, has_inputs=subject.player is not None))
+        return _Tried(not_tried=_reason(run, refused))
     kind, different = REWOUND, lived.messages[1] if len(lived.messages) > 1 else None
     if different is None:
         kind, different = RESTORED, _first(run_isolated(partial(_restored, subject, run), subject.left_s()))
@@ -293,11 +295,10 @@ def _first(ended: ForkedRun) -> Any:
     return ended.messages[0] if ended.messages else None
 
 
-def _reason(run: Trajectory, refused: str | None, *, has_inputs: bool) -> str:
+def _reason(run: Trajectory, refused: str | None) -> str:
     if refused is not None:
         return f"the step {refused}, which a trial must not do"
-    unknown = "" if has_inputs else " (with the inputs None: what its inputs are is not known)"
-    return f"{run.error}{unknown}"
+    return str(run.error)
 
 
 def _live_and_rewound(subject: _Subject, seed: int, deadline_s: float, send: Send) -> None:

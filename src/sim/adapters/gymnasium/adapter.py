@@ -304,6 +304,8 @@ def _classify_coarsely(holder: object, name: str, value: Any) -> Treatment | Non
     """The treatment in an environment that is not saved: of its own values only those that may outlive a reset."""
     if isinstance(holder, gymnasium.Wrapper):
         return classify(holder, name, value)
+    if value is None:  # Often a generator, or a world, that the first reset makes: a used instance must lose it.
+        return classify(holder, name, value)
     return None if cell_of(value) is not None or is_generator(value) else "kept"
 
 

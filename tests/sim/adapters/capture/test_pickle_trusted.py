@@ -182,7 +182,7 @@ def test_a_value_that_pickle_writes_but_cannot_load_is_refused_before_recording(
 def test_a_trial_load_does_not_change_the_object(tmp_path: Path) -> None:
     """The recorded run equals the run without a recorder."""
     crowd, alone = Registry(), Registry()
-    recorded = recorder.record(crowd, tmp_path / "run.tape", fields(), trust=True, quiet=True)
+    recorded = recorder.record(crowd, tmp_path / "run.tape", fields(), trust=True, quiet=True, trial_ms=0)
     for _ in range(5):
         recorded.step(None)
         alone.step(None)

@@ -108,7 +108,8 @@ def test_the_first_line_lists_the_captured_layers(tmp_path: Path, capsys: pytest
     """The line on stderr has the level, the layers, and states that nothing is left out."""
     recorder.record(gymnasium.make("CartPole-v1"), tmp_path / "run.tape").close()
 
-    [line] = capsys.readouterr().err.splitlines()
+    tried, line = capsys.readouterr().err.splitlines()
+    assert tried.startswith(("tried ", "not tried: "))  # It may take too long on a busy machine.
     assert line.endswith(
         "CartPole-v1: exact: TimeLimit, OrderEnforcing, PassiveEnvChecker, CartPoleEnv, result captured; "
         "nothing is left out"
@@ -284,7 +285,9 @@ class Unrepeatable(zoo.Coroutine):
 
 def test_inputs_that_do_not_reproduce_the_run_are_found(tmp_path: Path) -> None:
     """A load compares its last result with the recorded one."""
-    record_run(tmp_path / "run.tape", Unrepeatable(), 60, 3, level="inputs_only", keyframe_interval_ticks=30)
+    record_run(
+        tmp_path / "run.tape", Unrepeatable(), 60, 3, level="inputs_only", keyframe_interval_ticks=30, trial_ms=0
+    )
     with (
         replayer.open(tmp_path / "run.tape", world=Unrepeatable) as run,
         pytest.raises(
