@@ -46,11 +46,16 @@ def try_first(simulation: Any, adapter: Adapter, arguments: OptionArguments, *, 
         options.trial_ms,
         player=adapter.player,
         make_twin=make_twin if isinstance(subject, dict) else None,
-        names=_RETURNED.get(adapter.name, ()),
+        names=returned_names(adapter),
     )
     _refuse_or_warn(simulation, report)
     if not quiet:
         print(report.line(), file=sys.stderr)
+
+
+def returned_names(adapter: Adapter | None) -> tuple[str, ...]:
+    """The names of what a step returns, in a tuple; empty if they are not known."""
+    return _RETURNED.get(adapter.name, ()) if adapter is not None else ()
 
 
 def _refuse_or_warn(simulation: Any, report: TrialReport) -> None:
