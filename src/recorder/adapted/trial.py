@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import sys
 import warnings
+from collections.abc import Mapping
 from typing import Any
 
+import attrs
+
+from recorder.adapted.other_interpreter import continue_elsewhere
 from recorder.errors import RecordingWarning
 from recorder.recording_options import OptionArguments, RecordingOptions
-from recorder.trial.trial import TrialReport, try_simulation
+from recorder.trial.trial import ELSEWHERE, HAPPENED, TrialFinding, TrialReport, try_simulation
 from sim.adapters.interface.adapter_registry import Adapter, NotCapturedError
 from sim.kernel.exactness import Level, level_of
 from sim.kernel.hooks import HasAdapter, hook
 from sim.kernel.simulation import as_simulation
 
+ELSEWHERE_MS = 2000  # A new interpreter takes a second or two to import what it needs.
 # The names of what a step returns, by adapter.
 _RETURNED = {
     "gymnasium": ("the observation", "the reward", "terminated", "truncated", "info"),
@@ -48,9 +53,20 @@ def try_first(simulation: Any, adapter: Adapter, arguments: OptionArguments, *, 
         make_twin=make_twin if isinstance(subject, dict) else None,
         names=returned_names(adapter),
     )
+    if options.trial_ms >= ELSEWHERE_MS and isinstance(subject, dict):
+        report = _elsewhere(report, described, level_of(simulation), returned_names(adapter))
     _refuse_or_warn(simulation, report)
     if not quiet:
         print(report.line(), file=sys.stderr)
+
+
+def _elsewhere(report: TrialReport, described: Mapping[str, Any], level: Level, names: tuple[str, ...]) -> TrialReport:
+    """The report, with a trial in another interpreter if nothing was found so far."""
+    if report.run is None or report.findings:
+        return report
+    was_tried, different = continue_elsewhere(described, level.value, report.run, names)
+    findings = (TrialFinding(ELSEWHERE, f"{HAPPENED[ELSEWHERE]}: {different}"),) if different is not None else ()
+    return attrs.evolve(report, findings=findings, is_elsewhere=was_tried)
 
 
 def returned_names(adapter: Adapter | None) -> tuple[str, ...]:

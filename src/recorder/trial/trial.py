@@ -49,12 +49,14 @@ OVERTIME_S = 0.15  # A trial that takes twice its budget and this is ended.
 CAUSES_S = 10.0  # The time limit of the search for the causes of a difference that was found.
 
 AGAIN, REWOUND, RESTORED, TWIN, SAVED, ORDER = "again", "rewound", "restored", "twin", "saved", "order"
-_HAPPENED = {
+ELSEWHERE = "elsewhere"
+HAPPENED = {
     AGAIN: "two runs from the present state with the same inputs differ",
     REWOUND: "restored in the instance that has run, it does not run again as before",
     RESTORED: "restored in another process, it does not run on as before",
     TWIN: "restored into another instance, it does not run on as before",
     SAVED: "it runs differently if it is saved at each step",
+    ELSEWHERE: "restored in a new interpreter with another PYTHONHASHSEED, it does not run on as before",
 }
 
 Player = Callable[[Any, int], Callable[[], Any]]  # From the simulation and a seed to a source of inputs.
@@ -65,7 +67,7 @@ class TrialFinding:
     """A difference between a run and its repetition.
 
     Attributes:
-        kind: AGAIN, REWOUND, RESTORED, TWIN, SAVED or ORDER.
+        kind: AGAIN, REWOUND, RESTORED, TWIN, SAVED, ORDER or ELSEWHERE.
         text: the difference in a sentence.
         causes: the values that a step reads and that a restore does not bring back, each shown by a test.
     """
@@ -82,6 +84,7 @@ class TrialFinding:
         why = {
             AGAIN: "a clock, unseeded randomness, threads or memory addresses; replay check can say more",
             SAVED: "its save changes it: declare level='canonical'",
+            ELSEWHERE: "the order of a set, a clock, or how it is built",
         }
         return f"{self.text}; {why.get(self.kind, 'the cause is not known; replay check can say more')}"
 
@@ -97,6 +100,8 @@ class TrialReport:
         findings: the differences; empty if there were none.
         unstable: parts of what steps return that differ in two equal runs; they were not compared.
         not_tried: the reason why nothing was tried; None if something was.
+        run: the first trajectory.
+        is_elsewhere: True if it was also run in another interpreter.
     """
 
     trajectories: int = 0
@@ -105,6 +110,8 @@ class TrialReport:
     findings: tuple[TrialFinding, ...] = ()
     unstable: tuple[str, ...] = ()
     not_tried: str | None = None
+    run: Trajectory | None = attrs.field(default=None, repr=False)
+    is_elsewhere: bool = False
 
     def line(self) -> str:
         """The report in one line."""
@@ -112,7 +119,9 @@ class TrialReport:
             return f"not tried: {self.not_tried}"
         tried = f"tried {_plural(self.trajectories, 'trajectory', 'trajectories')} of {counted(self.steps, 'step')}"
         took = f"{self.seconds:.1f} s" if self.seconds >= 0.1 else f"{self.seconds:.2f} s"
-        result = "; ".join(map(str, self.findings)) or "restored and run again with the same states and results"
+        same = "restored and run again with the same states and results"
+        same += ", in a new interpreter too" if self.is_elsewhere else ""
+        result = "; ".join(map(str, self.findings)) or same
         left_out = f" (not compared, since two equal runs differ in it: {', '.join(self.unstable[:3])})"
         return f"{tried} in {took}: {result}{left_out if self.unstable else ''}"
 
@@ -182,6 +191,7 @@ def try_simulation(
         steps=max(one.ticks for one in tried),
         seconds=time.monotonic() - begun_s,
         findings=findings,
+        run=tried[0].run,
         unstable=tuple(
             dict.fromkeys(path for one in tried if one.run is not None for path in sorted(one.run.unstable))
         ),
@@ -199,7 +209,7 @@ def _finding(subject: _Subject, tried: _Tried) -> TrialFinding:
     different, run = tried.different, tried.run
     assert different is not None
     start = f" (restored at step {different.from_tick})" if different.from_tick else ""
-    text = f"{_HAPPENED[tried.kind]}: {different}{start}"
+    text = f"{HAPPENED[tried.kind]}: {different}{start}"
     if run is None or tried.kind not in (REWOUND, RESTORED):
         return TrialFinding(tried.kind, text)
 
