@@ -217,16 +217,32 @@ def test_bad_budgets_are_refused(budget_ms: Any, error: type[Exception], tmp_pat
         recorder.Recorder(tmp_path / "run.tape", small_worlds.Walkers(), trial_ms=budget_ms)
 
 
-def test_adapters_twins_take_the_state() -> None:
-    """A rebuilt environment continues as the live one; one that is built differently does not."""
+class RandomlyBuilt:
+    """Trap 8: construction draws from a source without a seed."""
+
+    def __init__(self) -> None:
+        self.x = 0.0
+        self.gain = np.random.default_rng().random()
+
+    def step(self, _: Any) -> Any:
+        self.x += self.gain
+
+
+def test_a_twin_that_is_built_differently_is_found() -> None:
+    """The object itself is restored exactly; another one, as a replay makes it, is not."""
+
+    def make() -> Any:
+        return adapt(RandomlyBuilt(), fields("x"))
+
+    (finding,) = try_simulation(make(), BUDGET_MS, make_twin=make).findings
+    assert finding.kind == "twin"
+    assert "restored into another instance, it does not run on as before" in str(finding)
     env = gymnasium.make("CartPole-v1")
-    simulation = adapt(env)
-    adapter = adapter_of(env)
-
-    def make_twin(gravity: float = 9.8) -> Any:
-        twin = gymnasium.make("CartPole-v1")
-        twin.unwrapped.tau = gravity / 490  # type: ignore[attr-defined]
-        return adapt(twin)
-
-    same = try_simulation(simulation, BUDGET_MS, player=adapter.player, make_twin=make_twin)
+    adapter, simulation = adapter_of(env), adapt(env)
+    same = try_simulation(
+        simulation,
+        BUDGET_MS,
+        player=adapter.player,
+        make_twin=lambda: adapt(adapter.rebuild(simulation.adapter["subject"])),
+    )
     assert not same.findings
