@@ -248,6 +248,19 @@ def _isolate(pipe: int) -> None:
 
     builtins.open = open_nowhere  # A program that only writes a log is tried.
     io.open = open_nowhere
+    # A notebook's stdout is no file: it sends what is printed by a socket of its own.
+    sys.stdout = sys.stderr = own_open(os.devnull, "w", encoding="utf-8")
+    memory: Any = sys.modules.get("_posixshmem")  # Names of shared memory, which no audit event reports.
+    if memory is not None:
+        memory.shm_unlink = lambda _: None
+        opened = memory.shm_open
+
+        def open_existing(path: str, flags: int, mode: int = 0o777) -> Any:
+            if flags & os.O_CREAT:
+                _refuse("shares memory", "shm_open")
+            return opened(path, flags, mode)
+
+        memory.shm_open = open_existing
     sys.addaudithook(_audit)
 
 
@@ -265,6 +278,10 @@ def _audit(event: str, arguments: tuple[Any, ...]) -> None:
         return
     if event == "os.kill" and arguments[0] == os.getpid():
         return
+    _refuse(reason, event)
+
+
+def _refuse(reason: str, event: str) -> NoReturn:
     _denied.append(reason)
     raise DeniedError(errno.EPERM, f"the step {reason} ({event}), which is refused while it is tried")
 

@@ -89,6 +89,7 @@ def test_shared_memory_is_the_copys_own() -> None:
 
         def work() -> Any:
             anonymous[0] = block.buf[0] = 7
+            block.unlink()
             return anonymous[0], block.buf[0]
 
         assert run(work).messages == [(7, 7)]
@@ -110,6 +111,7 @@ def test_shared_memory_is_the_copys_own() -> None:
         (lambda _: os.fork(), "starts processes"),
         (lambda _: socket.create_connection(("127.0.0.1", 9)), "uses the network"),
         (lambda _: os.kill(os.getppid(), 0), "sends signals"),
+        (lambda _: shared_memory.SharedMemory(create=True, size=10), "shares memory"),
     ],
 )
 def test_what_would_be_visible_is_refused(call: Any, reason: str, tmp_path: Path) -> None:
