@@ -6,7 +6,7 @@ import os
 import sys
 from typing import Any, Unpack
 
-from recorder.adapted.trial import try_first
+from recorder.adapted.first_trial import try_first
 from recorder.recording_options import OptionArguments, takes_options
 from recorder.session.recorder import Recorder
 from sim.adapters.find_adapter import adapt, adapter_of

@@ -18,7 +18,7 @@ from typing import Any
 import attrs
 import msgpack
 
-from recorder.adapted.trial import returned_names
+from recorder.adapted.first_trial import returned_names
 from recorder.exception_text import raised_text
 from recorder.processes.interpreter import finish, module_program, start_python
 from recorder.processes.isolated_fork import NotIsolatedError, ensure_can_isolate, run_isolated

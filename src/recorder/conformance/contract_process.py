@@ -9,7 +9,7 @@ from typing import Any
 
 import msgpack
 
-from recorder.adapted.trial import returned_names
+from recorder.adapted.first_trial import returned_names
 from recorder.conformance.contract_checks import adapter_of_simulation, simulation_from
 from recorder.factory_spec import load_factory
 from recorder.processes.interpreter import begin_as_python

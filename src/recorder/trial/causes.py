@@ -30,7 +30,7 @@ TEST_S = 1.0  # The time limit of one test.
 
 
 @attrs.frozen
-class Cause:
+class MissingValue:
     """A value outside the state that a step reads.
 
     Attributes:
@@ -46,7 +46,7 @@ class Cause:
         return self.name if self.name.endswith(f"({self.kind})") else f"{self.name} ({self.kind})"
 
 
-def find_causes(simulation: Simulation, run: Trajectory, tick: int, names: Sequence[str]) -> list[Cause]:
+def find_causes(simulation: Simulation, run: Trajectory, tick: int, names: Sequence[str]) -> list[MissingValue]:
     """The values that a restore of the state at tick lacks, proved; empty if no test shows any.
 
     The simulation must be in the first state of the run. It is stepped: call this in a copy of the process.
@@ -87,7 +87,7 @@ class _Search:
         self._roots = roots
         self._first = first
 
-    def in_a_copy(self, prepare: Callable[[], None]) -> list[Cause]:
+    def in_a_copy(self, prepare: Callable[[], None]) -> list[MissingValue]:
         """The causes that are found after prepare has run."""
 
         def work(send: Send) -> None:
@@ -105,7 +105,7 @@ class _Search:
         first.put_back()
         _give(simulation, first, now, differing)
 
-    def _causes(self) -> list[Cause]:
+    def _causes(self) -> list[MissingValue]:
         simulation = self._simulation
         try:
             restore(simulation, self.kept)
@@ -134,13 +134,13 @@ class _Search:
         send(follow(self._simulation, self._run, self._tick, self._names) is None)
 
 
-def _cause(candidate: Candidate, live: Ambient, present: Ambient) -> Cause:
+def _cause(candidate: Candidate, live: Ambient, present: Ambient) -> MissingValue:
     if candidate.kind == "alias":
-        return Cause(candidate.name, candidate.detail)
+        return MissingValue(candidate.name, candidate.detail)
     leaves = [(live.leaves.get(path), present.leaves.get(path)) for path in candidate.paths]
     if all(map(_is_same_set, *zip(*leaves, strict=True))):
-        return Cause(f"the order of {candidate.name}", "set")
-    return Cause(candidate.name, candidate.kind)
+        return MissingValue(f"the order of {candidate.name}", "set")
+    return MissingValue(candidate.name, candidate.kind)
 
 
 def _is_same_set(one: Any, other: Any) -> bool:

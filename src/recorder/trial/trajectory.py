@@ -51,7 +51,7 @@ class Trajectory:
 
 
 @attrs.frozen
-class Divergence:
+class RunDifference:
     """The first difference between a trajectory and its repetition.
 
     Attributes:
@@ -116,18 +116,18 @@ def run_live(
 
 def restore_and_follow(
     simulation: Simulation, run: Trajectory, start: int, names: Sequence[str] = ()
-) -> Divergence | None:
+) -> RunDifference | None:
     """Restore a kept state of the run, and continue with its inputs to its end."""
     try:
         restore(simulation, run.states[start])
     except Exception as error:  # noqa: BLE001 - of the user's load
-        return Divergence(start, start, error=raised_text("the restore", error))
+        return RunDifference(start, start, error=raised_text("the restore", error))
     return follow(simulation, run, start, names)
 
 
 def run_again(
     simulation: Simulation, run: Trajectory, names: Sequence[str] = ()
-) -> tuple[Divergence | None, Trajectory]:
+) -> tuple[RunDifference | None, Trajectory]:
     """Repeat the run with a simulation that is still in its first state; nothing is restored.
 
     Return the first difference of the states, and the run with more of its states, and with the parts of the results
@@ -154,7 +154,7 @@ def follow(
     *,
     is_known: bool = False,
     kept: dict[int, Snapshot] | None = None,
-) -> Divergence | None:
+) -> RunDifference | None:
     """Continue from the state of tick start with the inputs of the run; return the first difference.
 
     is_known: the state of tick start was compared already. kept: takes the states that are as those of the run.
@@ -168,7 +168,7 @@ def follow(
                 if is_canonical:
                     _reload_if_canonical(simulation, tick)
             except Exception as error:  # noqa: BLE001 - an incomplete state may fail in any way
-                return Divergence(tick, start, error=raised_text("the step", error))
+                return RunDifference(tick, start, error=raised_text("the step", error))
         is_state = simulation.state.hash() != run.hashes[tick]
         leaves: tuple[str, ...] = ()
         if tick > start:
@@ -179,7 +179,7 @@ def follow(
         if is_state or leaves:
             state = run.states.get(tick)
             fields = differing_fields(state, simulation.state.snapshot()) if is_state and state is not None else ()
-            return Divergence(tick, start, fields, is_state, leaves)
+            return RunDifference(tick, start, fields, is_state, leaves)
     return None
 
 

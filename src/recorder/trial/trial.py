@@ -29,7 +29,7 @@ from recorder.text import counted
 from recorder.trial.causes import find_causes
 from recorder.trial.set_order import find_iterated_sets
 from recorder.trial.trajectory import (
-    Divergence,
+    RunDifference,
     Trajectory,
     differing_fields,
     restore_and_follow,
@@ -133,7 +133,7 @@ class _Tried:
     run: Trajectory | None = None
     ticks: int = 0
     kind: str = ""
-    different: Divergence | None = None
+    different: RunDifference | None = None
     sets: tuple[str, ...] = ()
     not_tried: str | None = None
 
@@ -356,7 +356,7 @@ def _unsaved(subject: _Subject, run: Trajectory, send: Send) -> None:
         return
     kept = run.states.get(run.ticks)
     fields = differing_fields(kept, last.state.snapshot()) if kept is not None else ()
-    send(Divergence(run.ticks, 0, fields, is_state=True))
+    send(RunDifference(run.ticks, 0, fields, is_state=True))
 
 
 def _ordered(subject: _Subject, run: Trajectory, send: Send) -> None:

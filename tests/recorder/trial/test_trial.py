@@ -107,7 +107,7 @@ def test_a_save_that_disturbs_the_run_is_found() -> None:
 
 
 def test_a_clock_in_what_a_step_returns_is_not_compared() -> None:
-    """The line names it; nobody is accused."""
+    """The line names it; the simulation is not accused."""
     report = tried(games.Clock(), "x")
     assert not report.findings
     assert report.unstable == ("returned['took']",)

@@ -1,8 +1,8 @@
 """Find what may decide the next episode although it is not saved, at the level inputs_only.
 
-A seek restores the environment's own attributes that are random generators, and repeats the inputs since the last reset.
-A reset with a seed begins anew. One without a seed continues with whatever generator the environment has: that is exact
-only if the generator is such an attribute.
+A seek restores the environment's own attributes that are random generators, and repeats the inputs since the last
+reset. A reset with a seed begins from that seed. One without a seed continues with whatever generator the environment
+has: that is exact only if the generator is such an attribute.
 """
 
 from __future__ import annotations
