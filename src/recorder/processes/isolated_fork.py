@@ -167,13 +167,14 @@ def _receive(pipe: int, deadline_s: float) -> tuple[list[Any], bool]:
 
 def _end(child: int, deadline_s: float) -> int:
     """Wait for a copy until the deadline, kill what is left of it and of its own copies; return its exit code."""
-    watched = os.pidfd_open(child)
-    try:
-        poll = select.poll()
-        poll.register(watched, select.POLLIN)
-        poll.poll(max(0.0, deadline_s - time.monotonic()) * 1000)
-    finally:
-        os.close(watched)
+    with contextlib.suppress(OSError):  # Reaped by a handler of SIGCHLD, or a filter of system calls forbids it.
+        watched = os.pidfd_open(child)
+        try:
+            poll = select.poll()
+            poll.register(watched, select.POLLIN)
+            poll.poll(max(0.0, deadline_s - time.monotonic()) * 1000)
+        finally:
+            os.close(watched)
     with contextlib.suppress(ProcessLookupError, PermissionError):  # A copy of a copy is in the group of that.
         os.killpg(child, signal.SIGKILL)
     with contextlib.suppress(ProcessLookupError):  # The process reaps all its children automatically.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import mmap
 import os
 import random
+import signal
 import socket
 import subprocess
 import sys
@@ -139,6 +140,16 @@ def test_sockets_of_the_parent_are_not_the_copys() -> None:
         theirs.setblocking(False)
         with pytest.raises(BlockingIOError):
             theirs.recv(1)
+
+
+def test_a_program_that_reaps_its_children_itself_gets_the_results() -> None:
+    """The exit code is not known then; the messages are."""
+    before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    try:
+        assert run(lambda: "result").messages == ["result"]
+        assert run_isolated(lambda _: time.sleep(1000), 0.2).exit_code is None
+    finally:
+        signal.signal(signal.SIGCHLD, before)
 
 
 def test_this_process_can_be_isolated() -> None:
