@@ -34,6 +34,7 @@ from recorder.settings import (
     ON_ERRORS,
     SEEK_BUDGET_MS_MAX,
     TICKS_MAX,
+    TRIAL_MS_MAX,
     Blame,
     ChangeTracking,
     Durability,
@@ -55,6 +56,7 @@ from recorder.settings import (
 
 KEYFRAME_INTERVAL_TICKS = 300  # Ten seconds at 30 ticks a second: a seek re-simulates at most this many ticks.
 FULL_EVERY = 10  # Deltas grow with the distance to their full keyframe; ten keep them small.
+TRIAL_MS = 50.0  # A tenth of what importing NumPy and this package takes.
 OPTIONS_MARK = "OPTIONS"  # In a docstring: the line that the descriptions of the options replace.
 
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -80,6 +82,7 @@ class OptionArguments(TypedDict, total=False):
     events: bool | None
     run_id: bytes | None
     notes: Mapping[str, Any] | None
+    trial_ms: float
 
 
 _optional = attrs.validators.optional
@@ -90,6 +93,13 @@ def _check_budget(_: Any, field: attrs.Attribute[Any], value: Any) -> None:
         raise TypeError(f"{field.name}={value!r}: expected a number of milliseconds")
     if not (math.isfinite(value) and 0 < value <= field.metadata["maximum"]):
         raise ValueError(f"{field.name}={value!r}: expected more than 0 and at most an hour, in milliseconds")
+
+
+def _check_trial(_: Any, field: attrs.Attribute[Any], value: Any) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise TypeError(f"{field.name}={value!r}: expected a number of milliseconds")
+    if not (math.isfinite(value) and 0 <= value <= field.metadata["maximum"]):
+        raise ValueError(f"{field.name}={value!r}: expected 0 (no trial) to an hour, in milliseconds")
 
 
 def _check_events(_: Any, field: attrs.Attribute[Any], value: Any) -> None:
@@ -153,6 +163,8 @@ class RecordingOptions:
         events: record the result of events(); by default for simulations that always collect them (sim.kernel.hooks).
         run_id: 16 bytes; random by default.
         notes: plain data by name, for META.
+        trial_ms: try the simulation first for about this many milliseconds, in copies of the process: restored and run
+            again, it must give the same states and results. 0 disables it; so does mode "changes".
     """
 
     keyframe_interval_ticks: int = attrs.field(
@@ -184,6 +196,7 @@ class RecordingOptions:
     events: bool | None = attrs.field(default=None, validator=_check_events)
     run_id: bytes | None = attrs.field(default=None, validator=_check_run_id)
     notes: Mapping[str, Any] | None = attrs.field(default=None, validator=_check_notes)
+    trial_ms: float = attrs.field(default=TRIAL_MS, validator=_check_trial, metadata={"maximum": TRIAL_MS_MAX})
 
     def __attrs_post_init__(self) -> None:
         """Refuse contradictory options, and choose the syncs that suit the durability."""

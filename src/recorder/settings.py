@@ -34,6 +34,7 @@ SPLIT_BYTES_MAX = 10**15
 SYNC_S_MAX = 24 * 3600
 KEEP_S_MAX = 10 * 366 * 24 * 3600
 SEEK_BUDGET_MS_MAX = 3_600_000
+TRIAL_MS_MAX = 3_600_000
 
 _SIZE_UNITS = {"b": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 _BINARY_UNITS = {"k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}

@@ -73,7 +73,10 @@ def test_a_simulation_without_hidden_state_exits_with_0(replay: Replay) -> None:
     code, printed, errors = replay("walkers:Sound", "--ticks", "40", "--period", "5")
 
     assert (code, errors) == (0, "")
-    assert printed == "walkers:Sound: no hidden state seen in 40 ticks, 16 restores into fresh and used instances\n"
+    assert printed == (
+        "walkers:Sound: no hidden state seen in 40 ticks, 16 restores into fresh and used instances\n"
+        "  1 trajectory of 40 ticks, repeated, loaded and recorded: the same states and results\n"
+    )
 
 
 def test_hidden_state_exits_with_1_and_fits_on_a_screen(replay: Replay) -> None:

@@ -30,6 +30,7 @@ ELSEWHERE_IN_META = {
     "notes": {"notes"},
     "changes": set(),  # All ways to know what changed give the same bytes.
     "run_id": set(),  # It is in the header of each file.
+    "trial_ms": set(),  # A trial changes nothing on the tape.
 }
 OTHERS_IN_META = {"world", "simulation", "hash", "random", "environment", "created", "settings"}  # Not options.
 
@@ -37,6 +38,7 @@ OTHERS_IN_META = {"world", "simulation", "hash", "random", "environment", "creat
 NOT_OF_RECORD_RUN = {
     "run_id": "only programs that name their runs elsewhere need it",
     "notes": "the command writes its own: ticks, players and inputs of the run",
+    "trial_ms": "it records scenarios, whose worlds replay check tries",
 }
 OTHER_NAMES_OF_RECORD_RUN = {"keyframe_interval_ticks": "keyframe_interval", "seek_budget_ms": "seek_budget"}
 
@@ -58,6 +60,7 @@ OTHER_VALUES: dict[str, Any] = {
     "events": False,
     "run_id": bytes(range(16)),
     "notes": {"a": 1},
+    "trial_ms": 0.0,
 }
 
 
@@ -125,7 +128,7 @@ def test_meta_records_nothing_but_options(tmp_path: Path) -> None:
 
 def test_options_are_read_back_from_meta(tmp_path: Path) -> None:
     """A resumed recording has the options of the tape, including those outside its settings."""
-    arguments = {name: value for name, value in OTHER_VALUES.items() if name not in ("changes", "run_id")}
+    arguments = {name: value for name, value in OTHER_VALUES.items() if name not in ("changes", "run_id", "trial_ms")}
     arguments |= {"deterministic": False}
     with Recorder(tmp_path / "run.tape", Eventful(), **arguments) as tape:
         tape.step()

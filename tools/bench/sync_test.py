@@ -10,9 +10,9 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from recorder.ambient.object_walk import take_ambient
+from recorder.ambient.roots import Roots
 from replayer import SyncTest
-from replayer.diagnose.hidden_state.object_walk import take_ambient
-from replayer.diagnose.hidden_state.roots import Roots
 from replayer.diagnose.hidden_state.sync_test import PERIOD_TICKS
 from sim import Field, RandomStream, Schema, State
 from sim.kernel.simulation import as_simulation

@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Iterable
 from typing import Any, TypeVar, Unpack
 
+from recorder.adapted.first_trial import try_first
 from recorder.errors import RecordingWarning
 from recorder.recording_options import OptionArguments, takes_options
 from recorder.session.recorder import Recorder
@@ -19,7 +20,7 @@ from sim.kernel.exactness import Level
 from sim.kernel.hooks import CanRehearse, hook
 
 # For programs that record their own simulation, often by hand: little cost per step, and nothing lost to a kill.
-DEFAULTS: OptionArguments = {"blame": "none"}
+DEFAULTS: OptionArguments = {"blame": "none", "trial_ms": 200.0}
 
 _S = TypeVar("_S")
 
@@ -60,6 +61,8 @@ def record(
     if rehearsing is not None:
         rehearsing.rehearse()  # Reports problems that appear only after some steps before anything is written.
     arguments: OptionArguments = {**DEFAULTS, **options}
+    try_first(simulation, adapter_of(subject, what), arguments, quiet=quiet)
+    arguments["trial_ms"] = 0.0  # Tried already.
     tape = ObjectRecorder(path, simulation, **arguments)
     if not quiet:
         print(f"recording {os.fspath(path)}: {simulation.report().line()}", file=sys.stderr)

@@ -1,8 +1,8 @@
 """Conformance trials of a simulation over many seeds, for SimulationContract and the command check.
 
 The trials: the same seed twice; a fresh process with a different PYTHONHASHSEED; save and load at random ticks, into a
-fresh instance and into a used one; a run with a recorder. With few seeds, a save that omits something rare passes:
-eight is the least number to trust.
+fresh instance and into a used one; a run with a recorder. States and what the steps return are compared. With few
+seeds, a save that omits something rare passes: eight is the least number to trust.
 """
 
 from __future__ import annotations
@@ -18,13 +18,17 @@ from typing import Any
 import attrs
 import msgpack
 
+from recorder.adapted.first_trial import returned_names
 from recorder.exception_text import raised_text
 from recorder.processes.interpreter import finish, module_program, start_python
+from recorder.processes.isolated_fork import NotIsolatedError, ensure_can_isolate, run_isolated
 from recorder.session.recorder import Recorder
+from recorder.trial.returned import Leaves, differing_leaves, leaves_of
+from recorder.trial.trajectory import differing_fields
 from sim.adapters.find_adapter import adapt
 from sim.adapters.interface.adapter_registry import Adapter, adapter_for, adapter_named
 from sim.kernel.exactness import Level, level_of
-from sim.kernel.hooks import HasAdapter, hook
+from sim.kernel.hooks import HasAdapter, SuggestsInputs, hook
 from sim.kernel.plain_data import decode_plain, encode_plain
 from sim.kernel.simulation import ArenaOfSaved, SavedSimulation, Simulation, as_simulation, inner_of, restore
 from sim.kernel.state import Snapshot
@@ -32,6 +36,7 @@ from sim.kernel.state import Snapshot
 SEEDS = 8
 TICKS = 200
 LOADS = 6  # Random ticks of each seed at which a state is saved and loaded.
+CONTROL_S = 120.0  # The time limit of the run that shows what differs anyway.
 AHEAD_TICKS = 40  # Steps of an instance after a load.
 KEYFRAME_TICKS = 16  # The recorder of the trial saves every so many ticks.
 
@@ -53,6 +58,7 @@ class ConformanceViolation:
         from_tick: the tick whose state was loaded; 0 if none was.
         fields: names of the fields that differ at that tick; empty if only hashes are known.
         text: the difference in one sentence.
+        returned: parts of what the step returned that differ.
     """
 
     trial: str
@@ -61,6 +67,7 @@ class ConformanceViolation:
     from_tick: int
     fields: tuple[str, ...]
     text: str
+    returned: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         where = f", loaded at tick {self.from_tick}" if self.from_tick else ""
@@ -76,12 +83,17 @@ class ConformanceRun:
         inputs: the encoded inputs of each tick.
         hashes: the state hash of each tick, from tick 0.
         states: the state of each tick, from tick 0.
+        results: what each step returned, as leaves.
+        unstable: parts of the results that are not compared, since an equal run in a copy of the process differs in
+            them: times of the day, for example. None if nothing that a step returns can be compared.
     """
 
     seed: int
     inputs: list[bytes]
     hashes: list[int]
     states: list[Snapshot]
+    results: list[Leaves] = attrs.field(factory=list)
+    unstable: frozenset[str] | None = None
 
 
 @attrs.frozen(eq=False)
@@ -90,37 +102,82 @@ class Subject:
 
     Attributes:
         make: returns a simulation, always in the same state, or an object that has an adapter.
-        inputs: makes the source of inputs; None for the random player of the adapter.
+        inputs: makes the source of inputs; None for those that the simulation suggests, or the adapter's random player.
         location: (file, name) of make for another process; None skips that trial.
+        is_seeded: call make with the seed of the run, as make(seed=...).
+        seeds_resets: pass a seed at each reset that has none.
     """
 
-    make: Callable[[], Any]
+    make: Callable[..., Any]
     inputs: Inputs | None = None
     location: tuple[str, str] | None = None
+    is_seeded: bool = False
+    seeds_resets: bool = False
 
-    def simulation(self) -> Simulation:
+    def simulation(self, seed: int = 0) -> Simulation:
         """Make a new simulation. Raises TypeError, and any exception of make."""
-        return simulation_from(self.make())
+        return simulation_from(self.made(seed))
+
+    def made(self, seed: int) -> Any:
+        """Call make for the run of a seed."""
+        return self.make(seed=seed) if self.is_seeded else self.make()
 
     def player(self, simulation: Simulation, seed: int) -> Callable[[], Any]:
         """Return the source of inputs of a run."""
-        if self.inputs is not None:
-            return self.inputs(simulation, seed)
+        suggests = hook(inner_of(simulation), SuggestsInputs)
         adapter = adapter_of_simulation(simulation)
-        return adapter.player(simulation, seed) if adapter is not None else lambda: None
+        if self.inputs is not None:
+            play = self.inputs(simulation, seed)
+        elif suggests is not None:
+            play = suggests.trial_inputs(seed)
+        else:
+            play = adapter.player(simulation, seed) if adapter is not None else lambda: None
+        return play if not self.seeds_resets else _with_seeds(play, seed)
 
     def live(self, seed: int, ticks: int) -> ConformanceRun:
         """Run the simulation live, without a recorder."""
-        simulation = self.simulation()
+        control = self._control(seed, ticks)
+        run = self._live(seed, ticks)
+        if control is None:
+            return run
+        differing = (differing_leaves(*pair) for pair in zip(run.results, control, strict=False))
+        return attrs.evolve(run, unstable=frozenset(path for paths in differing for path in paths))
+
+    def _live(self, seed: int, ticks: int) -> ConformanceRun:
+        simulation = self.simulation(seed)
         play = self.player(simulation, seed)
+        names = returned_names(adapter_of_simulation(simulation))
         run = ConformanceRun(seed, [], [simulation.state.hash()], [simulation.state.snapshot()])
         for _ in range(ticks):
             encoded = encode_plain(play())
-            simulation.step(decode_plain(encoded))
+            result = simulation.step(decode_plain(encoded))  # type: ignore[func-returns-value]
             run.inputs.append(encoded)
             run.hashes.append(simulation.state.hash())
             run.states.append(simulation.state.snapshot())
+            run.results.append(leaves_of(result, names))
         return run
+
+    def _control(self, seed: int, ticks: int) -> list[Leaves] | None:
+        """What the steps of an equal run return in a copy of this process; None if there can be none."""
+        try:
+            ensure_can_isolate()
+            ended = run_isolated(lambda send: send(self._live(seed, ticks).results), CONTROL_S)
+        except (NotIsolatedError, OSError):
+            return None
+        return ended.messages[0] if ended.messages else None
+
+
+def _with_seeds(play: Callable[[], Any], seed: int) -> Callable[[], Any]:
+    """The same inputs, with a seed at each reset that has none."""
+    generator = random.Random(seed)  # noqa: S311 - the seeds must be the same each time
+
+    def play_with_seeds() -> Any:
+        inputs = play()
+        if isinstance(inputs, dict) and "reset" in inputs and inputs["reset"] is None:
+            return {**inputs, "reset": generator.randrange(1 << 31)}
+        return inputs
+
+    return play_with_seeds
 
 
 def simulation_from(made: Any) -> Simulation:
@@ -157,13 +214,13 @@ def check_loads(subject: Subject, run: ConformanceRun) -> list[ConformanceViolat
     generator = random.Random(run.seed)  # noqa: S311 - the ticks must be the same each time
     ticks_saved = sorted(generator.sample(range(1, ticks), min(LOADS, ticks - 1)))
     violations: list[ConformanceViolation | None] = []
-    level = level_of(subject.simulation())
+    level = level_of(subject.simulation(run.seed))
     used: Simulation | None = None
     for tick in ticks_saved:
         reference = run if level is not Level.CANONICAL else _loaded_live(subject, run, tick)
-        violations.append(check_load(subject.simulation(), reference, tick, FRESH))
+        violations.append(check_load(subject.simulation(run.seed), reference, tick, FRESH))
         if used is None:
-            used = subject.simulation()
+            used = subject.simulation(run.seed)
             play = subject.player(used, run.seed + 1_000_003)
             for _ in range(ticks // 2):
                 used.step(decode_plain(encode_plain(play())))
@@ -173,7 +230,7 @@ def check_loads(subject: Subject, run: ConformanceRun) -> list[ConformanceViolat
 
 def check_same_seed(subject: Subject, run: ConformanceRun) -> ConformanceViolation | None:
     """Run the same inputs in another instance."""
-    return _follow(subject.simulation(), run, 0, len(run.inputs), SAME_SEED)
+    return _follow(subject.simulation(run.seed), run, 0, len(run.inputs), SAME_SEED)
 
 
 def check_load(simulation: Simulation, run: ConformanceRun, tick: int, trial: str) -> ConformanceViolation | None:
@@ -187,7 +244,7 @@ def check_load(simulation: Simulation, run: ConformanceRun, tick: int, trial: st
 
 def check_recorder(subject: Subject, run: ConformanceRun) -> ConformanceViolation | None:
     """Run the same inputs while recording, with many keyframes: being saved must not change a run."""
-    if level_of(subject.simulation()) is Level.CANONICAL:
+    if level_of(subject.simulation(run.seed)) is Level.CANONICAL:
         return (
             None  # Saves change a canonical simulation by design; the loads check that the change is always the same.
         )
@@ -195,22 +252,22 @@ def check_recorder(subject: Subject, run: ConformanceRun) -> ConformanceViolatio
     if violation is not None:
         return violation
     with tempfile.TemporaryDirectory() as folder:
-        simulation = subject.simulation()
+        simulation = subject.simulation(run.seed)
         with Recorder(
-            Path(folder) / "run.tape", simulation, keyframe_interval_ticks=KEYFRAME_TICKS, durability="none"
+            Path(folder) / "run.tape", simulation, keyframe_interval_ticks=KEYFRAME_TICKS, durability="none", trial_ms=0
         ) as tape:
             return _follow(tape.simulation, run, 0, len(run.inputs), RECORDED, tape.step)
 
 
 def _check_saves(subject: Subject, run: ConformanceRun) -> ConformanceViolation | None:
     """Compare the run, which was saved at each tick, with one that is saved only at its end."""
-    unsaved = subject.make()
-    if not isinstance(subject.simulation(), ArenaOfSaved) or not isinstance(unsaved, SavedSimulation):
+    unsaved = subject.made(run.seed)
+    if not isinstance(subject.simulation(run.seed), ArenaOfSaved) or not isinstance(unsaved, SavedSimulation):
         return None
     for encoded in run.inputs:
         unsaved.step(decode_plain(encoded))
     last = len(run.inputs)
-    fields = _differing(run.states[last], as_simulation(unsaved).state.snapshot())
+    fields = differing_fields(run.states[last], as_simulation(unsaved).state.snapshot())
     text = f"state differs from that of a run that is never saved, at tick {last}: {', '.join(fields)}"
     return ConformanceViolation(RECORDED, run.seed, last, 0, fields, text) if fields else None
 
@@ -222,7 +279,14 @@ def check_process(subject: Subject, runs: Sequence[ConformanceRun]) -> list[Conf
     """
     if subject.location is None:
         return []
-    request = msgpack.packb({"location": subject.location, "path": sys.path, "runs": [run.inputs for run in runs]})
+    request = msgpack.packb(
+        {
+            "location": subject.location,
+            "path": sys.path,
+            "runs": [[run.seed, run.inputs] for run in runs],
+            "is_seeded": subject.is_seeded,
+        }
+    )
     seed = "0" if os.environ.get("PYTHONHASHSEED") != "0" else "1"
     variables = {"PYTHONHASHSEED": seed, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     process = start_python(module_program("recorder.conformance.contract_process"), environment=variables)
@@ -230,21 +294,26 @@ def check_process(subject: Subject, runs: Sequence[ConformanceRun]) -> list[Conf
     if finished.exit_code:
         raise RuntimeError(f"the simulation cannot run in another process: {finished.last_words or finished.exit_code}")
     violations = []
-    for run, hashes in zip(runs, msgpack.unpackb(finished.output), strict=True):
+    for run, (hashes, results) in zip(runs, msgpack.unpackb(finished.output), strict=True):
         pairs = zip(run.hashes, hashes, strict=True)
         divergent = next((tick for tick, (expected, actual) in enumerate(pairs) if expected != actual), None)
+        returned = next(
+            ((tick, paths) for tick, one in enumerate(results, 1) if (paths := _returned(run, tick, one))), None
+        )
+        why = "it depends on the order of a set, on time or on chance"
         if divergent is not None:
-            text = (
-                f"state differs in another process at tick {divergent}: "
-                "it depends on the order of a set, on time or on chance"
-            )
+            text = f"state differs in another process at tick {divergent}: {why}"
             violations.append(ConformanceViolation(PROCESS, run.seed, divergent, 0, (), text))
+        elif returned is not None:
+            tick, paths = returned
+            text = f"step {tick} returned other values in another process: {', '.join(paths)}; {why}"
+            violations.append(ConformanceViolation(PROCESS, run.seed, tick, 0, (), text, paths))
     return violations
 
 
 def _loaded_live(subject: Subject, run: ConformanceRun, tick: int) -> ConformanceRun:
     """Repeat the run with its own state loaded at a tick, as a recorded canonical simulation does at keyframes."""
-    simulation = subject.simulation()
+    simulation = subject.simulation(run.seed)
     for encoded in run.inputs[:tick]:
         simulation.step(decode_plain(encoded))
     restore(simulation, simulation.state.snapshot())
@@ -266,27 +335,29 @@ def _follow(
 ) -> ConformanceViolation | None:
     """Continue with a run's inputs; return the violation at the first divergent tick."""
     loaded = start if trial in (FRESH, USED) else 0
+    names = returned_names(adapter_of_simulation(simulation))
     for tick in range(start, end + 1):
+        result: Any = None
         if tick > start:
             try:
-                (step or simulation.step)(decode_plain(run.inputs[tick - 1]))
+                result = (step or simulation.step)(decode_plain(run.inputs[tick - 1]))
             except Exception as error:  # noqa: BLE001 - an incomplete state may fail in any way; that is a violation
                 return ConformanceViolation(trial, run.seed, tick, loaded, (), raised_text("the step", error))
         if simulation.state.hash() != run.hashes[tick]:
-            fields = _differing(run.states[tick], simulation.state.snapshot())
+            fields = differing_fields(run.states[tick], simulation.state.snapshot())
             named = ", ".join(fields) or "the layout of the state"
             return ConformanceViolation(
                 trial, run.seed, tick, loaded, fields, f"state differs from the live run at tick {tick}: {named}"
             )
+        returned = _returned(run, tick, leaves_of(result, names)) if tick > start else ()
+        if returned:
+            text = f"step {tick} returned other values than in the live run: {', '.join(returned)}"
+            return ConformanceViolation(trial, run.seed, tick, loaded, (), text, returned)
     return None
 
 
-def _differing(expected: Snapshot, actual: Snapshot) -> tuple[str, ...]:
-    names = [*expected, *(name for name in actual if name not in expected.layout.slots)]
-    return tuple(
-        name
-        for name in names
-        if name not in expected.layout.slots
-        or name not in actual.layout.slots
-        or expected[name].tobytes() != actual[name].tobytes()
-    )
+def _returned(run: ConformanceRun, tick: int, leaves: Leaves) -> tuple[str, ...]:
+    """The parts of what a step returned that differ from the run."""
+    if run.unstable is None:
+        return ()
+    return tuple(path for path in differing_leaves(run.results[tick - 1], leaves) if path not in run.unstable)

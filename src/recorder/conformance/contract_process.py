@@ -1,4 +1,4 @@
-"""The other process of a conformance trial: make the simulation, run the inputs of a request, return the hashes."""
+"""The other process of a conformance trial: run the inputs of a request, return the hashes and the steps' results."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ from typing import Any
 
 import msgpack
 
-from recorder.conformance.contract_checks import simulation_from
+from recorder.adapted.first_trial import returned_names
+from recorder.conformance.contract_checks import adapter_of_simulation, simulation_from
 from recorder.factory_spec import load_factory
 from recorder.processes.interpreter import begin_as_python
+from recorder.trial.returned import leaves_of
 from sim.kernel.plain_data import decode_plain
 
 
@@ -35,20 +37,21 @@ def factory_at(file: str, name: str) -> Any:
 
 
 def main() -> None:
-    """Read a request from stdin, write the hashes to stdout, both as MessagePack."""
+    """Read a request from stdin, write hashes and results to stdout, both as MessagePack."""
     begin_as_python()
     request = msgpack.unpackb(sys.stdin.buffer.read())
     sys.path[:] = request["path"]
     make = factory_at(*request["location"])
-    hashes_of_runs = []
-    for inputs in request["runs"]:
-        simulation = simulation_from(make())
-        hashes = [simulation.state.hash()]
+    answers = []
+    for seed, inputs in request["runs"]:
+        simulation = simulation_from(make(seed=seed) if request["is_seeded"] else make())
+        names = returned_names(adapter_of_simulation(simulation))
+        hashes, results = [simulation.state.hash()], []
         for encoded in inputs:
-            simulation.step(decode_plain(encoded))
+            results.append(leaves_of(simulation.step(decode_plain(encoded)), names))  # type: ignore[func-returns-value]
             hashes.append(simulation.state.hash())
-        hashes_of_runs.append(hashes)
-    sys.stdout.buffer.write(msgpack.packb(hashes_of_runs))
+        answers.append([hashes, results])
+    sys.stdout.buffer.write(msgpack.packb(answers))
 
 
 if __name__ == "__main__":

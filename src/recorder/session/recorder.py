@@ -42,6 +42,7 @@ from recorder.session.tick_output import OutputCollector
 from recorder.settings import ChangeTracking, ensure_path
 from recorder.statistics import RecorderStatistics
 from recorder.storage.tape_files import TapeFiles
+from recorder.trial.own_simulation import warn_of_hidden_state
 from recorder.writer.journal import Journal
 from recorder.writer.writer import Writer
 from sim.kernel.hooks import KeepsAttempts, ensure_hooks, hook
@@ -89,6 +90,7 @@ class Recorder(NotebookMixin):
         adapted = as_simulation(simulation)
         ensure_hooks(inner_of(adapted))
         sources = find_source(adapted, options.changes)
+        warn_of_hidden_state(adapted, options)
         settings = options.with_chosen_hashes(adapted.state.layout.size_bytes, marks=sources.marks)
         baseline = adapted.state.snapshot()
         meta = describe(simulation, adapted, settings)

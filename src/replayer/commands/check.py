@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import itertools
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -9,20 +11,26 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from recorder.conformance.contract_checks import SEEDS
+from recorder.conformance.contract_checks import SEEDS, Subject
 from recorder.console.argument_types import Positive
 from recorder.console.progress import progress_bar
 from recorder.exit_codes import DIFFERS, SAME, UsageError
 from recorder.factory_spec import load_factory
 from recorder.runs.input_source import read_inputs, read_plain_inputs
 from recorder.storage.os_errors import reading
+from recorder.text import counted
 from replayer.commands.arguments import ensure_states, looks_like_a_tape
-from replayer.commands.check_adapter import check_adapted
+from replayer.commands.check_adapter import LevelReport, check_adapted, check_level, level_facts, trial_lines
 from replayer.commands.options import Json
 from replayer.diagnose.hidden_state.report import report_facts, report_lines
 from replayer.diagnose.hidden_state.sync_test import PERIOD_TICKS, TICKS, SyncTest
 from replayer.tape.tape import Tape
+from replayer.value_text import plain_text
+from sim.kernel.hooks import SuggestsInputs, hook
+from sim.kernel.simulation import inner_of
 from sim.scenario.scenario_file import SUFFIX, load_scenario
+
+TICKS_MIN = 50  # Of the shorter runs.
 
 
 def check(
@@ -33,6 +41,7 @@ def check(
     period: Positive = PERIOD_TICKS,
     inputs: Annotated[Path | None, Parameter(name="--inputs")] = None,
     seeds: Positive = SEEDS,
+    seed_resets: Annotated[bool, Parameter(negative="")] = False,
     verbose: Annotated[bool, Parameter(negative="")] = False,
     as_json: Json = False,
 ) -> int:
@@ -45,7 +54,8 @@ def check(
 
     Every few ticks the state is restored into a fresh instance and into one that has run elsewhere, and both continue
     with the same inputs. If they diverge from the live run, the differences outside the state are named as suspects. A
-    suspect is proved if the hashes are equal once it is as in the live run.
+    suspect is proved if the hashes are equal once it is as in the live run. Then shorter runs are tried, one for each
+    seed, which also compare what the steps return.
 
     Exit code: 0 no hidden state seen, 1 hidden state, 2 the simulation does not exist, or it raises.
 
@@ -62,16 +72,21 @@ def check(
         they may be anything, for a scenario they are lists. Other ticks get None, or the inputs that the scenario sends.
         Or a tape: its recorded inputs are used, up to its end.
     seeds
-        For an environment, or any other subject of an adapter: the number of seeds to try. Each runs with random
-        actions: twice, in a fresh process, loaded at random ticks into fresh and used instances, and recorded. Fewer
-        than eight may miss rare faults.
+        The number of seeds to try. Each run is repeated, in a fresh process too, loaded at random ticks into fresh and
+        used instances, and recorded. An environment, or any other subject of an adapter, gets random actions; a
+        scenario, or a factory with the parameter seed, that seed; a simulation with trial_inputs(seed) those inputs. All
+        others have one run. Fewer than eight may miss rare faults.
+    seed_resets
+        Pass a seed at each reset of an environment, not only at the first one.
     verbose
         Also name values that change outside the state without an observed effect.
     as_json
         Print one JSON object.
     """
     if inputs is None and _is_factory(simulation):
-        adapted = check_adapted(simulation, _factory(simulation), ticks=ticks, seeds=seeds, as_json=as_json)
+        adapted = check_adapted(
+            simulation, _factory(simulation), ticks=ticks, seeds=seeds, as_json=as_json, seeds_resets=seed_resets
+        )
         if adapted is not None:
             return adapted
     taped = inputs is not None and looks_like_a_tape(inputs)
@@ -82,11 +97,76 @@ def check(
     test = SyncTest(factory, inputs_of, ticks=ticks, period_ticks=period)
     with progress_bar("checking", ticks, quiet=as_json) as show:
         report = test.run(lambda done, _: show(done))
+    further = _check_trajectories(simulation, ticks, seeds, as_json=as_json) if report.ok and inputs is None else None
     if as_json:
-        print(json.dumps({"simulation": simulation, **report_facts(report)}, indent=1))
+        trajectories = {} if further is None else {"trajectories": level_facts(further)}
+        print(json.dumps({"simulation": simulation, **report_facts(report), **trajectories}, indent=1))
     else:
         print("\n".join(report_lines(simulation, report, verbose=verbose)))
-    return SAME if report.ok else DIFFERS
+        if further is not None:
+            print("\n".join(map(plain_text, _further_lines(further))))
+    return SAME if report.ok and (further is None or further.ok) else DIFFERS
+
+
+def _check_trajectories(simulation: str, ticks: int, seeds: int, *, as_json: bool) -> LevelReport:
+    """Try shorter runs with other seeds, of a simulation whose first run showed nothing.
+
+    Raises UsageError if one of them raises, ConfigError, OSError.
+    """
+    short = min(ticks, max(TICKS_MIN, ticks // 4))
+    if _is_factory(simulation):
+        factory = load_factory(simulation)
+        has_seed = _takes_seed(factory)
+        subject = Subject(factory, None, ("", simulation), is_seeded=has_seed)
+        varies = has_seed or hook(inner_of(subject.simulation()), SuggestsInputs) is not None
+    else:
+        subject, varies = _scenario_subject(simulation)
+    count = seeds if varies else 1
+    with progress_bar("checking", count, quiet=as_json) as show:
+        return check_level(subject, subject.simulation(), short, count, show)
+
+
+def _takes_seed(factory: Callable[..., Any]) -> bool:
+    try:
+        return "seed" in inspect.signature(factory).parameters
+    except (TypeError, ValueError):
+        return False
+
+
+def _scenario_subject(name: str) -> tuple[Subject, bool]:
+    """A scenario's world with its scheduled inputs, and True if its configuration has a seed."""
+    scenario = _scenario(name)
+    config, has_seed = scenario.config, isinstance(scenario.config.get("seed"), int)
+    scheduled = scenario.world.inputs(config)
+
+    def make(seed: int = 0) -> Any:
+        return scenario.world.make({**config, "seed": config["seed"] + seed} if has_seed else config)
+
+    def inputs(_: Any, __: int) -> Callable[[], Any]:
+        ticks = itertools.count(1)
+        return lambda: scheduled(next(ticks))
+
+    return Subject(make, inputs, None, is_seeded=True), has_seed
+
+
+def _further_lines(further: LevelReport) -> list[str]:
+    number = further.seeds
+    tried = f"{number} {'trajectory' if number == 1 else 'trajectories'} of {counted(further.ticks, 'tick')}"
+    if further.ok:
+        return [f"  {tried}, repeated, loaded and recorded: the same states and results"]
+    return [f"  {tried}: DIFFERENCES", *trial_lines(further)]
+
+
+def _suggested_inputs(factory: Callable[[], Any]) -> Callable[[int], Any]:
+    """The inputs that the simulation suggests for trials; None at each tick if it suggests none, or cannot be made."""
+    try:
+        suggests = hook(inner_of(factory()), SuggestsInputs)
+    except Exception:  # noqa: BLE001 - the check itself makes it again, and reports the error
+        suggests = None
+    if suggests is None:
+        return lambda _: None
+    play = suggests.trial_inputs(0)
+    return lambda _: play()
 
 
 def _taped_inputs(path: Path, ticks: int) -> dict[int, Any]:
@@ -130,7 +210,7 @@ def _subject(simulation: str, inputs: Path | None) -> tuple[Callable[[], Any], C
     """The factory to check, and the inputs of each tick. Raises UsageError, ConfigError, OSError."""
     factory = _factory(simulation)
     if _is_factory(simulation):
-        return factory, (read_plain_inputs(inputs) if inputs is not None else {}).get
+        return factory, read_plain_inputs(inputs).get if inputs is not None else _suggested_inputs(factory)
     scenario, inputs_by_tick = _scenario(simulation), read_inputs(inputs) if inputs is not None else {}
     scheduled = scenario.world.inputs(scenario.config)
     return factory, lambda tick: scheduled(tick) + inputs_by_tick.get(tick, [])

@@ -63,12 +63,14 @@ class LevelReport:
         return not self.violations
 
 
-def check_adapted(name: str, factory: Callable[[], Any], *, ticks: int, seeds: int, as_json: bool) -> int | None:
+def check_adapted(
+    name: str, factory: Callable[[], Any], *, ticks: int, seeds: int, as_json: bool, seeds_resets: bool = False
+) -> int | None:
     """Check a simulation that an adapter makes, or that declares a level. Return the exit code; None for any other one.
 
-    Returns None as well if making it fails. Raises UsageError if it cannot be captured, or its live run raises.
+    seeds_resets: pass a seed at each reset that has none. Returns None as well if making it fails. Raises UsageError if it cannot be captured, or its live run raises.
     """
-    subject = Subject(factory, None, ("", name))
+    subject = Subject(factory, None, ("", name), seeds_resets=seeds_resets)
     try:
         simulation = simulation_from(factory())
     except NotCapturedError as error:
@@ -115,7 +117,7 @@ def check_level(
     if violations:
         bad = next(run for run in runs if run.seed == violations[0].seed)
         inputs = {tick: decode_plain(encoded) for tick, encoded in enumerate(bad.inputs, 1)}
-        suspects = SyncTest(subject.simulation, inputs, ticks=len(bad.inputs)).run().suspects
+        suspects = SyncTest(lambda: subject.simulation(bad.seed), inputs, ticks=len(bad.inputs)).run().suspects
     inner = inner_of(simulation)
     line = inner.report().line() if adapter_of_simulation(simulation) is not None else type(inner).__qualname__
     return LevelReport(level_of(simulation), seeds, ticks, violations, suspects, line)
@@ -133,6 +135,8 @@ def cause_of(violation: ConformanceViolation) -> str:
         return "being saved changes it: declare level='canonical'"
     if violation.trial == USED and violation.tick == violation.from_tick:
         return "a load does not replace all values of a used instance"
+    if violation.returned and not violation.fields:
+        return "what a step returns is computed from a value that is not saved, or not restored before the step"
     if violation.tick == violation.from_tick:
         return "the state after the load is not the saved one"
     return (
@@ -144,7 +148,12 @@ def level_lines(name: str, report: LevelReport) -> list[str]:
     """Format a report for people."""
     tried = f"{counted(report.seeds, 'seed')} of {counted(report.ticks, 'tick')}"
     verdict = "kept" if report.ok else "NOT kept"
-    lines = [f"{name}: level {report.level.value} {verdict} on {tried}", f"  {report.line}"]
+    return [f"{name}: level {report.level.value} {verdict} on {tried}", f"  {report.line}", *trial_lines(report)]
+
+
+def trial_lines(report: LevelReport) -> list[str]:
+    """Format the trials of a report: one line each, and their first violations."""
+    lines: list[str] = []
     is_nondeterministic = any(violation.trial == SAME_SEED for violation in report.violations)
     for trial in _TRIALS:
         violations = [violation for violation in report.violations if violation.trial == trial]

@@ -136,6 +136,13 @@ class KeepsAttempts(Protocol):
         """Take the state as the step left it; return the inputs to record."""
 
 
+class SuggestsInputs(Protocol):
+    """Returns a function that gives the inputs of each next step: for the trial before a recording, and for checks."""
+
+    def trial_inputs(self, seed: int) -> Callable[[], Any]:
+        """Make the source of inputs of one trial; equal seeds give equal inputs."""
+
+
 # --- used by a scenario, of the world inside it
 
 
@@ -233,6 +240,7 @@ RECORDING_HOOKS: tuple[Callable[..., Any], ...] = (
     HasAdapter,
     CanRehearse,
     KeepsAttempts,
+    SuggestsInputs,
 )
 SCENARIO_HOOKS: tuple[Callable[..., Any], ...] = (
     HasProperties,

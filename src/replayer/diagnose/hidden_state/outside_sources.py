@@ -23,7 +23,7 @@ from typing import Any
 
 import attrs
 
-from replayer.diagnose.hidden_state.roots import Roots
+from recorder.ambient.roots import Roots
 
 AHEAD_S = 100_003.7  # Seconds by which the clocks of copies are ahead.
 

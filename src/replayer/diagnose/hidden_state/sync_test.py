@@ -12,12 +12,13 @@ from typing import Any
 
 import attrs
 
+from recorder.ambient.ambient import Ambient
+from recorder.ambient.ambient_diff import find_candidates
+from recorder.ambient.object_walk import take_ambient
+from recorder.ambient.roots import Roots
 from recorder.errors import RecordingError, SimulationFailedError
 from recorder.exception_text import raised_text
 from replayer.desync.state_diff import compare_states
-from replayer.diagnose.hidden_state.ambient import Ambient
-from replayer.diagnose.hidden_state.ambient_diff import find_candidates
-from replayer.diagnose.hidden_state.object_walk import take_ambient
 from replayer.diagnose.hidden_state.outside_sources import OutsideReads, OutsideSources
 from replayer.diagnose.hidden_state.report import (
     ENVIRONMENT,
@@ -30,7 +31,6 @@ from replayer.diagnose.hidden_state.report import (
     SyncReport,
     report_lines,
 )
-from replayer.diagnose.hidden_state.roots import Roots
 from replayer.diagnose.hidden_state.trials import Factory, Period, TrialOutcome, Trials, reader_names
 from replayer.playback.make_simulation import UnfitSimulationError
 from sim.kernel.changes.row_changes import AuditedChanges, UnmarkedWriteError

@@ -17,14 +17,14 @@ from typing import Any
 
 import attrs
 
+from recorder.ambient.ambient import INSTANCE, Ambient, set_child
+from recorder.ambient.ambient_diff import Candidate, find_candidates
+from recorder.ambient.object_walk import take_ambient
+from recorder.ambient.roots import Roots
+from recorder.ambient.transplant import Transplant
 from recorder.exception_text import raised_text
-from replayer.diagnose.hidden_state.ambient import INSTANCE, Ambient, set_child
-from replayer.diagnose.hidden_state.ambient_diff import Candidate, find_candidates
-from replayer.diagnose.hidden_state.object_walk import take_ambient
 from replayer.diagnose.hidden_state.outside_sources import OutsideReads, OutsideSources
 from replayer.diagnose.hidden_state.report import ENVIRONMENT, FRESH, READ, USED, Suspect
-from replayer.diagnose.hidden_state.roots import Roots
-from replayer.diagnose.hidden_state.transplant import Transplant
 from sim.kernel.hooks import CanEnd, EmitsEvents, HasTelemetry, hook, member_name
 from sim.kernel.plain_data import decode_plain
 from sim.kernel.simulation import Simulation, as_simulation, emits_unrequested_events, inner_of, restore

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import re
+import warnings
 import weakref
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -18,7 +19,7 @@ import numpy as np
 from gymnasium import spaces
 from gymnasium.envs.registration import EnvSpec
 
-from sim.adapters.capture.captured_state import CapturedState
+from sim.adapters.capture.captured_state import CapturedState, CapturedWarning
 from sim.adapters.capture.inputs_since_reset import InputsSinceReset
 from sim.adapters.capture.native_objects import find_natives, is_native
 from sim.adapters.capture.pickle_protocol import Pickler
@@ -27,6 +28,7 @@ from sim.adapters.capture.survey import Treatment, cell_of
 from sim.adapters.gymnasium.inputs import decode_call, encode_action, encode_own_reset, encode_reset
 from sim.adapters.gymnasium.layers import OUTPUT_ONLY, captured_layers, layers_of, name_of, rebuild, subject_of
 from sim.adapters.gymnasium.spaces_watch import SpacesWatch
+from sim.adapters.gymnasium.unsaved_sources import unsaved_sources
 from sim.adapters.interface.adapter_registry import Adapter, NotCapturedError
 from sim.adapters.interface.attempts import KeepsItsAttempts, attempt_of, repeat_attempt
 from sim.adapters.interface.capture_report import Part, Report
@@ -242,6 +244,8 @@ class RecordedEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
         self.tape = tape
         self._call = tape.step
         self._begun_at = 0  # The tick of the last reset.
+        self._is_repeated = simulation.level is Level.INPUTS_ONLY
+        self._has_warned = False
         self._return = 0.0
         self._over = False
         self._resets_itself = any(isinstance(one, gymnasium.wrappers.Autoreset) for _, one in layers_of(self.env))
@@ -268,9 +272,23 @@ class RecordedEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
         """Call the environment's reset, recorded. If no seed was ever passed, one is drawn and recorded."""
         if seed is None and getattr(self.env.unwrapped, "_np_random", self) is None:
             seed = int(np.random.SeedSequence().entropy) & 0x7FFF_FFFF  # type: ignore[arg-type]
+        elif seed is None and not self._has_warned:
+            self._warn_of_unsaved_sources()
         result = self._call(encode_reset(seed, options, self._ended()))
         self._begun_at, self._return, self._over, self._lacks_reset = self.tape.tick, 0.0, False, False
         return result  # type: ignore[no-any-return]
+
+    def _warn_of_unsaved_sources(self) -> None:
+        """Warn, at the level inputs_only, if the next episode may depend on what no seek restores."""
+        sources = unsaved_sources(captured_layers(self.env)) if self._is_repeated else []
+        if sources:
+            self._has_warned = True
+            warnings.warn(
+                f"reset() without a seed, at the level inputs_only: {', '.join(sources[:3])} may decide the episode and "
+                "cannot be restored, so a seek into it may fail; pass a seed at each reset",
+                CapturedWarning,
+                stacklevel=3,
+            )
 
     def _ended(self) -> dict[str, Any] | None:
         """The totals of the episode that ends here; None if it had no step. A step that raised counts."""
@@ -317,6 +335,8 @@ def classify(holder: object, name: str, value: Any) -> Treatment | None:
 def _classify_coarsely(holder: object, name: str, value: Any) -> Treatment | None:
     """The treatment in an environment that is not saved: of its own values only those that may outlive a reset."""
     if isinstance(holder, gymnasium.Wrapper):
+        return classify(holder, name, value)
+    if value is None:  # Often a generator, or a world, that the first reset makes: a used instance must lose it.
         return classify(holder, name, value)
     return None if cell_of(value) is not None or is_generator(value) else "kept"
 

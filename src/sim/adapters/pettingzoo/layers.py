@@ -43,6 +43,8 @@ def classify_coarsely(holder: object, name: str, value: Any) -> Treatment | None
     """The treatment in an environment that is not saved: of its own values only those that may outlive a reset."""
     if isinstance(holder, BaseWrapper | BaseParallelWrapper):
         return classify(holder, name, value)
+    if value is None:  # Often a generator that the first reset makes: a used instance must lose it.
+        return classify(holder, name, value)
     return None if cell_of(value) is not None or is_generator(value) else "kept"
 
 

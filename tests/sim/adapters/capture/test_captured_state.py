@@ -79,7 +79,7 @@ def record_and_seek(
 ) -> None:
     """Record a scripted object with deep copies; fail unless all seeks give the copies and the tape verifies."""
     subject = Scripted(initial, script)
-    recorded = recorder.record(subject, path, fields(), quiet=True, keyframe_interval_ticks=every)
+    recorded = recorder.record(subject, path, fields(), quiet=True, trial_ms=0, keyframe_interval_ticks=every)
     truth = [copy.deepcopy(vars(subject))]
     for _ in range(ticks):
         recorded.step(None)

@@ -184,7 +184,7 @@ def test_objects_whose_class_answers_for_missing_attributes_are_restored(tmp_pat
 def test_a_trial_load_does_not_change_the_object(tmp_path: Path) -> None:
     """The recorded run equals the run without a recorder."""
     crowd, alone = Registry(), Registry()
-    recorded = recorder.record(crowd, tmp_path / "run.tape", fields(), trust=True, quiet=True)
+    recorded = recorder.record(crowd, tmp_path / "run.tape", fields(), trust=True, quiet=True, trial_ms=0)
     for _ in range(5):
         recorded.step(None)
         alone.step(None)

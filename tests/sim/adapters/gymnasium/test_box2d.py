@@ -9,10 +9,10 @@ import pytest
 
 import recorder
 import replayer
+from recorder.ambient.value_kinds import kind_of
 from recorder.conformance.contract_checks import FRESH, USED, Subject, check_run
 from recorder.testing import SimulationContract
 from replayer.commands.check_adapter import check_level
-from replayer.diagnose.hidden_state.value_kinds import kind_of
 from sim.adapters import NotCapturedError, adapt
 from sim.adapters.capture.survey import type_name
 

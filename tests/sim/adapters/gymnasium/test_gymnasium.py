@@ -94,7 +94,8 @@ def test_restored_at_fifty_ticks_of_two_thousand_it_continues_as_the_live_one_di
 )
 def test_aliases_objects_wrappers_and_half_words_are_restored(make: Any, tmp_path: Path) -> None:
     """Two names for one array, an object's attributes, a wrapper's memory and a buffered half of a word."""
-    results = record_run(tmp_path / "run.tape", make(), 250, 4, keyframe_interval_ticks=50)
+    # A trial would find that a used instance cannot go back to the state before Windowed has its window.
+    results = record_run(tmp_path / "run.tape", make(), 250, 4, keyframe_interval_ticks=50, trial_ms=0)
     with replayer.open(tmp_path / "run.tape", world=make) as run:
         assert run.verify().ok
         for tick in (201, 57, 120):
@@ -109,7 +110,8 @@ def test_the_first_line_lists_the_captured_layers(tmp_path: Path, capsys: pytest
     """The line on stderr has the level, the layers, and states that nothing is left out."""
     recorder.record(gymnasium.make("CartPole-v1"), tmp_path / "run.tape").close()
 
-    [line] = capsys.readouterr().err.splitlines()
+    tried, line = capsys.readouterr().err.splitlines()
+    assert tried.startswith(("tried ", "not tried: "))  # It may take too long on a busy machine.
     assert line.endswith(
         "CartPole-v1: exact: TimeLimit, OrderEnforcing, PassiveEnvChecker, CartPoleEnv, result captured; "
         "nothing is left out"
@@ -285,7 +287,9 @@ class Unrepeatable(zoo.Coroutine):
 
 def test_inputs_that_do_not_reproduce_the_run_are_found(tmp_path: Path) -> None:
     """A load compares its last result with the recorded one."""
-    record_run(tmp_path / "run.tape", Unrepeatable(), 60, 3, level="inputs_only", keyframe_interval_ticks=30)
+    record_run(
+        tmp_path / "run.tape", Unrepeatable(), 60, 3, level="inputs_only", keyframe_interval_ticks=30, trial_ms=0
+    )
     with (
         replayer.open(tmp_path / "run.tape", world=Unrepeatable) as run,
         pytest.raises(

@@ -125,7 +125,9 @@ def test_a_canonical_recording_is_resumed(tmp_path: Path) -> None:
 
 def test_without_its_loads_a_canonical_run_does_not_replay(tmp_path: Path) -> None:
     """The control: the same simulation, declared exact, diverges at the keyframes."""
-    with recorder.Recorder(tmp_path / "run.tape", RoundingSaidToBeExact(), keyframe_interval_ticks=25) as tape:
+    with recorder.Recorder(
+        tmp_path / "run.tape", RoundingSaidToBeExact(), keyframe_interval_ticks=25, trial_ms=0
+    ) as tape:
         for tick in range(130):
             tape.step(tick)
     with replayer.open(tmp_path / "run.tape", world=RoundingSaidToBeExact) as run:

@@ -85,7 +85,7 @@ def test_an_object_with_named_fields_is_recorded_and_sought(tmp_path: Path) -> N
 def test_a_field_that_is_missing_is_found_by_the_replay(tmp_path: Path) -> None:
     """Without the generator the replay diverges from the run: a desync, not a silent difference."""
     recorded = recorder.record(Life(), tmp_path / "run.tape", fields("grid", "row", "t"), quiet=True,
-                               keyframe_interval_ticks=32)  # fmt: skip
+                               keyframe_interval_ticks=32, trial_ms=0)  # fmt: skip
     for _ in range(100):
         recorded.step(0)
     recorded.close()

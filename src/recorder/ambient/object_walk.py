@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 import xxhash
 
-from replayer.diagnose.hidden_state.ambient import (
+from recorder.ambient.ambient import (
     ENVIRONMENT_PATH,
     FOLDER_PATH,
     INSTANCE,
@@ -32,8 +32,8 @@ from replayer.diagnose.hidden_state.ambient import (
     Path,
     names_of,
 )
-from replayer.diagnose.hidden_state.roots import Roots, functions_of
-from replayer.diagnose.hidden_state.value_kinds import (
+from recorder.ambient.roots import Roots, functions_of, is_our_own
+from recorder.ambient.value_kinds import (
     ARRAY_BYTES_MAX,
     attributes_of,
     content_of,
@@ -59,6 +59,13 @@ def take_ambient(roots: Roots, simulation: Simulation | None) -> Ambient:
     return walk.ambient
 
 
+def take_instance(simulation: Simulation) -> Ambient:
+    """Capture only the values that a simulation stores itself, which is much faster."""
+    walk = _Walk(Roots(type(None)), simulation)
+    walk.instance(simulation)
+    return walk.ambient
+
+
 class _Walk:
     """One walk over an ambient."""
 
@@ -70,6 +77,7 @@ class _Walk:
         self._arena = (0, 0)
         self._own_class = type(inner_of(simulation)) if simulation is not None else None
         self._in_instance = False
+        self._subjects: set[Path] = set()
         self._next: deque[tuple[Path, str, Any]] = deque()
         self._later: deque[tuple[Path, str, Any]] = deque()
 
@@ -277,6 +285,9 @@ class _Walk:
 
     def walk_object(self, path: Path, value: Any) -> None:
         kind = type(value)
+        if self._in_instance and is_our_own(kind):
+            self._through_ours(value)
+            return
         self.ambient.leaves[path] = kind.__qualname__
         if not self._in_instance and (kind is self._own_class or not self._roots.has_class(kind)):
             return  # A simulation in a global has its own walk; objects of libraries are not walked.
@@ -284,9 +295,29 @@ class _Walk:
         content = attributes_of(value)
         self.ambient.contents[path] = ("object", content)
         for name, one in content.items():
-            self._value((*path, ("attribute", name)), one)
+            if name == "env" and path in self._subjects:
+                self._subject(one)  # A wrapper: what it wraps is named by its own class.
+            else:
+                self._value((*path, ("attribute", name)), one)
         if "<locals>" in kind.__qualname__:
             self._local_class(path, kind)
+
+    def _through_ours(self, value: Any) -> None:
+        """Walk the user's objects that an object of this library holds; the library's own values are not suspects."""
+        for one in attributes_of(value).values():
+            if kind_of(type(one)) == "object" and not is_our_own(type(one)):
+                self._subject(one)
+
+    def _subject(self, value: Any) -> None:
+        name = type(value).__qualname__.rpartition(".")[2]
+        path: Path = ((INSTANCE, name),)
+        number = 1
+        while path in self._subjects and id(value) not in self._seen:
+            number += 1
+            path = ((INSTANCE, f"{name} no. {number}"),)
+        if id(value) not in self._seen:
+            self._subjects.add(path)
+            self._value(path, value)
 
     def _local_class(self, path: Path, kind: type) -> None:
         """Walk a class that was defined in a function: it may have a closure for each instance."""

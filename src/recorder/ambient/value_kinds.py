@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from replayer.diagnose.hidden_state.roots import CACHE_TYPE
+from recorder.ambient.roots import CACHE_TYPE
 from sim.kernel.class_names import package_of
 from sim.kernel.schema import Layout, Schema
 from sim.kernel.state import Snapshot, State

@@ -6,15 +6,13 @@ own objects: references to these stay valid. Objects that the copy lacks are cre
 
 from __future__ import annotations
 
-import ast
-import itertools
 from collections import deque
 from typing import Any
 
 import numpy as np
 
-from replayer.diagnose.hidden_state.ambient import ABSENT, INSTANCE, Ambient, Path, set_child
-from replayer.diagnose.hidden_state.value_kinds import kind_of, put_content
+from recorder.ambient.ambient import ABSENT, INSTANCE, Ambient, Path, count_from, set_child
+from recorder.ambient.value_kinds import kind_of, put_content
 from sim.kernel.state import State
 
 _IN_PLACE = {"dict", "list", "set", "deque", "bytearray", "array", "generator", "bit generator", "random", "object"}
@@ -98,7 +96,7 @@ class Transplant:
             _, dtype, shape, strides, offset = leaf
             made: Any = np.ndarray(shape, dtype, self._state.arena.data, offset, strides)
         elif kind == "count":
-            made = itertools.count(*ast.literal_eval(f"({str(leaf)[len('count(') : -1]},)"))
+            made = count_from(str(leaf))
         elif kind == "tuple":
             made = type(original)(self._items(real, list(original))) if type(original) is tuple else original
         elif type(target) is type(original) and self._fill(real, target):

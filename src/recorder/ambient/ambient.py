@@ -5,6 +5,8 @@ object_walk.py captures it. Invariant: put_back keeps identities: objects get th
 
 from __future__ import annotations
 
+import ast
+import itertools
 import os
 import random
 from collections.abc import Iterable
@@ -13,7 +15,7 @@ from typing import Any
 import attrs
 import numpy as np
 
-from replayer.diagnose.hidden_state.value_kinds import put_content
+from recorder.ambient.value_kinds import put_content
 
 Step = tuple[str, Any]  # From a holder to a value in it: attribute, item, global, cell, …
 Path = tuple[Step, ...]
@@ -55,7 +57,14 @@ class Ambient:
                 continue
             if chosen is None or any(path[:depth] in chosen for depth in range(1, len(path) + 1)):
                 _put(path, kind, self.objects.get(path), content)
+        for path, leaf in self.leaves.items():
+            if type(self.objects.get(path)) is not itertools.count or path[0][0] == INSTANCE:
+                continue
+            if chosen is None or any(path[:depth] in chosen for depth in range(1, len(path) + 1)):
+                self._put_count(path, str(leaf))
         for path in chosen or ():
+            if type(self.objects.get(path)) is itertools.count:
+                continue
             kind, content = self.contents.get(path[:-1], ("", None))
             if kind in ("global", "class", "object", "function attribute"):
                 set_child(self.objects[path[:-1]], path[-1], content.get(path[-1][1], ABSENT))
@@ -63,6 +72,17 @@ class Ambient:
                 set_child(self.objects[path[:-1]], path[-1], content)
             elif content is not None:
                 put_content(kind, self.objects[path[:-1]], content)
+
+    def _put_count(self, path: Path, leaf: str) -> None:
+        """A counter cannot be set back, only replaced. Others that hold the same counter keep the old one."""
+        holder = self.objects.get(path[:-1])
+        if holder is not None and path[-1][0] in ("global", "class", "attribute", "function attribute", "item"):
+            set_child(holder, path[-1], count_from(leaf))
+
+
+def count_from(leaf: str) -> itertools.count[Any]:
+    """The counter of this repr."""
+    return itertools.count(*ast.literal_eval(f"({leaf[len('count(') : -1]},)"))
 
 
 def set_child(holder: Any, step: Step, value: Any) -> None:

@@ -12,11 +12,11 @@ import leaky_worlds
 import numpy as np
 import pytest
 
-from replayer.diagnose.hidden_state.ambient_diff import find_candidates, words_between
-from replayer.diagnose.hidden_state.object_walk import take_ambient
-from replayer.diagnose.hidden_state.roots import Roots
-from replayer.diagnose.hidden_state.transplant import Transplant
-from replayer.diagnose.hidden_state.value_kinds import same_leaf
+from recorder.ambient.ambient_diff import find_candidates, words_between
+from recorder.ambient.object_walk import take_ambient
+from recorder.ambient.roots import Roots
+from recorder.ambient.transplant import Transplant
+from recorder.ambient.value_kinds import same_leaf
 
 
 class Kept(leaky_worlds.One):

@@ -12,7 +12,7 @@ from typing import Any
 
 import attrs
 
-from replayer.diagnose.hidden_state.ambient import (
+from recorder.ambient.ambient import (
     ENVIRONMENT_PATH,
     FOLDER_PATH,
     INSTANCE,
@@ -21,7 +21,7 @@ from replayer.diagnose.hidden_state.ambient import (
     Ambient,
     Path,
 )
-from replayer.diagnose.hidden_state.value_kinds import same_leaf
+from recorder.ambient.value_kinds import same_leaf
 
 WORDS_DRAWN_MAX = 10_000  # Draws of a global generator are counted up to this number.
 SHOWN_CHARS_MAX = 40  # Of a value in a sentence.

@@ -131,6 +131,12 @@ def functions_of(kind: type) -> Iterator[FunctionType]:
                 yield plain
 
 
+def is_our_own(kind: type) -> bool:
+    """Return True for a class of this library that is not a world: what it holds is never a suspect."""
+    name = module_of(kind)
+    return name.partition(".")[0] in ("sim", "recorder", "replayer") and not name.startswith(_WORLDS)
+
+
 @functools.cache
 def is_users(module_name: str) -> bool:
     """Return True if a module is neither Python's, nor installed, nor the recorder's."""

@@ -1,0 +1,83 @@
+"""Try an adapted simulation before it is recorded, print the result in one line, and refuse what is proved inexact."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+import attrs
+
+from recorder.adapted.other_interpreter import continue_elsewhere
+from recorder.errors import RecordingWarning
+from recorder.recording_options import OptionArguments, RecordingOptions
+from recorder.trial.trial import ELSEWHERE, HAPPENED, TrialFinding, TrialReport, try_simulation
+from sim.adapters.interface.adapter_registry import Adapter, NotCapturedError
+from sim.kernel.exactness import Level, level_of
+from sim.kernel.hooks import HasAdapter, hook
+from sim.kernel.simulation import as_simulation
+
+ELSEWHERE_MS = 2000  # A new interpreter takes a second or two to import what it needs.
+# The names of what a step returns, by adapter.
+_RETURNED = {
+    "gymnasium": ("the observation", "the reward", "terminated", "truncated", "info"),
+    "pettingzoo": ("the observations", "the rewards", "the terminations", "the truncations", "the infos"),
+}
+
+
+def try_first(simulation: Any, adapter: Adapter, arguments: OptionArguments, *, quiet: bool) -> None:
+    """Try the simulation for trial_ms, and print one line on stderr unless quiet.
+
+    Raises NotCapturedError if a test shows that a step reads a value that is not saved. Warns with a RecordingWarning
+    of a difference without a known cause, or at the level inputs_only.
+    """
+    options = RecordingOptions(**arguments)
+    if not options.trial_ms or options.mode == "changes":
+        return
+    adapted = hook(simulation, HasAdapter)
+    described = adapted.adapter if adapted is not None else {}
+    subject = described.get("subject")
+
+    def make_twin() -> Any:
+        rebuilt = adapter.rebuild(subject) if isinstance(subject, dict) else None
+        if rebuilt is None:
+            return None
+        ignored = tuple(described.get("ignored", ()))
+        return as_simulation(adapter.adapt(rebuilt, level=level_of(simulation), ignore=ignored, pickler=None))
+
+    report = try_simulation(
+        as_simulation(simulation),
+        options.trial_ms,
+        player=adapter.player,
+        make_twin=make_twin if isinstance(subject, dict) else None,
+        names=returned_names(adapter),
+    )
+    if options.trial_ms >= ELSEWHERE_MS and isinstance(subject, dict):
+        report = _elsewhere(report, described, level_of(simulation), returned_names(adapter))
+    _refuse_or_warn(simulation, report)
+    if not quiet:
+        print(report.line(), file=sys.stderr)
+
+
+def _elsewhere(report: TrialReport, described: Mapping[str, Any], level: Level, names: tuple[str, ...]) -> TrialReport:
+    """The report, with a trial in another interpreter if nothing was found so far."""
+    if report.run is None or report.findings:
+        return report
+    was_tried, different = continue_elsewhere(described, level.value, report.run, names)
+    findings = (TrialFinding(ELSEWHERE, f"{HAPPENED[ELSEWHERE]}: {different}"),) if different is not None else ()
+    return attrs.evolve(report, findings=findings, is_elsewhere=was_tried)
+
+
+def returned_names(adapter: Adapter | None) -> tuple[str, ...]:
+    """The names of what a step returns, in a tuple; empty if they are not known."""
+    return _RETURNED.get(adapter.name, ()) if adapter is not None else ()
+
+
+def _refuse_or_warn(simulation: Any, report: TrialReport) -> None:
+    level = level_of(simulation)
+    for finding in report.findings:
+        remedy = "Save it, or record with trial_ms=0, which tries nothing: such a recording may not replay exactly"
+        if finding.causes and finding.kind != "order" and level is not Level.INPUTS_ONLY:
+            raise NotCapturedError(f"{finding}. {remedy}")
+        warnings.warn(f"{finding} (trial_ms=0 records without this trial)", RecordingWarning, stacklevel=4)

@@ -1,0 +1,342 @@
+"""Run work in a forked copy of this process that can change nothing outside itself.
+
+The copy has no terminal, no open files that it could write to, no sockets and pipes of this process, and a private copy
+of shared memory. It may not open, rename or delete files, connect, or start processes. It has a time limit, after which
+it is killed together with everything that it forked. Linux only.
+
+Invariant: the copy shares nothing with its parent that it can write to, except the pipe of its messages.
+"""
+
+from __future__ import annotations
+
+import builtins
+import contextlib
+import ctypes
+import errno
+import fcntl
+import gc
+import io
+import mmap
+import os
+import random
+import resource
+import select
+import signal
+import stat
+import struct
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from multiprocessing.reduction import ForkingPickler
+from pathlib import Path
+from typing import Any, NoReturn
+
+import attrs
+
+from recorder.processes.parent_death import end_with_parent
+
+SHARED_BYTES_MAX = 64 << 20  # Shared memory is copied for the child; more than this would take too long.
+FAILED = 1  # The exit code of a copy whose work raised.
+
+Send = Callable[[Any], None]
+
+_LENGTH = struct.Struct("<Q")
+_WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+_REFUSED = {
+    **dict.fromkeys(
+        ("os.remove", "os.rename", "os.rmdir", "os.mkdir", "os.link", "os.symlink", "os.truncate", "os.chmod",
+         "os.chown", "os.utime", "os.setxattr", "os.removexattr", "sqlite3.connect"),
+        "writes files",
+    ),
+    **dict.fromkeys(
+        ("socket.connect", "socket.bind", "socket.sendto", "socket.sendmsg", "socket.getaddrinfo"), "uses the network"
+    ),
+    **dict.fromkeys(
+        ("subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.fork", "os.forkpty"), "starts processes"
+    ),
+    "os.kill": "sends signals",
+    "os.killpg": "sends signals",
+}  # fmt: skip
+
+_isolated = False  # True in a copy: copies of it are isolated already.
+_is_own_call = False  # True while this module forks or ends a copy.
+_denied: list[str] = []  # The reasons of refused calls, the first one first.
+
+
+class NotIsolatedError(RuntimeError):
+    """This process cannot be copied without sharing something that the copy could change; the message names it."""
+
+
+class DeniedError(PermissionError):
+    """A call in a copy that would have been visible outside of it."""
+
+
+@attrs.frozen
+class ForkedRun:
+    """The end of a copy.
+
+    Attributes:
+        messages: what it sent, in order.
+        exit_code: its own, or minus the signal that ended it; None if its time was up.
+        error: what its work raised, in one line; None if it did not raise.
+    """
+
+    messages: list[Any]
+    exit_code: int | None
+    error: str | None = None
+
+
+@attrs.frozen
+class _Raised:
+    """What the work raised."""
+
+    text: str
+
+
+def ensure_can_isolate() -> None:
+    """Raise NotIsolatedError if a copy of this process could change something outside itself."""
+    if sys.platform != "linux":
+        raise NotIsolatedError("this needs Linux")
+    size_bytes = 0
+    for start, end, path in _shared_mappings():
+        if path.startswith("/dev/") and not path.startswith(("/dev/shm/", "/dev/zero")):  # noqa: S108 - of the maps
+            raise NotIsolatedError(f"the process has memory of a device mapped ({path})")
+        size_bytes += end - start
+    if size_bytes > SHARED_BYTES_MAX:
+        raise NotIsolatedError(f"the process shares {size_bytes >> 20} MiB of memory with others")
+
+
+def run_isolated(work: Callable[[Send], None], limit_s: float) -> ForkedRun:
+    """Run work in an isolated copy of this process; it sends its results. In a copy: in a further copy of that.
+
+    limit_s: the time after which the copy is killed. Raises OSError if no process can be started.
+    """
+    deadline_s = time.monotonic() + limit_s
+    random_state = random.getstate()  # Python reseeds the random module in a child; this child must be an exact copy.
+    read_end, write_end = os.pipe()
+    parent = os.getpid()
+    with warnings.catch_warnings():
+        # A lock of another thread stays locked in the copy. If the work needs it, the time limit ends the copy.
+        warnings.filterwarnings("ignore", "This process .* is multi-threaded", DeprecationWarning)
+        with _own_calls():
+            child = os.fork()
+    if not child:
+        os.close(read_end)
+        _live(work, write_end, parent, random_state)
+    os.close(write_end)
+    try:
+        messages, is_complete = _receive(read_end, deadline_s)
+    finally:
+        os.close(read_end)
+        with _own_calls():
+            exit_code = _end(child, deadline_s)
+    error = messages.pop().text if messages and isinstance(messages[-1], _Raised) else None
+    return ForkedRun(messages, exit_code if is_complete else None, error)
+
+
+def denied() -> str | None:
+    """In a copy: the first thing that the work tried to do and that was refused, such as "writes files"."""
+    return _denied[0] if _denied else None
+
+
+# --- the parent
+
+
+def _receive(pipe: int, deadline_s: float) -> tuple[list[Any], bool]:
+    """The messages up to the end of the pipe, and True, or up to the deadline, and False."""
+    received = bytearray()
+    messages: list[Any] = []
+    poll = select.poll()
+    poll.register(pipe, select.POLLIN | select.POLLHUP)
+    while (left_s := deadline_s - time.monotonic()) > 0:
+        if not poll.poll(left_s * 1000):
+            continue
+        part = os.read(pipe, 1 << 20)
+        if not part:
+            return messages, True
+        received += part
+        while len(received) >= _LENGTH.size:
+            (length,) = _LENGTH.unpack_from(received)
+            if len(received) < _LENGTH.size + length:
+                break
+            messages.append(ForkingPickler.loads(bytes(received[_LENGTH.size : _LENGTH.size + length])))
+            del received[: _LENGTH.size + length]
+    return messages, False
+
+
+def _end(child: int, deadline_s: float) -> int:
+    """Wait for a copy until the deadline, kill what is left of it and of its own copies; return its exit code."""
+    with contextlib.suppress(OSError):  # Reaped by a handler of SIGCHLD, or a filter of system calls forbids it.
+        watched = os.pidfd_open(child)
+        try:
+            poll = select.poll()
+            poll.register(watched, select.POLLIN)
+            poll.poll(max(0.0, deadline_s - time.monotonic()) * 1000)
+        finally:
+            os.close(watched)
+    with contextlib.suppress(ProcessLookupError, PermissionError):  # A copy of a copy is in the group of that.
+        os.killpg(child, signal.SIGKILL)
+    with contextlib.suppress(ProcessLookupError):  # The process reaps all its children automatically.
+        os.kill(child, signal.SIGKILL)
+    try:
+        _, status = os.waitpid(child, 0)
+    except ChildProcessError:
+        return 0  # Reaped automatically; whether its messages are complete is known from the pipe.
+    return os.waitstatus_to_exitcode(status)
+
+
+@contextlib.contextmanager
+def _own_calls() -> Iterator[None]:
+    """Let calls of this module pass the audit hook of a copy."""
+    global _is_own_call  # noqa: PLW0603 - an audit hook has no other argument
+    _is_own_call = True
+    try:
+        yield
+    finally:
+        _is_own_call = False
+
+
+# --- the copy
+
+
+def _live(work: Callable[[Send], None], pipe: int, parent: int, random_state: Any) -> NoReturn:
+    """Run a copy from start to end."""
+    exit_code = FAILED
+    try:
+        end_with_parent(parent)
+        global _is_own_call  # noqa: PLW0603 - forked inside of _own_calls
+        _is_own_call = False
+        if not _isolated:
+            os.setpgid(0, 0)
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+            _isolate(pipe)
+        random.setstate(random_state)
+
+        def send(message: Any) -> None:
+            view = memoryview(ForkingPickler.dumps(message))
+            os.write(pipe, _LENGTH.pack(len(view)))
+            while view:
+                view = view[os.write(pipe, view) :]
+
+        try:
+            work(send)
+        except Exception as error:  # noqa: BLE001 - of the user's simulation, or ours: the parent reports it
+            send(_Raised(f"{type(error).__name__}: {error}"))
+        else:
+            exit_code = 0
+    finally:
+        # Without the handlers, finalizers and buffers that this process inherited from its parent.
+        os._exit(exit_code)
+
+
+def _isolate(pipe: int) -> None:
+    global _isolated  # noqa: PLW0603 - for the copies of this copy
+    _isolated = True
+    gc.freeze()  # Finalizers of the parent's garbage are the parent's to run.
+    for start, end, _ in _shared_mappings():
+        _make_private(start, end)
+    _detach_files(pipe)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))  # C code does not pass the audit hook.
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    own_open = builtins.open
+
+    def open_nowhere(file: Any, mode: str = "r", *arguments: Any, **options: Any) -> Any:
+        if not isinstance(file, int) and set(mode) & set("wax+"):
+            return own_open(os.devnull, mode.replace("x", "w"), *arguments, **options)
+        return own_open(file, mode, *arguments, **options)
+
+    builtins.open = open_nowhere  # A program that only writes a log is tried.
+    io.open = open_nowhere
+    # A notebook's stdout is no file: it sends what is printed by a socket of its own.
+    sys.stdout = sys.stderr = own_open(os.devnull, "w", encoding="utf-8")
+    memory: Any = sys.modules.get("_posixshmem")  # Names of shared memory, which no audit event reports.
+    if memory is not None:
+        memory.shm_unlink = lambda _: None
+        opened = memory.shm_open
+
+        def open_existing(path: str, flags: int, mode: int = 0o777) -> Any:
+            if flags & os.O_CREAT:
+                _refuse("shares memory", "shm_open")
+            return opened(path, flags, mode)
+
+        memory.shm_open = open_existing
+    sys.addaudithook(_audit)
+
+
+def _audit(event: str, arguments: tuple[Any, ...]) -> None:
+    reason = _REFUSED.get(event)
+    if event == "open":
+        path, mode, flags = arguments
+        writes = (
+            bool(set(mode) & set("wax+"))
+            if isinstance(mode, str)
+            else bool(isinstance(flags, int) and flags & _WRITING)
+        )
+        reason = "writes files" if writes and not isinstance(path, int) and path != os.devnull else None
+    if reason is None or _is_own_call:
+        return
+    if event == "os.kill" and arguments[0] == os.getpid():
+        return
+    _refuse(reason, event)
+
+
+def _refuse(reason: str, event: str) -> NoReturn:
+    _denied.append(reason)
+    raise DeniedError(errno.EPERM, f"the step {reason} ({event}), which is refused while it is tried")
+
+
+def _detach_files(pipe: int) -> None:
+    """Replace what this process can write to by /dev/null, and give it positions of its own in files that it reads."""
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for path in list(Path("/proc/self/fd").iterdir()):
+        number = int(path.name)
+        if number in (pipe, nowhere):
+            continue
+        try:
+            mode, flags = os.fstat(number).st_mode, fcntl.fcntl(number, fcntl.F_GETFL)
+        except OSError:
+            continue  # That of the listing itself.
+        if stat.S_ISDIR(mode):
+            continue
+        if stat.S_ISREG(mode) and flags & os.O_ACCMODE == os.O_RDONLY:
+            position = os.lseek(number, 0, os.SEEK_CUR)
+            try:
+                again = os.open(f"/proc/self/fd/{number}", os.O_RDONLY)
+            except OSError:
+                os.dup2(nowhere, number)
+                continue
+            os.lseek(again, position, os.SEEK_SET)
+            os.dup2(again, number)
+            os.close(again)
+            continue
+        os.dup2(nowhere, number)
+
+
+def _shared_mappings() -> list[tuple[int, int, str]]:
+    """The memory that this process shares with others and can write to: start, end, path."""
+    found = []
+    with open("/proc/self/maps", "rb") as file:  # noqa: PTH123 - a Path's open would be slower than the reading
+        for line in file:
+            span, permissions, _, _, _, *path = line.split(maxsplit=5)
+            if permissions[1:2] == b"w" and permissions[3:4] == b"s":
+                start, _, end = span.partition(b"-")
+                found.append((int(start, 16), int(end, 16), b"".join(path).strip().decode(errors="replace")))
+    return found
+
+
+def _make_private(start: int, end: int) -> None:
+    """Replace shared memory by a private copy at the same addresses."""
+    content = ctypes.string_at(start, end - start)
+    library = ctypes.CDLL(None, use_errno=True)
+    library.mmap.restype = ctypes.c_void_p
+    library.mmap.argtypes = [
+        ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long,
+    ]  # fmt: skip
+    fixed = 0x10  # MAP_FIXED of linux/mman.h, which the module mmap does not have.
+    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | fixed
+    mapped = library.mmap(start, end - start, mmap.PROT_READ | mmap.PROT_WRITE, flags, -1, 0)
+    if mapped != start:
+        raise OSError(ctypes.get_errno(), "shared memory cannot be made private")
+    ctypes.memmove(start, content, len(content))

@@ -1,0 +1,166 @@
+"""Find what a restored simulation lacks, by giving it the live run's values one by one.
+
+A value is named only if the run is as the live one with it and is not without it: a test that could have come out
+otherwise.
+
+Invariant: each test runs in its own copy of this process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import attrs
+
+from recorder.ambient.ambient import INSTANCE, Ambient
+from recorder.ambient.ambient_diff import Candidate, find_candidates
+from recorder.ambient.object_walk import take_ambient
+from recorder.ambient.roots import Roots
+from recorder.ambient.transplant import Transplant
+from recorder.processes.isolated_fork import Send, run_isolated
+from recorder.trial.trajectory import Trajectory, follow
+from sim.kernel.plain_data import decode_plain
+from sim.kernel.simulation import Simulation, inner_of, restore
+from sim.kernel.state import Snapshot
+
+CANDIDATES_MAX = 16  # Each costs a copy of the process and a repetition of the run.
+TEST_S = 1.0  # The time limit of one test.
+
+
+@attrs.frozen
+class MissingValue:
+    """A value outside the state that a step reads.
+
+    Attributes:
+        name: for finding it in the code, such as ``Walkers._memo`` or ``module walkers: COUNTER``.
+        kind: attribute, module global, class attribute, closure, random generator, set, …; for two names that share
+            memory, in which of the runs they do.
+    """
+
+    name: str
+    kind: str
+
+    def __str__(self) -> str:
+        return self.name if self.name.endswith(f"({self.kind})") else f"{self.name} ({self.kind})"
+
+
+def find_causes(simulation: Simulation, run: Trajectory, tick: int, names: Sequence[str]) -> list[MissingValue]:
+    """The values that a restore of the state at tick lacks, proved; empty if no test shows any.
+
+    The simulation must be in the first state of the run. It is stepped: call this in a copy of the process.
+    """
+    roots = Roots(type(inner_of(simulation)))
+    roots.add_types(take_ambient(roots, simulation).types)
+    search = _Search(simulation, run, tick, names, roots, take_ambient(roots, simulation))
+    for inputs in run.inputs[:tick]:
+        simulation.step(decode_plain(inputs))
+    search.kept, search.live = simulation.state.snapshot(), take_ambient(roots, simulation)
+    # As a fresh process sees it: everything outside the state is as it was before the first step.
+    causes = search.in_a_copy(search.rewind)
+    if not causes:  # As a later seek in the same process sees it.
+        for inputs in run.inputs[tick:]:
+            simulation.step(decode_plain(inputs))
+        causes = search.in_a_copy(lambda: None)
+    return causes
+
+
+class _Search:
+    """The search for the causes of one divergence.
+
+    Attributes:
+        kept: the state at the tick.
+        live: everything outside it at that tick of the live run.
+    """
+
+    kept: Snapshot
+    live: Ambient
+
+    def __init__(
+        self, simulation: Simulation, run: Trajectory, tick: int, names: Sequence[str], roots: Roots, first: Ambient
+    ) -> None:
+        self._simulation = simulation
+        self._run = run
+        self._tick = tick
+        self._names = names
+        self._roots = roots
+        self._first = first
+
+    def in_a_copy(self, prepare: Callable[[], None]) -> list[MissingValue]:
+        """The causes that are found after prepare has run."""
+
+        def work(send: Send) -> None:
+            prepare()
+            send(self._causes())
+
+        messages = run_isolated(work, CANDIDATES_MAX * TEST_S).messages
+        return messages[0] if messages else []
+
+    def rewind(self) -> None:
+        """Put everything outside the state back to what it was before the first step."""
+        simulation, first = self._simulation, self._first
+        now = take_ambient(self._roots, simulation)
+        differing = find_candidates(first, now)
+        first.put_back()
+        _give(simulation, first, now, differing)
+
+    def _causes(self) -> list[MissingValue]:
+        simulation = self._simulation
+        try:
+            restore(simulation, self.kept)
+        except Exception:  # noqa: BLE001 - reported as the divergence itself
+            return []
+        present = take_ambient(self._roots, simulation)
+        candidates = find_candidates(self.live, present)[:CANDIDATES_MAX]
+        if not candidates or self._is_same(present, []):
+            return []
+        alone = [candidate for candidate in candidates if self._is_same(present, [candidate])]
+        if not alone and len(candidates) > 1 and self._is_same(present, candidates):
+            alone = [
+                candidate
+                for candidate in candidates
+                if not self._is_same(present, [other for other in candidates if other is not candidate])
+            ]
+        return [_cause(candidate, self.live, present) for candidate in alone]
+
+    def _is_same(self, present: Ambient, given: Sequence[Candidate]) -> bool:
+        """Return True if the run continues as the live one did once it has these values of the live run."""
+        messages = run_isolated(partial(self._follow, present, given), TEST_S).messages
+        return messages == [True]
+
+    def _follow(self, present: Ambient, given: Sequence[Candidate], send: Send) -> None:
+        _give(self._simulation, self.live, present, given)
+        send(follow(self._simulation, self._run, self._tick, self._names) is None)
+
+
+def _cause(candidate: Candidate, live: Ambient, present: Ambient) -> MissingValue:
+    if candidate.kind == "alias":
+        return MissingValue(candidate.name, candidate.detail)
+    leaves = [(live.leaves.get(path), present.leaves.get(path)) for path in candidate.paths]
+    if all(map(_is_same_set, *zip(*leaves, strict=True))):
+        return MissingValue(f"the order of {candidate.name}", "set")
+    return MissingValue(candidate.name, candidate.kind)
+
+
+def _is_same_set(one: Any, other: Any) -> bool:
+    match one, other:
+        case (("set", list() as ours), ("set", list() as theirs)):
+            return set(ours) == set(theirs)
+    return False
+
+
+def _give(simulation: Simulation, source: Ambient, target: Ambient, candidates: Sequence[Candidate]) -> None:
+    """Give the simulation and its surroundings the values of an earlier ambient."""
+    paths: list[Any] = [path for candidate in candidates for path in candidate.paths]
+    surroundings = [path for path in paths if path[0][0] != INSTANCE]
+    if surroundings:
+        source.put_back(surroundings)
+    transplant = Transplant(source, target, simulation.state)
+    for candidate in candidates:
+        for path in candidate.paths:
+            if path[0][0] == INSTANCE and candidate.kind != "alias":
+                transplant.give(path)
+    for candidate in candidates:
+        if candidate.kind == "alias":
+            transplant.join(*candidate.paths)

@@ -1,0 +1,67 @@
+"""Find what may decide the next episode although it is not saved, at the level inputs_only.
+
+A seek restores the environment's own attributes that are random generators, and repeats the inputs since the last
+reset. A reset with a seed begins from that seed. One without a seed continues with whatever generator the environment
+has: that is exact only if the generator is such an attribute.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+import types
+from collections import deque
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+from gymnasium.envs.registration import EnvSpec
+
+from sim.adapters.capture.native_objects import is_native
+from sim.adapters.capture.rng_state import is_generator
+from sim.adapters.capture.survey import type_name
+from sim.kernel.class_names import package_of
+
+VALUES_MAX = 2_000  # Further values are not inspected.
+_WITHOUT_GENERATORS = {"builtins", "numpy", "gymnasium", "mujoco", "pygame", "PIL", "OpenGL", "glfw", "matplotlib"}
+_SKIPPED = (spaces.Space, EnvSpec, gymnasium.Env, types.ModuleType, types.FunctionType, types.MethodType, type)
+
+
+def unsaved_sources(layers: Iterable[tuple[str, Any]]) -> list[str]:
+    """The names of generators, and of objects of C code that may hold one, which no seek restores."""
+    waiting = deque(
+        (f"{layer}.{name}", value)
+        for layer, holder in layers
+        for name, value in vars(holder).items()
+        if not is_generator(value)  # Restored by each seek.
+    )
+    seen: set[int] = set()
+    found: list[str] = []
+    while waiting and len(seen) < VALUES_MAX:
+        name, value = waiting.popleft()
+        if id(value) in seen or isinstance(value, _SKIPPED):
+            continue
+        seen.add(id(value))
+        if isinstance(value, random.Random | np.random.Generator | np.random.RandomState) or _is_opaque(value):
+            found.append(f"{name} ({type_name(value)})")
+        else:
+            waiting.extend((f"{name}{step}", inner) for step, inner in _inside(value))
+    return found
+
+
+def _is_opaque(value: Any) -> bool:
+    package = package_of(type(value))
+    if hasattr(value, "__dict__") or is_native(value) or not package:
+        return False
+    return package not in _WITHOUT_GENERATORS and package not in sys.stdlib_module_names
+
+
+def _inside(value: Any) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, dict):
+        yield from ((f"[{key!r}]", inner) for key, inner in value.items())
+    elif isinstance(value, list | tuple | deque):
+        yield from ((f"[{index}]", inner) for index, inner in enumerate(value))
+    elif isinstance(getattr(value, "__dict__", None), dict):
+        yield from ((f".{name}", inner) for name, inner in vars(value).items())

@@ -1,0 +1,170 @@
+"""``replay check`` tries several trajectories of every kind of simulation, and compares what the steps return."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from replayer.commands.main import main
+
+from oracle.command_lines import run
+
+MODULE = """
+import random
+import gymnasium
+import numpy as np
+from sim import Field, RandomStream, Schema, State
+from sim.adapters import adapt, fields
+
+class Walk:
+    def __init__(self, seed=0):
+        self.state = State(Schema(Field("x", "i8"), Field("rng", "u8", (4,))))
+        RandomStream.seed(self.state["rng"], seed)
+        self.rare = 0
+
+    def step(self, inputs):
+        drawn = int(RandomStream(self.state["rng"]).integers(0, 60, 1)[0])
+        self.state["x"][()] += drawn
+        return drawn
+
+class RarelyLeaky(Walk):                            # which seeds show it is a matter of chance
+    def step(self, inputs):
+        if super().step(inputs) == 5:
+            self.rare += 1
+        self.state["x"][()] += self.rare
+
+class Noisy(Walk):
+    noise = np.random.default_rng(4)
+
+    def step(self, inputs):
+        return super().step(inputs) + self.noise.random()
+
+class Driven(Walk):
+    def trial_inputs(self, seed):
+        return random.Random(seed).random
+
+    def step(self, inputs):
+        self.state["x"][()] += int(inputs * 100)
+
+class Sensor:
+    def __init__(self):
+        self.noise = np.random.default_rng(9)
+
+class Game:
+    def __init__(self):
+        self.x, self.sensor = 0, Sensor()
+
+    def step(self, inputs):
+        self.x += 1
+        return self.sensor.noise.random()
+
+def game():
+    return adapt(Game(), fields("x"))
+
+class Counting(gymnasium.Env):
+    observation_space, action_space = gymnasium.spaces.Box(-1e6, 1e6, (1,)), gymnasium.spaces.Discrete(2)
+    steps = 0                                       # of all environments
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.x = np.zeros(1, np.float32)
+        return self.x.copy(), {}
+
+    def step(self, action):
+        Counting.steps += 1
+        self.x += Counting.steps % 3
+        return self.x.copy(), 0.0, bool(Counting.steps % 7 == 0), False, {}
+
+class ByGlobal(gymnasium.Env):                      # a reset without a seed continues with the random module
+    observation_space, action_space = gymnasium.spaces.Box(-1e6, 1e6, (1,)), gymnasium.spaces.Discrete(2)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        if seed is not None:
+            random.seed(seed)
+        self.x, self.left = np.array([random.random()], np.float32), 3
+        return self.x.copy(), {}
+
+    def step(self, action):
+        self.left -= 1
+        return self.x.copy(), 0.0, self.left == 0, False, {}
+
+def repeated():
+    return adapt(ByGlobal(), level="inputs_only")
+"""
+
+
+@pytest.fixture(autouse=True)
+def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make a folder with a user's module of a name that no other test has imported."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "tried", raising=False)
+    Path("tried.py").write_text(MODULE)
+
+
+Replay = Callable[..., tuple[int, str]]
+
+
+@pytest.fixture
+def replay(capsys: pytest.CaptureFixture[str]) -> Replay:
+    """Run the command: exit code and output."""
+
+    def run_check(*words: str) -> tuple[int, str]:
+        code = run(main, shlex.join(["check", *words]))
+        return code, capsys.readouterr().out
+
+    return run_check
+
+
+def test_a_factory_with_a_seed_has_a_trajectory_for_each(replay: Replay) -> None:
+    """Also one whose simulation suggests its inputs."""
+    for name in ("Walk", "Driven"):
+        code, printed = replay(f"tried:{name}", "--ticks", "60", "--seeds", "4")
+        assert code == 0
+        assert "4 trajectories of 50 ticks, repeated, loaded and recorded: the same states and results" in printed
+
+
+def test_a_fault_that_one_run_does_not_show_is_found_by_others(replay: Replay) -> None:
+    """The first run is too short to meet it."""
+    code, printed = replay("tried:RarelyLeaky", "--ticks", "16", "--seeds", "20", "--json")
+    facts = json.loads(printed)
+    assert code == 1
+    assert facts["ok"]
+    assert not facts["trajectories"]["ok"]
+    assert facts["trajectories"]["suspects"][0]["name"] == "RarelyLeaky.rare"
+
+
+def test_what_steps_return_is_compared(replay: Replay) -> None:
+    """The states are equal; the returned noise is not restored. Of worlds, and of objects with an adapter."""
+    code, printed = replay("tried:Noisy", "--ticks", "20", "--seeds", "2")
+    assert code == 1
+    assert "tried:Noisy: no hidden state seen in 20 ticks" in printed
+    assert "returned other values than in the live run: returned" in printed
+    code, printed = replay("tried:game", "--ticks", "20", "--seeds", "2")
+    assert code == 1
+    assert (
+        "save and load: differs for 2 of 2 seeds: what a step returns is computed from a value that is not" in printed
+    )
+
+
+def test_values_of_this_library_are_never_suspects(replay: Replay) -> None:
+    """The environment's are named by its own class, not by the adapter's."""
+    code, printed = replay("tried:Counting", "--ticks", "20", "--seeds", "2")
+    assert code == 1
+    suspects = [line.strip() for line in printed.partition("suspects")[2].splitlines()[1:]]
+    assert any(line.startswith("Counting.steps (class attribute)") and line.endswith("proved") for line in suspects)
+    assert not any("Simulation" in line or "_captured" in line for line in suspects)
+
+
+def test_each_reset_can_have_a_seed(replay: Replay) -> None:
+    """What is exact with seeds only is found to be so."""
+    code, printed = replay("tried:repeated", "--ticks", "20", "--seeds", "2")
+    assert code == 1, printed
+    code, printed = replay("tried:repeated", "--ticks", "20", "--seeds", "2", "--seed-resets")
+    assert code == 0, printed
