@@ -129,6 +129,37 @@ class CanRehearse(Protocol):
         """Raise the errors that the recording would raise later."""
 
 
+class CanRecapture(Protocol):
+    """Takes the whole state from the objects again, repairs the state, and returns the paths of what differed.
+
+    Called before each keyframe. A path is a fault of the code that follows changes. Adapters have it.
+    """
+
+    def recapture(self) -> Sequence[str]:
+        """The paths; empty if the state is right."""
+
+
+class DefersKeyframes(Protocol):
+    """True while no keyframe may be taken: it is asked again at each of the next ticks, and that keyframe is full."""
+
+    def keyframe_deferred(self) -> bool:
+        """Defer the keyframe that is due now."""
+
+
+class HasValueDigest(Protocol):
+    """A digest of the values of the objects, by other code than the state's. `replay verify` proves it."""
+
+    def value_digest(self) -> bytes:
+        """The digest, 8 to 64 bytes."""
+
+
+class ComparesValues(Protocol):
+    """The path of the first value that differs from another simulation's, or None, to explain a different digest."""
+
+    def value_difference(self, other: Any, /) -> str | None:
+        """The path."""
+
+
 # --- used by a scenario, of the world inside it
 
 
@@ -225,6 +256,10 @@ RECORDING_HOOKS: tuple[Callable[..., Any], ...] = (
     HasScenario,
     HasAdapter,
     CanRehearse,
+    CanRecapture,
+    DefersKeyframes,
+    HasValueDigest,
+    ComparesValues,
 )
 SCENARIO_HOOKS: tuple[Callable[..., Any], ...] = (
     HasProperties,

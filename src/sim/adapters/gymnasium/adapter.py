@@ -18,10 +18,10 @@ import numpy as np
 from gymnasium import spaces
 from gymnasium.envs.registration import EnvSpec
 
-from sim.adapters.capture.captured_state import CapturedState
 from sim.adapters.capture.inputs_since_reset import InputsSinceReset
 from sim.adapters.capture.native_objects import find_natives, is_native
 from sim.adapters.capture.pickle_protocol import Pickler
+from sim.adapters.capture.recapture import ProvedSimulation, ProvedState
 from sim.adapters.capture.rng_state import is_generator
 from sim.adapters.capture.survey import Treatment, cell_of
 from sim.adapters.gymnasium.inputs import decode_call, encode_action, encode_own_reset, encode_reset
@@ -73,7 +73,7 @@ class LastEnvCall:
         self.truncated: Any = False
 
 
-class GymnasiumSimulation:
+class GymnasiumSimulation(ProvedSimulation):
     """An environment as a simulation: one tick is one call of step or reset.
 
     Attributes:
@@ -107,13 +107,14 @@ class GymnasiumSimulation:
         inexact = self.level is Level.INPUTS_ONLY
         self._natives = [] if inexact else find_natives(layers[1:])
         layers += [(name, native.arrays) for name, native in self._natives]
-        self._captured = CapturedState(
+        self._captured = ProvedState(
             layers if not inexact else layers[1:],
             classify if not inexact else _classify_coarsely,
             ignored=self._ignored,
             pickler=pickler,
             detached=[RESULT],
             opens_objects=not inexact,
+            home=type(env.unwrapped).__module__,
         )
         self._repeated = InputsSinceReset(self._captured) if inexact else None
         if self._repeated is None:
@@ -152,11 +153,14 @@ class GymnasiumSimulation:
             return self._step_and_keep_inputs(inputs)
         result = self._call(inputs)
         captured = self._captured
-        for _, native in self._natives:
-            native.take()
+        self._retake()
         captured.pack()
         self.state = captured.state
         return result
+
+    def _retake(self) -> None:
+        for _, native in self._natives:
+            native.take()
 
     def _call(self, inputs: Any) -> Any:
         last = self.last

@@ -8,7 +8,7 @@ from typing import Any
 
 import attrs
 
-from sim.adapters.capture.captured_state import CapturedState
+from sim.adapters.capture.recapture import ProvedSimulation, ProvedState
 from sim.adapters.capture.rng_state import is_generator
 from sim.adapters.capture.survey import Treatment
 from sim.adapters.interface.adapter_registry import Adapter, NotCapturedError
@@ -40,7 +40,7 @@ def fields(*names: str, rng: str | Iterable[str] = (), step: str = "step") -> Fi
     return Fields(names, generators, step)
 
 
-class PlainObjectSimulation:
+class PlainObjectSimulation(ProvedSimulation):
     """An object as a simulation whose state consists of the attributes that the user named.
 
     Attributes:
@@ -88,8 +88,9 @@ class PlainObjectSimulation:
             is_other = state_names is not None and holder is subject and attribute not in state_names
             return "kept" if is_other else None
 
-        self._captured = CapturedState(
-            [(name, subject)], classify, ignored=self._ignored, pickler=pickler, otherwise=OWN_SAVE
+        home = type(subject).__module__
+        self._captured = ProvedState(
+            [(name, subject)], classify, home=home, ignored=self._ignored, pickler=pickler, otherwise=OWN_SAVE
         )
         self._captured.ensure_all_known(name)
         self.state: State = self._captured.state

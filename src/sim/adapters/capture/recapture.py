@@ -1,0 +1,180 @@
+"""Prove a captured state: take it from the objects again, compare, and digest their values by other code.
+
+Large containers that are assumed to be constant are not compared here: CapturedState does so at fixed steps. A repair
+at another step would give the live run an arena that its replay does not have. The digest of the values includes them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from sim.adapters.capture.captured_state import REST, TRUSTED, CapturedState
+from sim.adapters.capture.pack import KINDS_FIELD
+from sim.adapters.capture.rng_state import pcg_bytes
+from sim.adapters.capture.survey import KIND_NUMBERS, TEXT_KINDS, Attribute, Classify, Structure, field_name
+from sim.adapters.capture.value_digest import Subject, digest_values, first_difference
+from sim.adapters.capture.values import decode_value, encode_value
+from sim.kernel.exactness import Level
+from sim.kernel.state import State
+
+_LEFT_ALONE = ("kept", "clock", "drawing", "unknown")  # Not saved, as the adapter or the user chose: not proved either.
+_COARSE = ("kept", "clock", "drawing")
+_MISSING: Any = object()
+
+
+class ProvedState(CapturedState):
+    """A captured state that can be compared with its objects.
+
+    Attributes:
+        home: the module of the user's class, see Subject.
+    """
+
+    def __init__(self, layers: Sequence[tuple[str, Any]], classify: Classify, *, home: str = "", **options: Any) -> None:
+        """The options are those of CapturedState."""
+        self._classify = classify
+        self.home = home
+        super().__init__(layers, classify, **options)
+
+    def recapture(self) -> list[str]:
+        """Compare the arena with the objects, repair it, and return the full names of the attributes that differed.
+
+        Raises NotCapturedError if an attribute has a value that cannot be captured.
+        """
+        structure, objects = self._surveyor.survey(self._layers, self.structure)
+        paths = list(_structural_differences(self.structure, structure))
+        paths += [name for name, one in objects.items() if self.objects.get(name, one) is not one]
+        paths = paths or list(self._differing_values())
+        if paths:
+            self._refuse_new_unknowns(structure)
+            self.structure, self.objects = structure, objects
+            self._lay_out()
+        return paths
+
+    def _differing_values(self) -> Iterator[str]:
+        state, cell_count = self.state, 0
+        for layer in self.structure.layers:
+            attributes = vars(self.objects[layer.name])
+            for one in layer.attributes:
+                name, value = field_name(layer.name, one.name), attributes.get(one.name, _MISSING)
+                if one.category == "cell":
+                    kind = int(state[KINDS_FIELD][cell_count])
+                    cell_count += 1
+                    if kind != KIND_NUMBERS[type(value)] or state[name].tobytes() != _cell_bytes(one.detail, value):
+                        yield f"{layer.name}.{one.name}"
+                elif one.category == "array" and state[name].tobytes() != _array_bytes(value):
+                    yield f"{layer.name}.{one.name}"
+                elif one.category == "generator" and state[name].tobytes() != pcg_bytes(value):
+                    yield f"{layer.name}.{one.name}"
+        if state.blob(REST) != self._encoded(self._rest):
+            yield from self._differing_rest()
+        if self._trusted and state.blob(TRUSTED) != self._pickled():
+            yield ", ".join(full for full, *_ in self._trusted)
+
+    def _differing_rest(self) -> list[str]:
+        """The attributes whose bytes differ, or all if only what they share differs."""
+        known = self._known()
+        names = {id(one): name for name, one in known.items()}
+        before = decode_value(self.state.blob(REST), known)
+        entries = [(full, *entry) for full, *entry in self._rest]
+        differing = [
+            full
+            for full, attributes, name in entries
+            if full not in before
+            or encode_value(before[full], names) != encode_value(_plain_of(attributes[name], full in self._members), names)
+        ]
+        return differing or [full for full, *_ in entries]
+
+    # --- the values
+
+    def subject(self) -> Subject:
+        """The objects for a digest of their values, without the attributes that are not saved."""
+        left_alone: dict[int, set[str]] = {}
+        for layer in self.structure.layers:
+            left_alone[id(self.objects[layer.name])] = {
+                one.name for one in layer.attributes if one.category in _LEFT_ALONE
+            }
+        classify = self._classify
+
+        def excluded(holder: object, name: str) -> bool:
+            names = left_alone.get(id(holder))
+            if names is not None:
+                return name in names
+            return classify(holder, name, getattr(holder, name, None)) in _COARSE
+
+        return Subject(dict(self._layers), excluded, self.home, self._detached)
+
+
+class ProvedSimulation:
+    """The optional members of a simulation whose state is a ProvedState. They are None if the state only has inputs."""
+
+    level: Level
+    state: State
+    _captured: ProvedState
+
+    @property
+    def recapture(self) -> Callable[[], Sequence[str]] | None:
+        """See sim.kernel.hooks.CanRecapture."""
+        return None if self.level is Level.INPUTS_ONLY else self._recapture
+
+    @property
+    def value_digest(self) -> Callable[[], bytes] | None:
+        """See sim.kernel.hooks.HasValueDigest."""
+        return None if self.level is Level.INPUTS_ONLY else self._value_digest
+
+    @property
+    def value_difference(self) -> Callable[[Any], str | None] | None:
+        """See sim.kernel.hooks.ComparesValues."""
+        return None if self.level is Level.INPUTS_ONLY else self._value_difference
+
+    def value_subject(self) -> Subject:
+        """The objects whose values are digested."""
+        return self._captured.subject()
+
+    def _retake(self) -> None:
+        """Read compiled objects, of which the captured objects are copies."""
+
+    def _recapture(self) -> Sequence[str]:
+        self._retake()
+        paths = self._captured.recapture()
+        self.state = self._captured.state
+        return paths
+
+    def _value_digest(self) -> bytes:
+        return digest_values(self.value_subject()).digest
+
+    def _value_difference(self, other: Any) -> str | None:
+        return first_difference(self.value_subject(), other.value_subject())
+
+
+def _structural_differences(ours: Structure, fresh: Structure) -> Iterable[str]:
+    """The attributes for which the structure has no room, or another one."""
+    before, now = ours.category_of(), fresh.category_of()
+    for key in sorted(before.keys() | now.keys()):
+        if _fits(before.get(key), now.get(key)):
+            continue
+        yield f"{key[0]}.{key[1]}"
+
+
+def _fits(before: Attribute | None, now: Attribute | None) -> bool:
+    if before == now or all(one is None or one.category in _LEFT_ALONE for one in (before, now)):
+        return True
+    # An array whose memory something else holds by now would get another category, but fits into its field as before.
+    return before is not None and now is not None and (before.category, now.category) == ("array", "rest")
+
+
+def _cell_bytes(letter: str, value: Any) -> bytes:
+    number = 0 if value is None else int(value) if letter == "i" else value
+    return np.array(number, f"<{letter}8").tobytes()
+
+
+def _array_bytes(value: Any) -> bytes:
+    if value.dtype.kind in TEXT_KINDS:
+        return np.ascontiguousarray(value).view(np.uint8).tobytes()
+    return bytes(value.tobytes())
+
+
+def _plain_of(value: Any, is_member: bool) -> Any:  # noqa: FBT001 - the two forms of one value
+    return value.name if is_member else value

@@ -1,0 +1,406 @@
+"""The contents of each kind of mutable object for value_digest.py: a head of bytes, and the values inside it.
+
+Attributes are read from the object itself, never through a property or ``__getattr__`` of its class.
+"""
+
+from __future__ import annotations
+
+import array
+import enum
+import functools
+import gc
+import itertools
+import operator
+import random
+import re
+import types
+import weakref
+from collections import Counter, OrderedDict, defaultdict, deque
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import xxhash
+
+from sim.adapters.capture.value_tokens import ATOMS, dtype_name, number_token, text_token
+
+Excluded = Callable[[object, str], bool]
+Content = tuple[bytes, Sequence[Any], Sequence[str]]  # The head, the values, their labels (none: by index).
+Attributes = list[tuple[str, Any]]
+
+_MANAGED_DICT = 1 << 4  # A flag of types: the attributes of an instance may be stored without a dict.
+_LAYOUTS_MAX = 8  # Sets of attribute names that are kept for one class and number of names.
+_LIST_ATOMS = (int, str)
+_NAME: Callable[[tuple[str, Any]], str] = operator.itemgetter(0)
+_FUNCTIONS = (
+    types.FunctionType, types.BuiltinFunctionType, types.WrapperDescriptorType, types.MethodDescriptorType,
+    types.MethodWrapperType, types.ClassMethodDescriptorType, types.GetSetDescriptorType, types.MemberDescriptorType,
+    np.ufunc,
+)  # fmt: skip
+# Iterators whose __reduce__ gives the whole position, in every supported Python.
+_REDUCED = tuple(
+    type(one) for one in (
+        iter([]), iter(()), iter(""), iter(b""), iter(bytearray()), iter(range(0)), iter(range(1 << 70)), reversed([]),
+        iter({}), iter({}.values()), iter({}.items()), enumerate(()), zip(), map(bool, ()), filter(None, ()),
+    )
+)  # fmt: skip
+_CONTAINERS = (list, dict, set, frozenset, deque, bytearray, array.array, tuple, int, float, complex, str, bytes)
+_KNOWN_BASES = frozenset({object, *_CONTAINERS, OrderedDict, defaultdict, random.Random, *random.Random.__mro__})
+
+
+class Lookup:
+    """Names of classes, functions and modules, without the name of the module that holds the subject's class."""
+
+    def __init__(self, home: str) -> None:
+        self._home = home
+        self._names: dict[type, bytes] = {}
+
+    def name(self, kind: type) -> bytes:
+        """The name of a class."""
+        found = self._names.get(kind)
+        if found is None:
+            found = self._names[kind] = self.qualified(kind)
+        return found
+
+    def qualified(self, named: Any) -> bytes:
+        """The module and the name of a class or function."""
+        module = self.module(getattr(named, "__module__", None) or "")
+        return module + b":" + str(getattr(named, "__qualname__", getattr(named, "__name__", ""))).encode()
+
+    def module(self, name: object) -> bytes:
+        """The name of a module."""
+        return b"." if name == self._home else str(name).encode()
+
+
+class Contents:
+    """The contents of objects.
+
+    Attributes:
+        lookup: of names.
+        not_looked_at: names of the types of which some values could not be read.
+    """
+
+    def __init__(self, lookup: Lookup, excluded: Excluded | None, *, has_labels: bool) -> None:
+        """has_labels: name each value, for a path."""
+        self.lookup = lookup
+        self.not_looked_at: set[str] = set()
+        self._excluded = excluded
+        self._has_labels = has_labels
+        self._readers: dict[type, _Reader] = {}
+
+    # --- immutable values
+
+    def by_value(self, value: Any) -> tuple[bytes, Sequence[Any]] | None:
+        """The head and the parts of a value that counts by its content; None for an object with an identity."""
+        kind = type(value)
+        if isinstance(value, np.generic):
+            return number_token(value), ()
+        if isinstance(value, enum.Enum):
+            head = b"enum " + self.lookup.name(kind)
+            return head, (value._name_ if value._name_ is not None else value._value_,)
+        if isinstance(value, type):
+            return b"class " + self.lookup.qualified(value), ()
+        if isinstance(value, _FUNCTIONS):
+            owner = getattr(value, "__self__", None)
+            parts = () if owner is None or isinstance(owner, types.ModuleType | type) else (owner,)
+            return b"function " + self.lookup.qualified(value), parts
+        if kind is types.MethodType:
+            return b"method", (value.__func__, value.__self__)
+        if isinstance(value, types.ModuleType):
+            return b"module " + self.lookup.module(value.__name__), ()
+        if isinstance(value, weakref.ref):
+            target = value()
+            return (b"dead weak reference", ()) if target is None else (b"weak reference", (target,))
+        if kind is slice:
+            return b"slice", (value.start, value.stop, value.step)
+        if isinstance(value, np.dtype):
+            return b"dtype " + dtype_name(value), ()
+        if kind is re.Pattern:
+            return b"pattern", (value.pattern, value.flags)
+        return None
+
+    # --- objects
+
+    def set_head(self, value: Any) -> bytes:
+        """The head of a set."""
+        return b"set " + self.lookup.name(type(value))
+
+    def of(self, value: Any) -> Content:
+        """The content of an object with an identity, except a set."""
+        kind = type(value)
+        if kind is list:
+            return self._list(value)
+        if kind is dict:
+            return self._pairs(b"dict", value.items())
+        reader = self._readers.get(kind)
+        if reader is not None and reader.is_direct:
+            found = gc.get_referents(value)
+            for layout in reader.layouts.get(len(found), ()):
+                values = layout.values(value, found)
+                if values is not None and (self._excluded is None or not self._excludes(value, layout.names)):
+                    return layout.head, layout.in_order(values), layout.labels
+        if isinstance(value, np.ndarray):
+            return self._array(value)
+        if kind in _PLAIN_KINDS:
+            return _PLAIN_KINDS[kind](self, value)
+        if isinstance(value, random.Random | np.random.Generator | np.random.RandomState | np.random.BitGenerator):
+            return self._generator(value)
+        return self._object(value)
+
+    def _list(self, value: Any) -> Content:
+        kinds = set(map(type, value)) if len(value) > 1 and not self._has_labels else ()
+        if len(kinds) == 1:
+            (kind,) = kinds
+            if kind in _LIST_ATOMS:
+                try:
+                    return b"list of " + repr(value).encode("utf-8", "surrogatepass"), (), ()
+                except ValueError:  # An integer of more digits than Python writes.
+                    return b"list", value, ()
+            if kind is float:
+                return b"list of floats" + array.array("d", value).tobytes(), (), ()
+        return b"list", value, ()
+
+    def _pairs(self, head: bytes, items: Any) -> Content:
+        values: list[Any] = []
+        for pair in items:
+            values += pair
+        if not self._has_labels:
+            return head, values, ()
+        labels: list[str] = []
+        for key in values[::2]:
+            labels += (f", the key {_shown(key)}", f"[{_shown(key)}]")
+        return head, values, labels
+
+    def _deque(self, value: Any) -> Content:
+        return b"deque %s" % str(value.maxlen).encode(), list(value), ()
+
+    def _default_dict(self, value: Any) -> Content:
+        head, values, labels = self._pairs(b"defaultdict", value.items())
+        return head, [value.default_factory, *values], ("'s default", *labels) if labels else ()
+
+    def _array(self, value: Any) -> Content:
+        order = b"F" if value.flags.f_contiguous and not value.flags.c_contiguous else b"C"
+        head = b"array " + self.lookup.name(type(value)) + b" " + dtype_name(value.dtype)
+        head += repr(value.shape).encode() + order
+        attributes = [] if type(value) is np.ndarray else self._attributes(value)
+        names, values = [f".{name}" for name, _ in attributes], [held for _, held in attributes]
+        if value.dtype == object:
+            elements = list(value.flat)
+            head += b"%d" % len(elements) + b"".join(map(text_token, names))
+            return head, elements + values, [f".flat[{index}]" for index in range(len(elements))] + names
+        if value.dtype.hasobject:
+            self.not_looked_at.add(f"numpy.ndarray of {value.dtype}")
+            return head, values, names
+        whole = value if value.flags.c_contiguous and value.dtype.kind not in "mM" else None
+        content = whole.reshape(-1).view(np.uint8) if whole is not None and whole.nbytes else value.tobytes()
+        return head + xxhash.xxh3_128_digest(content) + b"".join(map(text_token, names)), values, names
+
+    def _generator(self, value: Any) -> Content:
+        head = b"generator " + self.lookup.name(type(value))
+        if isinstance(value, random.Random):
+            try:
+                state: Any = value.getstate()
+            except NotImplementedError:  # random.SystemRandom: it has no state.
+                return head, (), ()
+            own = [] if type(value) is random.Random else [one for one in self._attributes(value) if one[0] != "gauss_next"]
+            return head + repr(state).encode(), [held for _, held in own], [f".{name}" for name, _ in own]
+        if isinstance(value, np.random.RandomState):
+            return head, [value.get_state(legacy=False)], [", its state"]
+        if isinstance(value, np.random.Generator):
+            return head, [value.bit_generator], [".bit_generator"]
+        return head, [value.state], [", its state"]
+
+    def _iterator(self, value: Any) -> Content:
+        _, arguments, *position = value.__reduce__()
+        return b"iterator " + self.lookup.name(type(value)), [*arguments, *position], ()
+
+    def _repeat(self, value: Any) -> Content:
+        try:
+            left = operator.length_hint(value)
+        except TypeError:  # It never ends.
+            left = -1
+        return b"repeat %d" % left, gc.get_referents(value), ()
+
+    def _object(self, value: Any) -> Content:
+        """An object of any other class: its attributes, and its items if it is a container."""
+        kind = type(value)
+        reader = self._reader(kind)
+        attributes = self._attributes(value)
+        names, values = [f".{name}" for name, _ in attributes], [held for _, held in attributes]
+        head = _object_head(reader, (name for name, _ in attributes))
+        if reader.container is not None:
+            inner, items, labels = self._inherited(value, reader.container)
+            return head + b"|" + inner, [*values, *items], [*names, *(labels or map("[{}]".format, range(len(items))))]
+        if isinstance(value, BaseException):
+            return head + b"|exception", [*values, value.args], [*names, ".args"]
+        if reader.is_opaque:
+            self.not_looked_at.add(self.lookup.name(kind).decode())
+        return head, values, names if self._has_labels else ()
+
+    def _inherited(self, value: Any, container: type) -> Content:
+        """The items of an instance of a subclass of a container, read as the container's own."""
+        if container is OrderedDict:
+            return self._pairs(b"pairs", OrderedDict.items(value))
+        if issubclass(container, dict):
+            head, values, labels = self._pairs(b"pairs", dict.items(value))
+            if container is defaultdict:
+                return head, [value.default_factory, *values], ("'s default", *labels) if labels else ()
+            return head, values, labels
+        if container is list:
+            return b"items", list(list.__iter__(value)), ()
+        if container is deque:
+            return b"items %s" % str(value.maxlen).encode(), list(deque.__iter__(value)), ()
+        if container in ATOMS:
+            return b"value " + ATOMS[container](container.__new__(container, value)), (), ()
+        return b"value " + container.__name__.encode(), [_plain_copy(container, value)], ()
+
+    # --- attributes
+
+    def _excludes(self, value: Any, names: Sequence[str]) -> bool:
+        assert self._excluded is not None
+        for name in names:
+            if self._excluded(value, name):
+                return True
+        return False
+
+    def _attributes(self, value: Any) -> Attributes:
+        """The attributes of an object, sorted by name, without those that are excluded."""
+        attributes = self._reader(type(value)).read(value)
+        if self._excluded is None:
+            return attributes
+        return [one for one in attributes if not self._excluded(value, one[0])]
+
+    def _reader(self, kind: type) -> _Reader:
+        reader = self._readers.get(kind)
+        if reader is None:
+            reader = self._readers[kind] = _Reader(kind, self.lookup.name(kind))
+        return reader
+
+
+class _Reader:
+    """Reads the attributes of the instances of one class.
+
+    Attributes:
+        container: the container of Python's own that the class inherits from; None if there is none.
+        is_opaque: True if a compiled base class may hold values that are no attributes.
+        is_direct: True if the collector of garbage finds exactly the values and the class in an instance.
+        layouts: the known sets of names, by the number of objects that an instance then refers to.
+    """
+
+    def __init__(self, kind: type, name: bytes) -> None:
+        bases = kind.__mro__
+        self.name = name
+        self.container = next((one for one in bases if one in _CONTAINERS or one in (OrderedDict, defaultdict)), None)
+        self.is_opaque = any(
+            one.__dictoffset__ == 0 and "__slots__" not in vars(one) for one in bases if one not in _KNOWN_BASES
+        )
+        self._slots = _slots_of(kind)
+        self._has_dict = kind.__dictoffset__ != 0
+        self.is_direct = (
+            bool(kind.__flags__ & _MANAGED_DICT)
+            and kind.__getattribute__ is object.__getattribute__
+            and not self._slots
+            and self.container is None
+            and not self.is_opaque
+        )
+        self._kind = kind
+        self.layouts: dict[int, list[_Layout]] = {}
+
+    def read(self, value: Any) -> Attributes:
+        """The attributes of an instance, sorted by name. Those in slots come from there."""
+        if self.is_direct:
+            found = gc.get_referents(value)
+            for layout in self.layouts.get(len(found), ()):
+                values = layout.values(value, found)
+                if values is not None:
+                    return sorted(zip(layout.names, values, strict=True), key=_NAME)
+        held = dict(object.__getattribute__(value, "__dict__")) if self._has_dict else {}
+        if self.is_direct and held:
+            self._learn(list(held))
+        for name, get in self._slots:
+            try:
+                held[name] = get(value)
+            except AttributeError:  # It was never set.
+                continue
+        return sorted(held.items(), key=_NAME) if all(type(one) is str for one in held) else _odd(held)
+
+    def _learn(self, names: list[str]) -> None:
+        """Keep the names of an instance, to read other instances without making their dicts."""
+        layouts = self.layouts.setdefault(len(names) + 1, [])
+        is_hidden = any(hasattr(getattr(self._kind, name, None), "__set__") for name in names)
+        if not is_hidden and len(layouts) < _LAYOUTS_MAX and names not in [one.names for one in layouts]:
+            layouts.append(_Layout(self, names))
+
+
+class _Layout:
+    """The names of the attributes of an instance, in the order in which it holds them.
+
+    Attributes:
+        head, labels: of the content of such an instance.
+        in_order: puts its values in the order of the names.
+    """
+
+    def __init__(self, reader: _Reader, names: list[str]) -> None:
+        self.names = names
+        ordered = sorted(range(len(names)), key=names.__getitem__)
+        self.head = _object_head(reader, sorted(names))
+        self.labels = [f".{name}" for name in sorted(names)]
+        self.in_order: Callable[[Any], Sequence[Any]] = operator.itemgetter(*ordered) if len(names) > 1 else tuple
+        self._get: Callable[[Any], Any] = operator.attrgetter(*names)
+        self._is_one = len(names) == 1
+
+    def values(self, value: Any, found: list[Any]) -> tuple[Any, ...] | None:
+        """The values, in the order of names; None if these are not the instance's. found: all that it refers to."""
+        try:
+            values = (self._get(value),) if self._is_one else self._get(value)
+        except AttributeError:
+            return None
+        return values if all(map(operator.is_, values, found)) else None
+
+
+def _object_head(reader: _Reader, names: Iterable[str]) -> bytes:
+    return b"object " + reader.name + b"".join(map(text_token, names))
+
+
+def _slots_of(kind: type) -> list[tuple[str, Callable[[Any], Any]]]:
+    slots: dict[str, Callable[[Any], Any]] = {}
+    for base in reversed(kind.__mro__):
+        listed = vars(base).get("__slots__", ())
+        for slot in (listed,) if isinstance(listed, str) else listed:
+            name = f"_{base.__name__.lstrip('_')}{slot}" if slot.startswith("__") and not slot.endswith("__") else slot
+            descriptor = vars(base).get(name)
+            if isinstance(descriptor, types.MemberDescriptorType):
+                slots[name if name not in slots else f"{base.__qualname__}.{name}"] = descriptor.__get__
+    return list(slots.items())
+
+
+def _odd(held: dict[Any, Any]) -> Attributes:
+    """Attributes of which some names are not texts, which only a write into the dict can make."""
+    return sorted(((str(name), held) for name, held in held.items()), key=_NAME)
+
+
+def _plain_copy(container: type, value: Any) -> Any:
+    """The content of an instance of a subclass of bytearray, array.array or a tuple."""
+    return bytes(value) if container in (bytearray, array.array) else tuple(tuple.__iter__(value))
+
+
+def _shown(key: Any) -> str:
+    """A key in a path: its text if that has no address, otherwise its type."""
+    return repr(key) if type(key) in ATOMS or isinstance(key, enum.Enum | tuple) else f"a {type(key).__name__}"
+
+
+_PLAIN_KINDS: dict[type, Callable[[Contents, Any], Content]] = {
+    OrderedDict: lambda self, value: self._pairs(b"OrderedDict", value.items()),
+    Counter: lambda self, value: self._pairs(b"Counter", dict.items(value)),
+    defaultdict: Contents._default_dict,
+    deque: Contents._deque,
+    bytearray: lambda _, value: (b"bytearray", [bytes(value)], ()),
+    array.array: lambda _, value: (b"array.array " + value.typecode.encode(), [value.tobytes()], ()),
+    memoryview: lambda _, value: (b"memoryview " + value.format.encode(), [value.shape, value.tobytes()], ()),
+    types.MappingProxyType: lambda _, value: (b"mapping proxy", gc.get_referents(value), ()),
+    types.CellType: lambda _, value: (b"cell", gc.get_referents(value), ()),
+    functools.partial: lambda _, value: (b"partial", [value.func, value.args, value.keywords], ()),
+    itertools.count: lambda _, value: (b"count " + repr(value).encode(), (), ()),
+    itertools.repeat: Contents._repeat,
+    **dict.fromkeys(_REDUCED, Contents._iterator),
+}
