@@ -91,7 +91,7 @@ def digest_maker(simulation: Any) -> Callable[[], bytes] | None:
     digests = hook(inner, HasValueDigest)
     if digests is None or level_of(simulation) is not Level.EXACT:
         return None
-    make = digests.value_digest
+    make: Callable[[], Any] = digests.value_digest  # Any: the user's own, checked here.
 
     def made() -> bytes:
         digest = make()

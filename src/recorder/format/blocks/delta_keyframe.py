@@ -31,9 +31,7 @@ _UNMARKED_HINT = (
 )
 
 
-def delta_payload(
-    tick: int, state_hash: int, changes: Changes, baseline: Snapshot, digest: bytes = b""
-) -> Payload:
+def delta_payload(tick: int, state_hash: int, changes: Changes, baseline: Snapshot, digest: bytes = b"") -> Payload:
     """The payload of a delta keyframe: those rows of changes that differ from baseline (invariant 1).
 
     digest: of the values of the simulation's objects. Consumes the changes: their values are overwritten.

@@ -35,7 +35,6 @@ from sim.kernel.state import Snapshot
 
 FRAME_BLOCKS_KEPT = 8  # Decoded blocks of some hundred frames: scrubbing near a tick needs them again.
 FULL_STATES_KEPT = 2  # Neighbouring deltas share a baseline.
-
 _KINDS = {int(kind) for kind in BlockKind}
 T = TypeVar("T")
 

@@ -32,7 +32,9 @@ class ProvedState(CapturedState):
         home: the module of the user's class, see Subject.
     """
 
-    def __init__(self, layers: Sequence[tuple[str, Any]], classify: Classify, *, home: str = "", **options: Any) -> None:
+    def __init__(
+        self, layers: Sequence[tuple[str, Any]], classify: Classify, *, home: str = "", **options: Any
+    ) -> None:
         """The options are those of CapturedState."""
         self._classify = classify
         self.home = home
@@ -64,10 +66,10 @@ class ProvedState(CapturedState):
                     cell_count += 1
                     if kind != KIND_NUMBERS[type(value)] or state[name].tobytes() != _cell_bytes(one.detail, value):
                         yield f"{layer.name}.{one.name}"
-                elif one.category == "array" and state[name].tobytes() != _array_bytes(value):
-                    yield f"{layer.name}.{one.name}"
-                elif one.category == "generator" and state[name].tobytes() != pcg_bytes(value):
-                    yield f"{layer.name}.{one.name}"
+                elif one.category in ("array", "generator"):
+                    present = _array_bytes(value) if one.category == "array" else pcg_bytes(value)
+                    if state[name].tobytes() != present:
+                        yield f"{layer.name}.{one.name}"
         if state.blob(REST) != self._encoded(self._rest):
             yield from self._differing_rest()
         if self._trusted and state.blob(TRUSTED) != self._pickled():
@@ -78,14 +80,12 @@ class ProvedState(CapturedState):
         known = self._known()
         names = {id(one): name for name, one in known.items()}
         before = decode_value(self.state.blob(REST), known)
-        entries = [(full, *entry) for full, *entry in self._rest]
-        differing = [
-            full
-            for full, attributes, name in entries
-            if full not in before
-            or encode_value(before[full], names) != encode_value(_plain_of(attributes[name], full in self._members), names)
-        ]
-        return differing or [full for full, *_ in entries]
+        differing = []
+        for full, attributes, name in self._rest:
+            now = attributes[name].name if full in self._members else attributes[name]
+            if full not in before or encode_value(before[full], names) != encode_value(now, names):
+                differing.append(full)
+        return differing or [full for full, *_ in self._rest]
 
     # --- the values
 
@@ -174,7 +174,3 @@ def _array_bytes(value: Any) -> bytes:
     if value.dtype.kind in TEXT_KINDS:
         return np.ascontiguousarray(value).view(np.uint8).tobytes()
     return bytes(value.tobytes())
-
-
-def _plain_of(value: Any, is_member: bool) -> Any:  # noqa: FBT001 - the two forms of one value
-    return value.name if is_member else value

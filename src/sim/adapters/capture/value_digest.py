@@ -5,7 +5,7 @@ The code that captures attributes must not be used here. A fault of that code wo
 The walk numbers every mutable object when it is first met, breadth first, and writes one record for each: its kind,
 then a token for each value inside. The token of a mutable object is its number, so cycles and shared references count.
 Immutable values count by their content only: a tuple that occurs twice equals two equal tuples. The walk needs no
-recursion. value_tokens.py has the tokens of immutable values, value_contents.py the contents of each kind of object.
+recursion. The folder digest/ has the tokens of immutable values and the contents of each kind of object.
 
 Invariants:
     1. The digest is a function of the values: no address, no hash of a text and no name of a file enters it.
@@ -24,12 +24,13 @@ import attrs
 import numpy as np
 import xxhash
 
-from sim.adapters.capture.value_contents import Contents, Excluded, Lookup
-from sim.adapters.capture.value_tokens import ATOMS, hashes_alike, is_pure, text_token
+from sim.adapters.capture.digest.value_contents import ValueContents, Excluded, Lookup
+from sim.adapters.capture.digest.value_tokens import ATOMS, hashes_alike, is_compound, is_pure, text_token
 
 DIGEST_BYTES = 16
 _LOCAL_NODES_MAX = 64  # Objects around an element of a set that decide its order among the others.
 _SETS = (set, frozenset)
+_ELEMENT = ", an element"
 _TOKEN_BYTES_MAX = 64  # A longer token of a tuple is replaced by its digest: nested tuples would grow exponentially.
 _ATOM_TYPES = frozenset(ATOMS)
 _MEMO_ITEMS_MIN = 8  # A shorter tuple of atoms is written again faster than it is found.
@@ -88,8 +89,8 @@ def first_difference(ours: Subject, theirs: Subject) -> str | None:
     return None
 
 
-def _contents_for(subject: Subject, *, has_labels: bool = False) -> Contents:
-    return Contents(Lookup(subject.home), subject.excluded, has_labels=has_labels)
+def _contents_for(subject: Subject, *, has_labels: bool = False) -> ValueContents:
+    return ValueContents(Lookup(subject.home), subject.excluded, has_labels=has_labels)
 
 
 def _walks(subject: Subject) -> list[tuple[dict[str, Any], bool]]:
@@ -113,7 +114,7 @@ class _Walk:
 
     def __init__(
         self,
-        contents: Contents,
+        contents: ValueContents,
         *,
         is_detached: bool,
         keeps: bool = False,
@@ -163,10 +164,7 @@ class _Walk:
             self._emit(number, head, values, labels)
 
     def _emit(self, number: int, head: bytes, values: Iterable[Any], labels: Sequence[str]) -> None:
-        if self._records is None:
-            tokens = self._tokens(values)
-        else:
-            tokens = self._labelled_tokens(number, values, labels)
+        tokens = self._tokens(values) if self._records is None else self._labelled_tokens(number, values, labels)
         self._write(number, head, tokens, labels)
 
     def _write(self, number: int, head: bytes, tokens: list[bytes], labels: Sequence[str]) -> None:
@@ -210,7 +208,7 @@ class _Walk:
         """The token of a value that is neither an atom nor an object with a number."""
         if self._known is not None and (number := self._known.get(id(value))) is not None:
             return b"^%d;" % number
-        if isinstance(value, tuple | frozenset) and (type(value) is not frozenset or is_pure(value)):
+        if is_compound(value):
             return self._compound(value)
         by_value = self._contents.by_value(value)
         if by_value is not None:
@@ -229,7 +227,7 @@ class _Walk:
         while True:
             holder, items, tokens = stack[-1]
             for item in items:
-                if isinstance(item, tuple | frozenset) and (type(item) is not frozenset or is_pure(item)):
+                if isinstance(item, tuple | frozenset) and is_compound(item):
                     memo = self._tuples.get(id(item))
                     if memo is None:
                         stack.append((item, iter(item), []))
@@ -260,25 +258,24 @@ class _Walk:
 
     def _emit_set(self, number: int, value: Any) -> None:
         """Write a set whose elements are immutable at once; leave one with objects for the end of the walk."""
-        if not all(map(is_pure, value)):
-            if self._known is None:
-                self._unordered.append(number)
-            else:
-                pure = sorted(self._tokens([one for one in value if is_pure(one)]))
-                self._write(number, self._contents.set_head(value) + b"%d objects" % len(value), pure, ())
+        is_whole = all(map(is_pure, value))
+        if not is_whole and self._known is None:
+            self._unordered.append(number)
             return
-        head, tokens = self._contents.set_head(value), self._tokens(value)
-        if not all(map(hashes_alike, value)):
-            tokens.sort()
-        self._write(number, head, tokens, ["{…}"] * len(tokens))
+        head, attributes = self._contents.of_set(value)
+        elements = self._tokens(value if is_whole else [one for one in value if is_pure(one)])
+        if not is_whole or not all(map(hashes_alike, value)):
+            elements.sort()
+        tokens = self._tokens(attributes) + elements
+        self._write(number, head, tokens, [_ELEMENT] * len(tokens))
 
     def _emit_unordered(self, number: int) -> None:
         """Write a set of objects, in an order that their values and numbers determine."""
         value = self._nodes[number]
+        head, attributes = self._contents.of_set(value)
         elements = sorted(((self._local_digest(one), place, one) for place, one in enumerate(value)), key=_first)
-        self._emit(
-            number, self._contents.set_head(value), [one for *_, one in elements], ["{an element}"] * len(elements)
-        )
+        values = [*attributes, *(one for *_, one in elements)]
+        self._emit(number, head, values, [_ELEMENT] * len(values))
 
     def _local_digest(self, element: Any) -> bytes:
         """A digest of an element and of the objects around it that have no number yet."""

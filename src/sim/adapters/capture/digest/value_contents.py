@@ -16,36 +16,29 @@ import re
 import types
 import weakref
 from collections import Counter, OrderedDict, defaultdict, deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import xxhash
 
-from sim.adapters.capture.value_tokens import ATOMS, dtype_name, number_token, text_token
+from sim.adapters.capture.digest.attribute_reader import AttributeReader, Attributes, object_head
+from sim.adapters.capture.digest.value_tokens import ATOMS, dtype_name, number_token, text_token
 
 Excluded = Callable[[object, str], bool]
 Content = tuple[bytes, Sequence[Any], Sequence[str]]  # The head, the values, their labels (none: by index).
-Attributes = list[tuple[str, Any]]
 
-_MANAGED_DICT = 1 << 4  # A flag of types: the attributes of an instance may be stored without a dict.
-_LAYOUTS_MAX = 8  # Sets of attribute names that are kept for one class and number of names.
 _LIST_ATOMS = (int, str)
-_NAME: Callable[[tuple[str, Any]], str] = operator.itemgetter(0)
 _FUNCTIONS = (
     types.FunctionType, types.BuiltinFunctionType, types.WrapperDescriptorType, types.MethodDescriptorType,
     types.MethodWrapperType, types.ClassMethodDescriptorType, types.GetSetDescriptorType, types.MemberDescriptorType,
     np.ufunc,
 )  # fmt: skip
 # Iterators whose __reduce__ gives the whole position, in every supported Python.
-_REDUCED = tuple(
-    type(one) for one in (
-        iter([]), iter(()), iter(""), iter(b""), iter(bytearray()), iter(range(0)), iter(range(1 << 70)), reversed([]),
-        iter({}), iter({}.values()), iter({}.items()), enumerate(()), zip(), map(bool, ()), filter(None, ()),
-    )
+_ITERATORS: tuple[Any, ...] = (
+    iter([]), iter(()), iter(""), iter(b""), iter(bytearray()), iter(range(0)), iter(range(1 << 70)), reversed([]),
+    iter({}), iter({}.values()), iter({}.items()), enumerate(()), zip(), map(bool, ()), filter(None, ()),
 )  # fmt: skip
-_CONTAINERS = (list, dict, set, frozenset, deque, bytearray, array.array, tuple, int, float, complex, str, bytes)
-_KNOWN_BASES = frozenset({object, *_CONTAINERS, OrderedDict, defaultdict, random.Random, *random.Random.__mro__})
 
 
 class Lookup:
@@ -72,7 +65,7 @@ class Lookup:
         return b"." if name == self._home else str(name).encode()
 
 
-class Contents:
+class ValueContents:
     """The contents of objects.
 
     Attributes:
@@ -86,7 +79,7 @@ class Contents:
         self.not_looked_at: set[str] = set()
         self._excluded = excluded
         self._has_labels = has_labels
-        self._readers: dict[type, _Reader] = {}
+        self._readers: dict[type, AttributeReader] = {}
 
     # --- immutable values
 
@@ -96,8 +89,8 @@ class Contents:
         if isinstance(value, np.generic):
             return number_token(value), ()
         if isinstance(value, enum.Enum):
-            head = b"enum " + self.lookup.name(kind)
-            return head, (value._name_ if value._name_ is not None else value._value_,)
+            name: Any = value._name_  # None for some combinations of flags.
+            return b"enum " + self.lookup.name(kind), (value._value_ if name is None else name,)
         if isinstance(value, type):
             return b"class " + self.lookup.qualified(value), ()
         if isinstance(value, _FUNCTIONS):
@@ -121,9 +114,12 @@ class Contents:
 
     # --- objects
 
-    def set_head(self, value: Any) -> bytes:
-        """The head of a set."""
-        return b"set " + self.lookup.name(type(value))
+    def of_set(self, value: Any) -> tuple[bytes, list[Any]]:
+        """The head of a set, and the attributes of one of a subclass; its elements are left to the walk."""
+        kind = type(value)
+        attributes = [] if kind in (set, frozenset) else self._attributes(value)
+        head = b"set " + self.lookup.name(kind) + b"".join([text_token(name) for name, _ in attributes])
+        return head + b"|%d" % len(value), [held for _, held in attributes]
 
     def of(self, value: Any) -> Content:
         """The content of an object with an identity, except a set."""
@@ -171,10 +167,12 @@ class Contents:
             labels += (f", the key {_shown(key)}", f"[{_shown(key)}]")
         return head, values, labels
 
-    def _deque(self, value: Any) -> Content:
+    def of_deque(self, value: Any) -> Content:
+        """A deque."""
         return b"deque %s" % str(value.maxlen).encode(), list(value), ()
 
-    def _default_dict(self, value: Any) -> Content:
+    def of_default_dict(self, value: Any) -> Content:
+        """A defaultdict."""
         head, values, labels = self._pairs(b"defaultdict", value.items())
         return head, [value.default_factory, *values], ("'s default", *labels) if labels else ()
 
@@ -202,7 +200,11 @@ class Contents:
                 state: Any = value.getstate()
             except NotImplementedError:  # random.SystemRandom: it has no state.
                 return head, (), ()
-            own = [] if type(value) is random.Random else [one for one in self._attributes(value) if one[0] != "gauss_next"]
+            own = (
+                []
+                if type(value) is random.Random
+                else [one for one in self._attributes(value) if one[0] != "gauss_next"]
+            )
             return head + repr(state).encode(), [held for _, held in own], [f".{name}" for name, _ in own]
         if isinstance(value, np.random.RandomState):
             return head, [value.get_state(legacy=False)], [", its state"]
@@ -210,11 +212,13 @@ class Contents:
             return head, [value.bit_generator], [".bit_generator"]
         return head, [value.state], [", its state"]
 
-    def _iterator(self, value: Any) -> Content:
+    def of_iterator(self, value: Any) -> Content:
+        """An iterator of a container."""
         _, arguments, *position = value.__reduce__()
         return b"iterator " + self.lookup.name(type(value)), [*arguments, *position], ()
 
-    def _repeat(self, value: Any) -> Content:
+    def of_repeat(self, value: Any) -> Content:
+        """An itertools.repeat."""
         try:
             left = operator.length_hint(value)
         except TypeError:  # It never ends.
@@ -227,7 +231,7 @@ class Contents:
         reader = self._reader(kind)
         attributes = self._attributes(value)
         names, values = [f".{name}" for name, _ in attributes], [held for _, held in attributes]
-        head = _object_head(reader, (name for name, _ in attributes))
+        head = object_head(reader, (name for name, _ in attributes))
         if reader.container is not None:
             inner, items, labels = self._inherited(value, reader.container)
             return head + b"|" + inner, [*values, *items], [*names, *(labels or map("[{}]".format, range(len(items))))]
@@ -250,18 +254,13 @@ class Contents:
             return b"items", list(list.__iter__(value)), ()
         if container is deque:
             return b"items %s" % str(value.maxlen).encode(), list(deque.__iter__(value)), ()
-        if container in ATOMS:
-            return b"value " + ATOMS[container](container.__new__(container, value)), (), ()
-        return b"value " + container.__name__.encode(), [_plain_copy(container, value)], ()
+        return b"value " + container.__name__.encode(), [_PLAIN[container](value)], ()
 
     # --- attributes
 
     def _excludes(self, value: Any, names: Sequence[str]) -> bool:
         assert self._excluded is not None
-        for name in names:
-            if self._excluded(value, name):
-                return True
-        return False
+        return any(self._excluded(value, name) for name in names)
 
     def _attributes(self, value: Any) -> Attributes:
         """The attributes of an object, sorted by name, without those that are excluded."""
@@ -270,118 +269,24 @@ class Contents:
             return attributes
         return [one for one in attributes if not self._excluded(value, one[0])]
 
-    def _reader(self, kind: type) -> _Reader:
+    def _reader(self, kind: type) -> AttributeReader:
         reader = self._readers.get(kind)
         if reader is None:
-            reader = self._readers[kind] = _Reader(kind, self.lookup.name(kind))
+            reader = self._readers[kind] = AttributeReader(kind, self.lookup.name(kind))
         return reader
 
 
-class _Reader:
-    """Reads the attributes of the instances of one class.
-
-    Attributes:
-        container: the container of Python's own that the class inherits from; None if there is none.
-        is_opaque: True if a compiled base class may hold values that are no attributes.
-        is_direct: True if the collector of garbage finds exactly the values and the class in an instance.
-        layouts: the known sets of names, by the number of objects that an instance then refers to.
-    """
-
-    def __init__(self, kind: type, name: bytes) -> None:
-        bases = kind.__mro__
-        self.name = name
-        self.container = next((one for one in bases if one in _CONTAINERS or one in (OrderedDict, defaultdict)), None)
-        self.is_opaque = any(
-            one.__dictoffset__ == 0 and "__slots__" not in vars(one) for one in bases if one not in _KNOWN_BASES
-        )
-        self._slots = _slots_of(kind)
-        self._has_dict = kind.__dictoffset__ != 0
-        self.is_direct = (
-            bool(kind.__flags__ & _MANAGED_DICT)
-            and kind.__getattribute__ is object.__getattribute__
-            and not self._slots
-            and self.container is None
-            and not self.is_opaque
-        )
-        self._kind = kind
-        self.layouts: dict[int, list[_Layout]] = {}
-
-    def read(self, value: Any) -> Attributes:
-        """The attributes of an instance, sorted by name. Those in slots come from there."""
-        if self.is_direct:
-            found = gc.get_referents(value)
-            for layout in self.layouts.get(len(found), ()):
-                values = layout.values(value, found)
-                if values is not None:
-                    return sorted(zip(layout.names, values, strict=True), key=_NAME)
-        held = dict(object.__getattribute__(value, "__dict__")) if self._has_dict else {}
-        if self.is_direct and held:
-            self._learn(list(held))
-        for name, get in self._slots:
-            try:
-                held[name] = get(value)
-            except AttributeError:  # It was never set.
-                continue
-        return sorted(held.items(), key=_NAME) if all(type(one) is str for one in held) else _odd(held)
-
-    def _learn(self, names: list[str]) -> None:
-        """Keep the names of an instance, to read other instances without making their dicts."""
-        layouts = self.layouts.setdefault(len(names) + 1, [])
-        is_hidden = any(hasattr(getattr(self._kind, name, None), "__set__") for name in names)
-        if not is_hidden and len(layouts) < _LAYOUTS_MAX and names not in [one.names for one in layouts]:
-            layouts.append(_Layout(self, names))
-
-
-class _Layout:
-    """The names of the attributes of an instance, in the order in which it holds them.
-
-    Attributes:
-        head, labels: of the content of such an instance.
-        in_order: puts its values in the order of the names.
-    """
-
-    def __init__(self, reader: _Reader, names: list[str]) -> None:
-        self.names = names
-        ordered = sorted(range(len(names)), key=names.__getitem__)
-        self.head = _object_head(reader, sorted(names))
-        self.labels = [f".{name}" for name in sorted(names)]
-        self.in_order: Callable[[Any], Sequence[Any]] = operator.itemgetter(*ordered) if len(names) > 1 else tuple
-        self._get: Callable[[Any], Any] = operator.attrgetter(*names)
-        self._is_one = len(names) == 1
-
-    def values(self, value: Any, found: list[Any]) -> tuple[Any, ...] | None:
-        """The values, in the order of names; None if these are not the instance's. found: all that it refers to."""
-        try:
-            values = (self._get(value),) if self._is_one else self._get(value)
-        except AttributeError:
-            return None
-        return values if all(map(operator.is_, values, found)) else None
-
-
-def _object_head(reader: _Reader, names: Iterable[str]) -> bytes:
-    return b"object " + reader.name + b"".join(map(text_token, names))
-
-
-def _slots_of(kind: type) -> list[tuple[str, Callable[[Any], Any]]]:
-    slots: dict[str, Callable[[Any], Any]] = {}
-    for base in reversed(kind.__mro__):
-        listed = vars(base).get("__slots__", ())
-        for slot in (listed,) if isinstance(listed, str) else listed:
-            name = f"_{base.__name__.lstrip('_')}{slot}" if slot.startswith("__") and not slot.endswith("__") else slot
-            descriptor = vars(base).get(name)
-            if isinstance(descriptor, types.MemberDescriptorType):
-                slots[name if name not in slots else f"{base.__qualname__}.{name}"] = descriptor.__get__
-    return list(slots.items())
-
-
-def _odd(held: dict[Any, Any]) -> Attributes:
-    """Attributes of which some names are not texts, which only a write into the dict can make."""
-    return sorted(((str(name), held) for name, held in held.items()), key=_NAME)
-
-
-def _plain_copy(container: type, value: Any) -> Any:
-    """The content of an instance of a subclass of bytearray, array.array or a tuple."""
-    return bytes(value) if container in (bytearray, array.array) else tuple(tuple.__iter__(value))
+# The content of an instance of a subclass, as an instance of the container itself.
+_PLAIN: dict[type, Callable[[Any], Any]] = {
+    int: int.__int__,
+    float: float.__float__,
+    complex: complex.__pos__,
+    str: str.__str__,
+    bytes: lambda value: bytes.__getitem__(value, slice(None)),
+    tuple: lambda value: tuple(tuple.__iter__(value)),
+    bytearray: lambda value: bytes(memoryview(value)),
+    array.array: lambda value: (value.typecode, bytes(memoryview(value).cast("B"))),
+}
 
 
 def _shown(key: Any) -> str:
@@ -389,11 +294,11 @@ def _shown(key: Any) -> str:
     return repr(key) if type(key) in ATOMS or isinstance(key, enum.Enum | tuple) else f"a {type(key).__name__}"
 
 
-_PLAIN_KINDS: dict[type, Callable[[Contents, Any], Content]] = {
+_PLAIN_KINDS: dict[type, Callable[[ValueContents, Any], Content]] = {
     OrderedDict: lambda self, value: self._pairs(b"OrderedDict", value.items()),
     Counter: lambda self, value: self._pairs(b"Counter", dict.items(value)),
-    defaultdict: Contents._default_dict,
-    deque: Contents._deque,
+    defaultdict: ValueContents.of_default_dict,
+    deque: ValueContents.of_deque,
     bytearray: lambda _, value: (b"bytearray", [bytes(value)], ()),
     array.array: lambda _, value: (b"array.array " + value.typecode.encode(), [value.tobytes()], ()),
     memoryview: lambda _, value: (b"memoryview " + value.format.encode(), [value.shape, value.tobytes()], ()),
@@ -401,6 +306,6 @@ _PLAIN_KINDS: dict[type, Callable[[Contents, Any], Content]] = {
     types.CellType: lambda _, value: (b"cell", gc.get_referents(value), ()),
     functools.partial: lambda _, value: (b"partial", [value.func, value.args, value.keywords], ()),
     itertools.count: lambda _, value: (b"count " + repr(value).encode(), (), ()),
-    itertools.repeat: Contents._repeat,
-    **dict.fromkeys(_REDUCED, Contents._iterator),
+    itertools.repeat: ValueContents.of_repeat,
+    **dict.fromkeys(map(type, _ITERATORS), ValueContents.of_iterator),
 }

@@ -1,11 +1,11 @@
-"""Tokens of immutable values for value_digest.py: each is self-delimiting, so that joined tokens are unambiguous.
+"""Tokens of immutable values for ../value_digest.py: each is self-delimiting, so that joined tokens are unambiguous.
 
 A number counts by its type and its bits: True is not 1, -0.0 is not 0.0, and a nan keeps its payload.
 """
 
 from __future__ import annotations
 
-import datetime
+import datetime as dt
 import decimal
 import enum
 import fractions
@@ -40,11 +40,11 @@ def _named(letters: str, text: Callable[[Any], str]) -> Callable[[Any], bytes]:
 _BY_TEXT: tuple[tuple[type, Callable[[Any], str]], ...] = (
     (decimal.Decimal, str),
     (fractions.Fraction, str),
-    (datetime.date, repr),
-    (datetime.time, repr),
-    (datetime.datetime, repr),
-    (datetime.timedelta, repr),
-    (datetime.timezone, repr),
+    (dt.date, repr),
+    (dt.time, repr),
+    (dt.datetime, repr),
+    (dt.timedelta, repr),
+    (dt.timezone, repr),
     (uuid.UUID, str),
     (pathlib.PurePosixPath, str),
     (pathlib.PureWindowsPath, str),
@@ -86,10 +86,20 @@ def is_pure(value: Any) -> bool:
         one = waiting.pop()
         if type(one) in ATOMS or isinstance(one, np.generic | enum.Enum):
             continue
-        if type(one) is not frozenset and not isinstance(one, tuple):
+        if type(one) is not frozenset and not (isinstance(one, tuple) and is_compound(one)):
             return False
         waiting += one
     return True
+
+
+def is_compound(value: Any) -> bool:
+    """Return True for a tuple or frozenset that counts by its content: it has no attributes and, if a set, is pure."""
+    kind = type(value)
+    if kind is tuple:
+        return True
+    if kind is frozenset:
+        return is_pure(value)
+    return isinstance(value, tuple) and (kind.__dictoffset__ == 0 or not vars(value))
 
 
 def hashes_alike(value: Any) -> bool:
