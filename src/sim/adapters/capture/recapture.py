@@ -15,7 +15,7 @@ from sim.adapters.capture.captured_state import REST, TRUSTED, CapturedState
 from sim.adapters.capture.pack import KINDS_FIELD
 from sim.adapters.capture.rng_state import pcg_bytes
 from sim.adapters.capture.survey import KIND_NUMBERS, TEXT_KINDS, Attribute, Classify, Structure, field_name
-from sim.adapters.capture.value_digest import Subject, digest_values, first_difference
+from sim.adapters.capture.value_digest import ValueSubject, digest_values, first_difference
 from sim.adapters.capture.values import decode_value, encode_value
 from sim.kernel.exactness import Level
 from sim.kernel.state import State
@@ -29,7 +29,7 @@ class ProvedState(CapturedState):
     """A captured state that can be compared with its objects.
 
     Attributes:
-        home: the module of the user's class, see Subject.
+        home: the module of the user's class, see ValueSubject.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class ProvedState(CapturedState):
 
     # --- the values
 
-    def subject(self) -> Subject:
+    def subject(self) -> ValueSubject:
         """The objects for a digest of their values, without the attributes that are not saved."""
         left_alone: dict[int, set[str]] = {}
         for layer in self.structure.layers:
@@ -104,7 +104,7 @@ class ProvedState(CapturedState):
                 return name in names
             return classify(holder, name, getattr(holder, name, None)) in _COARSE
 
-        return Subject(dict(self._layers), excluded, self.home, self._detached)
+        return ValueSubject(dict(self._layers), excluded, self.home, self._detached)
 
 
 class ProvedSimulation:
@@ -129,7 +129,7 @@ class ProvedSimulation:
         """See sim.kernel.hooks.ComparesValues."""
         return None if self.level is Level.INPUTS_ONLY else self._value_difference
 
-    def value_subject(self) -> Subject:
+    def value_subject(self) -> ValueSubject:
         """The objects whose values are digested."""
         return self._captured.subject()
 

@@ -50,7 +50,7 @@ class ValueDigest:
 
 
 @attrs.frozen
-class Subject:
+class ValueSubject:
     """The objects of one simulation.
 
     Attributes:
@@ -66,7 +66,7 @@ class Subject:
     detached: frozenset[str] = frozenset()
 
 
-def digest_values(subject: Subject) -> ValueDigest:
+def digest_values(subject: ValueSubject) -> ValueDigest:
     """Walk the values of the subject."""
     whole = xxhash.xxh3_128()
     contents = _contents_for(subject)
@@ -75,7 +75,7 @@ def digest_values(subject: Subject) -> ValueDigest:
     return ValueDigest(whole.digest(), tuple(sorted(contents.not_looked_at)))
 
 
-def first_difference(ours: Subject, theirs: Subject) -> str | None:
+def first_difference(ours: ValueSubject, theirs: ValueSubject) -> str | None:
     """The path of the first value that differs, such as "game.units[14].hp"; None if all values are equal."""
     for (our_roots, is_detached), (their_roots, _) in zip(_walks(ours), _walks(theirs), strict=True):
         our_walk, their_walk = (
@@ -89,11 +89,11 @@ def first_difference(ours: Subject, theirs: Subject) -> str | None:
     return None
 
 
-def _contents_for(subject: Subject, *, has_labels: bool = False) -> ValueContents:
+def _contents_for(subject: ValueSubject, *, has_labels: bool = False) -> ValueContents:
     return ValueContents(Lookup(subject.home), subject.excluded, has_labels=has_labels)
 
 
-def _walks(subject: Subject) -> list[tuple[dict[str, Any], bool]]:
+def _walks(subject: ValueSubject) -> list[tuple[dict[str, Any], bool]]:
     """The roots of each separate walk, and whether they hold copies."""
     together = {name: root for name, root in subject.roots.items() if name not in subject.detached}
     alone = [({name: root}, True) for name, root in subject.roots.items() if name in subject.detached]
@@ -315,6 +315,8 @@ class _Walk:
             if theirs is None or ours.head != theirs.head:
                 return path
             pairs = zip(ours.tokens, theirs.tokens, strict=False)
+            if ours.head.startswith(b"set ") and sorted(ours.tokens) == sorted(theirs.tokens):
+                return f"{path} (the order of its elements)"
             index = next((n for n, (one, two) in enumerate(pairs) if one != two), None)
             if index is None:  # One has more elements than the other.
                 return path
