@@ -51,13 +51,16 @@ class KeyframeValues:
 def prove_keyframe(cursor: Cursor, place: KeyframeLocation) -> KeyframeValues | None:
     """Prove the keyframe whose state was just loaded into the cursor's simulation; None if it has no digest.
 
-    Also None for a simulation that cannot make one. Raises CorruptError or TornError.
+    Also None for a simulation that cannot make one by the same method. Raises CorruptError or TornError.
     """
     recorded = cursor.tape.recording.value_digest(place)
     digests = hook(inner_of(cursor.simulation), HasValueDigest)
     if not recorded or digests is None:
         return None
-    differing = digests.value_digest() != recorded
+    made = digests.value_digest()
+    if made[:1] != recorded[:1]:
+        return None  # Another method made the recorded one.
+    differing = made != recorded
     recaptures = hook(cursor.simulation, CanRecapture)
     recaptured = tuple(recaptures.recapture()) if recaptures is not None else ()
     if recaptured:

@@ -147,10 +147,13 @@ class DefersKeyframes(Protocol):
 
 
 class HasValueDigest(Protocol):
-    """A digest of the values of the objects, by other code than the state's. `replay verify` proves it."""
+    """A digest of the values of the objects, by other code than the state's, for `replay verify`: 8 to 64 bytes.
+
+    The first byte numbers the method. Digests by different methods are not compared.
+    """
 
     def value_digest(self) -> bytes:
-        """The digest, 8 to 64 bytes."""
+        """The digest."""
 
 
 class ComparesValues(Protocol):

@@ -24,10 +24,10 @@ import attrs
 import numpy as np
 import xxhash
 
-from sim.adapters.capture.digest.value_contents import ValueContents, Excluded, Lookup
+from sim.adapters.capture.digest.value_contents import Excluded, Lookup, ValueContents
 from sim.adapters.capture.digest.value_tokens import ATOMS, hashes_alike, is_compound, is_pure, text_token
 
-DIGEST_BYTES = 16
+METHOD = b"\x01"  # The first byte of a digest. A change of what is written here or in digest/ needs another one.
 _LOCAL_NODES_MAX = 64  # Objects around an element of a set that decide its order among the others.
 _SETS = (set, frozenset)
 _ELEMENT = ", an element"
@@ -41,7 +41,7 @@ class ValueDigest:
     """The result of a walk.
 
     Attributes:
-        digest: DIGEST_BYTES bytes, equal for equal values.
+        digest: METHOD and 16 bytes, equal for equal values.
         not_looked_at: the types of objects whose values are unknown, sorted.
     """
 
@@ -72,7 +72,7 @@ def digest_values(subject: ValueSubject) -> ValueDigest:
     contents = _contents_for(subject)
     for roots, is_detached in _walks(subject):
         whole.update(_Walk(contents, is_detached=is_detached).run(roots))
-    return ValueDigest(whole.digest(), tuple(sorted(contents.not_looked_at)))
+    return ValueDigest(METHOD + whole.digest(), tuple(sorted(contents.not_looked_at)))
 
 
 def first_difference(ours: ValueSubject, theirs: ValueSubject) -> str | None:
