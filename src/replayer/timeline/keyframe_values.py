@@ -28,7 +28,7 @@ class KeyframeValues:
         tick: of the keyframe.
         differing: True if the digest of the restored values is not the recorded one.
         recaptured: paths of attributes of which a new capture gives other bytes than the keyframe has.
-        path: of the first value that is restored wrongly, if it was found.
+        path: of the first value that is restored wrongly; None if it was not searched for, empty if it was not found.
     """
 
     tick: int
@@ -43,9 +43,11 @@ class KeyframeValues:
 
     def __str__(self) -> str:
         """One sentence for people."""
-        where = self.path or ", ".join(self.recaptured) or "which one is unknown, no replay from the start gives it"
+        where = self.path or ", ".join(self.recaptured)
+        if not where and self.path is not None:
+            where = "unknown ones, since no replay from the start gives the recorded ones"
         how = "" if self.differing else " (their digest is equal, and capturing them again gives other bytes)"
-        return f"keyframe at tick {self.tick:,} restores to other values: {where}{how}"
+        return f"keyframe at tick {self.tick:,} restores to other values{': ' if where else ''}{where}{how}"
 
 
 def prove_keyframe(cursor: Cursor, place: KeyframeLocation) -> KeyframeValues | None:
@@ -68,8 +70,8 @@ def prove_keyframe(cursor: Cursor, place: KeyframeLocation) -> KeyframeValues | 
     return KeyframeValues(place.tick, differing, recaptured)
 
 
-def find_path(make_cursor: Callable[[], Cursor], place: KeyframeLocation) -> str | None:
-    """The path of the first value that a keyframe restores wrongly; None if no replay gives the recorded values."""
+def find_path(make_cursor: Callable[[], Cursor], place: KeyframeLocation) -> str:
+    """The path of the first value that a keyframe restores wrongly; empty if no replay gives the recorded values."""
     restored = make_cursor()
     recorded = restored.tape.recording.value_digest(place)
     restored.put(place.tick, restored.tape.snapshot(place))
@@ -77,8 +79,8 @@ def find_path(make_cursor: Callable[[], Cursor], place: KeyframeLocation) -> str
     for simulation in _replays(make_cursor, place.tick):
         digests = hook(simulation, HasValueDigest)
         if compares is not None and digests is not None and digests.value_digest() == recorded:
-            return compares.value_difference(simulation)
-    return None
+            return compares.value_difference(simulation) or ""
+    return ""
 
 
 def _replays(make_cursor: Callable[[], Cursor], tick: int) -> Iterator[Any]:

@@ -254,7 +254,7 @@ def _with_path(tape: Tape, world: Factory | None, wrong: list[tuple[Interval, Ke
     found = [values for _, values in wrong]
     if found and found[0].differing:
 
-        def find(cursor: Cursor, interval: Interval, *_: Any) -> str | None:
+        def find(cursor: Cursor, interval: Interval, *_: Any) -> str:
             return find_path(lambda: Cursor(cursor.tape, make_simulation(cursor.tape, world)), interval.place)
 
         [path] = run_each(tape, world, [wrong[0][0]], 1, lambda _: None, find)

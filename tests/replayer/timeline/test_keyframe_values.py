@@ -369,7 +369,7 @@ def test_a_tape_with_a_wrong_digest_cannot_verify(
     facts = json.loads(capsys.readouterr().out)
 
     assert (report.ok, report.first_bad, report.proved_keyframes) == (False, None, 4)
-    text = "keyframe at tick 20 restores to other values: which one is unknown, no replay from the start gives it"
+    text = "keyframe at tick 20 restores to other values: unknown ones, since no replay from the start gives the recorded ones"
     assert [str(values) for values in report.wrong_keyframes] == [text]
     assert (code, json_code) == (DIFFERS, DIFFERS)
     assert lines == ["run.tape: intact; 41 of 41 ticks match the recording", f"  {text}"]

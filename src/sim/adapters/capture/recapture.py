@@ -33,9 +33,16 @@ class ProvedState(CapturedState):
     """
 
     def __init__(
-        self, layers: Sequence[tuple[str, Any]], classify: Classify, *, home: str = "", **options: Any
+        self,
+        layers: Sequence[tuple[str, Any]],
+        classify: Classify,
+        *,
+        home: str = "",
+        classifies_layers_only: bool = False,
+        **options: Any,
     ) -> None:
-        """The options are those of CapturedState."""
+        """classifies_layers_only: classify gives None for any other object. The other options: see CapturedState."""
+        self._classifies_layers_only = classifies_layers_only
         self._classify = classify
         self.home = home
         super().__init__(layers, classify, **options)
@@ -104,7 +111,8 @@ class ProvedState(CapturedState):
                 return name in names
             return classify(holder, name, getattr(holder, name, None)) in _COARSE
 
-        return ValueSubject(dict(self._layers), excluded, self.home, self._detached)
+        holders = {key for key, names in left_alone.items() if names} if self._classifies_layers_only else None
+        return ValueSubject(dict(self._layers), excluded, holders, self.home, self._detached)
 
 
 class ProvedSimulation:

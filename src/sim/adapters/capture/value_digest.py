@@ -17,7 +17,7 @@ Invariants:
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -28,7 +28,7 @@ from sim.adapters.capture.digest.value_contents import Excluded, Lookup, ValueCo
 from sim.adapters.capture.digest.value_tokens import ATOMS, hashes_alike, is_compound, is_pure, text_token
 
 METHOD = b"\x01"  # The first byte of a digest. A change of what is written here or in digest/ needs another one.
-_LOCAL_NODES_MAX = 64  # Objects around an element of a set that decide its order among the others.
+_LOCAL_NODES_MAX = 16  # Objects around an element of a set that decide its order among the others.
 _SETS = (set, frozenset)
 _ELEMENT = ", an element"
 _TOKEN_BYTES_MAX = 64  # A longer token of a tuple is replaced by its digest: nested tuples would grow exponentially.
@@ -56,12 +56,14 @@ class ValueSubject:
     Attributes:
         roots: the outermost objects by name, in a fixed order.
         excluded: called with an object and the name of an attribute; True for an attribute that does not count.
+        holders: ids of the objects for which excluded is called; None calls it for all of them.
         home: the module that is written as ".", so that ``__main__:Unit`` equals ``game:Unit``.
         detached: names of roots that hold copies: their arrays share no memory, and they share no object with others.
     """
 
     roots: Mapping[str, Any]
     excluded: Excluded | None = None
+    holders: Collection[int] | None = None
     home: str = ""
     detached: frozenset[str] = frozenset()
 
@@ -90,7 +92,8 @@ def first_difference(ours: ValueSubject, theirs: ValueSubject) -> str | None:
 
 
 def _contents_for(subject: ValueSubject, *, has_labels: bool = False) -> ValueContents:
-    return ValueContents(Lookup(subject.home), subject.excluded, has_labels=has_labels)
+    lookup = Lookup(subject.home)
+    return ValueContents(lookup, subject.excluded, holders=subject.holders, has_labels=has_labels)
 
 
 def _walks(subject: ValueSubject) -> list[tuple[dict[str, Any], bool]]:

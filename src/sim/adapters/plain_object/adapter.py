@@ -90,7 +90,13 @@ class PlainObjectSimulation(ProvedSimulation):
 
         home = type(subject).__module__
         self._captured = ProvedState(
-            [(name, subject)], classify, home=home, ignored=self._ignored, pickler=pickler, otherwise=OWN_SAVE
+            [(name, subject)],
+            classify,
+            home=home,
+            classifies_layers_only=True,
+            ignored=self._ignored,
+            pickler=pickler,
+            otherwise=OWN_SAVE,
         )
         self._captured.ensure_all_known(name)
         self.state: State = self._captured.state

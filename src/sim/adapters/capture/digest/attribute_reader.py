@@ -34,7 +34,6 @@ class AttributeReader:
         container: the container of Python's own that the class inherits from; None if there is none.
         is_opaque: True if a compiled base class may hold values that are no attributes.
         is_direct: True if the collector of garbage finds exactly the values and the class in an instance.
-        layouts: the known sets of names, by the number of objects that an instance then refers to.
     """
 
     def __init__(self, kind: Any, name: bytes) -> None:
@@ -54,19 +53,15 @@ class AttributeReader:
             and not self.is_opaque
         )
         self._kind = kind
-        self.layouts: dict[int, list[_Layout]] = {}
+        self._layouts: dict[int, list[Layout]] = {}  # By the number of objects that an instance then refers to.
+        self._by_names: dict[tuple[str, ...], Layout] = {}
 
     def read(self, value: Any) -> Attributes:
         """The attributes of an instance, sorted by name. Those in slots come from there."""
-        if self.is_direct:
-            found = gc.get_referents(value)
-            for layout in self.layouts.get(len(found), ()):
-                values = layout.values(value, found)
-                if values is not None:
-                    return sorted(zip(layout.names, values, strict=True), key=_NAME)
+        if self.is_direct and (found := self.direct(value)) is not None:
+            layout, values = found
+            return list(zip(layout.sorted_names, layout.in_order(values), strict=True))
         held = dict(object.__getattribute__(value, "__dict__")) if self._has_dict else {}
-        if self.is_direct and held:
-            self._learn(list(held))
         for name, get in self._slots:
             try:
                 held[name] = get(value)
@@ -74,29 +69,49 @@ class AttributeReader:
                 continue
         return sorted(held.items(), key=_NAME) if all(type(one) is str for one in held) else _odd(held)
 
-    def _learn(self, names: list[str]) -> None:
+    def direct(self, value: Any) -> tuple[Layout, tuple[Any, ...]] | None:
+        """The names and the values of an instance of a direct class; None if a name is not a text."""
+        found = gc.get_referents(value)
+        for layout in self._layouts.get(len(found), ()):
+            values = layout.values(value, found)
+            if values is not None:
+                return layout, values
+        held = object.__getattribute__(value, "__dict__")
+        names = tuple(held)
+        known = self._by_names.get(names)
+        if known is None:
+            if not all(type(name) is str for name in names):
+                return None
+            known = self._learn(names)
+        return known, tuple(held.values())
+
+    def _learn(self, names: tuple[str, ...]) -> Layout:
         """Keep the names of an instance, to read other instances without making their dicts."""
-        layouts = self.layouts.setdefault(len(names) + 1, [])
-        is_hidden = any(hasattr(getattr(self._kind, name, None), "__set__") for name in names)
-        if not is_hidden and len(layouts) < _LAYOUTS_MAX and names not in [one.names for one in layouts]:
-            layouts.append(_Layout(self, names))
+        made = self._by_names[names] = Layout(self, names)
+        layouts = self._layouts.setdefault(len(names) + 1, [])
+        # A property of this name would be read in place of the attribute.
+        is_hidden = any(hasattr(type(vars(base).get(name)), "__set__") for base in self._kind.__mro__ for name in names)
+        if names and not is_hidden and len(layouts) < _LAYOUTS_MAX:
+            layouts.append(made)
+        return made
 
 
-class _Layout:
+class Layout:
     """The names of the attributes of an instance, in the order in which it holds them.
 
     Attributes:
+        names, sorted_names: in that order, and sorted.
         head, labels: of the content of such an instance.
-        in_order: puts its values in the order of the names.
+        in_order: puts its values in the order of the sorted names.
     """
 
-    def __init__(self, reader: AttributeReader, names: list[str]) -> None:
-        self.names = names
+    def __init__(self, reader: AttributeReader, names: tuple[str, ...]) -> None:
+        self.names, self.sorted_names = names, sorted(names)
         ordered = sorted(range(len(names)), key=names.__getitem__)
-        self.head = object_head(reader, sorted(names))
-        self.labels = [f".{name}" for name in sorted(names)]
+        self.head = object_head(reader, self.sorted_names)
+        self.labels = [f".{name}" for name in self.sorted_names]
         self.in_order: Callable[[Any], Sequence[Any]] = operator.itemgetter(*ordered) if len(names) > 1 else tuple
-        self._get: Callable[[Any], Any] = operator.attrgetter(*names)
+        self._get: Callable[[Any], Any] = operator.attrgetter(*names) if names else tuple
         self._is_one = len(names) == 1
 
     def values(self, value: Any, found: list[Any]) -> tuple[Any, ...] | None:

@@ -16,7 +16,7 @@ import re
 import types
 import weakref
 from collections import Counter, OrderedDict, defaultdict, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -73,11 +73,14 @@ class ValueContents:
         not_looked_at: names of the types of which some values could not be read.
     """
 
-    def __init__(self, lookup: Lookup, excluded: Excluded | None, *, has_labels: bool) -> None:
-        """has_labels: name each value, for a path."""
+    def __init__(
+        self, lookup: Lookup, excluded: Excluded | None, *, holders: Collection[int] | None = None, has_labels: bool
+    ) -> None:
+        """holders: see ValueSubject. has_labels: name each value, for a path."""
         self.lookup = lookup
         self.not_looked_at: set[str] = set()
         self._excluded = excluded
+        self._holders = holders
         self._has_labels = has_labels
         self._readers: dict[type, AttributeReader] = {}
 
@@ -129,12 +132,11 @@ class ValueContents:
         if kind is dict:
             return self._pairs(b"dict", value.items())
         reader = self._readers.get(kind)
-        if reader is not None and reader.is_direct:
-            found = gc.get_referents(value)
-            for layout in reader.layouts.get(len(found), ()):
-                values = layout.values(value, found)
-                if values is not None and (self._excluded is None or not self._excludes(value, layout.names)):
-                    return layout.head, layout.in_order(values), layout.labels
+        if reader is not None and reader.is_direct and not self._may_exclude(value):
+            found = reader.direct(value)
+            if found is not None:
+                layout, values = found
+                return layout.head, layout.in_order(values), layout.labels
         if isinstance(value, np.ndarray):
             return self._array(value)
         if kind in _PLAIN_KINDS:
@@ -258,14 +260,13 @@ class ValueContents:
 
     # --- attributes
 
-    def _excludes(self, value: Any, names: Sequence[str]) -> bool:
-        assert self._excluded is not None
-        return any(self._excluded(value, name) for name in names)
+    def _may_exclude(self, value: Any) -> bool:
+        return self._excluded is not None and (self._holders is None or id(value) in self._holders)
 
     def _attributes(self, value: Any) -> Attributes:
         """The attributes of an object, sorted by name, without those that are excluded."""
         attributes = self._reader(type(value)).read(value)
-        if self._excluded is None:
+        if self._excluded is None or not self._may_exclude(value):
             return attributes
         return [one for one in attributes if not self._excluded(value, one[0])]
 
