@@ -16,8 +16,9 @@ Invariants:
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+import sys
+from collections import Counter, deque
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -25,10 +26,10 @@ import numpy as np
 import xxhash
 
 from sim.adapters.capture.digest.value_contents import Excluded, Lookup, ValueContents
-from sim.adapters.capture.digest.value_tokens import ATOMS, hashes_alike, is_compound, is_pure, text_token
+from sim.adapters.capture.digest.value_tokens import ATOMS, all_hash_alike, are_pure, is_compound, is_pure, text_token
 
 METHOD = b"\x01"  # The first byte of a digest. A change of what is written here or in digest/ needs another one.
-_LOCAL_NODES_MAX = 16  # Objects around an element of a set that decide its order among the others.
+_LOCAL_NODES_MAX = 16  # Objects around an element of a set that decide its order among equal ones.
 _SETS = (set, frozenset)
 _ELEMENT = ", an element"
 _TOKEN_BYTES_MAX = 64  # A longer token of a tuple is replaced by its digest: nested tuples would grow exponentially.
@@ -122,17 +123,18 @@ class _Walk:
         is_detached: bool,
         keeps: bool = False,
         known: Mapping[int, int] | None = None,
+        nodes_max: int = sys.maxsize,
     ) -> None:
         """keeps: keep records and parents, for difference. known: numbers of a walk of which this one is a part."""
         self._contents = contents
         self._is_detached = is_detached
-        self._known = known
+        self._known, self._nodes_max = known, nodes_max
         self._hash = xxhash.xxh3_128()
         self._numbers: dict[int, int] = {}
         self._nodes: list[Any] = []
         self._node_kinds: set[type] = set()  # Types whose instances are always numbered.
         self._tuples: dict[int, tuple[bytes, Any]] = {}
-        self._unordered: list[int] = []
+        self._unordered: deque[int] = deque()
         self._records: dict[int, _Record] | None = {} if keeps else None
         self._parents: dict[int, tuple[int, str]] = {}
 
@@ -141,13 +143,13 @@ class _Walk:
         self._emit(-1, b"roots" + b"".join(map(text_token, roots)), list(roots.values()), list(roots))
         done = 0
         while True:
-            while done < len(self._nodes) and (self._known is None or done < _LOCAL_NODES_MAX):
+            while done < min(len(self._nodes), self._nodes_max):
                 self._emit_node(done)
                 done += 1
             if not self._unordered:
                 break
             # Last, so that as many of its elements as possible are known by their numbers.
-            self._emit_unordered(self._unordered.pop(0))
+            self._emit_unordered(self._unordered.popleft())
         if not self._is_detached:
             self._emit_shared_memory()
         return self._hash.digest()
@@ -251,7 +253,7 @@ class _Walk:
         letter, kind = b"t", b""
         if isinstance(holder, frozenset):
             letter = b"z"
-            if not all(map(hashes_alike, holder)):
+            if not all_hash_alike(holder):
                 tokens.sort()
         if type(holder) is not tuple and type(holder) is not frozenset:
             kind = self._contents.lookup.name(type(holder))
@@ -261,13 +263,13 @@ class _Walk:
 
     def _emit_set(self, number: int, value: Any) -> None:
         """Write a set whose elements are immutable at once; leave one with objects for the end of the walk."""
-        is_whole = all(map(is_pure, value))
+        is_whole = are_pure(value)
         if not is_whole and self._known is None:
             self._unordered.append(number)
             return
         head, attributes = self._contents.of_set(value)
         elements = self._tokens(value if is_whole else [one for one in value if is_pure(one)])
-        if not is_whole or not all(map(hashes_alike, value)):
+        if not is_whole or not all_hash_alike(value):
             elements.sort()
         tokens = self._tokens(attributes) + elements
         self._write(number, head, tokens, [_ELEMENT] * len(tokens))
@@ -276,16 +278,22 @@ class _Walk:
         """Write a set of objects, in an order that their values and numbers determine."""
         value = self._nodes[number]
         head, attributes = self._contents.of_set(value)
-        elements = sorted(((self._local_digest(one), place, one) for place, one in enumerate(value)), key=_first)
-        values = [*attributes, *(one for *_, one in elements)]
+        elements = [(self._local_digest(one, 1), one) for one in value]
+        counts = Counter(key for key, _ in elements)
+        keyed = [
+            (key, b"" if counts[key] == 1 else self._local_digest(one, _LOCAL_NODES_MAX), place, one)
+            for place, (key, one) in enumerate(elements)
+        ]
+        values = [*attributes, *(one for *_, one in sorted(keyed))]
         self._emit(number, head, values, [_ELEMENT] * len(values))
 
-    def _local_digest(self, element: Any) -> bytes:
-        """A digest of an element and of the objects around it that have no number yet."""
+    def _local_digest(self, element: Any, nodes_max: int) -> bytes:
+        """A digest of an element and of up to this many objects around it that have no number yet."""
         number = self._numbers.get(id(element))
         if number is not None:
             return b"%016d" % number
-        return b"~" + _Walk(self._contents, is_detached=True, known=self._numbers).run({"": element})
+        walk = _Walk(self._contents, is_detached=True, known=self._numbers, nodes_max=nodes_max)
+        return b"~" + walk.run({"": element})
 
     # --- memory
 
@@ -332,9 +340,6 @@ class _Walk:
             number, label = self._parents[number]
             labels.append(label)
         return "".join(reversed(labels)) or "the objects"
-
-
-_first: Callable[[tuple[Any, ...]], Any] = operator.itemgetter(0)
 
 
 def _joined(kind: bytes, letter: bytes, tokens: list[bytes]) -> bytes:

@@ -13,7 +13,7 @@ import math
 import pathlib
 import struct
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 import numpy as np
@@ -66,6 +66,9 @@ ATOMS: dict[type, Callable[[Any], bytes]] = {
     **{kind: _named(f"{kind.__module__}.{kind.__qualname__}", text) for kind, text in _BY_TEXT},
 }
 
+_ATOM_TYPES = frozenset(ATOMS)
+_WHOLE = frozenset((int, bool))
+
 
 def number_token(value: np.generic) -> bytes:
     """The token of a NumPy scalar."""
@@ -100,6 +103,16 @@ def is_compound(value: Any) -> bool:
     if kind is frozenset:
         return is_pure(value)
     return isinstance(value, tuple) and (kind.__dictoffset__ == 0 or not vars(value))
+
+
+def are_pure(elements: Collection[Any]) -> bool:
+    """Return True if all elements are immutable values without any mutable object inside."""
+    return _ATOM_TYPES.issuperset(map(type, elements)) or all(map(is_pure, elements))
+
+
+def all_hash_alike(elements: Collection[Any]) -> bool:
+    """Return True if the hash of each element is the same in every process."""
+    return _WHOLE.issuperset(map(type, elements)) or all(map(hashes_alike, elements))
 
 
 def hashes_alike(value: Any) -> bool:
