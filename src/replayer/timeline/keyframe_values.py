@@ -7,17 +7,20 @@ must be equal, and capturing the restored objects again must give the keyframe's
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, TypeVar
 
 import attrs
 
-from recorder.errors import RecordingError
+from recorder.errors import RecordingError, SimulationFailedError
+from recorder.exception_text import raised_text
 from recorder.format.segments.block_location import KeyframeLocation
 from replayer.playback.cursor import Cursor
 from sim.kernel.hooks import CanRecapture, ComparesValues, HasValueDigest, hook
 from sim.kernel.simulation import inner_of
 
 LIVE_TICKS_MAX = 20_000  # A fresh run is stepped this far to learn which value a keyframe restores wrongly.
+
+T = TypeVar("T")
 
 
 @attrs.frozen
@@ -53,21 +56,29 @@ class KeyframeValues:
 def prove_keyframe(cursor: Cursor, place: KeyframeLocation) -> KeyframeValues | None:
     """Prove the keyframe whose state was just loaded into the cursor's simulation; None if it has no digest.
 
-    Also None for a simulation that cannot make one by the same method. Raises CorruptError or TornError.
+    Also None for a simulation that cannot make one by the same method. Raises CorruptError or TornError;
+    SimulationFailedError if the simulation raises.
     """
     recorded = cursor.tape.recording.value_digest(place)
     digests = hook(inner_of(cursor.simulation), HasValueDigest)
     if not recorded or digests is None:
         return None
-    made = digests.value_digest()
+    made = _asked(place.tick, "value_digest", digests.value_digest)
     if made[:1] != recorded[:1]:
         return None  # Another method made the recorded one.
     differing = made != recorded
     recaptures = hook(cursor.simulation, CanRecapture)
-    recaptured = tuple(recaptures.recapture()) if recaptures is not None else ()
+    recaptured = () if recaptures is None else tuple(_asked(place.tick, "recapture", recaptures.recapture))
     if recaptured:
         cursor.put(place.tick, cursor.tape.snapshot(place))  # It was repaired: the ticks after it are compared as ever.
     return KeyframeValues(place.tick, differing, recaptured)
+
+
+def _asked(tick: int, what: str, ask: Callable[[], T]) -> T:
+    try:
+        return ask()
+    except Exception as error:
+        raise SimulationFailedError(tick, raised_text(what, error)) from error
 
 
 def find_path(make_cursor: Callable[[], Cursor], place: KeyframeLocation) -> str:

@@ -15,7 +15,7 @@ import pytest
 import recorder
 import replayer
 from recorder import Recorder
-from recorder.errors import RecordingWarning
+from recorder.errors import RecordingWarning, SimulationFailedError
 from recorder.exit_codes import DIFFERS
 from replayer.commands.verify import verify as verify_command
 from replayer.report.report_text import print_report
@@ -246,6 +246,19 @@ def test_a_value_that_the_digest_does_not_see_is_found_by_capturing_again(
         "  keyframe at tick 0 restores to other values: y (their digest is equal, and capturing them again gives "
         "other bytes)"
     ) in lines
+
+
+@pytest.mark.parametrize("member", ["value_digest", "recapture"])
+def test_a_simulation_that_raises_when_it_is_proved_is_named(tmp_path: Path, member: str) -> None:
+    path = tmp_path / "run.tape"
+    with Recorder(path, Half(), keyframe_interval_ticks=INTERVAL) as tape:
+        tape.step(None)
+
+    def fail(_: Any) -> None:
+        raise KeyError(member)
+
+    with pytest.raises(SimulationFailedError, match=rf"tick 0.*{member}.*KeyError"):
+        verify_tape(path, type("Failing", (Half,), {member: fail}))
 
 
 # --- the recording

@@ -158,7 +158,7 @@ class _Walk:
 
     def _emit_node(self, number: int) -> None:
         value = self._nodes[number]
-        if isinstance(value, _SETS):
+        if issubclass(type(value), _SETS):
             self._emit_set(number, value)
             return
         head, values, labels = self._contents.of(value)
@@ -232,7 +232,7 @@ class _Walk:
         while True:
             holder, items, tokens = stack[-1]
             for item in items:
-                if isinstance(item, tuple | frozenset) and is_compound(item):
+                if is_compound(item):
                     memo = self._tuples.get(id(item))
                     if memo is None:
                         stack.append((item, iter(item), []))
@@ -301,7 +301,7 @@ class _Walk:
         """Write which arrays share memory, and where their elements lie in it."""
         groups: dict[int, list[tuple[int, Any]]] = {}
         for number, value in enumerate(self._nodes):
-            if isinstance(value, np.ndarray):
+            if issubclass(type(value), np.ndarray):
                 groups.setdefault(id(_owner_of(value)), []).append((number, value))
         for owner, arrays in groups.items():
             holder = self._numbers.get(owner, -1)

@@ -290,6 +290,9 @@ def test_excluded_attributes_do_not_count() -> None:
 def test_objects_of_unknown_kinds_are_listed() -> None:
     looked = digest_values(ValueSubject({"game": [memoryview(b"a"), Unit(1), (one for one in "ab"), gc]}))
     assert looked.not_looked_at == ("builtins:generator",)
+    dead = weakref.proxy(Unit(1))
+    looked = digest_values(ValueSubject({"game": [dead, {1: dead}]}))
+    assert looked.not_looked_at == ("weakref:ProxyType",)
 
 
 def test_a_chain_of_a_hundred_thousand_objects_needs_no_recursion() -> None:

@@ -53,8 +53,10 @@ class AttributeReader:
             and not self.is_opaque
         )
         self._kind = kind
-        self._layouts: dict[int, list[Layout]] = {}  # By the number of objects that an instance then refers to.
-        self._by_names: dict[tuple[str, ...], Layout] = {}
+        self._layouts: dict[
+            int, list[AttributeLayout]
+        ] = {}  # By the number of objects that an instance then refers to.
+        self._by_names: dict[tuple[str, ...], AttributeLayout] = {}
 
     def read(self, value: Any) -> Attributes:
         """The attributes of an instance, sorted by name. Those in slots come from there."""
@@ -69,7 +71,7 @@ class AttributeReader:
                 continue
         return sorted(held.items(), key=_NAME) if all(type(one) is str for one in held) else _odd(held)
 
-    def direct(self, value: Any) -> tuple[Layout, tuple[Any, ...]] | None:
+    def direct(self, value: Any) -> tuple[AttributeLayout, tuple[Any, ...]] | None:
         """The names and the values of an instance of a direct class; None if a name is not a text."""
         found = gc.get_referents(value)
         for layout in self._layouts.get(len(found), ()):
@@ -85,9 +87,9 @@ class AttributeReader:
             known = self._learn(names)
         return known, tuple(held.values())
 
-    def _learn(self, names: tuple[str, ...]) -> Layout:
+    def _learn(self, names: tuple[str, ...]) -> AttributeLayout:
         """Keep the names of an instance, to read other instances without making their dicts."""
-        made = self._by_names[names] = Layout(self, names)
+        made = self._by_names[names] = AttributeLayout(self, names)
         layouts = self._layouts.setdefault(len(names) + 1, [])
         # A property of this name would be read in place of the attribute.
         is_hidden = any(hasattr(type(vars(base).get(name)), "__set__") for base in self._kind.__mro__ for name in names)
@@ -96,7 +98,7 @@ class AttributeReader:
         return made
 
 
-class Layout:
+class AttributeLayout:
     """The names of the attributes of an instance, in the order in which it holds them.
 
     Attributes:

@@ -1,6 +1,7 @@
 """The contents of each kind of mutable object for value_digest.py: a head of bytes, and the values inside it.
 
-Attributes are read from the object itself, never through a property or ``__getattr__`` of its class.
+Attributes are read from the object itself, never through a property or ``__getattr__`` of its class. The kind is that
+of ``type``, since a proxy has the ``__class__`` of another object, which may be dead.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ import numpy as np
 import xxhash
 
 from sim.adapters.capture.digest.attribute_reader import AttributeReader, Attributes, object_head
-from sim.adapters.capture.digest.value_tokens import ATOMS, dtype_name, number_token, text_token
+from sim.adapters.capture.digest.value_tokens import dtype_name, is_pure, number_token, text_token
 
 Excluded = Callable[[object, str], bool]
 Content = tuple[bytes, Sequence[Any], Sequence[str]]  # The head, the values, their labels (none: by index).
@@ -89,27 +90,27 @@ class ValueContents:
     def by_value(self, value: Any) -> tuple[bytes, Sequence[Any]] | None:
         """The head and the parts of a value that counts by its content; None for an object with an identity."""
         kind = type(value)
-        if isinstance(value, np.generic):
+        if issubclass(kind, np.generic):
             return number_token(value), ()
-        if isinstance(value, enum.Enum):
+        if issubclass(kind, enum.Enum):
             name: Any = value._name_  # None for some combinations of flags.
             return b"enum " + self.lookup.name(kind), (value._value_ if name is None else name,)
-        if isinstance(value, type):
+        if issubclass(kind, type):
             return b"class " + self.lookup.qualified(value), ()
-        if isinstance(value, _FUNCTIONS):
+        if issubclass(kind, _FUNCTIONS):
             owner = getattr(value, "__self__", None)
             parts = () if owner is None or isinstance(owner, types.ModuleType | type) else (owner,)
             return b"function " + self.lookup.qualified(value), parts
         if kind is types.MethodType:
             return b"method", (value.__func__, value.__self__)
-        if isinstance(value, types.ModuleType):
+        if issubclass(kind, types.ModuleType):
             return b"module " + self.lookup.module(value.__name__), ()
-        if isinstance(value, weakref.ref):
+        if issubclass(kind, weakref.ref):
             target = value()
             return (b"dead weak reference", ()) if target is None else (b"weak reference", (target,))
         if kind is slice:
             return b"slice", (value.start, value.stop, value.step)
-        if isinstance(value, np.dtype):
+        if issubclass(kind, np.dtype):
             return b"dtype " + dtype_name(value), ()
         if kind is re.Pattern:
             return b"pattern", (value.pattern, value.flags)
@@ -137,11 +138,11 @@ class ValueContents:
             if found is not None:
                 layout, values = found
                 return layout.head, layout.in_order(values), layout.labels
-        if isinstance(value, np.ndarray):
+        if issubclass(kind, np.ndarray):
             return self._array(value)
         if kind in _PLAIN_KINDS:
             return _PLAIN_KINDS[kind](self, value)
-        if isinstance(value, random.Random | np.random.Generator | np.random.RandomState | np.random.BitGenerator):
+        if issubclass(kind, random.Random | np.random.Generator | np.random.RandomState | np.random.BitGenerator):
             return self._generator(value)
         return self._object(value)
 
@@ -237,7 +238,7 @@ class ValueContents:
         if reader.container is not None:
             inner, items, labels = self._inherited(value, reader.container)
             return head + b"|" + inner, [*values, *items], [*names, *(labels or map("[{}]".format, range(len(items))))]
-        if isinstance(value, BaseException):
+        if issubclass(kind, BaseException):
             return head + b"|exception", [*values, value.args], [*names, ".args"]
         if reader.is_opaque:
             self.not_looked_at.add(self.lookup.name(kind).decode())
@@ -292,7 +293,7 @@ _PLAIN: dict[type, Callable[[Any], Any]] = {
 
 def _shown(key: Any) -> str:
     """A key in a path: its text if that has no address, otherwise its type."""
-    return repr(key) if type(key) in ATOMS or isinstance(key, enum.Enum | tuple) else f"a {type(key).__name__}"
+    return repr(key) if is_pure(key) else f"a {type(key).__name__}"
 
 
 _PLAIN_KINDS: dict[type, Callable[[ValueContents, Any], Content]] = {

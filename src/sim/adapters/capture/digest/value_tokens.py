@@ -102,7 +102,7 @@ def is_compound(value: Any) -> bool:
         return True
     if kind is frozenset:
         return is_pure(value)
-    return isinstance(value, tuple) and (kind.__dictoffset__ == 0 or not vars(value))
+    return issubclass(kind, tuple) and (kind.__dictoffset__ == 0 or not vars(value))
 
 
 def are_pure(elements: Collection[Any]) -> bool:
