@@ -336,6 +336,32 @@ def test_attributes_that_come_and_go_are_seen_without_dicts() -> None:
         assert (digest([Bag(a=1), copy.copy(ours)]) == digest([Bag(a=1), fresh])) is equal
 
 
+class Asked:
+    """Its class answers for attributes that its instances do not have, and hides one that they have."""
+
+    asked: list[str] = []  # noqa: RUF012 - of the class
+
+    def __init__(self, **held: Any) -> None:
+        vars(self).update(held)
+
+    def __getattr__(self, name: str) -> Any:
+        self.asked.append(name)
+        return 1
+
+    @property
+    def hidden(self) -> int:
+        self.asked.append("hidden")
+        return 1
+
+
+def test_no_code_of_the_class_runs() -> None:
+    """Attributes are read from the instance: neither ``__getattr__`` nor a property is called."""
+    ours, theirs = [Asked(x=1, hidden=2), Asked(y=1, hidden=2)], [Asked(x=1, hidden=2), Asked(y=1, hidden=3)]
+    assert digest(ours) != digest(theirs)
+    assert first_difference(ValueSubject({"game": ours}), ValueSubject({"game": theirs})) == "game[1].hidden"
+    assert Asked.asked == []
+
+
 PROGRAM = """
 import numpy as np
 import random

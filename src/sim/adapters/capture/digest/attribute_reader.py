@@ -48,6 +48,7 @@ class AttributeReader:
         self.is_direct = (
             bool(kind.__flags__ & _MANAGED_DICT)
             and kind.__getattribute__ is object.__getattribute__
+            and not hasattr(kind, "__getattr__")  # It would run for a name that an instance does not have.
             and not self._slots
             and self.container is None
             and not self.is_opaque
