@@ -6,12 +6,14 @@ at another step would give the live run an arena that its replay does not have. 
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from sim.adapters.capture.captured_state import REST, TRUSTED, CapturedState
+from sim.adapters.capture.digest.attribute_reader import AttributeReader
 from sim.adapters.capture.pack import KINDS_FIELD
 from sim.adapters.capture.rng_state import pcg_bytes
 from sim.adapters.capture.survey import KIND_NUMBERS, TEXT_KINDS, Attribute, Classify, Structure, field_name
@@ -43,6 +45,7 @@ class ProvedState(CapturedState):
     ) -> None:
         """classifies_layers_only: classify gives None for any other object. The other options: see CapturedState."""
         self._classifies_layers_only = classifies_layers_only
+        self._readers: dict[type, AttributeReader] = {}
         self._classify = classify
         self.home = home
         super().__init__(layers, classify, **options)
@@ -63,15 +66,18 @@ class ProvedState(CapturedState):
         return paths
 
     def _differing_values(self) -> Iterator[str]:
+        self._find_all()  # Again: an object may have another __dict__ than at the last survey.
         state, cell_count = self.state, 0
+        kinds = state[KINDS_FIELD].tolist()
         for layer in self.structure.layers:
             attributes = vars(self.objects[layer.name])
             for one in layer.attributes:
                 name, value = field_name(layer.name, one.name), attributes.get(one.name, _MISSING)
                 if one.category == "cell":
-                    kind = int(state[KINDS_FIELD][cell_count])
                     cell_count += 1
-                    if kind != KIND_NUMBERS[type(value)] or state[name].tobytes() != _cell_bytes(one.detail, value):
+                    if kinds[cell_count - 1] != KIND_NUMBERS.get(type(value)) or state[name].tobytes() != _cell_bytes(
+                        one.detail, value
+                    ):
                         yield f"{layer.name}.{one.name}"
                 elif one.category in ("array", "generator"):
                     present = _array_bytes(value) if one.category == "array" else pcg_bytes(value)
@@ -112,7 +118,7 @@ class ProvedState(CapturedState):
             return classify(holder, name, getattr(holder, name, None)) in _COARSE
 
         holders = {key for key, names in left_alone.items() if names} if self._classifies_layers_only else None
-        return ValueSubject(dict(self._layers), excluded, holders, self.home, self._detached)
+        return ValueSubject(dict(self._layers), excluded, holders, self.home, self._detached, self._readers)
 
 
 class ProvedSimulation:
@@ -174,8 +180,8 @@ def _fits(before: Attribute | None, now: Attribute | None) -> bool:
 
 
 def _cell_bytes(letter: str, value: Any) -> bytes:
-    number = 0 if value is None else int(value) if letter == "i" else value
-    return np.array(number, f"<{letter}8").tobytes()
+    number = 0 if value is None else int(value) if letter == "i" else float(value)
+    return struct.pack("<q" if letter == "i" else "<d", number)
 
 
 def _array_bytes(value: Any) -> bytes:

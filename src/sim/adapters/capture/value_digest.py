@@ -25,6 +25,7 @@ import attrs
 import numpy as np
 import xxhash
 
+from sim.adapters.capture.digest.attribute_reader import AttributeReader
 from sim.adapters.capture.digest.value_contents import Excluded, Lookup, ValueContents
 from sim.adapters.capture.digest.value_tokens import ATOMS, all_hash_alike, are_pure, is_compound, is_pure, text_token
 
@@ -60,6 +61,7 @@ class ValueSubject:
         holders: ids of the objects for which excluded is called; None calls it for all of them.
         home: the module that is written as ".", so that ``__main__:Unit`` equals ``game:Unit``.
         detached: names of roots that hold copies: their arrays share no memory, and they share no object with others.
+        readers: what is known of the classes; one dict for all digests of a simulation saves most of the time.
     """
 
     roots: Mapping[str, Any]
@@ -67,6 +69,7 @@ class ValueSubject:
     holders: Collection[int] | None = None
     home: str = ""
     detached: frozenset[str] = frozenset()
+    readers: dict[type, AttributeReader] = attrs.field(factory=dict, repr=False, eq=False)
 
 
 def digest_values(subject: ValueSubject) -> ValueDigest:
@@ -94,7 +97,9 @@ def first_difference(ours: ValueSubject, theirs: ValueSubject) -> str | None:
 
 def _contents_for(subject: ValueSubject, *, has_labels: bool = False) -> ValueContents:
     lookup = Lookup(subject.home)
-    return ValueContents(lookup, subject.excluded, holders=subject.holders, has_labels=has_labels)
+    return ValueContents(
+        lookup, subject.excluded, holders=subject.holders, readers=subject.readers, has_labels=has_labels
+    )
 
 
 def _walks(subject: ValueSubject) -> list[tuple[dict[str, Any], bool]]:

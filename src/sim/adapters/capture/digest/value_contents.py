@@ -75,15 +75,21 @@ class ValueContents:
     """
 
     def __init__(
-        self, lookup: Lookup, excluded: Excluded | None, *, holders: Collection[int] | None = None, has_labels: bool
+        self,
+        lookup: Lookup,
+        excluded: Excluded | None,
+        *,
+        holders: Collection[int] | None,
+        readers: dict[type, AttributeReader],
+        has_labels: bool,
     ) -> None:
-        """holders: see ValueSubject. has_labels: name each value, for a path."""
+        """holders, readers: see ValueSubject. has_labels: name each value, for a path."""
         self.lookup = lookup
         self.not_looked_at: set[str] = set()
         self._excluded = excluded
         self._holders = holders
         self._has_labels = has_labels
-        self._readers: dict[type, AttributeReader] = {}
+        self._readers = readers
 
     # --- immutable values
 
