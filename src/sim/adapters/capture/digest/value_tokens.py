@@ -63,7 +63,8 @@ ATOMS: dict[type, Callable[[Any], bytes]] = {
     bytes: _bytes_token,
     type(...): lambda _: b"E",
     type(NotImplemented): lambda _: b"I",
-    **{kind: _named(f"{kind.__module__}.{kind.__qualname__}", text) for kind, text in _BY_TEXT},
+    # Without the module, which differs between versions of Python.
+    **{kind: _named(kind.__qualname__, text) for kind, text in _BY_TEXT},
 }
 
 _ATOM_TYPES = frozenset(ATOMS)
