@@ -159,7 +159,8 @@ class RecordingOptions:
             ("changes"; keyframes still have the hash of the state). "auto" uses changes from 1 MiB on.
         mode: "events" (inputs and hashes) or "changes" (also the changes of each tick: a seek needs no step).
         changes: how changes are found: "marks" (the simulation's), "scan" (compare everything), "pages" (those
-            written), "audit" (marks and scan; UnmarkedWriteError where they disagree), "auto" (marks, pages or scan).
+            written), "audit" (marks and scan; UnmarkedWriteError where they disagree; of captured objects the whole
+            state, again at each tick), "auto" (marks, pages or scan).
         events: record the result of events(); by default for simulations that always collect them (sim.kernel.hooks).
         run_id: 16 bytes; random by default.
         notes: plain data by name, for META.

@@ -40,8 +40,10 @@ class RecorderStatistics:
         tick: the last recorded tick.
         keyframes_skipped: number of keyframes skipped because the writer was still busy with earlier ones.
         writer: the statistics of the writer.
+        capture_faults: number of captured values that differed from the object at a check, and were repaired.
     """
 
     tick: int
     keyframes_skipped: int
     writer: WriterStatistics
+    capture_faults: int = 0

@@ -56,8 +56,8 @@ Changes = Annotated[
     Literal["auto", "marks", "scan", "pages", "audit"],
     Parameter(
         help="How to find what changed: marks (set by the simulation), scan (compare all), pages (memory pages that "
-        "the kernel saw written) or audit (marks and scan; fails if they disagree). auto: marks if the simulation "
-        "sets them, else pages for large states, else scan."
+        "the kernel saw written) or audit (marks and scan; fails if they disagree; captured objects again at each "
+        "tick). auto: marks if the simulation sets them, else pages for large states, else scan."
     ),
 ]
 BlameOption = Annotated[

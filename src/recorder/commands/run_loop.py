@@ -161,6 +161,8 @@ def _print_summary(
         say(f"  ended by {end['reason']} at tick {recorder.tick:,}: {end['text']}")
     if first_tick:
         say(f"  kept: ticks {first_tick:,} to {recorder.tick:,}")
+    if statistics.capture_faults:
+        say(f"  {counted(statistics.capture_faults, 'captured value')} differed from the object, and were repaired")
     for first, last in statistics.writer.dropped:
         say(f"  lost: ticks {first:,} to {last:,}, which could not be written to the disk")
     if not stopped:  # An interrupted step leaves a state that belongs to no tick.

@@ -17,6 +17,7 @@ EVENTS_PAYLOAD_BYTES_MAX = EVENTS_RAW_BYTES + EVENTS_BYTES_MAX + 64  # Pieces be
 CHANGES_RAW_BYTES = 1 << 20  # A CHANGES block is cut here; the changes of a single tick may take more.
 BLOCK_TICKS_MAX = 16 * 1024  # More than the frames that fit into a block: a frame takes at least twenty bytes.
 KEYFRAME_RAW_BYTES_MAX = 1 << 36  # A state of 64 GiB; pieces beyond that are not joined.
+VALUE_DIGEST_BYTES = (8, 64)  # The shortest and the longest digest of the values at a keyframe.
 META_BYTES_MAX = 1 << 20  # The META payload, and the outcome of a run; END holds both.
 META_EXTRA_BYTES = 2048  # Added to META by a further segment, a later session or a repair.
 INDEX_BLOCKS = 4096  # An INDEX block is written after this many blocks.

@@ -156,6 +156,7 @@ def recorder_html(
         ("written", bytes_text(writer.written_bytes)),
         ("durability", settings.get("durability")),
         *(("not kept", f"ticks {first:,} to {last:,}") for first, last in writer.dropped[:DROPS_SHOWN]),
+        *([("captured values repaired", f"{done.capture_faults:,}")] if done.capture_faults else []),
         *([("disk error", writer.failure)] if writer.failure else []),
     ]
     badge = Badge("closed", GREEN) if closed else Badge("recording", AMBER)

@@ -11,7 +11,7 @@ import attrs
 from recorder.settings import ChangeTracking
 from sim.kernel.changes.row_changes import AuditedChanges, ChangeSource, MarkedChanges, ScannedChanges
 from sim.kernel.changes.tick_changes import TICK_SOURCES, TickSource
-from sim.kernel.hooks import marks_its_writes
+from sim.kernel.hooks import CanRecapture, hook, marks_its_writes
 from sim.kernel.simulation import ArenaOfSaved
 from sim.kernel.state import State
 
@@ -24,17 +24,19 @@ class ChangeSources:
         whole: for the changes since the last full keyframe.
         ticks: for the changes of each tick.
         marks: True if both use the marks of the simulation.
+        audits: True if the simulation's state is to be proved at each tick, where it can be.
     """
 
     whole: Callable[[State], ChangeSource]
     ticks: Callable[[State], TickSource]
     marks: bool = False
+    audits: bool = False
 
 
 _SOURCES: dict[str, ChangeSources] = {
     "marks": ChangeSources(MarkedChanges, TICK_SOURCES["marks"], marks=True),
     "scan": ChangeSources(ScannedChanges, TICK_SOURCES["scan"]),
-    "audit": ChangeSources(AuditedChanges, TICK_SOURCES["audit"], marks=True),
+    "audit": ChangeSources(AuditedChanges, TICK_SOURCES["audit"], marks=True, audits=True),
 }
 
 
@@ -42,6 +44,8 @@ def find_source(simulation: Any, changes: ChangeTracking) -> ChangeSources:
     """Choose the change sources of a simulation. Raises ValueError for changes that it does not support."""
     if changes == "auto":
         return _choose(simulation)
+    if changes == "audit" and hook(simulation, CanRecapture) is not None and not marks_its_writes(simulation):
+        return attrs.evolve(_SOURCES["scan"], audits=True)
     if changes in ("marks", "audit") and isinstance(simulation, ArenaOfSaved):
         raise ValueError(f'changes="{changes}": a simulation with save and load sets no marks; use "scan"')
     if changes == "pages":

@@ -9,6 +9,7 @@ Invariants:
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Any
 
 from recorder.format.blocks.full_keyframe import Changes, gather_changes
@@ -36,6 +37,7 @@ class KeyframePolicy:
         skipped: the number of keyframes that the writer had no room for.
         records_field_hashes: True if frames have hashes of the fields.
         budget: decides when a keyframe is due, if there is a seek budget; else None.
+        make_digest: makes the digest of the simulation's values, which a keyframe then holds; None without one.
     """
 
     def __init__(
@@ -64,6 +66,12 @@ class KeyframePolicy:
         self._number = 0
         self.skipped = 0
         self._force_full = False
+        self.make_digest: Callable[[], bytes] | None = None
+
+    def defer(self, tick: int) -> None:
+        """Take the keyframe that is due at tick at a later one, and a full one then."""
+        self.next_tick = min(self.next_tick, tick + 1)
+        self._force_full = True
 
     def add_frame(self, size_bytes: int) -> None:
         """Note the size of a frame that was put."""
@@ -106,12 +114,14 @@ class KeyframePolicy:
         """Put a keyframe that is given by the changes since the baseline."""
         if is_full:
             baseline = Baseline(self._baseline.layout)
-            job = KeyframeJob(tick, state_hash, baseline, changes, rotate, self._logs_changes, self._baseline)
+            job = KeyframeJob(
+                tick, state_hash, baseline, changes, rotate, self._logs_changes, self._baseline, digest=self._digest()
+            )
             if rotate:
                 self._rotation.begin(tick)
             self._begin_from(baseline, None)
         else:
-            job = KeyframeJob(tick, state_hash, self._baseline, changes)
+            job = KeyframeJob(tick, state_hash, self._baseline, changes, digest=self._digest())
         self._put(job)
 
     def put_whole(self, tick: int, state_hash: int, snapshot: Snapshot, *, rotate: bool = False) -> None:
@@ -123,7 +133,21 @@ class KeyframePolicy:
         self.records_field_hashes = records_field_hashes(self._settings.blame, self._simulation.state)
         self._force_full = False
         needs_spare = self._source.needs_baseline  # It does not know the changes: the next one copies everything.
-        self._put(KeyframeJob(tick, state_hash, baseline, None, rotate, self._logs_changes, needs_spare=needs_spare))
+        self._put(
+            KeyframeJob(
+                tick,
+                state_hash,
+                baseline,
+                None,
+                rotate,
+                self._logs_changes,
+                needs_spare=needs_spare,
+                digest=self._digest(),
+            )
+        )
+
+    def _digest(self) -> bytes:
+        return b"" if self.make_digest is None else self.make_digest()
 
     def _put(self, job: KeyframeJob) -> None:
         self._rotation.raw_bytes += job.size_bytes

@@ -25,6 +25,7 @@ from recorder.notebook.recorder_mixin import NotebookMixin
 from recorder.processes.fork_guard import refuse_after_fork
 from recorder.recording_options import OptionArguments, RecordingOptions, takes_options
 from recorder.session.blame_hashes import PhaseBlame
+from recorder.session.capture_check import CaptureCheck, capture_again, digest_maker
 from recorder.session.change_source import ChangeSources, find_source
 from recorder.session.encode_inputs import encode_inputs
 from recorder.session.keyframe_policy import KeyframePolicy
@@ -92,6 +93,7 @@ class Recorder(NotebookMixin):
         sources = find_source(adapted, options.changes)
         warn_of_hidden_state(adapted, options)
         settings = options.with_chosen_hashes(adapted.state.layout.size_bytes, marks=sources.marks)
+        capture_again(adapted)
         baseline = adapted.state.snapshot()
         meta = describe(simulation, adapted, settings)
         session = new_session(TapeFiles(path), path, meta, settings, baseline)
@@ -145,7 +147,9 @@ class Recorder(NotebookMixin):
         self._hash_chain = TickHashChain() if settings.hashes == "changes" and sources.marks else None
         self._writer = Writer(session.files, session.log, settings, path=path, first_tick=self.tick + 1)
         self._keyframes = KeyframePolicy(simulation, sources, settings, self._writer, self._outputs, self.tick)
+        self._check = CaptureCheck.of(simulation, self._writer.notify, path, each_tick=sources.audits)
         try:
+            self._keyframes.make_digest = digest_maker(simulation)
             self._keyframes.put_whole(self.tick, baseline.hash(), baseline)
             if self._outputs is not None and not self.tick:
                 self._writer.put_frame(self._outputs.take(self.tick, made=resumed is None))
@@ -189,11 +193,20 @@ class Recorder(NotebookMixin):
                 result = self.simulation.step(inputs) if phases is None else phases.step(inputs)
             except Exception as error:  # noqa: BLE001 - raised again below, once it is on the tape
                 encoded, result, failure = self._attempt(inputs, error, tick), None, error
+            check = self._check
+            if check is not None:  # First: nothing of the tick may be recorded from a state that is repaired later.
+                check.before_hash(tick, is_due=self._writer.needs_full or tick >= keyframes.next_tick)
             state = self.simulation.state
             identity: int | bytes = state.hash() if self._hash_chain is None else b""
             output = None if self._outputs is None else self._outputs.take(tick)
             wants_full = self._writer.needs_full or (self._outputs is not None and self._outputs.wants_full)
             is_due = wants_full or tick >= keyframes.next_tick
+            if check is not None:
+                wants_full = wants_full or check.repaired
+                is_due = is_due or check.repaired
+                if is_due and check.is_deferred():
+                    is_due = False
+                    keyframes.defer(tick)
             if self._hash_chain is not None:
                 identity = self._hash_chain.identify(state, output, whole=is_due)
             field_hashes = state.field_hashes() if keyframes.records_field_hashes else b""
@@ -310,7 +323,9 @@ class Recorder(NotebookMixin):
 
     def statistics(self) -> RecorderStatistics:
         """Return the current counters."""
-        return RecorderStatistics(self.tick, self._keyframes.skipped, self._writer.statistics())
+        check = self._check
+        faults = check.fault_count if check is not None else 0
+        return RecorderStatistics(self.tick, self._keyframes.skipped, self._writer.statistics(), faults)
 
     def __enter__(self) -> Self:
         return self

@@ -79,10 +79,10 @@ class TapeCopy:
             self._log.put([piece])
         self._log.write()
 
-    def full(self, tick: int, snapshot: Snapshot, *, rebuilt: bool = False) -> None:
-        """Add a full keyframe; rebuilt: it was re-simulated and has the recorded hash."""
+    def full(self, tick: int, snapshot: Snapshot, *, rebuilt: bool = False, digest: bytes = b"") -> None:
+        """Add a full keyframe; rebuilt: it was re-simulated and has the recorded hash. digest: of its values."""
         flags = Flags.REBUILT if rebuilt else Flags(0)
-        pieces, self._full = full_pieces(tick, full_payload(tick, snapshot.hash(), snapshot), flags)
+        pieces, self._full = full_pieces(tick, full_payload(tick, snapshot.hash(), snapshot, digest), flags)
         self._log.put(pieces)
         self._log.write()
 
@@ -221,7 +221,8 @@ def copy_keyframe(recording: Recording, copy: TapeCopy, place: KeyframeLocation)
     """Copy one keyframe unchanged, after a check of its state hash. Raises CorruptError or TornError."""
     snapshot = recording.snapshot(place)
     if place.is_full:
-        copy.full(place.tick, snapshot, rebuilt=bool(place.entry.flags & Flags.REBUILT))
+        rebuilt = bool(place.entry.flags & Flags.REBUILT)
+        copy.full(place.tick, snapshot, rebuilt=rebuilt, digest=recording.value_digest(place))
     else:
         copy.delta(place.tick, recording.payload(place))
 

@@ -38,6 +38,7 @@ class KeyframeJob:
         begins_log: the changes of the following ticks are recorded, starting from this state.
         previous: for a full keyframe that is built from changes, the full state before.
         needs_spare: the next keyframe will be a copy of the complete state and needs a buffer.
+        digest: of the simulation's values; empty if it has none.
     """
 
     tick: int
@@ -48,6 +49,7 @@ class KeyframeJob:
     begins_log: bool = False
     previous: Baseline | None = None
     needs_spare: bool = False
+    digest: bytes = b""
 
     @property
     def is_full(self) -> bool:

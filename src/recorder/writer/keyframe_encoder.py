@@ -52,7 +52,8 @@ class KeyframeEncoder:
     def full(self, job: KeyframeJob) -> list[Piece]:
         """Encode a full keyframe whose state is known."""
         assert job.baseline.snapshot is not None
-        pieces, self._place = full_pieces(job.tick, full_payload(job.tick, job.state_hash, job.baseline.snapshot))
+        payload = full_payload(job.tick, job.state_hash, job.baseline.snapshot, job.digest)
+        pieces, self._place = full_pieces(job.tick, payload)
         self.full_count += 1
         self._full_bytes, self._delta_bytes = sum(piece.stored_bytes for piece in pieces), 0
         self.is_worn = False
@@ -69,7 +70,7 @@ class KeyframeEncoder:
         if self._place is None or job.baseline.snapshot is None or job.changes is None:
             return None
         self.delta_count += 1
-        payload = delta_payload(job.tick, job.state_hash, job.changes, job.baseline.snapshot)
+        payload = delta_payload(job.tick, job.state_hash, job.changes, job.baseline.snapshot, job.digest)
         pieces = delta_pieces(job.tick, payload, self._place)
         self._give_back(job.changes)
         # Deltas grow with the distance. If they grow evenly, a full keyframe at this point minimizes the average size of

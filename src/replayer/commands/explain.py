@@ -142,13 +142,13 @@ def _proved_lines(path: Path, report: VerificationReport | None) -> list[str]:
     """The lines for a tape without a bad tick, with the range that was verified."""
     if report is None:
         return [f"{path}: every variant verifies all ticks: there is nothing to explain"]
-    if report.verified_ticks == report.tick_count and not report.problems:
+    if report.verified_ticks == report.tick_count and not report.problems and not report.wrong_keyframes:
         return [f"{path}: every variant verifies all ticks: there is nothing to explain; the tape is not sealed"]
     ticks = f"{report.verified_ticks:,} of {counted(report.tick_count, 'tick')}"
     lines = [f"{path}: {report.status}; every variant verifies {ticks}: there is nothing to explain in those"]
     if report.dropped_ticks:
         lines.append(f"  {counted(report.dropped_ticks, 'tick')} were dropped when it was recorded")
-    lines += [f"  {problem}" for problem in report.problems]
+    lines += [f"  {problem}" for problem in (*report.problems, *report.wrong_keyframes)]
     return lines + [
         f"  not reached: {tick_range(one.first_tick, one.last_tick)}: {one.why}" for one in report.unreached
     ]
@@ -298,7 +298,7 @@ def _proved_facts(report: VerificationReport) -> dict[str, Any]:
         "verified_ticks": report.verified_ticks,
         "tick_count": report.tick_count,
         "dropped_ticks": report.dropped_ticks,
-        "problems": list(map(str, report.problems)),
+        "problems": list(map(str, (*report.problems, *report.wrong_keyframes))),
         "unreached_ticks": [attrs.asdict(one) for one in report.unreached],
     }
 

@@ -37,7 +37,7 @@ def verify(
 
     Example: replay verify run.tape --jobs 4
 
-    Exit code: 0 intact and every hash equal, 1 desync (a dump is written),
+    Exit code: 0 intact and every hash equal, 1 desync (a dump is written) or a keyframe that restores other values,
     3 every hash equal, but the tape is incomplete, 4 corrupt, 5 not a tape.
 
     Parameters
@@ -73,7 +73,7 @@ def verify(
         print(json.dumps(report_facts(report), indent=1))
     else:
         print_report(path, report, sim)
-    if report.first_bad is not None:
+    if report.first_bad is not None or report.wrong_keyframes:
         return DIFFERS
     return STATUS_CODES[report.status]
 

@@ -81,13 +81,15 @@ class RepairCopy:
         place = keyframe.place
         snapshot = readable_state(self._tape, place) if place is not None else None
         if place is not None and snapshot is not None:
+            digest = self._tape.recording.value_digest(place)
             if place.is_full:
-                self._copy.full(place.tick, snapshot, rebuilt=bool(place.entry.flags & Flags.REBUILT))
+                rebuilt_before = bool(place.entry.flags & Flags.REBUILT)
+                self._copy.full(place.tick, snapshot, rebuilt=rebuilt_before, digest=digest)
                 self._full_seq = place.entry.seq
             elif self._full_copied and self._full_seq == place.entry.seq - place.entry.baseline:
                 self._copy.delta(place.tick, self._tape.recording.payload(place))
             else:
-                self._copy.full(place.tick, snapshot)  # The base of this delta was not copied.
+                self._copy.full(place.tick, snapshot, digest=digest)  # The base of this delta was not copied.
                 self._full_seq = -1
             self._full_copied = True
             self.copied_keyframes += 1

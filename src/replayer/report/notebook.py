@@ -76,6 +76,9 @@ def report_html(report: VerificationReport) -> str:
         fields = ", ".join(finding.place.fields or [difference.field for difference in finding.differences])
         phase = f"; phase {finding.place.phase}" if finding.place.phase else ""
         rows.append(("first divergent tick", f"{finding.tick:,}{f': {fields}' if fields else ''}{phase}"))
+    if report.proved_keyframes:
+        rows.append(("restored values", f"as recorded at {counted(report.proved_keyframes, 'keyframe')}"))
+    rows += [("other values", str(values)) for values in report.wrong_keyframes[:LOSSES_SHOWN]]
     rows += [("damaged", problem) for problem in report.problems[:LOSSES_SHOWN]]
     rows += [
         ("not reached", f"{tick_range(lost.first_tick, lost.last_tick)}: {lost.why}")
@@ -83,9 +86,12 @@ def report_html(report: VerificationReport) -> str:
     ]
     if report.dump_path is not None:
         rows.append(("dump", report.dump_path))
-    badge = (
-        Badge("verified", GREEN) if report.ok else Badge("desync" if report.first_bad is not None else "damaged", RED)
-    )
+    if report.ok:
+        badge = Badge("verified", GREEN)
+    elif report.first_bad is not None:
+        badge = Badge("desync", RED)
+    else:
+        badge = Badge("damaged" if report.problems or report.unreached else "other values", RED)
     return card("verification", badge, facts_table(rows))
 
 

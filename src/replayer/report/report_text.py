@@ -24,6 +24,8 @@ from replayer.timeline.timeline import SeekReport
 from replayer.timeline.verify import VerificationReport
 from replayer.value_text import plain_text, tick_range, to_json
 
+_KEYFRAMES_SHOWN = 5
+
 
 def seek_facts(report: SeekReport, summary: dict[str, str], fields: dict[str, Any]) -> dict[str, Any]:
     """The JSON object of ``replay seek --json``."""
@@ -75,6 +77,17 @@ def report_facts(report: VerificationReport) -> dict[str, Any]:
             {"first_tick": range_.first_tick, "last_tick": range_.last_tick, "why": range_.why}
             for range_ in report.unreached
         ],
+        "proved_keyframes": report.proved_keyframes,
+        "wrong_keyframes": [
+            {
+                "tick": values.tick,
+                "differing": values.differing,
+                "path": values.path,
+                "recaptured": list(values.recaptured),
+                "text": str(values),
+            }
+            for values in report.wrong_keyframes
+        ],
         "dump": str(report.dump_path) if report.dump_path is not None else None,
     }
 
@@ -89,7 +102,7 @@ def print_report(path: Path, report: VerificationReport, sim: str | None = None)
         else:
             sealed = "" if report.status == "intact" else "; the tape is not sealed"
             ticks = "the one tick matches" if report.tick_count == 1 else f"all {report.tick_count:,} ticks match"
-            print(f"{path}: {ticks} the recording{sealed}")
+            print(f"{path}: {ticks} the recording{sealed}{_proved_text(report)}")
         return
     if report.first_bad is not None:
         print(f"{path}: DESYNC at tick {report.first_bad:,}; all ticks before it match the recording")
@@ -98,6 +111,8 @@ def print_report(path: Path, report: VerificationReport, sim: str | None = None)
     else:
         verified = f"{report.verified_ticks:,} of {report.tick_count:,} ticks match the recording"
         print(f"{path}: {report.status}; {verified}")
+    for line in _wrong_keyframe_lines(report):
+        print(f"  {plain_text(line)}")
     for problem in report.problems:
         print(f"  {plain_text(str(problem))}")
     for unreached in report.unreached:
@@ -109,12 +124,24 @@ def print_report(path: Path, report: VerificationReport, sim: str | None = None)
         print(f"next: replay explain {shlex.quote(str(path))} --tick {report.first_bad}{hint}")
 
 
+def _wrong_keyframe_lines(report: VerificationReport) -> list[str]:
+    lines = [str(values) for values in report.wrong_keyframes[:_KEYFRAMES_SHOWN]]
+    more = len(report.wrong_keyframes) - _KEYFRAMES_SHOWN
+    return [*lines, f"and {counted(more, 'more keyframe')}"] if more > 0 else lines
+
+
+def _proved_text(report: VerificationReport) -> str:
+    count = report.proved_keyframes
+    return f"; {counted(count, 'keyframe')} {'restores' if count == 1 else 'restore'} its values" if count else ""
+
+
 def _print_verified_part(path: Path, report: VerificationReport) -> None:
     """Print the result for a tape with dropped ticks."""
     unreached = report.tick_count - report.verified_ticks - report.dropped_ticks
     print(
         f"{path}: {report.verified_ticks:,} of {report.tick_count:,} ticks match the recording; "
         f"{report.dropped_ticks:,} were dropped, {unreached:,} between those and the next keyframe cannot be reached"
+        f"{_proved_text(report)}"
     )
 
 

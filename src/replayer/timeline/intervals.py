@@ -21,6 +21,7 @@ from recorder.processes.pool import Pool, Report, results_in_order
 from replayer.playback.cursor import Cursor
 from replayer.playback.make_simulation import Factory, make_simulation
 from replayer.tape.tape import Tape
+from replayer.timeline.keyframe_values import KeyframeValues, prove_keyframe
 
 Result = TypeVar("Result")
 IntervalWork = Callable[[Cursor, "Interval", Report], Result]
@@ -50,6 +51,7 @@ class IntervalResult:
         actual_hash: the hash of the state at bad_tick.
         problem: reason why some ticks could not be verified; None if all were, or if the recording states the reason.
         keyframe_problem: reason why the keyframe cannot be loaded; None if it can.
+        values: the values that the keyframe restores; None if it has no digest of them.
     """
 
     interval: Interval
@@ -58,6 +60,7 @@ class IntervalResult:
     actual_hash: int = 0
     problem: RecordingError | None = None
     keyframe_problem: RecordingError | None = None
+    values: KeyframeValues | None = None
 
 
 def list_intervals(tape: Tape) -> list[Interval]:
@@ -74,10 +77,11 @@ def verify_interval(cursor: Cursor, interval: Interval, on_progress: Callable[[i
     starts at the one before it. Raises SimulationFailedError if the simulation raises.
     """
     tape, first_tick = cursor.tape, interval.place.tick
-    proved, problem, keyframe_problem = None, None, None
+    proved, problem, keyframe_problem, values = None, None, None, None
     try:
         try:
             cursor.put(first_tick, tape.snapshot(interval.place))
+            values = prove_keyframe(cursor, interval.place)
         except (CorruptError, TornError) as error:
             keyframe_problem = error
             cursor.place_before(first_tick)
@@ -86,19 +90,19 @@ def verify_interval(cursor: Cursor, interval: Interval, on_progress: Callable[[i
         actual_hash = cursor.state.hash()
         recorded_hash = actual_hash if first_tick == tape.first_tick else _recorded_hash(tape, first_tick)
         if recorded_hash not in (None, actual_hash):
-            return IntervalResult(interval, proved, first_tick, actual_hash, None, keyframe_problem)
+            return IntervalResult(interval, proved, first_tick, actual_hash, None, keyframe_problem, values)
         if recorded_hash is not None:
             proved = (first_tick, first_tick)
         for tick in range(first_tick + 1, interval.final_tick + 1):
             cursor.advance()
             if (hashes := cursor.difference()) is not None:
-                return IntervalResult(interval, proved, tick, hashes[1], None, keyframe_problem)
+                return IntervalResult(interval, proved, tick, hashes[1], None, keyframe_problem, values)
             proved = (tick if proved is None else proved[0], tick)
             on_progress(tick - first_tick)
     except (CorruptError, TornError, MissingTickError) as error:
         if not isinstance(error, MissingTickError) or not _is_dropped(tape, error.tick):
             problem = error
-    return IntervalResult(interval, proved, None, 0, problem, keyframe_problem)
+    return IntervalResult(interval, proved, None, 0, problem, keyframe_problem, values)
 
 
 def _recorded_hash(tape: Tape, tick: int) -> int | None:

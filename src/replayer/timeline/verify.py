@@ -22,6 +22,7 @@ from replayer.playback.make_simulation import Factory, make_simulation
 from replayer.tape.seal_check import check_seals
 from replayer.tape.tape import Tape
 from replayer.timeline.intervals import Interval, IntervalResult, list_intervals, run_each, run_intervals
+from replayer.timeline.keyframe_values import KeyframeValues, find_path
 from replayer.value_text import tick_range
 
 Progress = Callable[[int, int], None]  # Ticks verified so far, ticks in all.
@@ -58,6 +59,8 @@ class VerificationReport(RenderedAsHtml):
         problems: damage, and keyframes that do not give the recorded state.
         dump_path: the folder of the dump; None if there is none.
         unreached: ticks that could not be verified, because of damage or a torn block; without dropped ticks.
+        proved_keyframes: number of keyframes that restore the recorded values of the simulation's objects.
+        wrong_keyframes: those that restore other values.
     """
 
     status: str
@@ -69,11 +72,13 @@ class VerificationReport(RenderedAsHtml):
     problems: list[RecordingError]
     dump_path: Path | None
     unreached: list[Unreached] = attrs.field(factory=list)
+    proved_keyframes: int = 0
+    wrong_keyframes: list[KeyframeValues] = attrs.field(factory=list)
 
     @property
     def ok(self) -> bool:
-        """True if every tick on the tape was re-simulated to its recorded hash, and no block is damaged."""
-        return self.first_bad is None and not self.problems and not self.unreached
+        """True if every tick was re-simulated to its recorded hash, no block is damaged and no keyframe is wrong."""
+        return not (self.first_bad is not None or self.problems or self.unreached or self.wrong_keyframes)
 
 
 def verify_tape(
@@ -127,6 +132,8 @@ def verify_tape(
             _unique(problems),
             dump_path,
             tally.unreached(),
+            tally.proved_keyframes,
+            _with_path(tape, world, tally.wrong_keyframes),
         )
 
 
@@ -142,10 +149,16 @@ class _Tally:
         self._shown = 0
         self.tick_count = tape.last_tick - tape.first_tick + 1
         self.proved_ticks = 0
+        self.proved_keyframes = 0
+        self.wrong_keyframes: list[tuple[Interval, KeyframeValues]] = []
 
     def add(self, result: IntervalResult) -> None:
         """Count the ticks of an interval that are not counted yet; two of them share a tick where they meet."""
         self._results.append(result)
+        if result.values is not None and result.values.proved:
+            self.proved_keyframes += 1
+        elif result.values is not None:
+            self.wrong_keyframes.append((result.interval, result.values))
         if result.proved is not None:
             first, last = max(result.proved[0], self._next_tick), result.proved[1]
             if first > self._next_tick:
@@ -234,6 +247,19 @@ def _find_desync(tape: Tape, world: Factory | None, interval: Interval, bad_tick
         return find(make_cursor())
     [finding] = run_each(tape, world, [interval], 1, lambda _: None, find)
     return finding
+
+
+def _with_path(tape: Tape, world: Factory | None, wrong: list[tuple[Interval, KeyframeValues]]) -> list[KeyframeValues]:
+    """The keyframes that restore other values; the first one with the path of a value, found with fresh simulations."""
+    found = [values for _, values in wrong]
+    if found and found[0].differing:
+
+        def find(cursor: Cursor, interval: Interval, *_: Any) -> str:
+            return find_path(lambda: Cursor(cursor.tape, make_simulation(cursor.tape, world)), interval.place)
+
+        [path] = run_each(tape, world, [wrong[0][0]], 1, lambda _: None, find)
+        found[0] = attrs.evolve(found[0], path=path)
+    return found
 
 
 def check_seal(tape: Tape) -> list[RecordingError]:

@@ -143,6 +143,40 @@ class SuggestsInputs(Protocol):
         """Make the source of inputs of one trial; equal seeds give equal inputs."""
 
 
+class CanRecapture(Protocol):
+    """Takes the whole state from the objects again, repairs the state, and returns the paths of what differed.
+
+    Called before each keyframe. A path is a fault of the code that follows changes. Adapters have it.
+    """
+
+    def recapture(self) -> Sequence[str]:
+        """The paths; empty if the state is right."""
+
+
+class DefersKeyframes(Protocol):
+    """True while no keyframe may be taken: it is asked again at each of the next ticks, and that keyframe is full."""
+
+    def keyframe_deferred(self) -> bool:
+        """Defer the keyframe that is due now."""
+
+
+class HasValueDigest(Protocol):
+    """A digest of the values of the objects, by other code than the state's, for `replay verify`: 8 to 64 bytes.
+
+    The first byte numbers the method. Digests by different methods are not compared.
+    """
+
+    def value_digest(self) -> bytes:
+        """The digest."""
+
+
+class ComparesValues(Protocol):
+    """The path of the first value that differs from another simulation's, or None, to explain a different digest."""
+
+    def value_difference(self, other: Any, /) -> str | None:
+        """The path."""
+
+
 # --- used by a scenario, of the world inside it
 
 
@@ -241,6 +275,10 @@ RECORDING_HOOKS: tuple[Callable[..., Any], ...] = (
     CanRehearse,
     KeepsAttempts,
     SuggestsInputs,
+    CanRecapture,
+    DefersKeyframes,
+    HasValueDigest,
+    ComparesValues,
 )
 SCENARIO_HOOKS: tuple[Callable[..., Any], ...] = (
     HasProperties,

@@ -148,6 +148,7 @@ def _check_keyframes(blocks: list[Any]) -> None:
             assert len(set(same)) == 1 and parts[-1].flags & CONTINUATION, "continuation"
         head, bodies = split_head(b"".join(part.payload for part in parts))
         assert head["tick"] == block.first_tick, "tick of a keyframe"
+        assert "values" not in head or 8 <= len(head["values"]) <= 64, "digest of values"
         if block.kind == FULL:
             full_seq, layout = block.seq, lay_out(head["schema"], head["capacities"])[0]
         assert block.kind == FULL or block.seq - block.baseline == full_seq, "baseline"

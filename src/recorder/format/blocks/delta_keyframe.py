@@ -13,6 +13,7 @@ from recorder.format.blocks.full_keyframe import (
     Changes,
     Encoding,
     Section,
+    digest_entry,
     ensure_complete,
     ensure_state_hash,
     read_head,
@@ -30,10 +31,10 @@ _UNMARKED_HINT = (
 )
 
 
-def delta_payload(tick: int, state_hash: int, changes: Changes, baseline: Snapshot) -> Payload:
+def delta_payload(tick: int, state_hash: int, changes: Changes, baseline: Snapshot, digest: bytes = b"") -> Payload:
     """The payload of a delta keyframe: those rows of changes that differ from baseline (invariant 1).
 
-    Consumes the changes: their values are overwritten.
+    digest: of the values of the simulation's objects. Consumes the changes: their values are overwritten.
     """
     sections: list[list[Any]] = []
     bodies: list[bytes | memoryview] = []
@@ -62,7 +63,8 @@ def delta_payload(tick: int, state_hash: int, changes: Changes, baseline: Snapsh
             encoding = Encoding.STEP_ROWS if number_bytes else Encoding.XOR_ROWS
             sections.append([name, int(encoding), len(numbers), len(index), values.nbytes])
             bodies += [index, values.reshape(-1).data]
-    return Payload.of(with_head({"tick": tick, "state_hash": state_hash, "sections": sections}), *bodies)
+    head = {"tick": tick, "state_hash": state_hash, "sections": sections, **digest_entry(digest)}
+    return Payload.of(with_head(head), *bodies)
 
 
 def _step_bytes(slot: Slot) -> int:

@@ -7,6 +7,7 @@ Head, a map:
     schema             full only: see sim.kernel.schema.schema_to_plain
     capacities         full only: rows of each table and bytes of each blob
     sections           list of [field, encoding, row_count, index_bytes, value_bytes], one per field that is present
+    values             digest of the values of the simulation's objects, bytes; absent if it has none
 
 Encodings of a section:
     RAW        all bytes of the field; row_count is the field's, index_bytes is 0
@@ -41,6 +42,7 @@ from recorder.errors import CorruptError
 from recorder.format.blocks.byte_shuffle import RUN_NUMBERS, is_worth_shuffling, planes, shuffled_runs
 from recorder.format.blocks.payload import Payload
 from recorder.format.copier import copy_pairs
+from recorder.format.limits import VALUE_DIGEST_BYTES
 from sim.kernel.marks import Rows, comparable
 from sim.kernel.plain_data import DECODE_ERRORS, decode_plain, encode_plain
 from sim.kernel.schema import Layout, Slot, make_layout, schema_from_plain, schema_to_plain
@@ -141,8 +143,11 @@ def take_rows(arena: Bytes, slot: Slot, numbers: Rows) -> Bytes:
     return taken.view(np.uint8).reshape(len(numbers), slot.row_bytes)
 
 
-def full_payload(tick: int, state_hash: int, snapshot: Snapshot) -> Payload:
-    """The payload of a full keyframe in parts, made from the snapshot on request. Only one shuffled run is in memory."""
+def full_payload(tick: int, state_hash: int, snapshot: Snapshot, digest: bytes = b"") -> Payload:
+    """The payload of a full keyframe in parts, made from the snapshot on request. Only one shuffled run is in memory.
+
+    digest: of the values of the simulation's objects.
+    """
     layout = snapshot.layout
     sections: list[list[Any]] = []
     bodies: list[tuple[Bytes, int]] = []  # A field, and the size of its numbers if they are shuffled, or 0.
@@ -158,6 +163,7 @@ def full_payload(tick: int, state_hash: int, snapshot: Snapshot) -> Payload:
         "schema": schema_to_plain(layout.schema),
         "capacities": dict(layout.capacities),
         "sections": sections,
+        **digest_entry(digest),
     }
     start = with_head(head)
 
@@ -170,6 +176,11 @@ def full_payload(tick: int, state_hash: int, snapshot: Snapshot) -> Payload:
                 yield field
 
     return Payload(len(start) + sum(len(field) for field, _ in bodies), parts())
+
+
+def digest_entry(digest: bytes) -> dict[str, bytes]:
+    """The entry of a head for a digest of values; empty without one."""
+    return {"values": digest} if digest else {}
 
 
 def with_head(head: dict[str, Any]) -> bytes:
@@ -216,6 +227,20 @@ def decode_full(pieces: Iterable[bytes], offset: int, bytes_max: int) -> tuple[i
     if not _fill(places, chain([start[begin:]], remaining)):
         raise CorruptError(offset, "a full keyframe whose fields do not add up to its size")
     return ensure_state_hash(head, Snapshot(layout, arena), offset)
+
+
+def decode_digest(pieces: Iterable[bytes], offset: int) -> bytes:
+    """The digest of values in a keyframe; empty if it has none. Only the pieces of its head are read.
+
+    Raises CorruptError if the payload is not a keyframe.
+    """
+    head, _ = read_head(_complete_head(iter(pieces)), offset)
+    match head.get("values"):
+        case None:
+            return b""
+        case bytes(digest) if VALUE_DIGEST_BYTES[0] <= len(digest) <= VALUE_DIGEST_BYTES[1]:
+            return digest
+    raise CorruptError(offset, "a keyframe whose digest of values is not one")
 
 
 @functools.lru_cache(maxsize=64)  # Keyframes of a tape have a few layouts; making one takes longer than a small state.

@@ -23,7 +23,7 @@ from recorder.format.blocks.block import OPTIONAL_KIND, BlockKind
 from recorder.format.blocks.delta_keyframe import decode_delta
 from recorder.format.blocks.drop_block import Drop
 from recorder.format.blocks.frame import Frame, decode_frames
-from recorder.format.blocks.full_keyframe import decode_full
+from recorder.format.blocks.full_keyframe import decode_digest, decode_full
 from recorder.format.copier import Copier
 from recorder.format.recording.change_replay import StateHashes
 from recorder.format.recording.tick_gaps import drop_at, gap_at, share_out
@@ -35,7 +35,6 @@ from sim.kernel.state import Snapshot
 
 FRAME_BLOCKS_KEPT = 8  # Decoded blocks of some hundred frames: scrubbing near a tick needs them again.
 FULL_STATES_KEPT = 2  # Neighbouring deltas share a baseline.
-
 _KINDS = {int(kind) for kind in BlockKind}
 T = TypeVar("T")
 
@@ -327,6 +326,10 @@ class Recording:
     def payload(self, place: KeyframeLocation) -> bytes:
         """The payload of a keyframe as on the tape. Raises CorruptError or TornError."""
         return self._by_number[place.segment].joined(place.entry, place.end_offset)
+
+    def value_digest(self, place: KeyframeLocation) -> bytes:
+        """The digest of the simulation's values at a keyframe; empty if it has none. Raises CorruptError or TornError."""
+        return decode_digest(self._by_number[place.segment].pieces(place.entry, place.end_offset), place.entry.offset)
 
     def _snapshot(self, place: KeyframeLocation) -> Snapshot:
         self._ensure_known_kinds()

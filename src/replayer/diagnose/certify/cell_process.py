@@ -63,7 +63,7 @@ def _verified(path: Path, factory: Factory | None) -> dict[str, Any]:
         "verified_ticks": report.verified_ticks,
         "tick_count": report.tick_count,
         "first_bad": report.first_bad,
-        "problems": [str(problem) for problem in report.problems],
+        "problems": [str(problem) for problem in (*report.problems, *report.wrong_keyframes)],
         "unreached_ticks": [[range_.first_tick, range_.last_tick] for range_ in report.unreached],
         "bad_fields": finding.place.fields if finding else None,
         "phase": finding.place.phase if finding else None,

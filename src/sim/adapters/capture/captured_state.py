@@ -213,6 +213,21 @@ class CapturedState:
             self._make_packer()  # The graph has grown, and the arena with it.
         return True
 
+    def recapture_rest(self) -> list[str]:
+        """Encode all other values again; return the paths of those that the arena did not have, which are repaired.
+
+        Raises NotCapturedError.
+        """
+        before = self.state.snapshot()
+        try:
+            self._graph.capture([attributes[name] for _, attributes, name in self._rest], self._known_names, anew=True)
+        except UnsavableError as error:
+            raise self._appeared(error) from None
+        if self.state.arena is not self._packer.arena:
+            self._make_packer()
+        roots = [full for full, _, _ in self._rest]
+        return [f"{roots[index]}{inside}" for index, inside in self._graph.differences(before)]
+
     # --- when an attribute is of a different kind than before
 
     def _refresh(self) -> None:

@@ -19,10 +19,11 @@ import numpy as np
 from gymnasium import spaces
 from gymnasium.envs.registration import EnvSpec
 
-from sim.adapters.capture.captured_state import CapturedState, CapturedWarning
+from sim.adapters.capture.captured_state import CapturedWarning
 from sim.adapters.capture.inputs_since_reset import InputsSinceReset
 from sim.adapters.capture.native_objects import find_natives, is_native
 from sim.adapters.capture.pickle_protocol import Pickler
+from sim.adapters.capture.recapture import ProvedSimulation, ProvedState
 from sim.adapters.capture.rng_state import is_generator
 from sim.adapters.capture.survey import Treatment, cell_of
 from sim.adapters.gymnasium.inputs import decode_call, encode_action, encode_own_reset, encode_reset
@@ -76,7 +77,7 @@ class LastEnvCall:
         self.truncated: Any = False
 
 
-class GymnasiumSimulation(KeepsItsAttempts):
+class GymnasiumSimulation(KeepsItsAttempts, ProvedSimulation):
     """An environment as a simulation: one tick is one call of step or reset.
 
     Attributes:
@@ -110,13 +111,14 @@ class GymnasiumSimulation(KeepsItsAttempts):
         inexact = self.level is Level.INPUTS_ONLY
         self._natives = [] if inexact else find_natives(layers[1:])
         layers += [(name, native.arrays) for name, native in self._natives]
-        self._captured = CapturedState(
+        self._captured = ProvedState(
             layers if not inexact else layers[1:],
             classify if not inexact else _classify_coarsely,
             ignored=self._ignored,
             pickler=pickler,
             detached=[RESULT],
             opens_objects=not inexact,
+            home=type(env.unwrapped).__module__,
         )
         self._repeated = InputsSinceReset(self._captured) if inexact else None
         if self._repeated is None:
@@ -158,10 +160,13 @@ class GymnasiumSimulation(KeepsItsAttempts):
             self._repeated.add(inputs, self._last_result())
             return
         captured = self._captured
-        for _, native in self._natives:
-            native.take()
+        self._retake()
         captured.pack()
         self.state = captured.state
+
+    def _retake(self) -> None:
+        for _, native in self._natives:
+            native.take()
 
     def _call(self, inputs: Any) -> Any:
         last = self.last

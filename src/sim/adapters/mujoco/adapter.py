@@ -13,7 +13,7 @@ from typing import Any
 import mujoco
 import numpy as np
 
-from sim.adapters.capture.captured_state import CapturedState
+from sim.adapters.capture.recapture import ProvedSimulation, ProvedState
 from sim.adapters.interface.adapter_registry import Adapter, NotCapturedError
 from sim.adapters.interface.capture_report import Report
 from sim.adapters.interface.proxy import OWN_NAMES, RecordedProxy, make_proxy
@@ -25,7 +25,7 @@ NAME = "mujoco"
 LAYER = "data"
 
 
-class MujocoSimulation:
+class MujocoSimulation(ProvedSimulation):
     """An MjData as a simulation.
 
     Attributes:
@@ -46,7 +46,7 @@ class MujocoSimulation:
         self.data, self.model = data, data.model
         self.bridge = Bridge(self.model, data)
         self._ignored = tuple(ignore)
-        self._captured = CapturedState(
+        self._captured = ProvedState(
             [(LAYER, self.bridge.arrays)], lambda *_: None, ignored=self._ignored, pickler=pickler
         )
         self.state: State = self._captured.state
@@ -64,9 +64,12 @@ class MujocoSimulation:
                 raise ValueError(
                     "expected the inputs of a MuJoCo simulation: a reset, or a count and parts of the state"
                 )
-        self.bridge.take()
+        self._retake()
         self._captured.pack()
         self.state = self._captured.state
+
+    def _retake(self) -> None:
+        self.bridge.take()
 
     def _reset(self, keyframe: int | None) -> None:
         if keyframe is None:

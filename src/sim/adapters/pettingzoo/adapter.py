@@ -16,9 +16,9 @@ import numpy as np
 import pettingzoo
 from pettingzoo.utils.wrappers import BaseParallelWrapper, BaseWrapper
 
-from sim.adapters.capture.captured_state import CapturedState
 from sim.adapters.capture.inputs_since_reset import InputsSinceReset
 from sim.adapters.capture.pickle_protocol import Pickler
+from sim.adapters.capture.recapture import ProvedSimulation, ProvedState
 from sim.adapters.capture.rng_state import is_generator
 from sim.adapters.gymnasium.inputs import decode_call, encode_action, encode_reset
 from sim.adapters.interface.adapter_registry import Adapter, NotCapturedError
@@ -56,7 +56,7 @@ class LastParallelCall:
         self.infos: Any = None
 
 
-class PettingZooSimulation(KeepsItsAttempts):
+class PettingZooSimulation(KeepsItsAttempts, ProvedSimulation):
     """An environment of several agents as a simulation: one tick is one call of step or reset.
 
     Attributes:
@@ -91,13 +91,14 @@ class PettingZooSimulation(KeepsItsAttempts):
         self.level = level_from(level)
         layers = [(name, layer) for name, layer in layers_of(env) if type(layer).__name__ not in OUTPUT_ONLY]
         exact = self.level is not Level.INPUTS_ONLY
-        self._captured = CapturedState(
+        self._captured = ProvedState(
             [(RESULT, self.last), *layers] if exact else layers,
             classify if exact else classify_coarsely,
             ignored=self._ignored,
             pickler=pickler,
             detached=[RESULT],
             opens_objects=exact,
+            home=type(env.unwrapped).__module__,
         )
         self._repeated = None if exact else InputsSinceReset(self._captured)
         if exact:

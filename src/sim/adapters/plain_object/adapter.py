@@ -9,7 +9,7 @@ from typing import Any
 import attrs
 import numpy as np
 
-from sim.adapters.capture.captured_state import CapturedState
+from sim.adapters.capture.recapture import ProvedSimulation, ProvedState
 from sim.adapters.capture.rng_state import is_generator
 from sim.adapters.capture.survey import Treatment
 from sim.adapters.interface.adapter_registry import Adapter, NotCapturedError
@@ -58,7 +58,7 @@ def fields(*names: str, rng: str | Iterable[str] = (), step: str | Iterable[str]
     return Fields(names, generators, "step").with_step(step)
 
 
-class PlainObjectSimulation(KeepsItsAttempts):
+class PlainObjectSimulation(KeepsItsAttempts, ProvedSimulation):
     """An object as a simulation whose state consists of its attributes, or of those that the user named.
 
     Attributes:
@@ -112,8 +112,15 @@ class PlainObjectSimulation(KeepsItsAttempts):
             is_other = state_names is not None and holder is subject and attribute not in state_names
             return "kept" if is_other else None
 
-        self._captured = CapturedState(
-            [(name, subject)], classify, ignored=self._ignored, pickler=pickler, otherwise=OWN_SAVE
+        home = type(subject).__module__
+        self._captured = ProvedState(
+            [(name, subject)],
+            classify,
+            home=home,
+            classifies_layers_only=True,
+            ignored=self._ignored,
+            pickler=pickler,
+            otherwise=OWN_SAVE,
         )
         self._captured.ensure_all_known(name)
         self.state: State = self._captured.state

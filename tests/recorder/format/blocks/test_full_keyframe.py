@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from recorder.errors import CorruptError
 from recorder.format.blocks.byte_shuffle import RUN_NUMBERS
-from recorder.format.blocks.delta_keyframe import decode_delta
-from recorder.format.blocks.full_keyframe import Changes, decode_full, gather_changes
+from recorder.format.blocks.delta_keyframe import decode_delta, delta_payload
+from recorder.format.blocks.full_keyframe import Changes, decode_digest, decode_full, full_payload, gather_changes
 from sim import Blob, Field, Schema, State, Table
 from sim.kernel.plain_data import decode_plain, encode_plain
 from sim.kernel.state import Snapshot, view_rows
@@ -306,6 +306,44 @@ def test_a_payload_in_pieces(size: int) -> None:
             decode_full(cut(wrong), 0, len(payload))
     with pytest.raises(CorruptError):
         decode_full(cut(payload), 0, 0)  # No room for such a state: no memory is allocated for it.
+
+
+def test_a_digest_of_values_is_in_the_head_and_no_older_reader_minds_it() -> None:
+    """Of full keyframes and deltas; without one, the bytes are those of before."""
+    state = State(Schema(Field("x", "i4", (9,))))
+    baseline = state.snapshot()
+    state["x"][3] = 7
+    changed = state.snapshot()
+    rows = {"x": np.array([3])}
+    digest = bytes(range(17))
+    full = full_payload(7, baseline.hash(), baseline, digest).joined()
+    changes = gather_changes(state.arena, state.layout, rows)
+    delta = delta_payload(8, changed.hash(), changes, baseline, digest).joined()
+
+    for payload in (full, delta):
+        assert parts_of(payload)[0]["values"] == digest
+        assert decode_digest(iter(cut_at(bytes(payload), 5)), 0) == digest
+    assert_same(decode_full([bytes(full)], 0, 1 << 30), 7, baseline)
+    assert_same(decode_delta(bytes(delta), baseline, 0), 8, changed)
+    assert read_keyframe(bytes(full), None).arena == baseline.arena.tobytes()
+    assert "values" not in parts_of(encode_full(7, baseline.hash(), baseline))[0]
+    assert decode_digest([bytes(encode_full(7, baseline.hash(), baseline))], 0) == b""
+
+
+@pytest.mark.parametrize("values", [b"1234567", bytes(65), "12345678", 3, [bytes(16)]])
+def test_a_digest_of_values_that_is_none_is_damage(values: Any) -> None:
+    """Too short, too long, or not bytes: CorruptError. The state itself can be read."""
+    snapshot = State(Schema(Field("x", "i4", (9,)))).snapshot()
+    head, body = parts_of(encode_full(7, snapshot.hash(), snapshot))
+    payload = joined({**head, "values": values}, body)
+
+    with pytest.raises(CorruptError, match="digest of values"):
+        decode_digest([payload], 72)
+    assert_same(decode_full([payload], 0, 1 << 30), 7, snapshot)
+
+
+def cut_at(payload: bytes, size: int) -> list[bytes]:
+    return [payload[place : place + size] for place in range(0, len(payload), size)]
 
 
 def test_shuffled_fields() -> None:

@@ -30,16 +30,18 @@ from sim.adapters.capture.graph.paths import path_of, path_of_cell
 from sim.adapters.capture.graph.reachable import ROOT, find_reachable
 from sim.adapters.capture.graph.rows import ObjectRows, StrayError, as_lengths, object_dict
 from sim.adapters.capture.graph.special_nodes import TABLES, SpecialNodes
-from sim.adapters.capture.graph.storage import Integers, Storage, ranges
+from sim.adapters.capture.graph.storage import CELLS, TAG, VALUE, Integers, Storage, ranges
 from sim.adapters.capture.graph.tags import NODE_TAG, VALUE_TAG
 from sim.adapters.capture.graph.trees import TreeEncoder, marked_in, pack, unpack
 from sim.adapters.capture.graph.unsavable import UnsavableError
 from sim.adapters.capture.graph.value_pool import VALUE_ENTRIES, ValuePool
 from sim.kernel.schema import Blob, Field, Table
-from sim.kernel.state import State
+from sim.kernel.state import Snapshot, State
 
 
 NAMED_NODES = "graph.named"
+FIELDS = "graph."
+_PATHS_MAX = 8  # Of one group, in a message.
 
 
 def graph_entries() -> tuple[Table | Field | Blob, ...]:
@@ -295,6 +297,23 @@ class ObjectGraph:
         columns.replace(np.delete(columns.nodes, rows), lengths_now, tags, values)
         group.rows.remove(rows.tolist())
         group.set_flat(lengths_now.tolist(), flat)
+
+    def differences(self, before: Snapshot) -> list[tuple[int, str]]:
+        """The cells that differ from an earlier state, each by the index of its root and the path from there."""
+        state, paths = self.storage.state, []
+        names = [name for name in state if name.startswith(FIELDS)]
+        changed = [
+            name for name in names if name not in before.layout.slots or before[name].tobytes() != state[name].tobytes()
+        ]
+        for group in self.groups.ordered:
+            field = f"{group.name}.{CELLS}.{VALUE}"
+            if field in changed and field in before.layout.slots and len(before[field]) == len(group.columns.values):
+                tags = before[f"{group.name}.{CELLS}.{TAG}"] != group.columns.tags
+                for place in np.flatnonzero(tags | (before[field] != group.columns.values))[:_PATHS_MAX].tolist():
+                    paths.append(path_of_cell(self.nodes, self.values, group, place))
+        if changed and not paths:
+            paths = [f"[0] (in {', '.join(changed)})"]
+        return [(int(index), inside) for index, _, inside in (one.removeprefix("[").partition("]") for one in paths)]
 
     # --- after a restore
 

@@ -1,0 +1,1 @@
+"""Tokens and contents of values for a digest of them, without the code that captures."""

@@ -1,0 +1,177 @@
+"""Prove a captured state: take it from the objects again, compare, and digest their values by other code.
+
+Large containers that are assumed to be constant are not compared here: CapturedState does so at fixed steps. A repair
+at another step would give the live run an arena that its replay does not have. The digest of the values includes them.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from sim.adapters.capture.captured_state import CapturedState
+from sim.adapters.capture.digest.attribute_reader import AttributeReader
+from sim.adapters.capture.pack import KINDS_FIELD
+from sim.adapters.capture.rng_state import pcg_bytes
+from sim.adapters.capture.survey import KIND_NUMBERS, TEXT_KINDS, Attribute, Classify, Structure, field_name
+from sim.adapters.capture.value_digest import ValueSubject, digest_values, first_difference
+from sim.kernel.exactness import Level
+from sim.kernel.state import State
+
+_LEFT_ALONE = ("kept", "clock", "drawing", "unknown")  # Not saved, as the adapter or the user chose: not proved either.
+_COARSE = ("kept", "clock", "drawing")
+_MISSING: Any = object()
+
+
+class ProvedState(CapturedState):
+    """A captured state that can be compared with its objects.
+
+    Attributes:
+        home: the module of the user's class, see ValueSubject.
+    """
+
+    def __init__(
+        self,
+        layers: Sequence[tuple[str, Any]],
+        classify: Classify,
+        *,
+        home: str = "",
+        classifies_layers_only: bool = False,
+        **options: Any,
+    ) -> None:
+        """classifies_layers_only: classify gives None for any other object. The other options: see CapturedState."""
+        self._classifies_layers_only = classifies_layers_only
+        self._readers: dict[type, AttributeReader] = {}
+        self._classify = classify
+        self.home = home
+        super().__init__(layers, classify, **options)
+
+    def recapture(self) -> list[str]:
+        """Compare the arena with the objects, repair it, and return the full names of the attributes that differed.
+
+        Raises NotCapturedError if an attribute has a value that cannot be captured.
+        """
+        structure, objects = self._surveyor.survey(self._layers, self.structure)
+        paths = list(_structural_differences(self.structure, structure))
+        paths += [name for name, one in objects.items() if self.objects.get(name, one) is not one]
+        paths = paths or list(self._differing_values())
+        if paths:
+            self.structure, self.objects = structure, objects
+            self._lay_out()
+        return paths or self.recapture_rest()
+
+    def _differing_values(self) -> Iterator[str]:
+        self._find_all()  # Again: an object may have another __dict__ than at the last survey.
+        state, cell_count = self.state, 0
+        kinds = state[KINDS_FIELD].tolist()
+        for layer in self.structure.layers:
+            attributes = vars(self.objects[layer.name])
+            for one in layer.attributes:
+                name, value = field_name(layer.name, one.name), attributes.get(one.name, _MISSING)
+                if one.category == "cell":
+                    cell_count += 1
+                    if kinds[cell_count - 1] != KIND_NUMBERS.get(type(value)) or state[name].tobytes() != _cell_bytes(
+                        one.detail, value
+                    ):
+                        yield f"{layer.name}.{one.name}"
+                elif one.category in ("array", "generator"):
+                    present = _array_bytes(value) if one.category == "array" else pcg_bytes(value)
+                    if state[name].tobytes() != present:
+                        yield f"{layer.name}.{one.name}"
+
+    # --- the values
+
+    def subject(self) -> ValueSubject:
+        """The objects for a digest of their values, without the attributes that are not saved."""
+        left_alone: dict[int, set[str]] = {}
+        for layer in self.structure.layers:
+            left_alone[id(self.objects[layer.name])] = {
+                one.name for one in layer.attributes if one.category in _LEFT_ALONE
+            }
+        classify = self._classify
+
+        def excluded(holder: object, name: str) -> bool:
+            names = left_alone.get(id(holder))
+            if names is not None:
+                return name in names
+            return classify(holder, name, getattr(holder, name, None)) in _COARSE
+
+        holders = {key for key, names in left_alone.items() if names} if self._classifies_layers_only else None
+        return ValueSubject(dict(self._layers), excluded, holders, self.home, self._detached, self._readers)
+
+
+class ProvedSimulation:
+    """The optional members of a simulation whose state is a ProvedState. They are None if the state only has inputs."""
+
+    level: Level
+    state: State
+    _captured: ProvedState
+
+    @property
+    def recapture(self) -> Callable[[], Sequence[str]] | None:
+        """See sim.kernel.hooks.CanRecapture."""
+        return None if self.level is Level.INPUTS_ONLY else self._recapture
+
+    @property
+    def keyframe_deferred(self) -> Callable[[], bool] | None:
+        """See sim.kernel.hooks.DefersKeyframes: a large container has changed, which a later step will notice."""
+        return None if self.level is Level.INPUTS_ONLY else self._captured.constants_have_changed
+
+    @property
+    def value_digest(self) -> Callable[[], bytes] | None:
+        """See sim.kernel.hooks.HasValueDigest."""
+        return None if self.level is Level.INPUTS_ONLY else self._value_digest
+
+    @property
+    def value_difference(self) -> Callable[[Any], str | None] | None:
+        """See sim.kernel.hooks.ComparesValues."""
+        return None if self.level is Level.INPUTS_ONLY else self._value_difference
+
+    def value_subject(self) -> ValueSubject:
+        """The objects whose values are digested."""
+        return self._captured.subject()
+
+    def _retake(self) -> None:
+        """Read compiled objects, of which the captured objects are copies."""
+
+    def _recapture(self) -> Sequence[str]:
+        self._retake()
+        paths = self._captured.recapture()
+        self.state = self._captured.state
+        return paths
+
+    def _value_digest(self) -> bytes:
+        return digest_values(self.value_subject()).digest
+
+    def _value_difference(self, other: Any) -> str | None:
+        return first_difference(self.value_subject(), other.value_subject())
+
+
+def _structural_differences(ours: Structure, fresh: Structure) -> Iterable[str]:
+    """The attributes for which the structure has no room, or another one."""
+    before, now = ours.category_of(), fresh.category_of()
+    for key in sorted(before.keys() | now.keys()):
+        if _fits(before.get(key), now.get(key)):
+            continue
+        yield f"{key[0]}.{key[1]}"
+
+
+def _fits(before: Attribute | None, now: Attribute | None) -> bool:
+    if before == now or all(one is None or one.category in _LEFT_ALONE for one in (before, now)):
+        return True
+    # An array whose memory something else holds by now would get another category, but fits into its field as before.
+    return before is not None and now is not None and (before.category, now.category) == ("array", "rest")
+
+
+def _cell_bytes(letter: str, value: Any) -> bytes:
+    number = 0 if value is None else int(value) if letter == "i" else float(value)
+    return struct.pack("<q" if letter == "i" else "<d", number)
+
+
+def _array_bytes(value: Any) -> bytes:
+    if value.dtype.kind in TEXT_KINDS:
+        return np.ascontiguousarray(value).view(np.uint8).tobytes()
+    return bytes(value.tobytes())
