@@ -30,7 +30,7 @@ import attrs
 import numpy as np
 
 from sim.adapters.capture.graph.classes import ClassFinder
-from sim.adapters.capture.graph.kinds.special_kinds import KINDS
+from sim.adapters.capture.graph.kinds.special_kinds import KINDS as SPECIAL_KINDS
 from sim.adapters.capture.graph.unsavable import UnsavableError
 from sim.adapters.capture.rng_state import is_pcg
 from sim.adapters.capture.values import NotPlainError, encode_value
@@ -304,7 +304,7 @@ def slots_of(value: Any) -> list[str]:
 def is_open_object(value: Any) -> bool:
     """Return True if ``__dict__`` holds the complete object: it is made and copied as ordinary Python objects are."""
     kind = type(value)
-    if isinstance(value, type) or not hasattr(value, "__dict__") or callable(value) or kind in KINDS:
+    if isinstance(value, type) or not hasattr(value, "__dict__") or callable(value) or kind in SPECIAL_KINDS:
         return False
     if any(vars(base).get("__slots__") for base in kind.__mro__):
         return False  # Attributes in slots are not in the dict.
