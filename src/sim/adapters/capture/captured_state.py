@@ -18,6 +18,7 @@ from typing import Any
 
 import attrs
 
+from sim.adapters.capture.foreign_fields import foreign_fields
 from sim.adapters.capture.pack import KINDS_FIELD, STEPS_FIELD, StepPacker, array_field, is_hot, room_for
 from sim.adapters.capture.pickle_protocol import Pickler
 from sim.adapters.capture.rng_state import PCG_WORDS
@@ -27,8 +28,8 @@ from sim.adapters.capture.survey import (
     Classify,
     Structure,
     Surveyor,
-    described,
     field_name,
+    named,
     slots_of,
 )
 from sim.adapters.capture.unpack import restore_objects
@@ -105,7 +106,7 @@ class CapturedState:
 
     def parts(self) -> tuple[Part, ...]:
         """The captured attributes, layer by layer."""
-        saved = {"cell", "array", "generator", "rest", "constant", "member", "object", "same", "trusted"}
+        saved = {"cell", "array", "foreign", "generator", "rest", "constant", "member", "object", "same", "trusted"}
 
         def names(layer: Any, *categories: str) -> tuple[str, ...]:
             return tuple(one.name for one in layer.attributes if one.category in categories)
@@ -132,7 +133,7 @@ class CapturedState:
         unknown = [key for key, one in self.structure.category_of().items() if one.category == "unknown"]
         if unknown:
             raise NotCapturedError(
-                f"{subject} cannot be saved exactly because of {self._named(unknown)}. {self._choices}"
+                f"{subject} cannot be saved exactly because of {named(unknown, self.structure, self.objects)}. {self._choices}"
             )
         if self._pickler is not None and self._trusted:
             self._pickler.ensure_loads(self._values_trusted(), self._elsewhere())
@@ -207,11 +208,9 @@ class CapturedState:
         now = structure.category_of().items()
         new = [key for key, attribute in now if attribute.category == "unknown" and before.get(key) != attribute]
         if new:
-            raise NotCapturedError(f"{self._named(new)} appeared in a step and cannot be saved. {self._choices}")
-
-    def _named(self, keys: Sequence[tuple[str, str]]) -> str:
-        """Attributes with their types, and with the values inside them that cannot be saved."""
-        return ", ".join(f"{layer}.{name} ({described(vars(self.objects[layer])[name])})" for layer, name in keys)
+            raise NotCapturedError(
+                f"{named(new, structure, self.objects)} appeared in a step and cannot be saved. {self._choices}"
+            )
 
     def _count_moves(self) -> set[tuple[str, str]]:
         """Count the moves of attributes, and return the replaced large containers. Raises NotCapturedError."""
@@ -289,6 +288,8 @@ class CapturedState:
                     array = array_field(name, *attribute.detail)
                     size_bytes = math.prod(array.shape) * array.dtype.itemsize
                     hot.append(attrs.evolve(array, hot=is_hot(size_bytes)))
+                elif attribute.category == "foreign":
+                    entries += foreign_fields(name, vars(self.objects[layer.name])[attribute.name])
                 elif attribute.category == "generator":
                     hot.append(Field(name, "u8", (PCG_WORDS,), hot=True))
         self._find_all()

@@ -5,6 +5,7 @@ attribute that is sometimes a number and sometimes None, is thus restored by a l
 
     cell       a number or boolean, or sometimes None: a field of one number, its type in the field ``kinds``
     array      numbers, C order, its own memory: a field
+    foreign    an array of another library (JAX, PyTorch), or a named tuple of them: a field for each array
     generator  np.random.Generator over PCG64: a field of five words
     rest       any other value that values.py writes: in the blob ``rest``, together, so that shared objects stay shared
     constant   a large container that is assumed not to change (checked at intervals): in the blob ``constants``
@@ -32,12 +33,14 @@ from typing import Any, Literal
 import attrs
 import numpy as np
 
+from sim.adapters.capture.foreign_fields import foreign_detail, is_foreign_value, shares_memory
 from sim.adapters.capture.rng_state import is_pcg
 from sim.adapters.capture.values import NotPlainError, encode_value
 from sim.kernel.class_names import module_of
+from sim.kernel.foreign_arrays import ForeignArrayError, is_compiled_function
 
 Category = Literal[
-    "cell", "array", "generator", "rest", "constant", "member", "object", "same", "trusted", "fixed", "kept", "drawing",
+    "cell", "array", "foreign", "generator", "rest", "constant", "member", "object", "same", "trusted", "fixed", "kept", "drawing",
     "clock", "unknown",
 ]  # fmt: skip
 Treatment = Literal["kept", "clock", "drawing", "open"]
@@ -134,8 +137,13 @@ def type_name(value: Any) -> str:
     return f"{module_of(type(value))}.{type(value).__qualname__}".removeprefix("builtins.").removeprefix(".")
 
 
-def described(value: Any) -> str:
-    """The type of value, with the path and type of the value inside it that cannot be saved, if there is one."""
+def described(value: Any, detail: str = "") -> str:
+    """The type of value, with the path and type of the value inside it that cannot be saved, if there is one.
+
+    detail: of the unknown attribute; the reason after its type, if there is one.
+    """
+    if ": " in detail:
+        return detail
     try:
         encode_value(value)
     except NotPlainError as error:
@@ -144,6 +152,15 @@ def described(value: Any) -> str:
             place = inside if inside.startswith("[") else error.path.replace(" of value", " of it")
             return f"{type_name(value)}, where {place} is {type_name(error.value)}"
     return type_name(value)
+
+
+def named(keys: Sequence[tuple[str, str]], structure: Structure, objects: Mapping[str, Any]) -> str:
+    """These attributes with their types, and with the values inside them that cannot be saved, or the reason."""
+    details = structure.category_of()
+    return ", ".join(
+        f"{layer}.{name} ({described(vars(objects[layer])[name], str(details[layer, name].detail))})"
+        for layer, name in keys
+    )
 
 
 def is_quick_array(value: Any) -> bool:
@@ -222,7 +239,7 @@ class Surveyor:
                         category, detail = self._last_resort(value)
                 attributes.append(Attribute(attribute, category, detail))
             surveyed.append(Layer(name, tuple(attributes)))
-        return Structure(tuple(surveyed)), objects
+        return Structure(tuple(_without_shared_memory(layer, objects) for layer in surveyed)), objects
 
     def category(self, holder: Any, full: str, value: Any) -> Category:
         """The category of a new attribute of an object."""
@@ -270,8 +287,13 @@ class Surveyor:
     def _by_type(self, value: Any, before: Attribute | None) -> tuple[Category, Any]:
         if isinstance(value, enum.Enum):
             return "member", type_name(value)
-        if isinstance(value, _FIXED_TYPES):
+        if isinstance(value, _FIXED_TYPES) or is_compiled_function(value):
             return "fixed", type_name(value)
+        if is_foreign_value(value):
+            try:
+                return "foreign", foreign_detail(value)
+            except ForeignArrayError as error:
+                return "unknown", f"{type_name(value)}: {error}"
         try:
             encode_value(value)
         except NotPlainError:
@@ -285,6 +307,28 @@ class Surveyor:
 
     def _last_resort(self, value: Any) -> tuple[Category, Any]:
         return ("trusted" if self._trust else "unknown"), type_name(value)
+
+
+def _without_shared_memory(layer: Layer, objects: dict[str, Any]) -> Layer:
+    """The layer, with arrays of other libraries that share memory with another attribute as unknown."""
+    if all(one.category != "foreign" for one in layer.attributes):
+        return layer
+    attributes = []
+    for one in layer.attributes:
+        if one.category == "foreign":
+            own = vars(objects[layer.name])[one.name]
+            others = {
+                f"{name}.{other}": value
+                for name, holder in objects.items()
+                for other, value in vars(holder).items()
+                if (name, other) != (layer.name, one.name)
+            }
+            shared = shares_memory(own, others)
+            if shared is not None:
+                reason = f"{type_name(own)}: its memory is shared with {shared}; keep a copy of one of them"
+                one = attrs.evolve(one, category="unknown", detail=reason)  # noqa: PLW2901 - the one that is listed
+        attributes.append(one)
+    return attrs.evolve(layer, attributes=tuple(attributes))
 
 
 def slots_of(value: Any) -> list[str]:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from sim.adapters.capture.foreign_fields import restore_foreign
 from sim.adapters.capture.rng_state import BIT_GENERATORS, set_pcg_words
 from sim.adapters.capture.survey import (
     KINDS,
@@ -135,6 +136,15 @@ class _Restoring:
                 saved = saved.view(dtype)[..., 0]
             restored = saved.copy() if layer in self._detached else self._array(saved, present)
             attributes[attribute.name] = self._known[full] = restored
+        elif attribute.category == "foreign":
+            present, field = attributes.get(attribute.name), field_name(layer, attribute.name)
+            fresh = None if id(present) in self._used else present
+            holder = self._objects[layer]
+            restored = restore_foreign(
+                full, attribute.detail, fresh, holder, lambda suffix: self._state[f"{field}{suffix}"]
+            )
+            attributes[attribute.name] = restored
+            self._used.add(id(restored))
         elif attribute.category == "generator":
             words = self._state[field_name(layer, attribute.name)].tolist()
             attributes[attribute.name] = self._known[full] = self._generator(
