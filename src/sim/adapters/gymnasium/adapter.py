@@ -17,6 +17,7 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 from gymnasium.envs.registration import EnvSpec
+from gymnasium.vector import AsyncVectorEnv, VectorEnv
 
 from sim.adapters.capture.captured_state import CapturedState
 from sim.adapters.capture.inputs_since_reset import InputsSinceReset
@@ -27,6 +28,7 @@ from sim.adapters.capture.survey import Treatment, cell_of
 from sim.adapters.gymnasium.inputs import decode_call, encode_action, encode_own_reset, encode_reset
 from sim.adapters.gymnasium.layers import OUTPUT_ONLY, captured_layers, layers_of, name_of, rebuild, subject_of
 from sim.adapters.gymnasium.spaces_watch import SpacesWatch
+from sim.adapters.gymnasium.vector import RecordedVectorEnv, has_seed, must_reset
 from sim.adapters.interface.adapter_registry import Adapter, NotCapturedError
 from sim.adapters.interface.capture_report import Part, Report
 from sim.kernel.class_names import package_of
@@ -50,7 +52,8 @@ _FLAGS_OF_RENDERING = {
     "PassiveEnvChecker": {"checked_render", "close_called"},
     "OrderEnforcing": {"_disable_render_order_enforcing"},
 }
-_CLOCKS = {"RecordEpisodeStatistics": {"episode_start_time", "time_queue"}}
+_CLOCKS = {"RecordEpisodeStatistics": {"episode_start_time", "episode_start_times", "time_queue"}}
+_SUB_ENVIRONMENTS = {"envs", "env_fns"}  # Of a vector: each environment in it has layers of its own.
 # Attributes in which environments keep their drawing objects; None until the first picture is drawn.
 _DRAWING_NAMES = re.compile(
     r"_?(screen|surf|surface|clock|window|viewer|canvas|renderer|font|fig|ax|isopen)|\w*_(surface|imgs?|images?)"
@@ -58,9 +61,7 @@ _DRAWING_NAMES = re.compile(
 _DRAWING_PACKAGES = ("pygame", "PIL", "OpenGL", "glfw", "matplotlib")
 
 
-_being_recorded: weakref.WeakValueDictionary[int, RecordedEnv] = (
-    weakref.WeakValueDictionary()
-)  # By id of the innermost.
+_being_recorded: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()  # By id of the innermost.
 
 
 class LastEnvCall:
@@ -71,6 +72,12 @@ class LastEnvCall:
         self.reward: Any = 0.0
         self.terminated: Any = False
         self.truncated: Any = False
+
+    def clear(self) -> None:
+        """Forget the results of the step before a reset. Arrays stay arrays, so that the state keeps its structure."""
+        for name, start in (("reward", 0.0), ("terminated", False), ("truncated", False)):
+            present = getattr(self, name)
+            setattr(self, name, np.zeros_like(present) if type(present) is np.ndarray else start)
 
 
 class GymnasiumSimulation:
@@ -131,7 +138,7 @@ class GymnasiumSimulation:
             raise NotCapturedError(
                 f"{name_of(self.env)} is being recorded already: two recordings would step it in turns"
             )
-        if self._repeated is not None or getattr(self.env.unwrapped, "_np_random", self) is not None:
+        if self._repeated is not None or has_seed(self.env):
             return  # This environment was reset already: all its attributes are known.
         twin = rebuild(subject_of(self.env) or {})
         if twin is None:
@@ -165,7 +172,7 @@ class GymnasiumSimulation:
             if kind == "reset":
                 result: Any = self.env.reset(**arguments)
                 last.observation, _ = result
-                last.reward, last.terminated, last.truncated = 0.0, False, False
+                last.clear()
                 return result
             inputs = arguments
         space_states = self._spaces.before()
@@ -293,7 +300,9 @@ def classify(holder: object, name: str, value: Any) -> Treatment | None:
         return "kept"
     if name in _CLOCKS.get(kind, ()):
         return "clock"
-    if isinstance(value, spaces.Space | EnvSpec | gymnasium.Env) or is_native(value):
+    if name in _SUB_ENVIRONMENTS and isinstance(holder, VectorEnv):
+        return "kept"
+    if isinstance(value, spaces.Space | EnvSpec | gymnasium.Env | VectorEnv) or is_native(value):
         return "kept"
     if name == "isopen" or package_of(type(value)) in _DRAWING_PACKAGES:
         return "kept"
@@ -308,23 +317,31 @@ def _classify_coarsely(holder: object, name: str, value: Any) -> Treatment | Non
 
 
 def _adapt(env: Any, **options: Any) -> GymnasiumSimulation:
-    if not isinstance(env, gymnasium.Env):
+    if not isinstance(env, gymnasium.Env | VectorEnv):
+        raise NotCapturedError(f"expected a gymnasium.Env or a VectorEnv, got {type(env).__name__}")
+    if isinstance(env.unwrapped, AsyncVectorEnv):
         raise NotCapturedError(
-            f"expected a gymnasium.Env, got {type(env).__name__}: of a vector of environments, record each one alone"
+            "AsyncVectorEnv keeps its environments in other processes, where their state cannot be read: record "
+            "gymnasium.vector.SyncVectorEnv, or in each process the environment that it makes"
         )
-    if any(isinstance(layer, RecordedEnv) for _, layer in layers_of(env)):
+    if any(isinstance(layer, RecordedEnv | RecordedVectorEnv) for _, layer in layers_of(env)):
         raise NotCapturedError(f"{name_of(env)} is recorded already, inside this wrapper: record it once")
     return GymnasiumSimulation(env, **options)
 
 
+def _door(simulation: GymnasiumSimulation, tape: Any) -> Any:
+    return (RecordedVectorEnv if isinstance(simulation.env, VectorEnv) else RecordedEnv)(simulation, tape)
+
+
 def _player(simulation: Any, seed: int) -> Callable[[], Any]:
-    """Random actions from a seed, and a reset when an episode is over."""
+    """Random actions from a seed, and a reset when an episode is over; a vector resets itself, or not at all."""
     env, last, begun = simulation.env, simulation.last, False
     env.action_space.seed(seed)
 
     def play() -> Any:
         nonlocal begun
-        if not begun or last.terminated or last.truncated:
+        is_over = last.terminated or last.truncated if not isinstance(env, VectorEnv) else must_reset(env, last)
+        if not begun or is_over:
             call = encode_reset(None if begun else seed, None, None)
             begun = True
             return call
@@ -333,4 +350,4 @@ def _player(simulation: Any, seed: int) -> Callable[[], Any]:
     return play
 
 
-ADAPTER = Adapter(NAME, _adapt, RecordedEnv, rebuild, _player)
+ADAPTER = Adapter(NAME, _adapt, _door, rebuild, _player)
