@@ -6,7 +6,14 @@ from collections.abc import Iterable
 from typing import Any
 
 from sim.adapters.capture.pickle_trusted import make_pickler
-from sim.adapters.interface.adapter_registry import Adapter, NoAdapterError, adapter_for, adapter_names
+from sim.adapters.capture.refusals import reason_against
+from sim.adapters.interface.adapter_registry import (
+    Adapter,
+    NoAdapterError,
+    NotCapturedError,
+    adapter_for,
+    adapter_names,
+)
 from sim.adapters.plain_object.adapter import ADAPTER as PLAIN_OBJECT
 from sim.adapters.plain_object.adapter import Fields
 from sim.kernel.exactness import Level
@@ -32,6 +39,9 @@ def adapt(
     """
     if isinstance(ignore, str):
         raise TypeError(f"ignore: expected a list of names, such as [{ignore!r}], got {ignore!r}")
+    reason = reason_against(subject)
+    if reason is not None:
+        raise NotCapturedError(f"{type(subject).__name__} cannot be recorded: {reason}")
     return adapter_of(subject, what).adapt(
         subject,
         level=level,

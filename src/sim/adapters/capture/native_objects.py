@@ -12,7 +12,11 @@ from typing import Any, Protocol
 from sim.adapters.capture.survey import field_name
 from sim.kernel.class_names import package_of
 
-_BRIDGES = {"mujoco": "sim.adapters.mujoco.mjdata"}  # By package: the module with bridges_in(attributes).
+_BRIDGES = {  # By package: the module with bridges_in(attributes).
+    "ale_py": "sim.adapters.ale.emulator",
+    "mujoco": "sim.adapters.mujoco.mjdata",
+}
+_PLAIN_VALUES = {"ale_py": ("Action",)}  # Their values are state as numbers are.
 
 
 class Native(Protocol):
@@ -29,14 +33,20 @@ class Native(Protocol):
 
 def is_native(value: Any) -> bool:
     """Return True if value belongs to a package that has a bridge."""
-    return package_of(type(value)) in _BRIDGES
+    package = _package_of(value)
+    return package in _BRIDGES and type(value).__name__ not in _PLAIN_VALUES.get(package, ())
+
+
+def _package_of(value: Any) -> str:
+    """The package whose bridge a value needs; a bridge may put an object of ours in the place of the package's."""
+    return getattr(type(value), "native_package", None) or package_of(type(value))
 
 
 def find_natives(layers: Iterable[tuple[str, Any]]) -> list[tuple[str, Native]]:
     """The native objects among the attributes of the layers, each with a name for its own layer."""
     natives: list[tuple[str, Native]] = []
     for name, layer in layers:
-        for package in sorted({package_of(type(value)) for value in vars(layer).values()} & _BRIDGES.keys()):
+        for package in sorted({_package_of(value) for value in vars(layer).values()} & _BRIDGES.keys()):
             bridges = importlib.import_module(_BRIDGES[package]).bridges_in(vars(layer))
             natives += [(field_name(name, attribute), native) for attribute, native in bridges]
     return natives

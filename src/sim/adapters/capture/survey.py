@@ -34,6 +34,7 @@ import attrs
 import numpy as np
 
 from sim.adapters.capture.foreign_fields import foreign_detail, is_foreign_value, shares_memory
+from sim.adapters.capture.refusals import reason_against
 from sim.adapters.capture.rng_state import is_pcg
 from sim.adapters.capture.values import NotPlainError, encode_value
 from sim.kernel.class_names import module_of
@@ -137,30 +138,37 @@ def type_name(value: Any) -> str:
     return f"{module_of(type(value))}.{type(value).__qualname__}".removeprefix("builtins.").removeprefix(".")
 
 
-def described(value: Any, detail: str = "") -> str:
-    """The type of value, with the path and type of the value inside it that cannot be saved, if there is one.
+def described(value: Any) -> str:
+    """The type of value, with the path and type of the value inside it that cannot be saved, if there is one."""
+    inner = _obstacle(value)
+    if inner is None or inner.value is value:
+        return type_name(value)
+    inside = inner.path.removeprefix("value")
+    place = inside if inside.startswith("[") else inner.path.replace(" of value", " of it")
+    return f"{type_name(value)}, where {place} is {type_name(inner.value)}"
 
-    detail: of the unknown attribute; the reason after its type, if there is one.
-    """
-    if ": " in detail:
-        return detail
+
+def _obstacle(value: Any) -> NotPlainError | None:
+    """The first value inside that values.py cannot write; None if there is none."""
     try:
         encode_value(value)
     except NotPlainError as error:
-        inside = error.path.removeprefix("value")
-        if inside and error.value is not value:
-            place = inside if inside.startswith("[") else error.path.replace(" of value", " of it")
-            return f"{type_name(value)}, where {place} is {type_name(error.value)}"
-    return type_name(value)
+        return error
+    return None
 
 
 def named(keys: Sequence[tuple[str, str]], structure: Structure, objects: Mapping[str, Any]) -> str:
-    """These attributes with their types, and with the values inside them that cannot be saved, or the reason."""
+    """These attributes with their types and with the values inside them that cannot be saved, then the reasons."""
     details = structure.category_of()
-    return ", ".join(
-        f"{layer}.{name} ({described(vars(objects[layer])[name], str(details[layer, name].detail))})"
-        for layer, name in keys
-    )
+    names, reasons = [], dict[str, None]()
+    for layer, name in keys:
+        value, detail = vars(objects[layer])[name], str(details[layer, name].detail)
+        names.append(f"{layer}.{name} ({described(value)})")
+        inner = _obstacle(value)
+        reason = detail.partition(": ")[2] or reason_against(inner.value if inner is not None else value)
+        if reason:
+            reasons[reason] = None
+    return ": ".join([", ".join(names), *(["; ".join(reasons)] if reasons else [])])
 
 
 def is_quick_array(value: Any) -> bool:
@@ -289,6 +297,8 @@ class Surveyor:
             return "member", type_name(value)
         if isinstance(value, _FIXED_TYPES) or is_compiled_function(value):
             return "fixed", type_name(value)
+        if reason_against(value) is not None:
+            return self._last_resort(value)
         if is_foreign_value(value):
             try:
                 return "foreign", foreign_detail(value)

@@ -53,6 +53,7 @@ _FLAGS_OF_RENDERING = {
     "OrderEnforcing": {"_disable_render_order_enforcing"},
 }
 _CLOCKS = {"RecordEpisodeStatistics": {"episode_start_time", "episode_start_times", "time_queue"}}
+_CONSTANTS = {"AtariEnv": {"_action_set"}}
 _SUB_ENVIRONMENTS = {"envs", "env_fns"}  # Of a vector: each environment in it has layers of its own.
 # Attributes in which environments keep their drawing objects; None until the first picture is drawn.
 _DRAWING_NAMES = re.compile(
@@ -91,7 +92,7 @@ class GymnasiumSimulation:
 
     def __init__(
         self,
-        env: gymnasium.Env[Any, Any],
+        env: Any,
         *,
         level: Level | str | None = None,
         pickler: Pickler | None = None,
@@ -99,7 +100,7 @@ class GymnasiumSimulation:
     ) -> None:
         """Survey the environment and its wrappers.
 
-        level: None for EXACT. pickler: for values that cannot be saved otherwise. ignore: full names of attributes that
+        env: an environment, or a vector of them. level: None for EXACT. pickler: for values that cannot be saved otherwise. ignore: full names of attributes that
         no step reads.
 
         Raises NotCapturedError for an environment that cannot be captured at this level; ValueError for an unknown
@@ -296,7 +297,12 @@ class RecordedEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
 def classify(holder: object, name: str, value: Any) -> Treatment | None:
     """The treatment of an attribute of Gymnasium's own classes; None if unknown."""
     kind = type(holder).__name__
-    if name in _CONFIGURATION or kind in OUTPUT_ONLY or name in _FLAGS_OF_RENDERING.get(kind, ()):
+    if (
+        name in _CONFIGURATION
+        or kind in OUTPUT_ONLY
+        or name in _FLAGS_OF_RENDERING.get(kind, ())
+        or name in _CONSTANTS.get(kind, ())
+    ):
         return "kept"
     if name in _CLOCKS.get(kind, ()):
         return "clock"

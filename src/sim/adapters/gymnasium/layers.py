@@ -73,12 +73,20 @@ def subject_of(env: Any) -> dict[str, Any] | None:
 
 
 def _plain_or_layers(subject: dict[str, Any], layers: list[str]) -> dict[str, Any]:
-    """The subject if it is plain data; otherwise its layers."""
+    """The subject if a tape can give it back as it is; otherwise its layers."""
+    if _has_tuple(subject):
+        return {"layers": layers}  # It would come back as a list, which environments tell from a tuple.
     try:
         encode_plain(subject)
     except (TypeError, ValueError, OverflowError):
         return {"layers": layers}  # Made with objects: only the user can rebuild it.
     return subject
+
+
+def _has_tuple(value: Any) -> bool:
+    if isinstance(value, dict | list):
+        return any(map(_has_tuple, value.values() if isinstance(value, dict) else value))
+    return isinstance(value, tuple)
 
 
 def _without_enums(arguments: Any) -> Any:
