@@ -42,7 +42,7 @@ class ObservedEmulator:
                 "without sounds, or use level='inputs_only'"
             )
         self.inner = inner
-        self.bridge = Bridge(self)
+        self.bridge = EmulatorBridge(self)
 
     def act(self, action: Any, strength: float = 1.0) -> Any:
         """Emulate one frame."""
@@ -70,7 +70,7 @@ class ObservedEmulator:
         return call
 
 
-class Arrays:
+class EmulatorArrays:
     """The state as attributes: that before the last step, the step's actions, and what it must lead to."""
 
     machine: np.ndarray[Any, Any]
@@ -83,7 +83,7 @@ class Arrays:
     after: np.ndarray[Any, Any]
 
 
-class Bridge:
+class EmulatorBridge:
     """Copies the state of an emulator to plain arrays and back; see Native.
 
     Attributes:
@@ -93,7 +93,7 @@ class Bridge:
 
     def __init__(self, emulator: ObservedEmulator) -> None:
         self._emulator = emulator
-        self.arrays = Arrays()
+        self.arrays = EmulatorArrays()
         self.held: tuple[int, float] = _NOOP
         self.anchor(_NOOP)
         self.take()
@@ -204,7 +204,7 @@ class Bridge:
         self._begin(state, held)
 
 
-def bridges_in(attributes: dict[str, Any]) -> list[tuple[str, Bridge]]:
+def bridges_in(attributes: dict[str, Any]) -> list[tuple[str, EmulatorBridge]]:
     """A bridge for the emulator among the attributes, which is replaced by one that observes it.
 
     Raises NotCapturedError for a vector of emulators.

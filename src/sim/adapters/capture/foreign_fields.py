@@ -180,7 +180,9 @@ def _named_arrays(name: str, value: Any) -> Iterator[tuple[str, Any]]:
 def _memories(value: Any) -> list[tuple[int, int]]:
     if isinstance(value, np.ndarray):
         start = value.__array_interface__["data"][0]
-        return [(start, start + value.nbytes)] if value.flags.c_contiguous else []
+        spans = [(size - 1) * stride for size, stride in zip(value.shape, value.strides, strict=True)]
+        before, after = sum(min(span, 0) for span in spans), sum(max(span, 0) for span in spans)
+        return [(start + before, start + after + value.itemsize)] if value.size else []
     if not is_foreign_value(value):
         return []
     return [memory for array in foreign_arrays_in(value) if (memory := memory_of(array)) is not None]

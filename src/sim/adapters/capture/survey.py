@@ -289,7 +289,7 @@ class Surveyor:
             try:
                 encode_value(value)
             except NotPlainError:
-                return self._last_resort(value)
+                return _foreign(value) if is_foreign_value(value) else self._last_resort(value)
         return before.category, before.detail
 
     def _by_type(self, value: Any, before: Attribute | None) -> tuple[Category, Any]:
@@ -300,10 +300,7 @@ class Surveyor:
         if reason_against(value) is not None:
             return self._last_resort(value)
         if is_foreign_value(value):
-            try:
-                return "foreign", foreign_detail(value)
-            except ForeignArrayError as error:
-                return "unknown", f"{type_name(value)}: {error}"
+            return _foreign(value)
         try:
             encode_value(value)
         except NotPlainError:
@@ -317,6 +314,13 @@ class Surveyor:
 
     def _last_resort(self, value: Any) -> tuple[Category, Any]:
         return ("trusted" if self._trust else "unknown"), type_name(value)
+
+
+def _foreign(value: Any) -> tuple[Category, Any]:
+    try:
+        return "foreign", foreign_detail(value)
+    except ForeignArrayError as error:
+        return "unknown", f"{type_name(value)}: {error}"
 
 
 def _without_shared_memory(layer: Layer, objects: dict[str, Any]) -> Layer:

@@ -103,8 +103,8 @@ def test_without_the_held_action_restores_differ_and_are_refused(
     env = recorder.record(making(frameskip=1)(), tmp_path / "run.tape", quiet=True, keyframe_interval_ticks=1)
     drive(env, 120, 0)
     env.close()
-    whole = emulator.Bridge._restore
-    monkeypatch.setattr(emulator.Bridge, "_restore", lambda self, state, _: whole(self, state, (0, 1.0)))
+    whole = emulator.EmulatorBridge._restore
+    monkeypatch.setattr(emulator.EmulatorBridge, "_restore", lambda self, state, _: whole(self, state, (0, 1.0)))
     refused = []
     with replayer.open(tmp_path / "run.tape", world=lambda: adapt(making(frameskip=1)())) as run:
         for tick in range(20, 120, 2):
