@@ -28,6 +28,7 @@ from sim.adapters.capture.survey import Treatment, cell_of
 from sim.adapters.gymnasium.inputs import decode_call, encode_action, encode_own_reset, encode_reset
 from sim.adapters.gymnasium.layers import OUTPUT_ONLY, captured_layers, layers_of, name_of, rebuild, subject_of
 from sim.adapters.gymnasium.spaces_watch import SpacesWatch
+from sim.adapters.gymnasium.unseeded_start import settle_unseeded_start
 from sim.adapters.gymnasium.vector import RecordedVectorEnv, has_seed, must_reset
 from sim.adapters.interface.adapter_registry import Adapter, NotCapturedError
 from sim.adapters.interface.capture_report import Part, Report
@@ -111,6 +112,7 @@ class GymnasiumSimulation:
         self._pickler = pickler
         self.last = LastEnvCall()
         self.level = level_from(level)
+        settle_unseeded_start(layers_of(env))
         layers: list[tuple[str, Any]] = [(RESULT, self.last), *captured_layers(env)]
         inexact = self.level is Level.INPUTS_ONLY
         self._natives = [] if inexact else find_natives(layers[1:])

@@ -131,6 +131,21 @@ def test_a_seek_makes_the_environment_from_the_tape_and_verify_agrees(tmp_path: 
         assert run.verify().ok
 
 
+def test_the_seed_of_a_new_environment_does_not_count_and_the_first_reset_has_one(tmp_path: Path) -> None:
+    """Making it draws a seed, which nothing uses. One that was reset before is recorded as it is."""
+    assert adapt(making()()).state.hash() == adapt(making()()).state.hash()
+    env = recorder.record(making()(), tmp_path / "run.tape", quiet=True)
+    env.reset()
+    env.close()
+    with replayer.open(tmp_path / "run.tape") as run:
+        assert isinstance(run.tape.frame(1).inputs["reset"], int)
+    begun = making()()
+    begun.reset(seed=5)
+    before = begun.unwrapped.ale.cloneSystemState().serialize()
+    adapt(begun)
+    assert begun.unwrapped.ale.cloneSystemState().serialize() == before
+
+
 def test_a_different_count_of_draws_is_noticed_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A version of the emulator that draws otherwise would make the held action a guess."""
     monkeypatch.setattr(StickyDraws, "next", lambda _: 0.5)
