@@ -103,18 +103,22 @@ class EmulatorBridge:
         return self._emulator.inner
 
     def _serialized(self) -> bytes:
-        return bytes(self._inner.cloneSystemState().serialize())
+        try:
+            return bytes(self._inner.cloneSystemState().serialize())
+        except UnicodeDecodeError:  # ale-py 0.11 takes the bytes for text.
+            raise NotCapturedError("this version of ale-py cannot serialize its state: use ale-py 0.12") from None
 
     def anchor(self, held: tuple[int, float]) -> None:
         """Take the present state as the one that the following actions lead on from."""
-        self._begin(split_state(self._serialized()), held)
+        state = split_state(self._serialized())
+        self._draws = StickyDraws(state.generators[-1])
+        self._probability = float(self._inner.getFloat("repeat_action_probability"))
+        self._begin(state, held)
 
     def _begin(self, state: EmulatorState, held: tuple[int, float]) -> None:
         self._start, self._held_at_start = state, held
         self.held = held
         self._acts: list[tuple[int, float]] = []
-        self._draws = StickyDraws(state.generators[-1])
-        self._probability = float(self._inner.getFloat("repeat_action_probability"))
         self._ends_here = False
 
     def add(self, act: tuple[int, float]) -> None:
@@ -201,6 +205,7 @@ class EmulatorBridge:
                 "level='inputs_only'"
             )
         self._inner.restoreSystemState(saved)
+        self._draws, self._probability = StickyDraws(state.generators[-1]), probability
         self._begin(state, held)
 
 

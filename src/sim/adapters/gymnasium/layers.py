@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Mapping
 from typing import Any
 
 import gymnasium
-from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
+from gymnasium.vector import VectorEnv, VectorWrapper
 
 from sim.kernel.plain_data import encode_plain
 
@@ -93,7 +94,7 @@ def _without_enums(arguments: Any) -> Any:
     """The arguments with the autoreset mode as its name, which the vector takes, too."""
     if isinstance(arguments, dict):
         return {name: _without_enums(value) for name, value in arguments.items()}
-    return arguments.value if isinstance(arguments, AutoresetMode) else arguments
+    return arguments.value if isinstance(arguments, enum.Enum) else arguments
 
 
 def rebuild(subject: Mapping[str, Any]) -> Any | None:

@@ -11,13 +11,13 @@ from typing import Any
 
 import gymnasium
 import numpy as np
-from gymnasium.vector import AutoresetMode, VectorWrapper
+from gymnasium.vector import VectorWrapper
 
 from sim.adapters.gymnasium.inputs import encode_action, encode_reset
 from sim.adapters.gymnasium.layers import sub_environments
 
 
-class RecordedVectorEnv(VectorWrapper[Any, Any, Any, Any, Any]):
+class RecordedVectorEnv(VectorWrapper):  # In Gymnasium 1.0 it is not generic.
     """A vector whose calls of step and reset are recorded; closing it closes the tape."""
 
     def __init__(self, simulation: Any, tape: Any) -> None:
@@ -81,7 +81,8 @@ def has_seed(env: Any) -> bool:
 def must_reset(env: Any, last: Any) -> bool:
     """Return True if environments of the vector are over and nothing but its reset begins them again."""
     is_over = bool(np.any(np.asarray(last.terminated)) or np.any(np.asarray(last.truncated)))
-    return is_over and env.metadata.get("autoreset_mode") is AutoresetMode.DISABLED
+    mode = (env.metadata or {}).get("autoreset_mode")  # Gymnasium 1.0 has none: there each vector resets by itself.
+    return is_over and getattr(mode, "value", mode) == "Disabled"
 
 
 def _is_complete(seed: Any) -> bool:

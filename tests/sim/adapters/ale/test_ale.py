@@ -146,14 +146,14 @@ def test_the_seed_of_a_new_environment_does_not_count_and_the_first_reset_has_on
     assert begun.unwrapped.ale.cloneSystemState().serialize() == before
 
 
-def test_a_different_count_of_draws_is_noticed_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_different_count_of_draws_is_noticed_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """A version of the emulator that draws otherwise would make the held action a guess."""
-    monkeypatch.setattr(StickyDraws, "next", lambda _: 0.5)
-    env = recorder.record(making()(), tmp_path / "run.tape", quiet=True)
+    env = making()()
     env.reset(seed=1)
+    simulation = adapt(env)
+    monkeypatch.setattr(StickyDraws, "next", lambda _: 0.5)
     with pytest.raises(NotCapturedError, match="expected the emulator to draw one number in each frame"):
-        env.step(0)
-    env.close()
+        simulation.step(0)
 
 
 def test_a_state_of_another_game_is_refused(tmp_path: Path) -> None:
@@ -192,3 +192,21 @@ def test_a_state_is_put_together_as_it_was_taken_apart() -> None:
     assert len(state.rom_hash()) == 32
     with pytest.raises(NotCapturedError, match="expected the state of the emulator to hold two generators"):
         split_state(serialized[:200])
+
+
+def test_a_version_that_cannot_serialize_its_state_is_refused() -> None:
+    """ale-py 0.11 takes the bytes of the state for text."""
+
+    class OldState:
+        def serialize(self) -> str:
+            return b"\xf7".decode()
+
+    class OldEmulator:
+        def getBool(self, _: str) -> bool:  # noqa: N802 - the emulator's name
+            return False
+
+        def cloneSystemState(self) -> OldState:  # noqa: N802 - the emulator's name
+            return OldState()
+
+    with pytest.raises(NotCapturedError, match=r"cannot serialize its state: use ale-py 0\.12$"):
+        emulator.ObservedEmulator(OldEmulator())
