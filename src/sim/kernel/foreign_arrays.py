@@ -247,7 +247,7 @@ def _make_in_jax(present: Any, saved: np.ndarray[Any, Any], kind: ArrayKind) -> 
     jax = _loaded("jax")
     traits = dict(kind.traits)
     sharding = None
-    if present is not None and getattr(present, "committed", False):
+    if present is not None and getattr(present, "committed", getattr(present, "_committed", False)):
         # A sharding over several devices is for arrays of its own shape.
         sharding = present.sharding if present.shape == kind.shape or len(present.devices()) == 1 else None
     if traits.get("key"):
