@@ -16,6 +16,7 @@ from typing import Any
 
 import attrs
 
+from recorder.processes.fork_hazard import ForkHazardError, fork_hazard
 from recorder.processes.pool import Item, OnProgress, Result, Submission, Work
 from recorder.processes.worker_pipes import (
     PipedSubmission,
@@ -42,7 +43,13 @@ class ForkPool:
         name: Callable[[Item], str],
         on_progress: OnProgress | None = None,
     ) -> Submission[Result]:
-        """See Pool."""
+        """See Pool. Raises ForkHazardError where the processes would hang."""
+        hazard = fork_hazard()
+        if hazard is not None:
+            raise ForkHazardError(
+                f"{hazard} has been used in this process, and its threads are missing in a forked one, which would hang: "
+                "pass pool=recorder.processes.spawn_pool.SpawnPool(workers)"
+            )
         return _ForkSubmission(work, items, self.workers, name, on_progress)
 
 

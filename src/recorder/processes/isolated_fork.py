@@ -34,6 +34,7 @@ from typing import Any, NoReturn
 
 import attrs
 
+from recorder.processes.fork_hazard import fork_hazard
 from recorder.processes.parent_death import end_with_parent
 
 SHARED_BYTES_MAX = 64 << 20  # Shared memory is copied for the child; more than this would take too long.
@@ -98,6 +99,9 @@ def ensure_can_isolate() -> None:
     """Raise NotIsolatedError if a copy of this process could change something outside itself."""
     if sys.platform != "linux":
         raise NotIsolatedError("this needs Linux")
+    hazard = fork_hazard()
+    if hazard is not None:
+        raise NotIsolatedError(f"{hazard} was used in this process, and a copy would wait for its threads forever")
     size_bytes = 0
     for start, end, path in _shared_mappings():
         if path.startswith("/dev/") and not path.startswith(("/dev/shm/", "/dev/zero")):  # noqa: S108 - of the maps

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, overload
 import attrs
 
 from recorder.exit_codes import CORRUPT, DIFFERS, INCOMPLETE, SAME, UNREADABLE
-from recorder.processes.fork_pool import ForkPool
+from recorder.processes.inline_pool import local_pool
 from recorder.processes.pool import Pool, results_in_order
 from replayer.datasets.build import Building, assemble_store, table_entry, versions, write_record_tables
 from replayer.datasets.manifest import FORMAT_VERSION, PARTS_FORMAT
@@ -137,7 +137,7 @@ def extract(
     import replayer.datasets.stores.arrow_files  # noqa: F401, PLC0415 - once here, not in each worker; pyarrow is an extra
 
     building = Building(Path(output)) if output is not None else None
-    pool = pool if pool is not None else ForkPool(jobs)
+    pool = pool if pool is not None else local_pool(jobs)
     inspected = inspect_tapes(paths, request, world, pool, looking or (lambda _: None))
     sources = inspected.sources
     folder = building.folder if building is not None else Path()

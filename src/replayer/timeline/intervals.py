@@ -3,7 +3,7 @@
 Intervals are independent, because every keyframe is a starting point. Each one runs in a separate process (see
 recorder.processes.fork_pool) with a fresh simulation. Hidden state (an attribute, a module's global, a random
 generator) is therefore not carried from one interval into the next, where it would mask that the keyframe does not hold
-it.
+it. Where a fork would hang (after JAX was used), the intervals run in this process.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import attrs
 
 from recorder.errors import CorruptError, MissingTickError, RecordingError, TornError
 from recorder.format.segments.block_location import KeyframeLocation
-from recorder.processes.fork_pool import ForkPool
+from recorder.processes.inline_pool import local_pool
 from recorder.processes.pool import Pool, Report, results_in_order
 from replayer.playback.cursor import Cursor
 from replayer.playback.make_simulation import Factory, make_simulation
@@ -150,7 +150,7 @@ def run_each(
     Raises SimulationFailedError if the simulation raises; WorkerDiedError.
     """
     return results_in_order(
-        pool if pool is not None else ForkPool(jobs),
+        pool if pool is not None else local_pool(jobs),
         _WithCursor(tape, world, work),
         intervals,
         name=lambda interval: f"simulated ticks {interval.place.tick} to {interval.final_tick}",

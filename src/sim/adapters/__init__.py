@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from sim.adapters.interface.adapter_registry import Adapter, NoAdapterError, NotCapturedError
     from sim.adapters.interface.capture_report import Part, Report
     from sim.adapters.plain_object.adapter import Fields, fields
+    from sim.adapters.pytree import tree_leaves, tree_like
     from sim.kernel.exactness import Level
 
 __all__ = [
@@ -21,6 +22,8 @@ __all__ = [
     "Report",
     "adapt",
     "fields",
+    "tree_leaves",
+    "tree_like",
 ]
 
 _LAZY = {  # Imported at first use: a reader of a tape needs them only if an adapter made the tape.
@@ -34,6 +37,8 @@ _LAZY = {  # Imported at first use: a reader of a tape needs them only if an ada
     "Report": "sim.adapters.interface.capture_report",
     "adapt": "sim.adapters.find_adapter",
     "fields": "sim.adapters.plain_object.adapter",
+    "tree_leaves": "sim.adapters.pytree",
+    "tree_like": "sim.adapters.pytree",
 }
 
 

@@ -6,7 +6,14 @@ from collections.abc import Iterable
 from typing import Any
 
 from sim.adapters.capture.pickle_trusted import make_pickler
-from sim.adapters.interface.adapter_registry import Adapter, NoAdapterError, adapter_for, adapter_names
+from sim.adapters.capture.graph.refusals import refusal_of_simulation
+from sim.adapters.interface.adapter_registry import (
+    Adapter,
+    NoAdapterError,
+    NotCapturedError,
+    adapter_for,
+    adapter_names,
+)
 from sim.adapters.interface.proxy import RecordedProxy
 from sim.adapters.plain_object.adapter import ADAPTER as PLAIN_OBJECT
 from sim.adapters.plain_object.adapter import Fields, fields
@@ -36,6 +43,9 @@ def adapt(
     """
     if isinstance(ignore, str):
         raise TypeError(f"ignore: expected a list of names, such as [{ignore!r}], got {ignore!r}")
+    reason = refusal_of_simulation(subject)
+    if reason is not None:
+        raise NotCapturedError(f"{type(subject).__name__} cannot be recorded: {reason}")
     adapter = adapter_of(subject, what)
     if adapter is PLAIN_OBJECT:
         what = fields() if what is None else what

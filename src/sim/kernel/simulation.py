@@ -13,6 +13,14 @@ from typing import Any, Protocol, TypeGuard, runtime_checkable
 import attrs
 import numpy as np
 
+from sim.kernel.foreign_arrays import (
+    array_kind_from_plain,
+    has_array_interface,
+    is_foreign_array,
+    kind_of,
+    like,
+    to_numpy,
+)
 from sim.kernel.hooks import (
     AfterRestore,
     CanEnd,
@@ -24,13 +32,16 @@ from sim.kernel.hooks import (
     Phase,
     hook,
 )
+from sim.kernel.plain_data import decode_plain, encode_plain
 from sim.kernel.schema import Blob, Field, Schema
 from sim.kernel.state import Snapshot, State
 
 SCENARIO_PREFIX = "scenario."  # Fields with this prefix belong to a scenario; they share the state with the simulation.
 SAVED_BYTES_FIELD = "saved"  # The one field of a simulation whose save() returns plain bytes.
 
-Saved = bytes | Mapping[str, "np.ndarray[Any, Any] | np.generic | bytes"]
+KINDS_OF_ARRAYS_FIELD = "array_kinds"  # The kinds of the arrays of other libraries than NumPy, if save() returned any.
+
+Saved = bytes | Mapping[str, "np.ndarray[Any, Any] | np.generic | bytes | Any"]  # Any: an array of another library.
 
 
 @runtime_checkable
@@ -55,7 +66,7 @@ class SavedSimulation(Protocol):
     """
 
     def save(self) -> Saved:
-        """The complete state: bytes, or arrays and bytes by name."""
+        """The complete state: bytes, or arrays and bytes by name; load gets arrays of the same libraries back."""
 
     def load(self, saved: Saved) -> None:
         """Enter the state that save() returned."""
@@ -110,6 +121,7 @@ class ArenaOfSaved:
         saved = inner.save()
         self._returns_bytes = isinstance(saved, bytes)
         self._kind: tuple[Any, ...] = ()
+        self._foreign: dict[str, Any] = {}  # The last arrays of other libraries, by name.
         self._pack(_as_mapping(saved))
 
     @property
@@ -134,9 +146,16 @@ class ArenaOfSaved:
             for name in state
             if not name.startswith(SCENARIO_PREFIX)
         }
+        kinds = saved.pop(KINDS_OF_ARRAYS_FIELD, None)
+        if isinstance(kinds, bytes):
+            for name, plain in decode_plain(kinds).items():
+                saved[name] = like(self._foreign.get(name), saved[name], array_kind_from_plain(plain))
         self.inner.load(saved[SAVED_BYTES_FIELD] if self._returns_bytes else saved)
 
     def _pack(self, saved: Mapping[str, Any]) -> None:
+        others = {name: one for name, one in saved.items() if not isinstance(one, bytes | np.ndarray | np.generic)}
+        if others:
+            saved = self._as_numpy(saved, others)
         kind = tuple(
             (name, getattr(value, "dtype", None), getattr(value, "shape", None)) for name, value in saved.items()
         )
@@ -148,6 +167,17 @@ class ArenaOfSaved:
                 self.state.set_blob(name, value)
             else:
                 self.state[name][...] = value
+
+    def _as_numpy(self, saved: Mapping[str, Any], others: Mapping[str, Any]) -> dict[str, Any]:
+        """What save() returned, with its arrays of other libraries as NumPy's and a description of their kinds."""
+        arrays = {name: _numpy_of(name, value) for name, value in others.items()}
+        self._foreign = {name: value for name, value in others.items() if is_foreign_array(value)}
+        if not self._foreign:
+            return {**saved, **arrays}
+        if KINDS_OF_ARRAYS_FIELD in saved:
+            raise ValueError(f"save()[{KINDS_OF_ARRAYS_FIELD!r}]: this name is reserved; choose a different one")
+        kinds = {name: kind_of(value).to_plain() for name, value in self._foreign.items()}
+        return {**saved, **arrays, KINDS_OF_ARRAYS_FIELD: encode_plain(kinds)}
 
     def _lay_out(self, schema: Schema) -> None:
         if not hasattr(self, "state"):
@@ -211,6 +241,16 @@ def _as_mapping(saved: Any) -> Mapping[str, Any]:
     return saved
 
 
+def _numpy_of(name: str, value: Any) -> np.ndarray[Any, Any]:
+    """The bits of an array of another library. Raises TypeError, with the name, for anything else."""
+    if not has_array_interface(value):
+        raise TypeError(f"save()[{name!r}]: expected an array, a NumPy number or bytes, got {type(value).__name__}")
+    try:
+        return to_numpy(value)
+    except TypeError as error:
+        raise TypeError(f"save()[{name!r}]: {error}") from None
+
+
 def _schema_of(saved: Mapping[str, Any]) -> Schema:
     entries: list[Field | Blob] = []
     for name, value in saved.items():
@@ -218,12 +258,8 @@ def _schema_of(saved: Mapping[str, Any]) -> Schema:
             raise ValueError(f"save()[{name!r}]: names that begin with {SCENARIO_PREFIX} are reserved for scenarios")
         if isinstance(value, bytes):
             entries.append(Blob(name))
-        elif isinstance(value, np.ndarray | np.generic):
-            entries.append(Field(name, value.dtype, value.shape))
         else:
-            raise TypeError(
-                f"save()[{name!r}]: expected a NumPy array, a NumPy number or bytes, got {type(value).__name__}"
-            )
+            entries.append(Field(name, value.dtype, value.shape))
     return Schema(*entries)
 
 

@@ -163,8 +163,8 @@ def test_after_a_restore_across_shapes_the_next_step_is_correct() -> None:
         (None, "save(): expected bytes, or a mapping of names to arrays and bytes, got NoneType"),
         ([1], "save(): expected bytes, or a mapping of names to arrays and bytes, got list"),
         ({}, "save(): expected bytes, or a mapping of names to arrays and bytes, got an empty mapping"),
-        ({"x": 5}, "save()['x']: expected a NumPy array, a NumPy number or bytes, got int"),
-        ({"x": "text"}, "save()['x']: expected a NumPy array, a NumPy number or bytes, got str"),
+        ({"x": 5}, "save()['x']: expected an array, a NumPy number or bytes, got int"),
+        ({"x": "text"}, "save()['x']: expected an array, a NumPy number or bytes, got str"),
         (
             {"x": np.array(["a"])},
             "dtype <U1 is not supported: expected booleans, integers or floats of up to 64 bits, or complex numbers",

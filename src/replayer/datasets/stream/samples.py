@@ -20,7 +20,7 @@ from typing import Any, Literal, Self
 
 import attrs
 
-from recorder.processes.fork_pool import ForkPool
+from recorder.processes.inline_pool import local_pool
 from replayer.datasets.extract import list_tapes, make_task
 from replayer.datasets.plan import DatasetPart, TapeInput, inspect_tapes, make_parts, open_source
 from replayer.datasets.request import ExtractionError, Request
@@ -118,7 +118,7 @@ def samples(
         raise ExtractionError("long is not available here: a row is a sample; use extract")
     # Outcomes need the last state of each tape, which has to be simulated; the table states has none.
     inspected_request = request if order.includes(OUTCOME) else attrs.evolve(request, tables=("states",))
-    inspected = inspect_tapes(paths, inspected_request, world, ForkPool(jobs), lambda _: None)
+    inspected = inspect_tapes(paths, inspected_request, world, local_pool(jobs), lambda _: None)
     sources = inspected.sources
     task = make_task(sources, request, world, Path(), "parquet")
     if len(task.tables) != 1 or task.tables[0] not in ("pairs", "states"):

@@ -18,6 +18,7 @@ from typing import Any
 import attrs
 
 from sim.adapters.capture.constants import Constants
+from sim.adapters.capture.foreign_fields import foreign_fields, memories_of, overlap, shared_memory
 from sim.adapters.capture.graph.classes import ClassFinder
 from sim.adapters.capture.graph.object_graph import ObjectGraph, graph_entries
 from sim.adapters.capture.graph.restore_graph import Restoring
@@ -38,6 +39,7 @@ from sim.adapters.capture.unpack import kept_values, restore_objects
 from sim.adapters.capture.values import NotPlainError, encode_value
 from sim.adapters.interface.adapter_registry import NotCapturedError
 from sim.adapters.interface.capture_report import Part
+from sim.kernel.foreign_arrays import is_immutable_array
 from sim.kernel.schema import Blob, Field, Schema
 from sim.kernel.state import State
 
@@ -108,7 +110,7 @@ class CapturedState:
 
     def parts(self) -> tuple[Part, ...]:
         """The captured attributes, layer by layer."""
-        saved = {"cell", "array", "generator", "rest", "constant", "object", "same"}
+        saved = {"cell", "array", "foreign", "generator", "rest", "constant", "object", "same"}
 
         def names(layer: Any, *categories: str) -> tuple[str, ...]:
             return tuple(one.name for one in layer.attributes if one.category in categories)
@@ -134,7 +136,9 @@ class CapturedState:
             )
         unknown = [one.detail for one in self.structure.category_of().values() if one.category == "unknown"]
         if unknown:
-            raise NotCapturedError(f"{subject} cannot be saved exactly because of {', '.join(unknown)}. {self._choices}")
+            raise NotCapturedError(
+                f"{subject} cannot be saved exactly because of {', '.join(unknown)}. {self._choices}"
+            )
         self._ensure_restorable(subject)
 
     def _ensure_restorable(self, subject: str) -> None:
@@ -157,8 +161,8 @@ class CapturedState:
         """Survey all objects, and set those apart that cannot be saved."""
         self._finder.registering(True)
         while True:
-            self.structure, self.objects = self._surveyor.survey(self._layers, None)
             try:
+                self.structure, self.objects = self._surveyor.survey(self._layers, None)
                 self._lay_out()
             except UnsavableError as error:
                 name, described = self._place_of(error)
@@ -169,9 +173,11 @@ class CapturedState:
 
     def _place_of(self, error: UnsavableError) -> tuple[str, str]:
         """The attribute of a layer, and the complete path, type and reason of a value in it."""
-        index, _, inside = error.path.removeprefix("[").partition("]")
-        assert index.isdecimal(), f"no path to a {type_name(error.value)}: {error}"
-        name = self._rest[int(index)][0]
+        name, inside = error.path, ""
+        if name.startswith("["):  # From the roots of the graph.
+            index, _, inside = name.removeprefix("[").partition("]")
+            name = self._rest[int(index)][0]
+        assert name, f"no path to a {type_name(error.value)}: {error}"
         return name, f"{name}{inside} ({type_name(error.value)}): {error.reason} ({error.advice})"
 
     # --- after a step
@@ -209,9 +215,17 @@ class CapturedState:
         except KeyError:
             return False
         self._graph.capture(roots, self._known_names)
+        self._ensure_apart()
         if self.state.arena is not self._packer.arena:
             self._make_packer()  # The graph has grown, and the arena with it.
         return True
+
+    def _ensure_apart(self) -> None:
+        """Raise UnsavableError if an attribute with a field shares memory with an array of another library elsewhere."""
+        held = self._graph.special.foreign_memories.values()
+        for full, attributes, name in self._elsewhere if held else ():
+            if overlap(memories_of(attributes[name]), held):
+                raise shared_memory(attributes[name], "an array in a container", full)
 
     def recapture_rest(self) -> list[str]:
         """Encode all other values again; return the paths of those that the arena did not have, which are repaired.
@@ -329,6 +343,8 @@ class CapturedState:
                     array = array_field(name, *attribute.detail)
                     size_bytes = math.prod(array.shape) * array.dtype.itemsize
                     hot.append(attrs.evolve(array, hot=is_hot(size_bytes)))
+                elif attribute.category == "foreign":
+                    entries += foreign_fields(name, vars(self.objects[layer.name])[attribute.name])
                 elif attribute.category == "generator":
                     hot.append(Field(name, "u8", (PCG_WORDS,), hot=True))
         self._find_all()
@@ -365,7 +381,10 @@ class CapturedState:
                     self._rest.append((full, attributes, attribute.name))
                 elif attribute.category == "constant":
                     self._constant_names[full] = (layer.name, attribute.name)
-                if attribute.category in ("array", "generator", "constant") and layer.name not in self._detached:
+                is_held = attribute.category in ("array", "generator", "constant") or (
+                    attribute.category == "foreign" and not is_immutable_array(attributes[attribute.name])
+                )
+                if is_held and layer.name not in self._detached:
                     self._elsewhere.append((full, attributes, attribute.name))
 
     def _make_packer(self) -> None:
@@ -380,6 +399,7 @@ class CapturedState:
         assert written  # The packer was made from the present objects.
         roots = [attributes[name] for _, attributes, name in self._rest]
         self._graph.capture(roots, self._known_names)
+        self._ensure_apart()
         if self.state.arena is not self._packer.arena:
             self._make_packer()
 

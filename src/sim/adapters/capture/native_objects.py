@@ -13,7 +13,11 @@ from typing import Any, Protocol, runtime_checkable
 from sim.adapters.capture.survey import LAYERS_MAX, field_name, is_open_object
 from sim.kernel.class_names import package_of
 
-_BRIDGES = {"mujoco": "sim.adapters.mujoco.mjdata"}  # By package: the module with bridges_in(attributes).
+_BRIDGES = {  # By package: the module with bridges_in(attributes).
+    "ale_py": "sim.adapters.ale.emulator",
+    "mujoco": "sim.adapters.mujoco.mjdata",
+}
+_PLAIN_VALUES = {"ale_py": ("Action",)}  # Their values are state as numbers are.
 _Find = Callable[[], dict[str, Any]]  # Returns the attributes of an object, which may be another one in each episode.
 
 
@@ -31,7 +35,13 @@ class Native(Protocol):
 
 def is_native(value: Any) -> bool:
     """Return True if value belongs to a package that has a bridge."""
-    return package_of(type(value)) in _BRIDGES
+    package = _package_of(value)
+    return package in _BRIDGES and type(value).__name__ not in _PLAIN_VALUES.get(package, ())
+
+
+def _package_of(value: Any) -> str:
+    """The package whose bridge a value needs; a bridge may put an object of ours in the place of the package's."""
+    return getattr(type(value), "native_package", None) or package_of(type(value))
 
 
 @runtime_checkable
@@ -52,7 +62,7 @@ def find_natives(layers: Iterable[tuple[str, Any]]) -> list[tuple[str, Native]]:
     seen = {id(layer) for _, layer, _ in waiting}
     for name, layer, find in waiting:  # It grows while it is read.
         attributes = vars(layer)
-        for package in sorted({package_of(type(value)) for value in attributes.values()} & _BRIDGES.keys()):
+        for package in sorted({_package_of(value) for value in attributes.values()} & _BRIDGES.keys()):
             for key, native in importlib.import_module(_BRIDGES[package]).bridges_in(attributes):
                 if id(attributes[key]) in seen:
                     continue

@@ -15,6 +15,7 @@ from typing import Any
 import attrs
 import numpy as np
 
+from sim.adapters.capture.foreign_fields import ForeignEntry, foreign_entry, have_shared_memory
 from sim.adapters.capture.rng_state import generator_memory, pcg_bytes
 from sim.adapters.capture.survey import (
     KIND_NUMBERS,
@@ -124,6 +125,7 @@ class StepPacker:
         self._cells: list[_Cell] = []
         self._arrays: list[_Array] = []
         self._generators: list[tuple[dict[str, Any], str, Any, int | None]] = []
+        self._foreign: list[ForeignEntry] = []
         self._kinds = state[KINDS_FIELD]
         self._memory = state.arena.data
         self._by_letter = {"i": self._memory.cast("q"), "f": self._memory.cast("d")}
@@ -135,7 +137,10 @@ class StepPacker:
             attributes = vars(objects[layer.name])
             for attribute in layer.attributes:
                 name = attribute.name
-                if attribute.category in ("cell", "array", "generator"):
+                if attribute.category == "foreign":
+                    entry = foreign_entry(field_name(layer.name, name), attributes, name, attribute.detail, state)
+                    self._foreign.append(entry)
+                elif attribute.category in ("cell", "array", "generator"):
                     slot = slots[field_name(layer.name, name)]
                     value = attributes[name]
                     if attribute.category == "cell":
@@ -156,6 +161,8 @@ class StepPacker:
                 return False
         try:
             if not (self._pack_cells() and self._pack_arrays() and self._pack_generators()):
+                return False
+            if self._foreign and not self._pack_foreign():
                 return False
         except KeyError:
             return False  # An attribute was removed and a different one added: their number is unchanged.
@@ -192,6 +199,12 @@ class StepPacker:
             if part is not None:
                 self._parts[part] = pcg_bytes(generator)
         return True
+
+    def _pack_foreign(self) -> bool:
+        replaced = any(entry.attributes[entry.name] is not entry.before for entry in self._foreign)
+        if replaced and have_shared_memory(self._foreign):
+            return False
+        return all(entry.write() for entry in self._foreign)
 
     def pack_all(self, steps: int) -> bool:
         """Write all values, including those that do not move."""

@@ -14,11 +14,14 @@ import numpy as np
 
 from sim.adapters.capture.captured_state import CapturedState
 from sim.adapters.capture.digest.attribute_reader import AttributeReader
+from sim.adapters.capture.foreign_fields import named_arrays
+from sim.adapters.capture.graph.unsavable import UnsavableError
 from sim.adapters.capture.pack import KINDS_FIELD
 from sim.adapters.capture.rng_state import pcg_bytes
 from sim.adapters.capture.survey import KIND_NUMBERS, TEXT_KINDS, Attribute, Classify, Structure, field_name
 from sim.adapters.capture.value_digest import ValueSubject, digest_values, first_difference
 from sim.kernel.exactness import Level
+from sim.kernel.foreign_arrays import to_numpy
 from sim.kernel.state import State
 
 _LEFT_ALONE = ("kept", "clock", "drawing", "unknown")  # Not saved, as the adapter or the user chose: not proved either.
@@ -54,7 +57,10 @@ class ProvedState(CapturedState):
 
         Raises NotCapturedError if an attribute has a value that cannot be captured.
         """
-        structure, objects = self._surveyor.survey(self._layers, self.structure)
+        try:
+            structure, objects = self._surveyor.survey(self._layers, self.structure)
+        except UnsavableError as error:
+            raise self._appeared(error) from None
         paths = list(_structural_differences(self.structure, structure))
         paths += [name for name, one in objects.items() if self.objects.get(name, one) is not one]
         paths = paths or list(self._differing_values())
@@ -81,6 +87,10 @@ class ProvedState(CapturedState):
                     present = _array_bytes(value) if one.category == "array" else pcg_bytes(value)
                     if state[name].tobytes() != present:
                         yield f"{layer.name}.{one.name}"
+                elif one.category == "foreign" and any(
+                    state[full].tobytes() != to_numpy(array).tobytes() for full, array in named_arrays(name, value)
+                ):
+                    yield f"{layer.name}.{one.name}"
 
     # --- the values
 

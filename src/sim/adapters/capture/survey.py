@@ -5,6 +5,7 @@ attribute that is sometimes a number and sometimes None, is thus restored by a l
 
     cell       a number or boolean, or sometimes None: a field of one number, its type in the field ``kinds``
     array      numbers, C order, its own memory: a field
+    foreign    an array of another library (JAX, PyTorch), or a named tuple of them: a field for each array
     generator  np.random.Generator over PCG64: a field of five words
     rest       any other value: a root of the graph of objects (see graph/), so that shared objects stay shared
     constant   a large container that is assumed not to change (checked at intervals): in the blob ``constants``
@@ -23,21 +24,25 @@ import math
 import re
 import sys
 import types
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 import attrs
 import numpy as np
 
+from sim.adapters.capture.foreign_fields import ensure_apart, foreign_detail, is_foreign_value
 from sim.adapters.capture.graph.classes import ClassFinder
 from sim.adapters.capture.graph.kinds.special_kinds import KINDS as SPECIAL_KINDS
+from sim.adapters.capture.graph.refusals import refusal_of_package
 from sim.adapters.capture.graph.unsavable import UnsavableError
 from sim.adapters.capture.rng_state import is_pcg
 from sim.adapters.capture.values import NotPlainError, encode_value
 from sim.kernel.class_names import module_of
+from sim.kernel.foreign_arrays import ForeignArrayError, is_compiled_function
 
 Category = Literal[
-    "cell", "array", "generator", "rest", "constant", "object", "same", "fixed", "kept", "drawing", "clock", "unknown",
+    "cell", "array", "foreign", "generator", "rest", "constant", "object", "same", "fixed", "kept", "drawing", "clock",
+    "unknown",
 ]  # fmt: skip
 Treatment = Literal["kept", "clock", "drawing", "open"]
 Classify = Callable[[object, str, Any], Treatment | None]
@@ -192,6 +197,8 @@ class Surveyor:
         """The structure of these objects and of the objects inside them, and all these objects by name.
 
         before: the previous structure, whose knowledge is kept.
+
+        Raises UnsavableError for an array of another library whose memory another attribute shares.
         """
         previous = before.category_of() if before is not None else {}
         surveyed: list[Layer] = []
@@ -219,6 +226,14 @@ class Surveyor:
                         category, detail = "rest", None
                 attributes.append(Attribute(attribute, category, detail))
             surveyed.append(Layer(name, tuple(attributes)))
+        ensure_apart(
+            {
+                full: vars(objects[of.name])[one.name]
+                for full, of, one in _listed(surveyed)
+                if one.category == "foreign"
+            },
+            {full: vars(objects[of.name])[one.name] for full, of, one in _listed(surveyed)},
+        )
         return Structure(tuple(surveyed)), objects
 
     def category(self, holder: Any, full: str, value: Any) -> Category:
@@ -267,8 +282,14 @@ class Surveyor:
 
     def _by_type(self, value: Any, before: Attribute | None, *, is_new: bool) -> tuple[Category, Any]:
         was = before.category if before is not None else None
+        if is_compiled_function(value):
+            return "fixed", type_name(value)
         if isinstance(value, types.FunctionType | types.BuiltinFunctionType) and not self._has_name(value):
             return "fixed", type_name(value)
+        if is_foreign_value(value):
+            return _foreign(value)
+        if refusal_of_package(type(value)) is not None:
+            return "rest", None  # Which refuses it.
         if type(value) in (dict, list, set, tuple) and element_count(value) > CONSTANT_ELEMENTS and _is_plain(value):
             return "constant", None
         # What appears later is made again by a restore, since a fresh object may not have it yet.
@@ -292,6 +313,20 @@ def _is_plain(value: Any) -> bool:
     except NotPlainError:
         return False
     return True
+
+
+def _foreign(value: Any) -> tuple[Category, Any]:
+    try:
+        return "foreign", foreign_detail(value)
+    except ForeignArrayError:
+        return "rest", None  # Which refuses it with the reason.
+
+
+def _listed(layers: Sequence[Layer]) -> Iterator[tuple[str, Layer, Attribute]]:
+    """All attributes, each with its full name."""
+    for layer in layers:
+        for one in layer.attributes:
+            yield f"{layer.name}.{one.name}", layer, one
 
 
 def slots_of(value: Any) -> list[str]:

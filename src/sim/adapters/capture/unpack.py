@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from sim.adapters.capture.foreign_fields import restore_foreign
 from sim.adapters.capture.graph.classes import NotFoundError
 from sim.adapters.capture.graph.object_graph import ObjectGraph
 from sim.adapters.capture.graph.python_class import make_shell
@@ -140,6 +141,15 @@ class _Restoring:
                 saved = saved.view(dtype)[..., 0]
             restored = saved.copy() if layer in self._detached else self._array(saved, present)
             attributes[attribute.name] = self._known[full] = restored
+        elif attribute.category == "foreign":
+            present, field = attributes.get(attribute.name), field_name(layer, attribute.name)
+            fresh = None if id(present) in self._used else present
+            holder = self._objects[layer]
+            restored = restore_foreign(
+                full, attribute.detail, fresh, holder, lambda suffix: self._state[f"{field}{suffix}"]
+            )
+            attributes[attribute.name] = self._known[full] = restored
+            self._used.add(id(restored))
         elif attribute.category == "generator":
             words = self._state[field_name(layer, attribute.name)].tolist()
             attributes[attribute.name] = self._known[full] = self._generator(

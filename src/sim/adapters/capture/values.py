@@ -23,6 +23,15 @@ import numpy as np
 
 from sim.adapters.capture.rng_state import generator_from_plain, generator_to_plain, is_generator
 from sim.kernel.class_names import module_of
+from sim.kernel.foreign_arrays import (
+    ForeignArrayError,
+    array_kind_from_plain,
+    is_foreign_array,
+    is_immutable_array,
+    kind_of,
+    like,
+    to_numpy,
+)
 from sim.kernel.plain_data import DECODE_ERRORS
 
 DEPTH_MAX = 100  # Values nested more deeply are objects in disguise; Python itself gives up at 1,000.
@@ -146,7 +155,17 @@ class _Encoder:
         if is_generator(value):
             self._enter(value)
             return ["g", self.tree(generator_to_plain(value), path, depth + 1)]
+        if is_foreign_array(value) and is_immutable_array(value):
+            return self._foreign(value, path)
         raise NotPlainError(path, value)
+
+    def _foreign(self, value: Any, path: str) -> Any:
+        try:
+            kind, bits = kind_of(value), to_numpy(value)
+        except ForeignArrayError:
+            raise NotPlainError(path, value) from None
+        self._enter(value)
+        return ["x", kind.to_plain(), *_array_parts(bits)]
 
     def _pairs(self, value: Mapping[Any, Any], path: str, depth: int) -> list[Any]:
         pairs = []
@@ -238,6 +257,8 @@ class _Decoder:
                 return self._fill_pairs(defaultdict(None if factory is None else _FACTORIES[factory]), pairs)
             case ["b", bytes(content)]:
                 return self._enter(bytearray(content))
+            case ["x", list(kind), *parts]:
+                return self._enter(like(None, _array_from(parts), array_kind_from_plain(kind)))
         raise ValueError(f"expected a captured value, got {str(tree)[:40]}")
 
     def _enter(self, made: Any) -> Any:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import importlib.metadata
 import re
 import warnings
-import weakref
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -18,6 +17,7 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 from gymnasium.envs.registration import EnvSpec
+from gymnasium.vector import AsyncVectorEnv, VectorEnv
 
 from sim.adapters.capture.captured_state import CapturedWarning
 from sim.adapters.capture.inputs_since_reset import InputsSinceReset
@@ -27,8 +27,18 @@ from sim.adapters.capture.recapture import ProvedSimulation, ProvedState
 from sim.adapters.capture.rng_state import is_generator
 from sim.adapters.capture.survey import Treatment, cell_of
 from sim.adapters.gymnasium.inputs import decode_call, encode_action, encode_own_reset, encode_reset
-from sim.adapters.gymnasium.layers import OUTPUT_ONLY, captured_layers, layers_of, name_of, rebuild, subject_of
+from sim.adapters.gymnasium.layers import (
+    OUTPUT_ONLY,
+    being_recorded,
+    captured_layers,
+    layers_of,
+    name_of,
+    rebuild,
+    subject_of,
+)
 from sim.adapters.gymnasium.spaces_watch import SpacesWatch
+from sim.adapters.gymnasium.unseeded_start import settle_unseeded_start
+from sim.adapters.gymnasium.vector import RecordedVectorEnv, has_seed, must_reset
 from sim.adapters.gymnasium.unsaved_sources import unsaved_sources
 from sim.adapters.interface.adapter_registry import Adapter, NotCapturedError
 from sim.adapters.interface.attempts import KeepsItsAttempts, attempt_of, repeat_attempt
@@ -54,17 +64,14 @@ _FLAGS_OF_RENDERING = {
     "PassiveEnvChecker": {"checked_render", "close_called"},
     "OrderEnforcing": {"_disable_render_order_enforcing"},
 }
-_CLOCKS = {"RecordEpisodeStatistics": {"episode_start_time", "time_queue"}}
+_CLOCKS = {"RecordEpisodeStatistics": {"episode_start_time", "episode_start_times", "time_queue"}}
+_CONSTANTS = {"AtariEnv": {"_action_set"}}
+_SUB_ENVIRONMENTS = {"envs", "env_fns"}  # Of a vector: each environment in it has layers of its own.
 # Attributes in which environments keep their drawing objects; None until the first picture is drawn.
 _DRAWING_NAMES = re.compile(
     r"_?(screen|surf|surface|clock|window|viewer|canvas|renderer|font|fig|ax|isopen)|\w*_(surface|imgs?|images?)"
 )
 _DRAWING_PACKAGES = ("pygame", "PIL", "OpenGL", "glfw", "matplotlib")
-
-
-_being_recorded: weakref.WeakValueDictionary[int, RecordedEnv] = (
-    weakref.WeakValueDictionary()
-)  # By id of the innermost.
 
 
 class LastEnvCall:
@@ -75,6 +82,12 @@ class LastEnvCall:
         self.reward: Any = 0.0
         self.terminated: Any = False
         self.truncated: Any = False
+
+    def clear(self) -> None:
+        """Forget the results of the step before a reset. Arrays stay arrays, so that the state keeps its structure."""
+        for name, start in (("reward", 0.0), ("terminated", False), ("truncated", False)):
+            present = getattr(self, name)
+            setattr(self, name, np.zeros_like(present) if type(present) is np.ndarray else start)
 
 
 class GymnasiumSimulation(KeepsItsAttempts, ProvedSimulation):
@@ -88,7 +101,7 @@ class GymnasiumSimulation(KeepsItsAttempts, ProvedSimulation):
 
     def __init__(
         self,
-        env: gymnasium.Env[Any, Any],
+        env: Any,
         *,
         level: Level | str | None = None,
         pickler: Pickler | None = None,
@@ -96,7 +109,7 @@ class GymnasiumSimulation(KeepsItsAttempts, ProvedSimulation):
     ) -> None:
         """Survey the environment and its wrappers.
 
-        level: None for EXACT. pickler: for values that cannot be saved otherwise. ignore: full names of attributes that
+        env: an environment, or a vector of them. level: None for EXACT. pickler: for values that cannot be saved otherwise. ignore: full names of attributes that
         no step reads.
 
         Raises NotCapturedError for an environment that cannot be captured at this level; ValueError for an unknown
@@ -107,6 +120,7 @@ class GymnasiumSimulation(KeepsItsAttempts, ProvedSimulation):
         self._pickler = pickler
         self.last = LastEnvCall()
         self.level = level_from(level)
+        settle_unseeded_start(layers_of(env))
         layers: list[tuple[str, Any]] = [(RESULT, self.last), *captured_layers(env)]
         inexact = self.level is Level.INPUTS_ONLY
         self._natives = [] if inexact else find_natives(layers[1:])
@@ -132,11 +146,11 @@ class GymnasiumSimulation(KeepsItsAttempts, ProvedSimulation):
 
         Raises NotCapturedError if one of them cannot be captured, or if the environment is being recorded already.
         """
-        if id(self.env.unwrapped) in _being_recorded:
+        if id(self.env.unwrapped) in being_recorded:
             raise NotCapturedError(
                 f"{name_of(self.env)} is being recorded already: two recordings would step it in turns"
             )
-        if self._repeated is not None or getattr(self.env.unwrapped, "_np_random", self) is not None:
+        if self._repeated is not None or has_seed(self.env):
             return  # This environment was reset already: all its attributes are known.
         twin = rebuild(subject_of(self.env) or {})
         if twin is None:
@@ -175,7 +189,7 @@ class GymnasiumSimulation(KeepsItsAttempts, ProvedSimulation):
             if kind == "reset":
                 result: Any = self.env.reset(**arguments)
                 last.observation, _ = result
-                last.reward, last.terminated, last.truncated = 0.0, False, False
+                last.clear()
                 return result
             inputs = arguments
         space_states = self._spaces.before()
@@ -244,7 +258,7 @@ class RecordedEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
     def __init__(self, simulation: GymnasiumSimulation, tape: Any) -> None:
         """tape: its recorder, with step(inputs) and close(outcome)."""
         super().__init__(simulation.env)
-        _being_recorded[id(self.env.unwrapped)] = self
+        being_recorded[id(self.env.unwrapped)] = self
         self._lacks_reset = getattr(self.env.unwrapped, "_np_random", self) is None
         self.tape = tape
         self._call = tape.step
@@ -306,7 +320,7 @@ class RecordedEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
     def close(self) -> None:
         """Close the tape, then the environment."""
         ended = self._ended()
-        _being_recorded.pop(id(self.env.unwrapped), None)
+        being_recorded.pop(id(self.env.unwrapped), None)
         self.tape.close({"reason": "closed", "episode": ended} if ended else None)
         super().close()
 
@@ -324,11 +338,18 @@ class RecordedEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
 def classify(holder: object, name: str, value: Any) -> Treatment | None:
     """The treatment of an attribute of Gymnasium's own classes; None if unknown."""
     kind = type(holder).__name__
-    if name in _CONFIGURATION or kind in OUTPUT_ONLY or name in _FLAGS_OF_RENDERING.get(kind, ()):
+    if (
+        name in _CONFIGURATION
+        or kind in OUTPUT_ONLY
+        or name in _FLAGS_OF_RENDERING.get(kind, ())
+        or name in _CONSTANTS.get(kind, ())
+    ):
         return "kept"
     if name in _CLOCKS.get(kind, ()):
         return "clock"
-    if isinstance(value, spaces.Space | EnvSpec) or is_native(value):
+    if name in _SUB_ENVIRONMENTS and isinstance(holder, VectorEnv):
+        return "kept"
+    if isinstance(value, spaces.Space | EnvSpec | VectorEnv) or is_native(value):
         return "kept"
     if isinstance(value, gymnasium.Env) and isinstance(holder, gymnasium.Wrapper) and name == "env":
         return "kept"  # The next layer. An environment in any other attribute is state as any object is.
@@ -347,23 +368,31 @@ def _classify_coarsely(holder: object, name: str, value: Any) -> Treatment | Non
 
 
 def _adapt(env: Any, **options: Any) -> GymnasiumSimulation:
-    if not isinstance(env, gymnasium.Env):
+    if not isinstance(env, gymnasium.Env | VectorEnv):
+        raise NotCapturedError(f"expected a gymnasium.Env or a VectorEnv, got {type(env).__name__}")
+    if isinstance(env.unwrapped, AsyncVectorEnv):
         raise NotCapturedError(
-            f"expected a gymnasium.Env, got {type(env).__name__}: of a vector of environments, record each one alone"
+            "AsyncVectorEnv keeps its environments in other processes, where their state cannot be read: record "
+            "gymnasium.vector.SyncVectorEnv, or in each process the environment that it makes"
         )
-    if any(isinstance(layer, RecordedEnv) for _, layer in layers_of(env)):
+    if any(isinstance(layer, RecordedEnv | RecordedVectorEnv) for _, layer in layers_of(env)):
         raise NotCapturedError(f"{name_of(env)} is recorded already, inside this wrapper: record it once")
     return GymnasiumSimulation(env, **options)
 
 
+def _door(simulation: GymnasiumSimulation, tape: Any) -> Any:
+    return (RecordedVectorEnv if isinstance(simulation.env, VectorEnv) else RecordedEnv)(simulation, tape)
+
+
 def _player(simulation: Any, seed: int) -> Callable[[], Any]:
-    """Random actions from a seed, and a reset when an episode is over."""
+    """Random actions from a seed, and a reset when an episode is over; a vector resets itself, or not at all."""
     env, last, begun = simulation.env, simulation.last, False
     env.action_space.seed(seed)
 
     def play() -> Any:
         nonlocal begun
-        if not begun or last.terminated or last.truncated:
+        is_over = last.terminated or last.truncated if not isinstance(env, VectorEnv) else must_reset(env, last)
+        if not begun or is_over:
             call = encode_reset(None if begun else seed, None, None)
             begun = True
             return call
@@ -372,4 +401,4 @@ def _player(simulation: Any, seed: int) -> Callable[[], Any]:
     return play
 
 
-ADAPTER = Adapter(NAME, _adapt, RecordedEnv, rebuild, _player)
+ADAPTER = Adapter(NAME, _adapt, _door, rebuild, _player)

@@ -4,7 +4,7 @@ A number, a text or an array is encoded as it is. Everything else is a map:
     {"<i8": 3}                    a NumPy number, by its dtype
     {"action": bytes}             any other action, as values.py writes it
     {"action": bytes, "begins": true, "ended": ...}   an action at which a new episode begins automatically
-    {"reset": seed, ...}          a reset; "options": as values.py writes them; "ended": the totals of the last episode
+    {"reset": seed, ...}          a reset, of a vector also with a list of seeds; "options": as values.py writes them; "ended": the totals of the last episode
 """
 
 from __future__ import annotations
@@ -34,14 +34,19 @@ def encode_action(action: Any) -> Any:
     return {"action": _encoded(action, "the action")}
 
 
-def encode_reset(seed: int | None, options: Any, ended: dict[str, Any] | None) -> dict[str, Any]:
+def encode_reset(seed: Any, options: Any, ended: dict[str, Any] | None) -> dict[str, Any]:
     """A reset as plain data. Raises TypeError if the options cannot be recorded."""
-    call: dict[str, Any] = {"reset": seed if seed is None else int(seed)}
+    several = isinstance(seed, list | tuple | np.ndarray)  # Of a vector, one for each of its environments.
+    call: dict[str, Any] = {"reset": list(map(_plain_seed, seed)) if several else _plain_seed(seed)}
     if options is not None:
         call["options"] = _encoded(options, "options")
     if ended is not None:
         call["ended"] = ended
     return call
+
+
+def _plain_seed(seed: Any) -> int | None:
+    return seed if seed is None else int(seed)
 
 
 def encode_own_reset(action: Any, ended: dict[str, Any] | None) -> dict[str, Any]:

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import enum
+import weakref
 from collections.abc import Mapping
 from typing import Any
 
 import gymnasium
+from gymnasium.vector import VectorEnv, VectorWrapper
 
 from sim.kernel.plain_data import encode_plain
 
 OUTPUT_ONLY = {"RecordVideo", "RenderCollection", "HumanRendering"}
 _OWN_WRAPPERS = "gymnasium.wrappers."
 
+being_recorded: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()  # By id of the innermost.
+
 
 def layers_of(env: Any) -> list[tuple[str, Any]]:
-    """The wrappers and the environment, outermost first, each with a unique name."""
+    """The wrappers and the environment, outermost first, each with a unique name; then those of sub-environments."""
     layers: list[tuple[str, Any]] = []
     counts: dict[str, int] = {}
     layer = env
@@ -22,9 +27,18 @@ def layers_of(env: Any) -> list[tuple[str, Any]]:
         name = type(layer).__name__
         counts[name] = counts.get(name, 0) + 1
         layers.append((name if counts[name] == 1 else f"{name}_{counts[name]}", layer))
-        if not isinstance(layer, gymnasium.Wrapper):
-            return layers
+        if not isinstance(layer, gymnasium.Wrapper | VectorWrapper):
+            break
         layer = layer.env
+    for number, inner in enumerate(sub_environments(layer)):
+        layers += [(f"env{number}.{name}", one) for name, one in layers_of(inner)]
+    return layers
+
+
+def sub_environments(env: Any) -> list[Any]:
+    """The environments that a vector steps one after the other, with their wrappers; none of any other environment."""
+    envs = getattr(env, "envs", None) if isinstance(env, VectorEnv) else None
+    return [one for one in envs if isinstance(one, gymnasium.Env)] if isinstance(envs, list | tuple) else []
 
 
 def captured_layers(env: Any) -> list[tuple[str, Any]]:
@@ -44,6 +58,8 @@ def subject_of(env: Any) -> dict[str, Any] | None:
     if spec is None:
         return {"layers": layers}
     arguments = {key: value for key, value in spec.kwargs.items() if key != "render_mode"}
+    if isinstance(env, VectorEnv):
+        return _plain_or_layers({"vector": spec.id, "kwargs": _without_enums(arguments), "layers": layers}, layers)
     wrappers = [
         [wrapper.name, dict(wrapper.kwargs or {})]
         for wrapper in spec.additional_wrappers
@@ -57,11 +73,31 @@ def subject_of(env: Any) -> dict[str, Any] | None:
         "wrappers": wrappers,
         "layers": layers,
     }
+    return _plain_or_layers(subject, layers)
+
+
+def _plain_or_layers(subject: dict[str, Any], layers: list[str]) -> dict[str, Any]:
+    """The subject if a tape can give it back as it is; otherwise its layers."""
+    if _has_tuple(subject):
+        return {"layers": layers}  # It would come back as a list, which environments tell from a tuple.
     try:
         encode_plain(subject)
     except (TypeError, ValueError, OverflowError):
         return {"layers": layers}  # Made with objects: only the user can rebuild it.
     return subject
+
+
+def _has_tuple(value: Any) -> bool:
+    if isinstance(value, dict | list):
+        return any(map(_has_tuple, value.values() if isinstance(value, dict) else value))
+    return isinstance(value, tuple)
+
+
+def _without_enums(arguments: Any) -> Any:
+    """The arguments with the autoreset mode as its name, which the vector takes, too."""
+    if isinstance(arguments, dict):
+        return {name: _without_enums(value) for name, value in arguments.items()}
+    return arguments.value if isinstance(arguments, enum.Enum) else arguments
 
 
 def rebuild(subject: Mapping[str, Any]) -> Any | None:
@@ -81,4 +117,9 @@ def rebuild(subject: Mapping[str, Any]) -> Any | None:
                     return None
                 env = getattr(gymnasium.wrappers, wrapper)(env, **options)
             return env if [layer for layer, _ in captured_layers(env)] == layers else None
+        case {"vector": str(name), "kwargs": dict(arguments), "layers": list(layers)} if (
+            name in gymnasium.registry and ":" not in name
+        ):
+            envs = gymnasium.make_vec(name, **arguments)
+            return envs if [layer for layer, _ in captured_layers(envs)] == layers else None
     return None

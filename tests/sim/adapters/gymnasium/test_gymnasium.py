@@ -26,6 +26,7 @@ import replayer  # noqa: E402
 from recorder.factory_spec import load_factory  # noqa: E402
 from replayer.playback.make_simulation import UnfitSimulationError  # noqa: E402
 from sim.adapters import NotCapturedError, adapt  # noqa: E402
+from sim.kernel.registry import UnknownWorldError  # noqa: E402
 
 import environments as zoo  # noqa: E402
 from gymnasium_runs import continued, drive, last_result, record_run  # noqa: E402
@@ -234,6 +235,31 @@ def test_statistics_inside_are_captured_except_for_their_times(
         assert run.verify().ok
 
 
+def test_an_argument_that_is_a_tuple_is_not_given_back_as_a_list(tmp_path: Path) -> None:
+    """A tape has no tuples: the environment is then made by the user, as the message says."""
+    name = "TupleTaker-v0"
+
+    def make(bounds: Any) -> Any:
+        assert type(bounds) is tuple
+        return gymnasium.make("CartPole-v1")
+
+    gymnasium.register(name, entry_point=make)
+
+    try:
+        record_run(tmp_path / "run.tape", gymnasium.make(name, bounds=(1, 2), disable_env_checker=True), 5, 1)
+        with (
+            replayer.open(tmp_path / "run.tape") as run,
+            pytest.raises(UnknownWorldError, match=r"the tape does not state how to make its .*: give a factory"),
+        ):
+            run.seek(3)
+        with replayer.open(
+            tmp_path / "run.tape", world=lambda: adapt(gymnasium.make(name, bounds=(1, 2), disable_env_checker=True))
+        ) as run:
+            assert run.verify().ok
+    finally:
+        del gymnasium.registry[name]
+
+
 def test_each_environment_of_a_vector_has_a_tape(tmp_path: Path) -> None:
     """Recorded environments work inside vector environments, which reset them automatically."""
 
@@ -249,7 +275,7 @@ def test_each_environment_of_a_vector_has_a_tape(tmp_path: Path) -> None:
         with replayer.open(tmp_path / f"{number}.tape") as run:
             assert run.verify().ok
             assert len(run.episodes) > 2
-    with pytest.raises(NotCapturedError, match=r"^expected a gymnasium\.Env, got .*: .* record each one alone$"):
+    with pytest.raises(NotCapturedError, match=r"is recorded already, inside this wrapper: record it once$"):
         recorder.record(vector, tmp_path / "all.tape")
 
 

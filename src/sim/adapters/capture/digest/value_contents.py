@@ -25,6 +25,7 @@ import xxhash
 
 from sim.adapters.capture.digest.attribute_reader import AttributeReader, Attributes, object_head
 from sim.adapters.capture.digest.value_tokens import dtype_name, is_pure, number_token, text_token
+from sim.kernel.foreign_arrays import ForeignArrayError, is_foreign_array, is_immutable_array, kind_of, to_numpy
 
 Excluded = Callable[[object, str], bool]
 Content = tuple[bytes, Sequence[Any], Sequence[str]]  # The head, the values, their labels (none: by index).
@@ -120,6 +121,8 @@ class ValueContents:
             return b"dtype " + dtype_name(value), ()
         if kind is re.Pattern:
             return b"pattern", (value.pattern, value.flags)
+        if is_foreign_array(value) and is_immutable_array(value):
+            return self._foreign(value), ()
         return None
 
     # --- objects
@@ -148,6 +151,8 @@ class ValueContents:
             return self._array(value)
         if kind in _PLAIN_KINDS:
             return _PLAIN_KINDS[kind](self, value)
+        if is_foreign_array(value):
+            return self._foreign(value), (), ()
         if issubclass(kind, random.Random | np.random.Generator | np.random.RandomState | np.random.BitGenerator):
             return self._generator(value)
         return self._object(value)
@@ -201,6 +206,16 @@ class ValueContents:
         whole = value if value.flags.c_contiguous and value.dtype.kind not in "mM" else None
         content = whole.reshape(-1).view(np.uint8) if whole is not None and whole.nbytes else value.tobytes()
         return head + xxhash.xxh3_128_digest(content) + b"".join(map(text_token, names)), values, names
+
+    def _foreign(self, value: Any) -> bytes:
+        """The head of an array of another library."""
+        head = b"foreign array " + self.lookup.name(type(value))
+        try:
+            kind, bits = kind_of(value), to_numpy(value)
+        except ForeignArrayError:
+            self.not_looked_at.add(self.lookup.name(type(value)).decode())
+            return head
+        return head + repr(kind.to_plain()).encode() + xxhash.xxh3_128_digest(bits.tobytes())
 
     def _generator(self, value: Any) -> Content:
         head = b"generator " + self.lookup.name(type(value))

@@ -18,6 +18,7 @@ import numpy as np
 from sim.adapters.capture.graph.classes import ClassFinder
 from sim.adapters.capture.graph.kinds.special_kinds import KINDS
 from sim.adapters.capture.graph.python_class import base_of, ensure_savable
+from sim.adapters.capture.graph.refusals import refusal_of_package
 from sim.adapters.capture.graph.rows import (
     DICTS,
     LISTS,
@@ -154,6 +155,9 @@ class Groups:
             assert isinstance(group.rows, ObjectRows)
             if group.rows.fits(value):
                 return group
+        reason = refusal_of_package(cls)
+        if reason is not None:
+            raise UnsavableError("it cannot be saved", reason, value)
         name = self._finder.name_of(cls)
         ignored = self.ignored_of(cls)
         names = [one for one in names_of(value) if one not in ignored]

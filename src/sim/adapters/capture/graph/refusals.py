@@ -8,17 +8,32 @@ from __future__ import annotations
 import types
 from typing import Any
 
+from sim.kernel.class_names import package_of
+from sim.kernel.foreign_arrays import is_compiled_function
+
 
 def refusal(value: Any) -> str | None:
     """The reason why objects of this kind cannot be saved and what to do instead, in one line; None for all others."""
     kind = type(value)  # Not isinstance: a weakref.proxy claims the class of its object.
     if kind is types.FunctionType:
         return _refused_function(value)
+    if is_compiled_function(value):
+        return "a compiled function is kept as it is, but only in an attribute of its own: move it there"
     for base in kind.__mro__:
         text = _REFUSED.get(f"{base.__module__}.{base.__qualname__}")
         if text is not None:
             return text
-    return None
+    return refusal_of_package(kind)
+
+
+def refusal_of_package(kind: type) -> str | None:
+    """The reason against all objects of a package, and what to do instead; None for other packages."""
+    return next((text for base in kind.__mro__ if (text := _BY_PACKAGE.get(package_of(base))) is not None), None)
+
+
+def refusal_of_simulation(value: Any) -> str | None:
+    """The reason why a value is no simulation that can be saved, and what to do instead; None if none is known."""
+    return refusal(value) if isinstance(value, _GENERATORS) else refusal_of_package(type(value))
 
 
 def _refused_function(function: types.FunctionType) -> str | None:
@@ -44,6 +59,17 @@ _LOCK = f"a lock cannot be saved: {_OUTSIDE}"
 _QUEUE = f"a queue of threads cannot be saved: use collections.deque, or {_OUTSIDE}"
 _FUTURE = f"a future cannot be saved: {_OUTSIDE}"
 
+_GENERATORS = (types.GeneratorType, types.CoroutineType, types.AsyncGeneratorType)
+_BY_PACKAGE = {
+    "envpool": (
+        "EnvPool steps its environments in threads of C++ without a way to save them: record gymnasium.make_vec(..., "
+        'vectorization_mode="sync") of the same environments'
+    ),
+    "simpy": (
+        "SimPy's processes are running generators, whose position Python does not give away: record the values that "
+        "your processes keep, with save(), and a load() that starts the processes again from them"
+    ),
+}
 _REFUSED: dict[str, str] = {
     "builtins.generator": f"a generator's frame cannot be saved: {_KEEP}",
     "builtins.coroutine": "a coroutine's frame cannot be saved: keep the state in attributes, and a step as a method",

@@ -15,6 +15,7 @@ import numpy as np
 
 from sim.adapters.capture.graph.array_kind import finish_array, make_array
 from sim.adapters.capture.graph.classes import NotFoundError
+from sim.adapters.capture.graph.foreign_values import decode_foreign
 from sim.adapters.capture.graph.groups import Group
 from sim.adapters.capture.graph.kinds.special_kinds import KINDS_BY_NAME
 from sim.adapters.capture.graph.nodes import Content
@@ -27,6 +28,7 @@ from sim.adapters.capture.graph.special_nodes import (
     ARRAY_BYTES,
     ARRAY_LETTER,
     ARRAYS,
+    FOREIGN,
     PICKLED,
     SPECIAL,
     SPECIAL_BYTES,
@@ -121,7 +123,9 @@ class Restoring:
             return None
         found = self._graph.finder.find_global(name)
         if type(found) is not cls:
-            raise NotFoundError(f"expected a {cls.__qualname__} with the name {name!r}, got a {type(found).__qualname__}")
+            raise NotFoundError(
+                f"expected a {cls.__qualname__} with the name {name!r}, got a {type(found).__qualname__}"
+            )
         if isinstance(found, list | dict | deque):
             found.clear()
         else:
@@ -155,6 +159,8 @@ class Restoring:
         return value
 
     def _make_special(self, name: str, plain: Any, parts: list[Any], number: int) -> Any:
+        if name == FOREIGN:
+            return decode_foreign(plain)
         if name == ARRAY_LETTER:
             return make_array(plain, parts, self._memory.get(number))
         if name == _SETS.name:
@@ -165,7 +171,7 @@ class Restoring:
         for number, (name, plain, trees) in self._trees.items():
             if name == ARRAY_LETTER:
                 finish_array(self._made[number], plain)
-            if name in (ARRAY_LETTER, PICKLED):
+            if name in (ARRAY_LETTER, PICKLED, FOREIGN):
                 continue
             kind: Any = _SETS if name == _SETS.name else KINDS_BY_NAME[name]
             kind.finish(self._made[number], plain, [self._decoder.of(tree) for tree in trees])

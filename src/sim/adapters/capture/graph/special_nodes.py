@@ -11,7 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from sim.adapters.capture.foreign_fields import memories_of, overlap, shared_memory
 from sim.adapters.capture.graph.array_kind import is_array, layout_of, memory_of
+from sim.adapters.capture.graph.foreign_values import encode_foreign, ensure_in_memory
 from sim.adapters.capture.graph.set_kind import SetKind, canonical_order
 from sim.adapters.capture.graph.kinds.kind_protocol import SpecialKind
 from sim.adapters.capture.graph.kinds.special_kinds import KINDS
@@ -21,12 +23,14 @@ from sim.adapters.capture.graph.set_layout import SetTable, table_of
 from sim.adapters.capture.graph.trees import TreeEncoder, pack, unpack
 from sim.adapters.capture.graph.unsavable import UnsavableError
 from sim.adapters.interface.adapter_registry import NotCapturedError
+from sim.kernel.foreign_arrays import is_foreign_array
+from sim.kernel.foreign_arrays import memory_of as memory_of_foreign
 from sim.kernel.schema import Field, Table
 
 SPECIAL, SPECIAL_BYTES = "graph.special", "graph.special_bytes"
 ARRAYS, ARRAY_BYTES = "graph.arrays", "graph.array_bytes"
 WEAK_SET = "weakref.WeakSet"
-ARRAY_LETTER, PICKLED = "ndarray", "pickled"
+ARRAY_LETTER, PICKLED, FOREIGN = "ndarray", "pickled", "foreign array"
 TABLES = (
     Table(SPECIAL, Field("node", "i8"), Field("size", "i8"), capacity=16),
     Table(SPECIAL_BYTES, Field("byte", "u1"), capacity=256),
@@ -44,6 +48,7 @@ class SpecialNodes:
         contents: the bytes of each, by number.
         edges: the nodes that each refers to, by number; weak references have none.
         count: changes with each change.
+        foreign_memories: of arrays of other libraries that can be written to, by number.
     """
 
     def __init__(self, storage: Storage, encoder: TreeEncoder, pickler: Any) -> None:
@@ -57,16 +62,22 @@ class SpecialNodes:
         self._views: list[tuple[Any, Any]] | None = None
         self._is_changed = False
         self.count = 0
+        self.foreign_memories: dict[int, tuple[int, int]] = {}
 
     def takes(self, value: Any) -> bool:
         """Return True for an object of a known C type, or of any if the user trusts pickle. Raises UnsavableError."""
         if type(value) in KINDS or type(value) is set or is_array(value):
             return True
+        if is_foreign_array(value):
+            ensure_in_memory(value)
+            return True
         reason = refusal(value)
         if reason is not None:
             raise UnsavableError("it cannot be saved", reason, value)
         if self._pickler is None:
-            raise UnsavableError("it is an object of a C type that is not known", "pass trust=True (it is pickled)", value)
+            raise UnsavableError(
+                "it is an object of a C type that is not known", "pass trust=True (it is pickled)", value
+            )
         return True
 
     def add(self, number: int, value: Any) -> None:
@@ -88,7 +99,7 @@ class SpecialNodes:
 
     def clear(self) -> None:
         """Forget all nodes."""
-        for held in (self.objects, self.contents, self.edges, self._seals, self._arrays):
+        for held in (self.objects, self.contents, self.edges, self._seals, self._arrays, self.foreign_memories):
             held.clear()  # type: ignore[attr-defined]
         self._views, self._is_changed = None, True
 
@@ -114,7 +125,7 @@ class SpecialNodes:
     def remove(self, number: int) -> None:
         """Remove a node."""
         del self.objects[number]
-        for held in (self.contents, self.edges, self._seals):
+        for held in (self.contents, self.edges, self._seals, self.foreign_memories):
             held.pop(number, None)  # type: ignore[attr-defined]
         if self._arrays.pop(number, None) is not None:
             self._views = None
@@ -123,6 +134,7 @@ class SpecialNodes:
     def look(self, number: int) -> tuple[int, ...]:
         """Look at a node again, and return the nodes that it referred to and no longer does. Raises UnsavableError."""
         value = self.objects[number]
+        self._keep_apart(number, value)
         if type(value) is set:
             seal = _SET.seal(value)
             if self._seals.get(number) == seal:
@@ -142,6 +154,22 @@ class SpecialNodes:
         if type(value) is set:
             self._seals[number] = seal
         return self._put(number, content, tuple(edges))
+
+    def _keep_apart(self, number: int, value: Any) -> None:
+        """Raise UnsavableError if an array of another library shares memory with another array, which a restore loses."""
+        memories = self.foreign_memories
+        if is_foreign_array(value):
+            memory = memory_of_foreign(value)
+            if memory is None or memories.get(number) == memory:
+                return
+            others = {one: found for one, array in self._arrays.items() for found in memories_of(array)} | memories
+            memories[number] = memory
+        elif memories and number in self._arrays and number not in self.contents:
+            others = memories
+        else:
+            return
+        if overlap(memories_of(value), [other for one, other in others.items() if one != number]):
+            raise shared_memory(value, "another array")
 
     def _had_no_table(self, number: int) -> bool:
         before = self.contents.get(number)
@@ -186,6 +214,8 @@ class SpecialNodes:
             return _SET.name, plain, ordered
         if is_array(value):
             return (ARRAY_LETTER, *layout_of(value))
+        if is_foreign_array(value):
+            return FOREIGN, encode_foreign(value), ()
         handler: SpecialKind | None = KINDS.get(kind)
         if handler is not None:
             return (handler.name, *handler.take(value))

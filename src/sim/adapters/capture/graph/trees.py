@@ -20,6 +20,7 @@ import msgpack
 import numpy as np
 
 from sim.adapters.capture.graph.classes import ClassFinder
+from sim.adapters.capture.graph.foreign_values import decode_foreign, encode_foreign, is_foreign_constant
 from sim.adapters.capture.graph.immutable_values import decode_immutable, encode_immutable
 from sim.adapters.capture.graph.equal_hashes import hashes_alike
 from sim.adapters.capture.graph.known_names import NAMED, NAMES
@@ -35,6 +36,7 @@ _BASES: tuple[type, ...] = (str, bytes, int, float, complex)
 _NUMBERS = "biufcSUmM"  # The kinds of NumPy's scalars that are their bytes.
 _DTYPE_TEXT = re.compile(r"[<>|=][biufcSUmMOV]\d{0,9}(\[\w{1,20}\])?")  # NumPy itself would parse far more.
 DEPTH_MAX = 200  # Tuples inside tuples: Python itself gives up at 1,000.
+
 
 def _pack_large(value: Any) -> msgpack.ExtType:
     if type(value) is not int:
@@ -61,7 +63,7 @@ def unpack(content: bytes) -> Any:
 
 def marked_in(tree: Any, letter: str) -> tuple[Any, ...]:
     """The numbers of the nodes (letter "r"), or the names of objects saved elsewhere ("k"), in order."""
-    if type(tree) is not list or not tree or tree[0] == "x":
+    if type(tree) is not list or not tree or tree[0] in ("x", "a"):
         return ()
     if tree[0] == letter:
         return (tree[1],)
@@ -193,13 +195,17 @@ class TreeEncoder:
             plain = found.__func__ if isinstance(found, classmethod) else found
             of = value.__func__ if kind is types.MethodType else found
             if plain is None or plain is not of:
-                raise UnsavableError("this method is not found in its class by its name", "name it in ignore=[...]", value)
+                raise UnsavableError(
+                    "this method is not found in its class by its name", "name it in ignore=[...]", value
+                )
             return ["m", self.tree(value.__self__, edges, depth + 1), value.__name__]
         if kind is functools.partial and not vars(value):
             parts = [value.func, value.args, tuple(value.keywords.items())]
             return ["p", *[self.tree(part, edges, depth + 1) for part in parts]]
         if isinstance(value, np.dtype) and value.metadata is None and _DTYPE_TEXT.fullmatch(value.str):
             return ["d", value.str]
+        if is_foreign_constant(value):
+            return ["a", encode_foreign(value)]
         return None
 
 
@@ -239,6 +245,8 @@ class TreeDecoder:
                 return frozenset(map(self.of, items))
             case ["x", plain]:
                 return decode_immutable(plain)
+            case ["a", plain]:
+                return decode_foreign(plain)
             case ["d", str(text)] if _DTYPE_TEXT.fullmatch(text):
                 return np.dtype(text)
         return self._of_class(tree)
@@ -293,6 +301,8 @@ def _method(owner: Any, name: str) -> Any:
     """The method of this name, bound to the object; no attribute of the object itself is looked at."""
     cls = owner if isinstance(owner, type) else type(owner)
     found = inspect.getattr_static(cls, name)
-    if not isinstance(found, types.FunctionType | types.MethodDescriptorType | types.ClassMethodDescriptorType | classmethod):
+    if not isinstance(
+        found, types.FunctionType | types.MethodDescriptorType | types.ClassMethodDescriptorType | classmethod
+    ):
         raise ValueError(f"expected a method {name} of {cls.__qualname__}, got {type(found).__name__}")
     return found.__get__(None if isinstance(owner, type) else owner, cls)

@@ -1,0 +1,1 @@
+"""The Arcade Learning Environment inside Gymnasium environments, exact also with sticky actions."""

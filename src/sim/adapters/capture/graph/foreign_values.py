@@ -1,0 +1,64 @@
+"""Arrays of other libraries inside a graph, as plain data, and back. Their bits are part of the data.
+
+An array that nothing can write to, such as JAX's, is a value. One that can be written to, such as PyTorch's, is a node.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+
+from sim.adapters.capture.graph.classes import NotFoundError
+from sim.adapters.capture.graph.unsavable import UnsavableError
+from sim.kernel.foreign_arrays import (
+    ForeignArrayError,
+    array_kind_from_plain,
+    is_foreign_array,
+    is_immutable_array,
+    kind_of,
+    like,
+    to_numpy,
+)
+
+_DTYPE_TEXT = re.compile(r"[<|][biufc]\d{1,2}")  # NumPy itself would parse far more.
+
+
+def is_foreign_constant(value: Any) -> bool:
+    """Return True for an array of another library that nothing can write to."""
+    return is_foreign_array(value) and is_immutable_array(value)
+
+
+def ensure_in_memory(array: Any) -> None:
+    """Raise UnsavableError for an array that only one like it in its place can make again: of a device, or unknown."""
+    device = getattr(getattr(array, "device", None), "type", None)
+    if device != "cpu":
+        raise UnsavableError(
+            "an array of a device, or of a library that makes none without another one like it",
+            "keep it in an attribute of its own",
+            array,
+        )
+
+
+def encode_foreign(array: Any) -> list[Any]:
+    """The array as plain data. Raises UnsavableError for one that cannot be saved."""
+    try:
+        kind, bits = kind_of(array), to_numpy(array)
+    except ForeignArrayError as error:
+        reason, _, advice = str(error).partition(": ")
+        raise UnsavableError(reason, advice or "keep an array of NumPy", array) from None
+    little = bits.astype(bits.dtype.newbyteorder("<"), copy=False)
+    return [kind.to_plain(), little.dtype.str, list(little.shape), little.tobytes()]
+
+
+def decode_foreign(plain: Any) -> Any:
+    """The array of encode_foreign. Raises ValueError for other data; NotFoundError without the library of the array."""
+    match plain:
+        case [list(kind), str(dtype), list(shape), bytes(content)] if _DTYPE_TEXT.fullmatch(dtype):
+            bits = np.frombuffer(content, dtype).reshape(tuple(shape))
+            try:
+                return like(None, bits, array_kind_from_plain(kind))
+            except ForeignArrayError as error:
+                raise NotFoundError(str(error)) from None
+    raise ValueError("expected an array of another library")

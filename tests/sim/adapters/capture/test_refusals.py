@@ -1,0 +1,83 @@
+"""What cannot be saved at all is refused in one line, with the reason and the way out."""
+
+from __future__ import annotations
+
+import sys
+import types
+from typing import Any
+
+import pytest
+
+from sim.adapters import NotCapturedError, adapt, fields
+
+
+class Plain:
+    def __init__(self, **attributes: Any) -> None:
+        vars(self).update(attributes)
+
+    def step(self, inputs: Any) -> None:
+        pass
+
+
+def of_package(module: str, name: str) -> Any:
+    """An instance of a class of a package that need not be installed."""
+    return type(name, (), {"__module__": module, "step": Plain.step})()
+
+
+@pytest.mark.parametrize(
+    ("subject", "message"),
+    [
+        (
+            of_package("envpool.python.gymnasium_envpool", "CartPole"),
+            r"CartPole cannot be .*: EnvPool steps .*: record g",
+        ),
+        (
+            of_package("simpy.core", "Environment"),
+            r"Environment cannot be .*: SimPy's processes are .*: record the val",
+        ),
+        ((number for number in range(3)), r"generator cannot be recorded: a generator's frame cannot be saved: keep the"),
+    ],
+)
+def test_a_simulation_of_such_a_package_is_refused_at_once(subject: Any, message: str) -> None:
+    """With fields() and without."""
+    for what in ((), (fields(),)):
+        with pytest.raises(NotCapturedError, match=message) as caught:
+            adapt(subject, *what)
+        assert "\n" not in str(caught.value)
+
+
+def test_a_class_that_is_derived_from_one_of_them_is_refused_too() -> None:
+    """SimPy's environments are often subclassed."""
+    base = type(of_package("simpy.core", "Environment"))
+    shop = type("Shop", (base,), {"__module__": "shop"})()
+    with pytest.raises(NotCapturedError, match=r"^Shop cannot be recorded: SimPy's processes are running generators"):
+        adapt(shop, fields())
+
+
+def test_each_value_is_named_by_its_path_with_the_reason() -> None:
+    """Also inside a container."""
+    with pytest.raises(NotCapturedError) as caught:
+        adapt(
+            Plain(a=iter(()), g=(x for x in ()), c=[(x for x in ())], s=of_package("simpy.core", "Environment")),
+            fields(),
+        )
+    message = str(caught.value)
+    assert "Plain.c[0] (generator): it cannot be saved (a generator's frame cannot be saved: keep the" in message
+    assert "Plain.g (generator): it cannot be saved (a generator's frame cannot be saved: keep the" in message
+    assert "Plain.s (simpy.core.Environment): it cannot be saved (SimPy's processes are running generators" in message
+    assert "\n" not in message
+
+
+def test_the_real_simpy_is_refused() -> None:
+    """The module of its class has this name."""
+    simpy = pytest.importorskip("simpy")
+    with pytest.raises(NotCapturedError, match="SimPy's processes are running generators"):
+        adapt(Plain(env=simpy.Environment()), fields())
+
+
+def test_nothing_of_these_packages_is_imported() -> None:
+    """The names of modules decide."""
+    assert isinstance(sys, types.ModuleType)
+    with pytest.raises(NotCapturedError):
+        adapt(of_package("envpool.x", "Y"))
+    assert "envpool.x" not in sys.modules
