@@ -84,10 +84,10 @@ class LastEnvCall:
         self.truncated: Any = False
 
     def clear(self) -> None:
-        """Forget the results of the step before a reset. Arrays stay arrays, so that the state keeps its structure."""
+        """Forget the results of the step before a reset. Those of a vector stay arrays: the state keeps its structure."""
+        is_vector = type(self.terminated) is np.ndarray
         for name, start in (("reward", 0.0), ("terminated", False), ("truncated", False)):
-            present = getattr(self, name)
-            setattr(self, name, np.zeros_like(present) if type(present) is np.ndarray else start)
+            setattr(self, name, np.zeros_like(getattr(self, name)) if is_vector else start)
 
 
 class GymnasiumSimulation(KeepsItsAttempts, ProvedSimulation):
