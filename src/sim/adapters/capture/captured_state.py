@@ -134,7 +134,9 @@ class CapturedState:
             )
         unknown = [one.detail for one in self.structure.category_of().values() if one.category == "unknown"]
         if unknown:
-            raise NotCapturedError(f"{subject} cannot be saved exactly because of {', '.join(unknown)}. {self._choices}")
+            raise NotCapturedError(
+                f"{subject} cannot be saved exactly because of {', '.join(unknown)}. {self._choices}"
+            )
         self._ensure_restorable(subject)
 
     def _ensure_restorable(self, subject: str) -> None:
@@ -155,7 +157,7 @@ class CapturedState:
 
     def _survey_first(self) -> None:
         """Survey all objects, and set those apart that cannot be saved."""
-        self._finder.registering(True)
+        self._finder.registering(is_new=True)
         while True:
             self.structure, self.objects = self._surveyor.survey(self._layers, None)
             try:
@@ -165,7 +167,7 @@ class CapturedState:
                 self._surveyor.unknown[name] = described
             else:
                 break
-        self._finder.registering(False)
+        self._finder.registering(is_new=False)
 
     def _place_of(self, error: UnsavableError) -> tuple[str, str]:
         """The attribute of a layer, and the complete path, type and reason of a value in it."""

@@ -121,7 +121,9 @@ class Restoring:
             return None
         found = self._graph.finder.find_global(name)
         if type(found) is not cls:
-            raise NotFoundError(f"expected a {cls.__qualname__} with the name {name!r}, got a {type(found).__qualname__}")
+            raise NotFoundError(
+                f"expected a {cls.__qualname__} with the name {name!r}, got a {type(found).__qualname__}"
+            )
         if isinstance(found, list | dict | deque):
             found.clear()
         else:

@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 
 from sim.adapters.capture.graph.array_kind import is_array, layout_of, memory_of
-from sim.adapters.capture.graph.set_kind import SetKind, canonical_order
 from sim.adapters.capture.graph.kinds.kind_protocol import SpecialKind
 from sim.adapters.capture.graph.kinds.special_kinds import KINDS
 from sim.adapters.capture.graph.refusals import refusal
-from sim.adapters.capture.graph.storage import Storage
+from sim.adapters.capture.graph.set_kind import SetKind, canonical_order
 from sim.adapters.capture.graph.set_layout import SetTable, table_of
+from sim.adapters.capture.graph.storage import Storage
 from sim.adapters.capture.graph.trees import TreeEncoder, pack, unpack
 from sim.adapters.capture.graph.unsavable import UnsavableError
 from sim.adapters.interface.adapter_registry import NotCapturedError
@@ -55,6 +55,7 @@ class SpecialNodes:
         self._seals: dict[int, Any] = {}  # What was seen of a set: unchanged means that nothing has to be encoded.
         self._arrays: dict[int, Any] = {}
         self._views: list[tuple[Any, Any]] | None = None
+        self._arena: Any = None  # That the views are of.
         self._is_changed = False
         self.count = 0
 
@@ -66,7 +67,9 @@ class SpecialNodes:
         if reason is not None:
             raise UnsavableError("it cannot be saved", reason, value)
         if self._pickler is None:
-            raise UnsavableError("it is an object of a C type that is not known", "pass trust=True (it is pickled)", value)
+            raise UnsavableError(
+                "it is an object of a C type that is not known", "pass trust=True (it is pickled)", value
+            )
         return True
 
     def add(self, number: int, value: Any) -> None:
@@ -89,7 +92,7 @@ class SpecialNodes:
     def clear(self) -> None:
         """Forget all nodes."""
         for held in (self.objects, self.contents, self.edges, self._seals, self._arrays):
-            held.clear()  # type: ignore[attr-defined]
+            held.clear()
         self._views, self._is_changed = None, True
 
     def adopt(self, number: int, value: Any, content: bytes, edges: tuple[int, ...]) -> None:
@@ -115,7 +118,7 @@ class SpecialNodes:
         """Remove a node."""
         del self.objects[number]
         for held in (self.contents, self.edges, self._seals):
-            held.pop(number, None)  # type: ignore[attr-defined]
+            held.pop(number, None)
         if self._arrays.pop(number, None) is not None:
             self._views = None
         self._is_changed = True

@@ -20,8 +20,8 @@ import msgpack
 import numpy as np
 
 from sim.adapters.capture.graph.classes import ClassFinder
-from sim.adapters.capture.graph.immutable_values import decode_immutable, encode_immutable
 from sim.adapters.capture.graph.equal_hashes import hashes_alike
+from sim.adapters.capture.graph.immutable_values import decode_immutable, encode_immutable
 from sim.adapters.capture.graph.known_names import NAMED, NAMES
 from sim.adapters.capture.graph.python_class import make_shell
 from sim.adapters.capture.graph.rows import names_of, read_slowly, set_attributes
@@ -35,6 +35,7 @@ _BASES: tuple[type, ...] = (str, bytes, int, float, complex)
 _NUMBERS = "biufcSUmM"  # The kinds of NumPy's scalars that are their bytes.
 _DTYPE_TEXT = re.compile(r"[<>|=][biufcSUmMOV]\d{0,9}(\[\w{1,20}\])?")  # NumPy itself would parse far more.
 DEPTH_MAX = 200  # Tuples inside tuples: Python itself gives up at 1,000.
+
 
 def _pack_large(value: Any) -> msgpack.ExtType:
     if type(value) is not int:
@@ -193,7 +194,9 @@ class TreeEncoder:
             plain = found.__func__ if isinstance(found, classmethod) else found
             of = value.__func__ if kind is types.MethodType else found
             if plain is None or plain is not of:
-                raise UnsavableError("this method is not found in its class by its name", "name it in ignore=[...]", value)
+                raise UnsavableError(
+                    "this method is not found in its class by its name", "name it in ignore=[...]", value
+                )
             return ["m", self.tree(value.__self__, edges, depth + 1), value.__name__]
         if kind is functools.partial and not vars(value):
             parts = [value.func, value.args, tuple(value.keywords.items())]
@@ -273,7 +276,7 @@ class TreeDecoder:
     def _class(self, name: str, base: type) -> Any:
         found = self._finder.find(name)
         if not issubclass(found, base):
-            raise ValueError(f"expected a class derived from {base.__name__}, got {name}")
+            raise TypeError(f"expected a class derived from {base.__name__}, got {name}")
         return found
 
 
@@ -293,6 +296,8 @@ def _method(owner: Any, name: str) -> Any:
     """The method of this name, bound to the object; no attribute of the object itself is looked at."""
     cls = owner if isinstance(owner, type) else type(owner)
     found = inspect.getattr_static(cls, name)
-    if not isinstance(found, types.FunctionType | types.MethodDescriptorType | types.ClassMethodDescriptorType | classmethod):
-        raise ValueError(f"expected a method {name} of {cls.__qualname__}, got {type(found).__name__}")
+    if not isinstance(
+        found, types.FunctionType | types.MethodDescriptorType | types.ClassMethodDescriptorType | classmethod
+    ):
+        raise TypeError(f"expected a method {name} of {cls.__qualname__}, got {type(found).__name__}")
     return found.__get__(None if isinstance(owner, type) else owner, cls)
