@@ -18,7 +18,6 @@ from contextlib import contextmanager
 from typing import Any, ClassVar
 
 import attrs
-import numpy as np
 from hypothesis import note
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
@@ -184,7 +183,7 @@ class GraphMachine(RuleBasedStateMachine):
             for name in {**dict.fromkeys(actual), **dict.fromkeys(expected)}
             if name not in actual.layout.slots
             or name not in expected.layout.slots
-            or not actual[name].tobytes() == expected[name].tobytes()
+            or actual[name].tobytes() != expected[name].tobytes()
         ]
         assert names == [], f"other bytes at tick {tick} than in the live run, in {', '.join(names)}"
         assert actual.arena.tobytes() == expected.arena.tobytes(), f"other bytes at tick {tick}"

@@ -28,10 +28,8 @@ from object_graphs.odd_classes import (
     OfItsOwn,
     Raising,
     Router,
-    Shared,
     Table,
     Text,
-    identity_set,
     nested,
 )
 from object_graphs.pitfalls import Case, sharing

@@ -159,7 +159,7 @@ class CapturedState:
 
     def _survey_first(self) -> None:
         """Survey all objects, and set those apart that cannot be saved."""
-        self._finder.registering(True)
+        self._finder.registering(is_new=True)
         while True:
             try:
                 self.structure, self.objects = self._surveyor.survey(self._layers, None)
@@ -169,7 +169,7 @@ class CapturedState:
                 self._surveyor.unknown[name] = described
             else:
                 break
-        self._finder.registering(False)
+        self._finder.registering(is_new=False)
 
     def _place_of(self, error: UnsavableError) -> tuple[str, str]:
         """The attribute of a layer, and the complete path, type and reason of a value in it."""

@@ -19,7 +19,6 @@ import pytest
 import recorder
 import replayer
 from sim.adapters import adapt, fields
-from sim.adapters.interface.adapter_registry import NotCapturedError
 from sim.kernel.simulation import restore
 
 ALL_SQUARES = (1 << 64) - 1  # Too large for a cell: it is written with the rest.

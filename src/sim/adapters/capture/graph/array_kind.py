@@ -54,8 +54,7 @@ def make_array(plain: Any, parts: Sequence[Any], memory: bytes | None) -> Array:
         case [[str(dtype), list(shape), list(strides), int(offset), bool()], [np.ndarray() as base]] if (
             _DTYPE_TEXT.fullmatch(dtype)
         ):
-            made = np.ndarray(tuple(shape), dtype, base, offset, tuple(strides))
-            return made
+            return np.ndarray(tuple(shape), dtype, base, offset, tuple(strides))
     raise ValueError("expected an array")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from array import array
 from collections.abc import Sequence
 from itertools import compress
@@ -59,7 +60,7 @@ class CellWriter:
                     tags[place] = INT
                     continue
             elif kind is float:
-                if value != value and group.is_key(place):
+                if math.isnan(value) and group.is_key(place):
                     nodes.owner = (group, place)
                     raise UnsavableError("nan as a key is found by its identity alone", "use None as the key")
                 floats[place] = value
@@ -94,7 +95,7 @@ class CellWriter:
             mine = kinds == id(kind)
             if mine.any():
                 some = values if mine.all() else list(compress(values, mine.tolist()))
-                if kind is float and group.holds_items and any(value != value for value in some):
+                if kind is float and group.holds_items and any(map(math.isnan, some)):
                     continue  # It may be a key.
                 try:
                     payload = np.frombuffer(array(code, some), np.int64)
@@ -141,4 +142,3 @@ class CellWriter:
                 owner = group.node_of(place)
                 if any(self._nodes.parents[node] == owner for node in edges.get(int(columns.values[place]), ())):
                     self._nodes.has_lost_parent = True
-

@@ -28,8 +28,9 @@ def pointers(values: Values) -> Integers:
     """The addresses of a tuple's items, as a view of the tuple's own memory; the tuple must outlive it."""
     if not values:
         return np.zeros(0, np.int64)
-    memory = (ctypes.c_int64 * len(values)).from_address(id(values) + tuple.__basicsize__)
-    return np.frombuffer(memory, np.int64)
+    memory: Any = (ctypes.c_int64 * len(values)).from_address(id(values) + tuple.__basicsize__)
+    found: Integers = np.frombuffer(memory, np.int64)
+    return found
 
 
 def identities(values: Values) -> Integers:
@@ -43,7 +44,7 @@ def _pointers_are_known() -> bool:
     if ctypes.sizeof(ctypes.c_void_p) != 8:
         return False
     probe: Values = ([], {}, 5, "a")
-    return pointers(probe).tolist() == list(map(id, probe))
+    return bool(pointers(probe).tolist() == list(map(id, probe)))
 
 
 class Spread:

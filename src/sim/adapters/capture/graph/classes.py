@@ -45,7 +45,7 @@ class ClassFinder:
         self._is_new = False
         self.register(subject_class)
 
-    def registering(self, is_new: bool) -> None:
+    def registering(self, *, is_new: bool) -> None:
         """Register each class and function that is named from now on, or no further ones.
 
         is_new: true while the user's object is looked at for the first time.

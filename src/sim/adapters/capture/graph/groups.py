@@ -30,8 +30,8 @@ from sim.adapters.capture.graph.rows import (
     names_of,
 )
 from sim.adapters.capture.graph.storage import Columns, Integers, Storage
-from sim.adapters.capture.graph.unsavable import UnsavableError
 from sim.adapters.capture.graph.trees import TreeEncoder, pack, unpack
+from sim.adapters.capture.graph.unsavable import UnsavableError
 
 STRUCTURE = "graph.groups"
 _NAME_CHARS = re.compile(r"[^A-Za-z0-9_]")

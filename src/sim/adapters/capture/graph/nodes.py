@@ -6,7 +6,6 @@ As long as that reference stays, the node can be reached from the root; only whe
 from __future__ import annotations
 
 import heapq
-from collections.abc import Mapping
 from typing import Any
 
 from sim.adapters.capture.graph.groups import Group, Groups
@@ -105,7 +104,7 @@ class Nodes:
         """Forget all nodes."""
         for held in (self.objects, self.numbers, self.group_of, self.contents, self.parents, self.free, self.fresh,
                      self.named):  # fmt: skip
-            held.clear()  # type: ignore[attr-defined]
+            held.clear()
         self.owner = ROOT
 
     def move(self, number: int, value: Any) -> None:

@@ -38,7 +38,6 @@ from sim.adapters.capture.graph.value_pool import VALUE_ENTRIES, ValuePool
 from sim.kernel.schema import Blob, Field, Table
 from sim.kernel.state import Snapshot, State
 
-
 NAMED_NODES = "graph.named"
 FIELDS = "graph."
 _PATHS_MAX = 8  # Of one group, in a message.
@@ -82,9 +81,7 @@ class ObjectGraph:
 
     # --- a step
 
-    def capture(
-        self, roots: Sequence[Any], find_known: Callable[[], Mapping[int, str]], *, anew: bool = False
-    ) -> None:
+    def capture(self, roots: Sequence[Any], find_known: Callable[[], Mapping[int, str]], *, anew: bool = False) -> None:
         """Bring the arena up to date with the objects. Raises UnsavableError, with its path.
 
         roots: as many as before. find_known: returns the names of objects that are saved elsewhere, by identity. anew:
@@ -221,13 +218,17 @@ class ObjectGraph:
         special.write()
         if nodes.named != self._named:
             self._named = dict(nodes.named)
-            self.storage.state.set_blob(NAMED_NODES, pack(sorted([number, name] for number, name in nodes.named.items())))
+            self.storage.state.set_blob(
+                NAMED_NODES, pack(sorted([number, name] for number, name in nodes.named.items()))
+            )
             self.storage.follow()
 
     def _dict_as_value(self, group: Group) -> UnsavableError:
         """The refusal of the dict of an object that is referred to as a dict, too."""
         error = UnsavableError(
-            f"the __dict__ of a {group.rows.objects[0].__class__.__qualname__} is held as a value", "keep a copy of it", {}
+            f"the __dict__ of a {group.rows.objects[0].__class__.__qualname__} is held as a value",
+            "keep a copy of it",
+            {},
         )
         held = next(one for one in map(object_dict, group.rows.objects) if id(one) in self.nodes.numbers)
         error.path = path_of(self.nodes, self.values, self.nodes.numbers[id(held)])
@@ -309,8 +310,8 @@ class ObjectGraph:
             field = f"{group.name}.{CELLS}.{VALUE}"
             if field in changed and field in before.layout.slots and len(before[field]) == len(group.columns.values):
                 tags = before[f"{group.name}.{CELLS}.{TAG}"] != group.columns.tags
-                for place in np.flatnonzero(tags | (before[field] != group.columns.values))[:_PATHS_MAX].tolist():
-                    paths.append(path_of_cell(self.nodes, self.values, group, place))
+                places = np.flatnonzero(tags | (before[field] != group.columns.values))[:_PATHS_MAX].tolist()
+                paths += [path_of_cell(self.nodes, self.values, group, place) for place in places]
         if changed and not paths:
             paths = [f"[0] (in {', '.join(changed)})"]
         return [(int(index), inside) for index, _, inside in (one.removeprefix("[").partition("]") for one in paths)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import types
 from collections import Counter, OrderedDict, defaultdict, deque
 from typing import Any
@@ -12,8 +11,7 @@ from sim.adapters.capture.graph.classes import ClassFinder
 _CONTAINERS: tuple[type, ...] = (list, dict, deque, OrderedDict, defaultdict)
 
 
-@functools.cache
-def is_python_class(cls: type) -> bool:
+def is_python_class(cls: Any) -> bool:
     """Return True for a class made by a class statement: no C type gave it memory of its own."""
     members = vars(cls).values()
     if any(isinstance(one, types.WrapperDescriptorType | types.MethodDescriptorType) and one.__objclass__ is cls
@@ -22,9 +20,17 @@ def is_python_class(cls: type) -> bool:
     return not any(isinstance(one, types.BuiltinFunctionType) and one.__self__ is cls for one in members)
 
 
-@functools.cache
+_BASES: dict[type, Any] = {}
+
+
 def base_of(cls: type) -> Any:
     """The type whose memory objects of the class have: object, or list, dict, …; None for a type written in C."""
+    if cls not in _BASES:
+        _BASES[cls] = _find_base(cls)
+    return _BASES[cls]
+
+
+def _find_base(cls: type) -> Any:
     for kind in cls.__mro__:
         if kind in _CONTAINERS or kind is object:
             return kind

@@ -13,9 +13,7 @@ _SMALL = 1024  # Up to here a plain loop is faster than NumPy's calls.
 _LEVELS_MAX = 64  # A graph that is deeper than wide, such as a linked list, is walked by a loop.
 
 
-def find_reachable(
-    size: int, sources: Integers, targets: Integers, more: Mapping[int, Iterable[int]]
-) -> list[int]:
+def find_reachable(size: int, sources: Integers, targets: Integers, more: Mapping[int, Iterable[int]]) -> list[int]:
     """For each of size nodes a reachable node that refers to it (for the root, itself); -1 for unreachable ones.
 
     sources, targets: (edges,) int64. more: further edges by their source.
@@ -40,7 +38,7 @@ def find_reachable(
             is_new = parents[found] < 0
             found = found[is_new]
             if not len(found):
-                return parents.tolist()  # type: ignore[no-any-return]
+                return parents.tolist()
             parents[found] = owners[is_new]
             is_frontier = np.zeros(size, bool)
             is_frontier[found] = True

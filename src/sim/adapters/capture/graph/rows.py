@@ -32,7 +32,6 @@ def object_dict(one: Any) -> Any:
     return object.__getattribute__(one, "__dict__")
 
 
-
 LISTS: dict[str, type] = {"list": list, "deque": deque}
 DICTS: dict[str, type] = {"dict": dict, "OrderedDict": OrderedDict, "defaultdict": defaultdict, "Counter": Counter}
 
@@ -322,9 +321,7 @@ def read_slowly(one: Any, names: Iterable[str]) -> Values:
     """The attributes of these names, from the object's dict and slots themselves."""
     cls = type(one)
     attributes = object.__getattribute__(one, "__dict__") if cls.__dictoffset__ else {}
-    return tuple(
-        [attributes[name] if name in attributes else _slot_value(one, cls, name) for name in names]
-    )
+    return tuple([attributes[name] if name in attributes else _slot_value(one, cls, name) for name in names])
 
 
 def _slot_value(one: Any, cls: type, name: str) -> Any:
@@ -360,10 +357,18 @@ def reader_of(cls: type, names: Sequence[str]) -> str:
     """How the attributes of a class are read: "names" (getattr gives them), "slots" or "dict" (it does other things)."""
     if not all(name.isidentifier() for name in names):
         return "dict"  # A name with a dot means more to attrgetter.
-    own = hasattr(cls, "__getattr__") or cls.__getattribute__ is not object.__getattribute__
+    own = (
+        hasattr(cls, "__getattr__")
+        or vars(_owner_of(cls, "__getattribute__"))["__getattribute__"] is not vars(object)["__getattribute__"]
+    )
     if own or any(_is_shadowed(cls, name) for name in names):
         return "dict" if cls.__dictoffset__ else "slots"
     return "names"
+
+
+def _owner_of(cls: type, name: str) -> type:
+    """The class that defines a name."""
+    return next(kind for kind in cls.__mro__ if name in vars(kind))
 
 
 def _is_shadowed(cls: type, name: str) -> bool:

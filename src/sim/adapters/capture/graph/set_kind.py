@@ -27,12 +27,13 @@ class SetKind:
 
     def take(self, value: set[Any]) -> tuple[Any, tuple[Any, ...]]:
         """The layout of the table, or None where it differs in each process, and the elements."""
-        if any(one != one for one in value if isinstance(one, float | np.floating)):
+        if any(np.isnan(one) for one in value if isinstance(one, float | np.floating)):
             raise UnsavableError("nan in a set is found by its identity alone", "keep None in its place", value)
         return (table_of(value).to_plain() if all(map(hashes_alike, value)) else None), tuple(value)
 
     def make(self, plain: Any, parts: Sequence[Any]) -> set[Any]:
         """An empty set."""
+        del plain, parts
         return set()
 
     def finish(self, value: set[Any], plain: Any, parts: Sequence[Any]) -> None:

@@ -14,12 +14,12 @@ import numpy as np
 from sim.adapters.capture.foreign_fields import memories_of, overlap, shared_memory
 from sim.adapters.capture.graph.array_kind import is_array, layout_of, memory_of
 from sim.adapters.capture.graph.foreign_values import encode_foreign, ensure_in_memory
-from sim.adapters.capture.graph.set_kind import SetKind, canonical_order
 from sim.adapters.capture.graph.kinds.kind_protocol import SpecialKind
 from sim.adapters.capture.graph.kinds.special_kinds import KINDS
 from sim.adapters.capture.graph.refusals import refusal
-from sim.adapters.capture.graph.storage import Storage
+from sim.adapters.capture.graph.set_kind import SetKind, canonical_order
 from sim.adapters.capture.graph.set_layout import SetTable, table_of
+from sim.adapters.capture.graph.storage import Storage
 from sim.adapters.capture.graph.trees import TreeEncoder, pack, unpack
 from sim.adapters.capture.graph.unsavable import UnsavableError
 from sim.adapters.interface.adapter_registry import NotCapturedError
@@ -60,6 +60,7 @@ class SpecialNodes:
         self._seals: dict[int, Any] = {}  # What was seen of a set: unchanged means that nothing has to be encoded.
         self._arrays: dict[int, Any] = {}
         self._views: list[tuple[Any, Any]] | None = None
+        self._arena: Any = None  # That the views are of.
         self._is_changed = False
         self.count = 0
         self.foreign_memories: dict[int, tuple[int, int]] = {}
@@ -100,7 +101,7 @@ class SpecialNodes:
     def clear(self) -> None:
         """Forget all nodes."""
         for held in (self.objects, self.contents, self.edges, self._seals, self._arrays, self.foreign_memories):
-            held.clear()  # type: ignore[attr-defined]
+            held.clear()
         self._views, self._is_changed = None, True
 
     def adopt(self, number: int, value: Any, content: bytes, edges: tuple[int, ...]) -> None:
@@ -126,7 +127,7 @@ class SpecialNodes:
         """Remove a node."""
         del self.objects[number]
         for held in (self.contents, self.edges, self._seals, self.foreign_memories):
-            held.pop(number, None)  # type: ignore[attr-defined]
+            held.pop(number, None)
         if self._arrays.pop(number, None) is not None:
             self._views = None
         self._is_changed = True

@@ -20,9 +20,9 @@ import msgpack
 import numpy as np
 
 from sim.adapters.capture.graph.classes import ClassFinder
+from sim.adapters.capture.graph.equal_hashes import hashes_alike
 from sim.adapters.capture.graph.foreign_values import decode_foreign, encode_foreign, is_foreign_constant
 from sim.adapters.capture.graph.immutable_values import decode_immutable, encode_immutable
-from sim.adapters.capture.graph.equal_hashes import hashes_alike
 from sim.adapters.capture.graph.known_names import NAMED, NAMES
 from sim.adapters.capture.graph.python_class import make_shell
 from sim.adapters.capture.graph.rows import names_of, read_slowly, set_attributes
@@ -281,7 +281,7 @@ class TreeDecoder:
     def _class(self, name: str, base: type) -> Any:
         found = self._finder.find(name)
         if not issubclass(found, base):
-            raise ValueError(f"expected a class derived from {base.__name__}, got {name}")
+            raise TypeError(f"expected a class derived from {base.__name__}, got {name}")
         return found
 
 
@@ -304,5 +304,5 @@ def _method(owner: Any, name: str) -> Any:
     if not isinstance(
         found, types.FunctionType | types.MethodDescriptorType | types.ClassMethodDescriptorType | classmethod
     ):
-        raise ValueError(f"expected a method {name} of {cls.__qualname__}, got {type(found).__name__}")
+        raise TypeError(f"expected a method {name} of {cls.__qualname__}, got {type(found).__name__}")
     return found.__get__(None if isinstance(owner, type) else owner, cls)
