@@ -18,7 +18,7 @@ import recorder
 import replayer
 from recorder.processes.fork_call import in_a_copy
 from recorder.processes.fork_hazard import fork_hazard
-from sim.adapters import adapt, fields, tree_leaves, tree_like
+from sim.adapters import NotCapturedError, adapt, fields, tree_leaves, tree_like
 from sim.adapters.capture.values import decode_value, encode_value
 from sim.kernel.foreign_arrays import ForeignArrayError, array_kind_from_plain, kind_of, like, to_numpy
 
@@ -149,6 +149,47 @@ class Saved:
     def load(self, saved: dict[str, Any]) -> None:
         assert isinstance(saved["tree.bodies.0.place"], jax.Array)
         self.tree = tree_like(self.tree, saved)
+
+
+class Flock:
+    """Arrays of JAX in a list, a dict, a tuple and another object; a compiled function in an attribute."""
+
+    def __init__(self) -> None:
+        self.birds: list[Any] = [jnp.zeros(2), (jnp.ones(2), 3)]
+        self.by_name: dict[str, Any] = {"key": jax.random.key(3), "weak": jnp.asarray(2.0)}
+        self.move = jax.jit(lambda x, key: x + jax.random.normal(key, x.shape))
+
+    def step(self, inputs: Any) -> None:
+        self.by_name["key"], key = jax.random.split(self.by_name["key"])
+        self.birds[0] = self.move(self.birds[0], key)
+        if inputs % 4 == 0:
+            self.birds.append(self.birds[0] * inputs)
+
+    def values(self) -> list[Any]:
+        found = [self.birds[0], *self.birds[1], *self.birds[2:], *self.by_name.values()]
+        return [(kind_of(one), to_numpy(one).tobytes()) if isinstance(one, jax.Array) else one for one in found]
+
+
+def check_containers(folder: Path) -> None:
+    """A seek is right, and verify agrees; what cannot be saved is refused by its path."""
+    flock = Flock()
+    live: list[Any] = [None]
+    with recorder.record(flock, folder / "run.tape", fields(), quiet=True) as recorded:
+        for tick in range(30):
+            recorded.step(tick)
+            live.append(flock.values())
+    with replayer.open(folder / "run.tape", world=lambda: adapt(Flock(), fields())) as run:
+        for tick in (25, 2, 30, 13):
+            run.seek(tick)
+            assert run.simulation.subject.values() == live[tick]
+        report = run.verify()
+        assert report.ok
+        assert report.proved_keyframes
+        assert not report.wrong_keyframes
+    flock.birds.append(jnp.zeros(2))
+    flock.birds[-1].delete()
+    with pytest.raises(NotCapturedError, match=r"Flock\.birds\[\d+\] .*donated or deleted"):
+        adapt(flock, fields())
 
 
 def check_save_and_load(folder: Path) -> None:

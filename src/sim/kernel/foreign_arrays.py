@@ -143,7 +143,7 @@ def memory_of(value: Any) -> tuple[int, int] | None:
 
     Two arrays of which one sees what is written to the other have overlapping memory.
     """
-    if _library_of(type(value)) != "torch":
+    if _library_of(type(value)) != "torch" or str(value.layout) != "torch.strided":
         return None
     storage = value.untyped_storage()
     return storage.data_ptr(), storage.data_ptr() + storage.nbytes()

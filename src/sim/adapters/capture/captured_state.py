@@ -18,8 +18,9 @@ from typing import Any
 import attrs
 
 from sim.adapters.capture.constants import Constants
-from sim.adapters.capture.foreign_fields import foreign_fields, memories_of, overlap, shared_memory
+from sim.adapters.capture.foreign_fields import foreign_fields, memories_of
 from sim.adapters.capture.graph.classes import ClassFinder
+from sim.adapters.capture.graph.foreign_values import overlap, shared_memory
 from sim.adapters.capture.graph.object_graph import ObjectGraph, graph_entries
 from sim.adapters.capture.graph.restore_graph import Restoring
 from sim.adapters.capture.graph.unsavable import UnsavableError

@@ -8,13 +8,13 @@ object that holds it: no tape can name any other.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import attrs
 import numpy as np
 
-from sim.adapters.capture.graph.unsavable import UnsavableError
+from sim.adapters.capture.graph.foreign_values import Memory, memories_of_array, overlap, shared_memory
 from sim.adapters.interface.adapter_registry import NotCapturedError
 from sim.kernel.class_names import module_of
 from sim.kernel.foreign_arrays import (
@@ -24,13 +24,10 @@ from sim.kernel.foreign_arrays import (
     is_immutable_array,
     kind_of,
     like,
-    memory_of,
     to_numpy,
 )
 from sim.kernel.schema import Field
 from sim.kernel.state import State
-
-Memory = tuple[int, int]  # The first address, and the one behind the last.
 
 
 def is_foreign_value(value: Any) -> bool:
@@ -74,18 +71,6 @@ def ensure_apart(foreign: Mapping[str, Any], values: Mapping[str, Any]) -> None:
         for name, others in memories.items():
             if name != own and overlap(memories[own], others):
                 raise shared_memory(value, name, own)
-
-
-def overlap(ours: Iterable[Memory], theirs: Iterable[Memory]) -> bool:
-    """Return True if two of these memories have an address in common."""
-    return any(start < end_ and start_ < end for start, end in ours for start_, end_ in theirs)
-
-
-def shared_memory(value: Any, name: str, path: str = "") -> UnsavableError:
-    """The refusal of a value at a path, whose memory is also that of the attribute of this name."""
-    error = UnsavableError(f"its memory is shared with {name}", "keep a copy of one of them", value)
-    error.path = path
-    return error
 
 
 @attrs.define(eq=False)
@@ -197,11 +182,10 @@ def named_arrays(name: str, value: Any) -> Iterator[tuple[str, Any]]:
 
 def memories_of(value: Any) -> list[Memory]:
     """The memory that an array of any library, or a foreign value, can be written to by others; none if unknown."""
-    if isinstance(value, np.ndarray):
-        start = value.__array_interface__["data"][0]
-        spans = [(size - 1) * stride for size, stride in zip(value.shape, value.strides, strict=True)]
-        before, after = sum(min(span, 0) for span in spans), sum(max(span, 0) for span in spans)
-        return [(start + before, start + after + value.itemsize)] if value.size else []
-    if not is_foreign_value(value):
-        return []
-    return [memory for array in foreign_arrays_in(value) if (memory := memory_of(array)) is not None]
+    if isinstance(value, tuple):
+        return (
+            [memory for one in foreign_arrays_in(value) for memory in memories_of_array(one)]
+            if is_foreign_value(value)
+            else []
+        )
+    return memories_of_array(value)

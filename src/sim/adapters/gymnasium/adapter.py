@@ -27,6 +27,7 @@ from sim.adapters.capture.recapture import ProvedSimulation, ProvedState
 from sim.adapters.capture.rng_state import is_generator
 from sim.adapters.capture.survey import Treatment, cell_of
 from sim.adapters.gymnasium.inputs import decode_call, encode_action, encode_own_reset, encode_reset
+from sim.adapters.gymnasium.last_env_call import LastEnvCall
 from sim.adapters.gymnasium.layers import (
     OUTPUT_ONLY,
     being_recorded,
@@ -37,9 +38,9 @@ from sim.adapters.gymnasium.layers import (
     subject_of,
 )
 from sim.adapters.gymnasium.spaces_watch import SpacesWatch
+from sim.adapters.gymnasium.unsaved_sources import unsaved_sources
 from sim.adapters.gymnasium.unseeded_start import settle_unseeded_start
 from sim.adapters.gymnasium.vector import RecordedVectorEnv, has_seed, must_reset
-from sim.adapters.gymnasium.unsaved_sources import unsaved_sources
 from sim.adapters.interface.adapter_registry import Adapter, NotCapturedError
 from sim.adapters.interface.attempts import KeepsItsAttempts, attempt_of, repeat_attempt
 from sim.adapters.interface.capture_report import Part, Report
@@ -72,22 +73,6 @@ _DRAWING_NAMES = re.compile(
     r"_?(screen|surf|surface|clock|window|viewer|canvas|renderer|font|fig|ax|isopen)|\w*_(surface|imgs?|images?)"
 )
 _DRAWING_PACKAGES = ("pygame", "PIL", "OpenGL", "glfw", "matplotlib")
-
-
-class LastEnvCall:
-    """The results of the last call of step or reset. They are part of the state, so that a seek restores them."""
-
-    def __init__(self) -> None:
-        self.observation: Any = None
-        self.reward: Any = 0.0
-        self.terminated: Any = False
-        self.truncated: Any = False
-
-    def clear(self) -> None:
-        """Forget the results of the step before a reset. Those of a vector stay arrays: the state keeps its structure."""
-        is_vector = type(self.terminated) is np.ndarray
-        for name, start in (("reward", 0.0), ("terminated", False), ("truncated", False)):
-            setattr(self, name, np.zeros_like(getattr(self, name)) if is_vector else start)
 
 
 class GymnasiumSimulation(KeepsItsAttempts, ProvedSimulation):

@@ -243,6 +243,97 @@ def test_a_tensor_that_changes_its_kind_is_saved_as_what_it_is(tmp_path: Path) -
         assert run.verify().ok
 
 
+# --- in containers
+
+
+class Brain:
+    """A module of PyTorch, tensors in a list and in a dict, one of them also an attribute."""
+
+    def __init__(self) -> None:
+        self.net = torch.nn.Linear(2, 2)
+        for parameter in self.net.parameters():
+            parameter.requires_grad_(requires_grad=False)
+            parameter.fill_(0.5)
+        self.traces = [torch.zeros(2) for _ in range(3)]
+        self.best = self.traces[0]
+        self.by_name: dict[str, Any] = {"half": torch.ones(2, dtype=torch.bfloat16), "best": self.best}
+
+    def step(self, inputs: Any) -> None:
+        self.traces[inputs % 3] += inputs  # In place.
+        self.net.weight += 0.25
+        if inputs % 4 == 0:
+            self.traces.append(self.net(self.traces[1]))
+        if inputs % 5 == 0:
+            self.best = self.by_name["best"] = self.traces[-1].clone()
+
+    def values(self) -> list[bytes]:
+        tensors = [self.net.weight, self.net.bias, *self.traces, self.best, *self.by_name.values()]
+        return [to_numpy(one).tobytes() for one in tensors]
+
+
+def test_tensors_in_containers_are_nodes_of_the_graph(tmp_path: Path) -> None:
+    """Changed in place, appended, and shared with an attribute."""
+    brain, live = Brain(), [[b""]]
+    with recorder.record(brain, tmp_path / "run.tape", fields(), quiet=True) as recorded:
+        for tick in range(40):
+            recorded.step(tick)
+            live.append(brain.values())
+    with replayer.open(tmp_path / "run.tape", world=lambda: adapt(Brain(), fields())) as run:
+        for tick in (30, 2, 40, 17):
+            run.seek(tick)
+            restored = run.simulation.subject
+            assert restored.values() == live[tick]
+            assert restored.by_name["best"] is restored.best
+            assert type(restored.net.weight) is torch.nn.Parameter
+        assert run.verify().ok
+
+
+def with_view(brain: Brain) -> None:
+    brain.traces.append(brain.traces[1][1:])
+
+
+def with_view_of_attribute(brain: Brain) -> None:
+    brain.own = torch.zeros(4)
+    brain.traces.append(brain.own[1:])
+
+
+def with_array(brain: Brain) -> None:
+    array = np.zeros(3)
+    brain.by_name["array"], brain.by_name["tensor"] = [array], [torch.from_numpy(array)]
+
+
+@pytest.mark.parametrize(
+    ("share", "message"),
+    [
+        (with_view, r"Brain\.traces\[\d\] \(torch\.Tensor\): its memory is shared with another array \(keep a copy"),
+        (with_view_of_attribute, r"Brain\.own \(torch\.Tensor\): its memory is shared with an array in a container"),
+        (with_array, r"Brain\.by_name\['(array|tensor)'\]\[0\] .*: its memory is shared with another array"),
+    ],
+)
+def test_tensors_in_containers_that_share_memory_are_refused_by_their_paths(share: Any, message: str) -> None:
+    """At the start, and in the step in which it comes to be so."""
+    brain = Brain()
+    share(brain)
+    with pytest.raises(NotCapturedError, match=message):
+        adapt(brain, fields())
+
+    class Sharing(Brain):
+        def step(self, inputs: Any) -> None:
+            share(self)
+
+    with pytest.raises(NotCapturedError, match=message.replace("Brain", "Sharing")):
+        adapt(Sharing(), fields()).step(0)
+
+
+def test_a_tensor_in_a_container_that_cannot_come_back_is_refused_by_its_path() -> None:
+    """With the reason of the array itself."""
+    brain = Brain()
+    brain.traces[2] = torch.ones(3).to_sparse()
+    message = r"Brain\.traces\[2\] \(torch\.Tensor\): a sparse or quantized tensor \(keep its dense parts\)"
+    with pytest.raises(NotCapturedError, match=message):
+        adapt(brain, fields())
+
+
 # --- in save() and load()
 
 

@@ -35,7 +35,10 @@ def of_package(module: str, name: str) -> Any:
             of_package("simpy.core", "Environment"),
             r"Environment cannot be .*: SimPy's processes are .*: record the val",
         ),
-        ((number for number in range(3)), r"generator cannot be recorded: a generator's frame cannot be saved: keep the"),
+        (
+            (number for number in range(3)),
+            r"generator cannot be recorded: a generator's frame cannot be saved: keep the",
+        ),
     ],
 )
 def test_a_simulation_of_such_a_package_is_refused_at_once(subject: Any, message: str) -> None:

@@ -11,9 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from sim.adapters.capture.foreign_fields import memories_of, overlap, shared_memory
 from sim.adapters.capture.graph.array_kind import is_array, layout_of, memory_of
-from sim.adapters.capture.graph.foreign_values import encode_foreign, ensure_in_memory
+from sim.adapters.capture.graph.foreign_values import (
+    Memory,
+    encode_foreign,
+    ensure_in_memory,
+    memories_of_array,
+    overlap,
+    shared_memory,
+)
 from sim.adapters.capture.graph.kinds.kind_protocol import SpecialKind
 from sim.adapters.capture.graph.kinds.special_kinds import KINDS
 from sim.adapters.capture.graph.refusals import refusal
@@ -24,7 +30,6 @@ from sim.adapters.capture.graph.trees import TreeEncoder, pack, unpack
 from sim.adapters.capture.graph.unsavable import UnsavableError
 from sim.adapters.interface.adapter_registry import NotCapturedError
 from sim.kernel.foreign_arrays import is_foreign_array
-from sim.kernel.foreign_arrays import memory_of as memory_of_foreign
 from sim.kernel.schema import Field, Table
 
 SPECIAL, SPECIAL_BYTES = "graph.special", "graph.special_bytes"
@@ -63,7 +68,7 @@ class SpecialNodes:
         self._arena: Any = None  # That the views are of.
         self._is_changed = False
         self.count = 0
-        self.foreign_memories: dict[int, tuple[int, int]] = {}
+        self.foreign_memories: dict[int, Memory] = {}
 
     def takes(self, value: Any) -> bool:
         """Return True for an object of a known C type, or of any if the user trusts pickle. Raises UnsavableError."""
@@ -159,17 +164,16 @@ class SpecialNodes:
     def _keep_apart(self, number: int, value: Any) -> None:
         """Raise UnsavableError if an array of another library shares memory with another array, which a restore loses."""
         memories = self.foreign_memories
-        if is_foreign_array(value):
-            memory = memory_of_foreign(value)
-            if memory is None or memories.get(number) == memory:
-                return
-            others = {one: found for one, array in self._arrays.items() for found in memories_of(array)} | memories
-            memories[number] = memory
-        elif memories and number in self._arrays and number not in self.contents:
-            others = memories
-        else:
+        if not is_foreign_array(value) and not (memories and number in self._arrays and number not in self.contents):
             return
-        if overlap(memories_of(value), [other for one, other in others.items() if one != number]):
+        own = memories_of_array(value)
+        if is_foreign_array(value):
+            if not own or memories.get(number) == own[0]:
+                return
+            memories[number] = own[0]
+        arrays = {one: memories_of_array(array) for one, array in self._arrays.items() if is_foreign_array(value)}
+        others = [*arrays.items(), *((one, [memory]) for one, memory in memories.items())]
+        if any(one != number and overlap(own, other) for one, other in others):
             raise shared_memory(value, "another array")
 
     def _had_no_table(self, number: int) -> bool:
