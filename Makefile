@@ -1,6 +1,7 @@
 # make demo   make the environment, record the shipped scenario, seek in it, verify it
 # make test   run the tests
 # make test-long   the cases that make test leaves out, since it runs others of their kind
+# make test-foreign   arrays of JAX, Atari, SimPy: packages of hundreds of megabytes; make test skips these tests
 # make lint   formatting, lint, types, import rules
 # make test-pythons   the tests on every installed Python from 3.11
 # make test-exact     the tests that depend most on the Python, on every installed one: hashes, golden tapes, forks
@@ -13,13 +14,14 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 TEST_GROUPS ?= test datasets adapters viewers  # Without the last three, the tests of other packages' integrations are skipped.
 PACKAGE_TESTS := tests/replayer/datasets tests/replayer/export/viewers tests/sim/adapters
+FOREIGN_TESTS := tests/sim/adapters/jax tests/sim/adapters/ale tests/sim/adapters/capture/test_refusals.py
 BENCH ?=  # Arguments for all benches; --quick is one that each of them has.
 DEMO_TAPE := recordings/demo.tape
 
 # The tests start many processes. None of them may compile all modules again, whatever the environment sets.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-long test-pythons test-exact test-oldest test-wheel lint bench clean
+.PHONY: demo test test-long test-pythons test-exact test-oldest test-wheel test-foreign lint bench clean
 
 demo: $(VENV)/.installed
 	mkdir -p recordings && rm -rf $(DEMO_TAPE)
@@ -35,6 +37,10 @@ test: $(VENV)/.tested
 
 test-long: $(VENV)/.tested
 	$(BIN)/pytest -n 2 --dist worksteal -m long tests
+
+test-foreign: $(VENV)/.tested
+	$(BIN)/pip install --quiet --group foreign
+	$(BIN)/pytest -n 2 --dist worksteal -m "" $(FOREIGN_TESTS)
 
 test-pythons:
 	tools/test_pythons.sh

@@ -134,9 +134,14 @@ def type_name(value: Any) -> str:
     return f"{module_of(type(value))}.{type(value).__qualname__}".removeprefix("builtins.").removeprefix(".")
 
 
-def is_quick_array(value: Any) -> bool:
-    """Return True for an array that is copied into a field as it is: numbers, C order, its own memory."""
-    if type(value) is not np.ndarray or not value.flags.c_contiguous or value.ndim > 8 or not has_own_memory(value):
+def is_quick_array(value: Any, *, is_copy: bool = False) -> bool:
+    """Return True for an array that is copied into a field as it is: numbers, C order, its own memory.
+
+    is_copy: memory of a compiled library, such as that of a returned picture, counts as the array's own.
+    """
+    if type(value) is not np.ndarray or not value.flags.c_contiguous or value.ndim > 8:
+        return False
+    if not has_own_memory(value) and not (is_copy and type(value.base) is not np.ndarray):
         return False
     if not value.flags.writeable:
         return False  # That is a part of its state.
@@ -269,7 +274,9 @@ class Surveyor:
                 return "rest", None
         if letter is not None:
             return "cell", letter
-        if id(value) not in taken and (is_quick_array(value) or is_pcg(value)):
+        if id(value) not in taken and (
+            is_quick_array(value, is_copy=full.rpartition(".")[0] in self._detached) or is_pcg(value)
+        ):
             taken.add(id(value))
             if is_pcg(value):
                 return "generator", type(value.bit_generator).__name__
