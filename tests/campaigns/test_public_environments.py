@@ -152,13 +152,15 @@ def walk(monkeypatch: pytest.MonkeyPatch) -> Any:
     return value_walk
 
 
-@pytest.mark.parametrize(("one", "other"), UNLIKE, ids=repr)
+@pytest.mark.parametrize(("one", "other"), UNLIKE, ids=lambda value: type(value).__name__)
 def test_values_that_differ_have_different_texts(walk: Any, one: Any, other: Any) -> None:
     """By type, sign, order, aliasing or shared memory."""
     assert walk.texts_of(one) != walk.texts_of(other)
 
 
-@pytest.mark.parametrize("value", [one for one, _ in UNLIKE if not isinstance(one, set)], ids=repr)
+@pytest.mark.parametrize(
+    "value", [one for one, _ in UNLIKE if not isinstance(one, set)], ids=lambda value: type(value).__name__
+)
 def test_a_copy_has_the_same_texts(walk: Any, value: Any) -> None:
     """They depend on no identity and on no address."""
     both_views = isinstance(value, list) and isinstance(value[0], np.ndarray)  # Copies do not share memory.

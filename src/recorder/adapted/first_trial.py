@@ -33,7 +33,7 @@ def try_first(simulation: Any, adapter: Adapter, arguments: OptionArguments, *, 
     of a difference without a known cause, or at the level inputs_only.
     """
     options = RecordingOptions(**arguments)
-    if not options.trial_ms or options.mode == "changes":
+    if not options.trial_ms or options.mode == "changes" or _writes_files(simulation):
         return
     adapted = hook(simulation, HasAdapter)
     described = adapted.adapter if adapted is not None else {}
@@ -81,3 +81,9 @@ def _refuse_or_warn(simulation: Any, report: TrialReport) -> None:
         if finding.causes and finding.kind != "order" and level is not Level.INPUTS_ONLY:
             raise NotCapturedError(f"{finding}. {remedy}")
         warnings.warn(f"{finding} (trial_ms=0 records without this trial)", RecordingWarning, stacklevel=4)
+
+
+def _writes_files(simulation: Any) -> bool:
+    """Return True for an environment inside a wrapper that writes pictures to files, which a trial may not do."""
+    report = getattr(simulation, "report", None)
+    return report is not None and any(part.name == "RecordVideo" for part in report().parts)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from sim.adapters.capture.graph.refusals import refusal_of_simulation
+from sim.adapters.capture.graph.kinds.refusals import refusal_of_simulation
 from sim.adapters.capture.pickle_trusted import make_pickler
 from sim.adapters.interface.adapter_registry import (
     Adapter,

@@ -62,6 +62,7 @@ def _registered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 @pytest.mark.usefixtures("_registered")
+@pytest.mark.filterwarnings("ignore:.*saw no step")
 def test_an_order_that_only_another_interpreter_shows_is_found(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -78,6 +79,7 @@ def test_an_order_that_only_another_interpreter_shows_is_found(
 
 
 @pytest.mark.usefixtures("_registered")
+@pytest.mark.filterwarnings("ignore:.*saw no step")
 def test_a_short_trial_starts_no_interpreter(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """It would take longer than the trial may."""
     recorder.record(gymnasium.make("OrderOfASet-v0"), tmp_path / "set.tape", trial_ms=1900).close()

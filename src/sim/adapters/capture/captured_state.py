@@ -19,11 +19,11 @@ import attrs
 
 from sim.adapters.capture.constants import Constants
 from sim.adapters.capture.foreign_fields import foreign_fields, memories_of
-from sim.adapters.capture.graph.classes import ClassFinder
-from sim.adapters.capture.graph.foreign_values import overlap, shared_memory
+from sim.adapters.capture.graph.names.classes import ClassFinder
 from sim.adapters.capture.graph.object_graph import ObjectGraph, graph_entries
-from sim.adapters.capture.graph.restore_graph import Restoring
+from sim.adapters.capture.graph.trial_restore import is_restorable
 from sim.adapters.capture.graph.unsavable import UnsavableError
+from sim.adapters.capture.graph.values.foreign_values import overlap, shared_memory
 from sim.adapters.capture.pack import KINDS_FIELD, STEPS_FIELD, StepPacker, array_field, is_hot, room_for
 from sim.adapters.capture.pickle_protocol import Pickler
 from sim.adapters.capture.rng_state import PCG_WORDS
@@ -37,7 +37,6 @@ from sim.adapters.capture.survey import (
     type_name,
 )
 from sim.adapters.capture.unpack import kept_values, restore_objects
-from sim.adapters.capture.values import NotPlainError, encode_value
 from sim.adapters.interface.adapter_registry import NotCapturedError
 from sim.adapters.interface.capture_report import Part
 from sim.kernel.foreign_arrays import is_immutable_array
@@ -48,18 +47,12 @@ STRUCTURE, CONSTANTS = "structure", "constants"
 CONSTANT_CHECK_STEPS = 256  # Large containers are looked at every 256 steps; that takes up to a millisecond.
 MOVES_OF_CELLS = 2  # After this many moves a number is expected to move. Until then each move costs a survey.
 
-
 CHOICES = "Choose trust=True (such values are saved by pickle), ignore=[...] (names of those that no step reads), or "
 REPEATING = "level='inputs_only' (a seek repeats the inputs since the last reset)"
 
 
 class CapturedWarning(UserWarning):
     """A value that was assumed to be constant has changed; the message states the consequence."""
-
-
-def subject_of(layers: Sequence[tuple[str, Any]]) -> Any:
-    """The user's own object: the innermost of the layers."""
-    return layers[-1][1]
 
 
 class CapturedState:
@@ -101,7 +94,8 @@ class CapturedState:
         self._pickler = pickler
         self._detached = frozenset(detached)
         self._ignored = frozenset(ignored)
-        self._finder = ClassFinder(type(subject_of(self._layers)))
+        own = [kind for kind in map(type, dict(layers).values()) if not kind.__module__.startswith("sim.adapters.")]
+        self._finder = ClassFinder(own[-1] if own else object)
         self._surveyor = Surveyor(
             classify, self._finder, ignored=self._ignored, detached=self._detached, opens_objects=opens_objects
         )
@@ -140,22 +134,9 @@ class CapturedState:
             raise NotCapturedError(
                 f"{subject} cannot be saved exactly because of {', '.join(unknown)}. {self._choices}"
             )
-        self._ensure_restorable(subject)
-
-    def _ensure_restorable(self, subject: str) -> None:
-        """Raise NotCapturedError unless the graph can be made again, and gives the same bytes; objects stay alone."""
-        state = State(self.state.layout.schema, self.state.layout.capacities)
-        state.restore(self.state.snapshot())
-        graph = self._make_graph(state)
-        elsewhere = {full: attributes[name] for full, attributes, name in self._elsewhere}
-        known = elsewhere | kept_values(self.structure, self.objects) | self.objects
-        try:
-            roots = Restoring(graph, known, in_place=False).run()
-            graph.encoder.known = self._known_names()
-            graph.capture(roots, self._known_names, anew=True)
-        except (ValueError, LookupError, TypeError, NotCapturedError) as error:
-            raise NotCapturedError(f"{subject} cannot be restored from what would be saved: {error}") from error
-        if state.hash() != self.state.hash():
+        known = {full: attributes[name] for full, attributes, name in self._elsewhere}
+        known |= kept_values(self.structure, self.objects) | self.objects
+        if not is_restorable(self.state, self._make_graph, known, self._known_names, subject):
             raise NotCapturedError(f"{subject} would be restored to other values than it has. {self._choices}")
 
     def _survey_first(self) -> None:
@@ -235,7 +216,7 @@ class CapturedState:
         """
         before = self.state.snapshot()
         try:
-            self._graph.capture([attributes[name] for _, attributes, name in self._rest], self._known_names, anew=True)
+            self._graph.capture([attributes[name] for _, attributes, name in self._rest], self._known_names, whole=True)
         except UnsavableError as error:
             raise self._appeared(error) from None
         if self.state.arena is not self._packer.arena:
@@ -251,7 +232,7 @@ class CapturedState:
             if type(holder) is not self._classes[name]:
                 raise NotCapturedError(
                     f"{name} was a {self._classes[name].__qualname__} and is a {type(holder).__qualname__} now: the "
-                    "class of the recorded object is no part of the state; keep what differs in attributes"
+                    "class of the recorded object is not saved; keep what differs in attributes"
                 )
         replaced = self._count_moves()
         structure, self.objects = self._surveyor.survey(self._layers, self._learn(replaced))
@@ -275,13 +256,18 @@ class CapturedState:
             if before is self or vars(self.objects[key[0]]).get(key[1], self) is before:
                 continue
             self._moves[key] = self._moves.get(key, 0) + 1
-            if attribute.category in ("constant", "object", "same"):
+            if attribute.category == "constant" or (attribute.category in ("object", "same") and self._is_node(key)):
                 replaced.add(key)
             if attribute.category == "fixed":
                 raise NotCapturedError(
                     f"{key[0]}.{key[1]} ({attribute.detail}) was replaced in a step: a value of this type is not saved"
                 )
         return replaced
+
+    def _is_node(self, key: tuple[str, str]) -> bool:
+        """Return True for an attribute that is no object of its own: it is None, or an object of the graph."""
+        value = vars(self.objects[key[0]]).get(key[1])
+        return not hasattr(value, "__dict__") or self._graph.nodes.node_at(id(value)) is not None
 
     def _learn(self, moved: set[tuple[str, str]]) -> Structure:
         """The present structure, with these attributes moved to the rest."""
@@ -305,7 +291,7 @@ class CapturedState:
             self._lay_out()
 
     def constants_have_changed(self) -> bool:
-        """Return True if a large container that was assumed to be constant has changed since the last check."""
+        """Return True if a large container has changed since the last check."""
         return self._constants.have_changed(self._constant_values())
 
     def _constant_values(self) -> list[Any]:
@@ -314,18 +300,9 @@ class CapturedState:
         return [(none if holder is None else vars(holder)).get(name) for holder, name in holders]
 
     def _changed_constants(self, replaced: set[tuple[str, str]]) -> set[tuple[str, str]]:
-        """Find the large containers that changed in place. Raises NotCapturedError for one with an unknown value."""
-        before = self._constants.values_in(self._constants.content)
-        moved = set()
-        for key, now, then in zip(self._constant_names.values(), self._constant_values(), before, strict=True):
-            if key not in replaced:
-                try:
-                    is_same = encode_value(now) == encode_value(then)
-                except NotPlainError:
-                    is_same = False  # From now on it is a part of the graph, which refuses what it cannot save.
-                if not is_same:
-                    moved.add(key)
-        return moved
+        """The large containers that changed in place."""
+        are_changed = self._constants.changes(self._constant_values())
+        return {key for key, one in zip(self._constant_names.values(), are_changed, strict=True) if one} - replaced
 
     # --- laying out
 

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from sim.adapters.capture.graph.classes import ClassFinder
+from sim.adapters.capture.graph.names.classes import ClassFinder
 from sim.adapters.capture.graph.object_graph import ObjectGraph, graph_entries
 from sim.adapters.capture.graph.restore_graph import Restoring
-from sim.adapters.capture.values import decode_value, encode_value
+from sim.adapters.capture.values import NotPlainError, decode_value, encode_value
 from sim.kernel.schema import Schema, schema_from_plain, schema_to_plain
 from sim.kernel.state import State
 
@@ -47,6 +47,10 @@ class Constants:
         self._graph.capture(values, dict)
         return self._graph.writes != self._writes
 
+    def changes(self, values: Sequence[Any]) -> list[bool]:
+        """For each container True if it has changed, by its values. One that holds other kinds now counts as changed."""
+        return [_differ(now, then) for now, then in zip(values, self.values_in(self.content), strict=True)]
+
     def values_in(self, content: bytes) -> list[Any]:
         """The containers that were written as content. Raises ValueError for other bytes."""
         if not content:
@@ -57,3 +61,10 @@ class Constants:
             raise ValueError("expected the constants of a captured state, got bytes of another size")
         state.arena[:] = np.frombuffer(arena, np.uint8)
         return Restoring(ObjectGraph(state, self._finder), {}, in_place=False).run()
+
+
+def _differ(now: Any, then: Any) -> bool:
+    try:
+        return encode_value(now) != encode_value(then)
+    except NotPlainError:
+        return True  # From now on it is a part of the graph, which refuses what it cannot save.

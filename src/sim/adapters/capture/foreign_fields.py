@@ -14,7 +14,7 @@ from typing import Any
 import attrs
 import numpy as np
 
-from sim.adapters.capture.graph.foreign_values import Memory, memories_of_array, overlap, shared_memory
+from sim.adapters.capture.graph.values.foreign_values import Memory, memories_of_array, overlap, shared_memory
 from sim.adapters.interface.adapter_registry import NotCapturedError
 from sim.kernel.class_names import module_of
 from sim.kernel.foreign_arrays import (

@@ -31,9 +31,9 @@ import attrs
 import numpy as np
 
 from sim.adapters.capture.foreign_fields import ensure_apart, foreign_detail, is_foreign_value
-from sim.adapters.capture.graph.classes import ClassFinder
+from sim.adapters.capture.graph.kinds.refusals import refusal_of_package
 from sim.adapters.capture.graph.kinds.special_kinds import KINDS as SPECIAL_KINDS
-from sim.adapters.capture.graph.refusals import refusal_of_package
+from sim.adapters.capture.graph.names.classes import ClassFinder
 from sim.adapters.capture.graph.unsavable import UnsavableError
 from sim.adapters.capture.rng_state import is_pcg
 from sim.adapters.capture.values import NotPlainError, encode_value
@@ -299,10 +299,17 @@ class Surveyor:
             return "rest", None  # Which refuses it.
         if type(value) in (dict, list, set, tuple) and element_count(value) > CONSTANT_ELEMENTS and _is_plain(value):
             return "constant", None
-        # What appears later is made again by a restore, since a fresh object may not have it yet.
-        if self._opens_objects and is_open_object(value) and (was == "object" or (before is None and not is_new)):
+        # What appears later is made by a restore, since a fresh object may not have it yet.
+        is_own = was == "object" or (before is None and not is_new)
+        if self._opens_objects and is_open_object(value) and (is_own or self._holds_kept(value)):
             return "object", self._finder.name_of(type(value))
         return "rest", NEVER_SET if value is None and (before is None or before.detail == NEVER_SET) else None
+
+    def _holds_kept(self, value: Any) -> bool:
+        """Return True for an object with an attribute that only the user's own object can have."""
+        held = vars(value).items()
+        return any(self._classify(value, name, one) == "kept" for name, one in held if hasattr(type(one), "__module__")
+                   and type(one).__module__ != "builtins")  # fmt: skip
 
     def _has_name(self, function: Any) -> bool:
         try:

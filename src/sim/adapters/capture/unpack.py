@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from sim.adapters.capture.foreign_fields import restore_foreign
-from sim.adapters.capture.graph.classes import NotFoundError
+from sim.adapters.capture.graph.names.classes import NotFoundError
+from sim.adapters.capture.graph.names.python_class import make_shell
 from sim.adapters.capture.graph.object_graph import ObjectGraph
-from sim.adapters.capture.graph.python_class import make_shell
 from sim.adapters.capture.graph.restore_graph import Restoring
 from sim.adapters.capture.rng_state import BIT_GENERATORS, set_pcg_words
 from sim.adapters.capture.survey import (

@@ -145,7 +145,10 @@ class Bridge:
             for name, view in self._model_views.items()
             if view.tobytes() != self._model_start[name].tobytes()
         }
-        if changes or "model_changes" in self._held:
+        held = self._held.get("model_changes")
+        if held is not None and _bytes_of(held) == _bytes_of(changes):
+            return  # The same objects stay: taking the state twice changes nothing.
+        if changes or held is not None:
             self._held["model_changes"] = changes
             self._present_hash = model_hash(self._model)
 
@@ -209,6 +212,10 @@ def bridges_in(attributes: dict[str, Any]) -> list[tuple[str, Bridge]]:
 
 def _derived_arrays(data: Any) -> dict[str, np.ndarray[Any, Any]]:
     return {name: view for name in DERIVED if (view := getattr(data, name, None)) is not None and view.size}
+
+
+def _bytes_of(arrays: dict[str, Any]) -> dict[str, bytes]:
+    return {name: array.tobytes() for name, array in arrays.items()}
 
 
 def _shapes(arrays: dict[str, np.ndarray[Any, Any]]) -> dict[str, tuple[int, ...]]:

@@ -58,7 +58,7 @@ CHANGES: dict[str, tuple[Callable[[Any], Any], str]] = {
     "a text in an array": (lambda game: game.names.__setitem__(0, "z"), "Game.names"),
     "draws of a generator": (lambda game: game.numbers.random(), "Game.numbers"),
     "draws of the other generator": (lambda game: game.random.random(), "Game.random"),
-    "inside a list": (lambda game: game.path[1].append(3), "Game.path"),
+    "inside a list": (lambda game: game.path[1].append(3), "Game.path[1]"),
     "the dict itself": (lambda game: setattr(game, "__dict__", {**vars(game), "path": [9]}), "Game.path"),
     "a member": (lambda game: setattr(game, "weather", Weather.RAIN), "Game.weather"),
     "inside an object": (lambda game: setattr(game.foe, "hp", 2), "Game.foe.hp"),

@@ -16,9 +16,9 @@ from sim.adapters.capture.graph.nodes import Nodes
 from sim.adapters.capture.graph.rows import Values
 from sim.adapters.capture.graph.storage import Integers
 from sim.adapters.capture.graph.tags import FALSE, FLOAT, INT, NODE_TAG, NONE, TRUE, VALUE_TAG
-from sim.adapters.capture.graph.trees import TreeEncoder, pack
 from sim.adapters.capture.graph.unsavable import UnsavableError
-from sim.adapters.capture.graph.value_pool import ValuePool
+from sim.adapters.capture.graph.values.trees import TreeEncoder, pack
+from sim.adapters.capture.graph.values.value_pool import ValuePool
 
 _INTS = frozenset((int,))
 _FEW = 48  # Up to here a plain loop is faster than NumPy's calls.

@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from sim.adapters.capture.graph.classes import ClassFinder
+from sim.adapters.capture.graph.kinds.refusals import refusal_of_package
 from sim.adapters.capture.graph.kinds.special_kinds import KINDS
-from sim.adapters.capture.graph.python_class import base_of, ensure_savable
-from sim.adapters.capture.graph.refusals import refusal_of_package
+from sim.adapters.capture.graph.names.classes import ClassFinder
+from sim.adapters.capture.graph.names.python_class import base_of, ensure_savable
 from sim.adapters.capture.graph.rows import (
     DICTS,
     LISTS,
@@ -29,9 +29,9 @@ from sim.adapters.capture.graph.rows import (
     Values,
     names_of,
 )
-from sim.adapters.capture.graph.storage import Columns, Integers, Storage
-from sim.adapters.capture.graph.trees import TreeEncoder, pack, unpack
+from sim.adapters.capture.graph.storage import GroupColumns, Integers, Storage
 from sim.adapters.capture.graph.unsavable import UnsavableError
+from sim.adapters.capture.graph.values.trees import TreeEncoder, pack, unpack
 
 STRUCTURE = "graph.groups"
 _NAME_CHARS = re.compile(r"[^A-Za-z0-9_]")
@@ -50,7 +50,7 @@ class Group:
         pending: new nodes, as (number, object).
     """
 
-    def __init__(self, key: list[Any], name: str, rows: ListRows | ObjectRows, columns: Columns) -> None:
+    def __init__(self, key: list[Any], name: str, rows: ListRows | ObjectRows, columns: GroupColumns) -> None:
         self.key, self.name, self.rows, self.columns = key, name, rows, columns
         self.flat: Values = ()
         self.lengths: list[int] = []
@@ -89,7 +89,7 @@ class Group:
             return False
         row = self.row_of(place)
         first = sum(self.lengths[:row]) + (self.key[0] == "content")
-        return 0 <= place - first < (self.lengths[row] - (self.key[0] == "content")) // 2
+        return bool(0 <= place - first < (self.lengths[row] - (self.key[0] == "content")) // 2)
 
     def path_in(self, place: int) -> str:
         """How a cell is reached from its object: ``.hp``, ``[3]`` or ``['wolf']``."""
@@ -187,7 +187,7 @@ class Groups:
         packed = pack(key)
         group = self._by_key.get(packed)
         if group is None:
-            self._storage.extend(Columns.entries(self._free_name(key)))
+            self._storage.extend(GroupColumns.entries(self._free_name(key)))
             group = self._add(key, cls)
             self._storage.state.set_blob(STRUCTURE, pack([one.key for one in self.ordered]))
             self._storage.follow()

@@ -7,7 +7,7 @@ only cells with another object are written. Objects of C types are looked at eac
 
 Invariants:
     1. The arena is a function of the graph and of the arena before: numbers are given in the order of groups, rows and
-       places, the lowest free one first. A run that was restored therefore goes on with equal bytes.
+       places, the lowest free one first. A run that was restored therefore continues with equal bytes.
     2. The nodes are those that can be reached from the roots, at each step.
     3. What is neither a known value nor a known kind of object is refused, by its path.
 """
@@ -22,25 +22,23 @@ import numpy as np
 
 from sim.adapters.capture.graph.cell_writer import CellWriter
 from sim.adapters.capture.graph.changed_cells import Spread, changed_places, spliced, without
-from sim.adapters.capture.graph.classes import ClassFinder
 from sim.adapters.capture.graph.groups import STRUCTURE, Group, Groups
 from sim.adapters.capture.graph.kinds.special_kinds import KINDS
+from sim.adapters.capture.graph.names.classes import ClassFinder
 from sim.adapters.capture.graph.nodes import Nodes
 from sim.adapters.capture.graph.paths import path_of, path_of_cell
 from sim.adapters.capture.graph.reachable import ROOT, find_reachable
 from sim.adapters.capture.graph.rows import ObjectRows, StrayError, as_lengths, object_dict
-from sim.adapters.capture.graph.special_nodes import TABLES, SpecialNodes
-from sim.adapters.capture.graph.storage import CELLS, TAG, VALUE, Integers, Storage, ranges
+from sim.adapters.capture.graph.special_nodes import TABLES, SpecialNodes, contents_in
+from sim.adapters.capture.graph.storage import Integers, Storage, changed_roots, ranges, rows_in
 from sim.adapters.capture.graph.tags import NODE_TAG, VALUE_TAG
-from sim.adapters.capture.graph.trees import TreeEncoder, marked_in, pack, unpack
 from sim.adapters.capture.graph.unsavable import UnsavableError
-from sim.adapters.capture.graph.value_pool import VALUE_ENTRIES, ValuePool
+from sim.adapters.capture.graph.values.trees import TreeEncoder, marked_in, pack, unpack
+from sim.adapters.capture.graph.values.value_pool import VALUE_ENTRIES, ValuePool
 from sim.kernel.schema import Blob, Field, Table
 from sim.kernel.state import Snapshot, State
 
 NAMED_NODES = "graph.named"
-FIELDS = "graph."
-_PATHS_MAX = 8  # Of one group, in a message.
 
 
 def graph_entries() -> tuple[Table | Field | Blob, ...]:
@@ -81,15 +79,17 @@ class ObjectGraph:
 
     # --- a step
 
-    def capture(self, roots: Sequence[Any], find_known: Callable[[], Mapping[int, str]], *, anew: bool = False) -> None:
+    def capture(
+        self, roots: Sequence[Any], find_known: Callable[[], Mapping[int, str]], *, whole: bool = False
+    ) -> None:
         """Bring the arena up to date with the objects. Raises UnsavableError, with its path.
 
-        roots: as many as before. find_known: returns the names of objects that are saved elsewhere, by identity. anew:
+        roots: as many as before. find_known: returns the names of objects that are saved elsewhere, by identity. whole:
         encode each cell again, not only those that hold another object.
         """
         root, group = self.root, self.nodes.group_of.get(ROOT)
         is_plain = len(self.nodes.objects) == 1 and not self.encoder.used
-        if group is not None and is_plain and not anew and all(map(is_, roots, group.flat)):
+        if group is not None and is_plain and not whole and all(map(is_, roots, group.flat)):
             return
         if self._is_forgotten:
             self._empty_columns()
@@ -101,7 +101,7 @@ class ObjectGraph:
             self.nodes.number_of(root)
         for one in list(self.groups.ordered):
             self._scan(one)
-        if is_known_alike and not anew:
+        if is_known_alike and not whole:
             for number in sorted(self.special.objects):
                 self._look(number)
             self._settle()
@@ -115,7 +115,7 @@ class ObjectGraph:
         """Keep no object alive if the graph has weak references, or objects that notice their end.
 
         Otherwise an object that a step removes would live until the next capture, and a step would still see it. The
-        next capture then starts anew, with new numbers.
+        next capture then numbers all nodes again.
         """
         notices = any(hasattr(group.rows.cls, "__del__") for group in self.groups.ordered
                       if isinstance(group.rows, ObjectRows) and group.rows.objects)  # fmt: skip
@@ -300,21 +300,19 @@ class ObjectGraph:
         group.set_flat(lengths_now.tolist(), flat)
 
     def differences(self, before: Snapshot) -> list[tuple[int, str]]:
-        """The cells that differ from an earlier state, each by the index of its root and the path from there."""
-        state, paths = self.storage.state, []
-        names = [name for name in state if name.startswith(FIELDS)]
-        changed = [
-            name for name in names if name not in before.layout.slots or before[name].tobytes() != state[name].tobytes()
-        ]
+        """What differs from an earlier state: each by the index of its root, and the path from there."""
+        state = self.storage.state.snapshot()
+        numbers: set[int] = set()
         for group in self.groups.ordered:
-            field = f"{group.name}.{CELLS}.{VALUE}"
-            if field in changed and field in before.layout.slots and len(before[field]) == len(group.columns.values):
-                tags = before[f"{group.name}.{CELLS}.{TAG}"] != group.columns.tags
-                places = np.flatnonzero(tags | (before[field] != group.columns.values))[:_PATHS_MAX].tolist()
-                paths += [path_of_cell(self.nodes, self.values, group, place) for place in places]
-        if changed and not paths:
-            paths = [f"[0] (in {', '.join(changed)})"]
-        return [(int(index), inside) for index, _, inside in (one.removeprefix("[").partition("]") for one in paths)]
+            then, now = rows_in(before, group.name), rows_in(state, group.name)
+            numbers |= {number for number in now if then.get(number, b"") != now[number]}
+        then, now = contents_in(before), contents_in(state)
+        numbers |= {number for number in now if then.get(number) != now[number]}
+        own = {path_of(self.nodes, self.values, number) for number in numbers if number in self.nodes.objects}
+        paths = [*changed_roots(before, state, self.nodes.group_of[ROOT].name), *sorted(own)]
+        return [
+            (int(index), inside) for index, _, inside in (one.removeprefix("[").partition("]") for one in paths if one)
+        ]
 
     # --- after a restore
 

@@ -11,7 +11,7 @@ from sim.adapters.capture.graph.groups import Group
 from sim.adapters.capture.graph.nodes import Nodes
 from sim.adapters.capture.graph.reachable import ROOT
 from sim.adapters.capture.graph.tags import NODE_TAG, VALUE_TAG
-from sim.adapters.capture.graph.value_pool import ValuePool
+from sim.adapters.capture.graph.values.value_pool import ValuePool
 
 
 def path_of_cell(nodes: Nodes, values: ValuePool, group: Group, place: int) -> str:

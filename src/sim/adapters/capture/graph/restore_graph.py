@@ -13,17 +13,16 @@ from typing import Any
 
 import numpy as np
 
-from sim.adapters.capture.graph.array_kind import finish_array, make_array
-from sim.adapters.capture.graph.classes import NotFoundError
-from sim.adapters.capture.graph.foreign_values import decode_foreign
 from sim.adapters.capture.graph.groups import Group
+from sim.adapters.capture.graph.kinds.array_kind import finish_array, make_array
+from sim.adapters.capture.graph.kinds.set_kind import SetKind
 from sim.adapters.capture.graph.kinds.special_kinds import KINDS_BY_NAME
+from sim.adapters.capture.graph.names.classes import NotFoundError
+from sim.adapters.capture.graph.names.python_class import make_shell
 from sim.adapters.capture.graph.nodes import Content
 from sim.adapters.capture.graph.object_graph import NAMED_NODES, ObjectGraph
-from sim.adapters.capture.graph.python_class import make_shell
 from sim.adapters.capture.graph.reachable import ROOT
 from sim.adapters.capture.graph.rows import DICTS, LISTS, ObjectRows, clear_attributes, set_attributes
-from sim.adapters.capture.graph.set_kind import SetKind
 from sim.adapters.capture.graph.special_nodes import (
     ARRAY_BYTES,
     ARRAY_LETTER,
@@ -34,7 +33,8 @@ from sim.adapters.capture.graph.special_nodes import (
     SPECIAL_BYTES,
 )
 from sim.adapters.capture.graph.tags import FALSE, FLOAT, INT, NODE_TAG, NONE, TRUE, VALUE_TAG
-from sim.adapters.capture.graph.trees import TreeDecoder, unpack
+from sim.adapters.capture.graph.values.foreign_values import decode_foreign
+from sim.adapters.capture.graph.values.trees import TreeDecoder, unpack
 
 _SETS = SetKind()
 EMPTY = b"\x90"

@@ -11,8 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from sim.adapters.capture.graph.array_kind import is_array, layout_of, memory_of
-from sim.adapters.capture.graph.foreign_values import (
+from sim.adapters.capture.graph.kinds.array_kind import is_array, layout_of, memory_of
+from sim.adapters.capture.graph.kinds.kind_protocol import SpecialKind
+from sim.adapters.capture.graph.kinds.refusals import refusal
+from sim.adapters.capture.graph.kinds.set_kind import SetKind, canonical_order
+from sim.adapters.capture.graph.kinds.special_kinds import KINDS
+from sim.adapters.capture.graph.sets.set_layout import SetTable, table_of
+from sim.adapters.capture.graph.storage import Storage
+from sim.adapters.capture.graph.unsavable import UnsavableError
+from sim.adapters.capture.graph.values.foreign_values import (
     Memory,
     encode_foreign,
     ensure_in_memory,
@@ -20,17 +27,11 @@ from sim.adapters.capture.graph.foreign_values import (
     overlap,
     shared_memory,
 )
-from sim.adapters.capture.graph.kinds.kind_protocol import SpecialKind
-from sim.adapters.capture.graph.kinds.special_kinds import KINDS
-from sim.adapters.capture.graph.refusals import refusal
-from sim.adapters.capture.graph.set_kind import SetKind, canonical_order
-from sim.adapters.capture.graph.set_layout import SetTable, table_of
-from sim.adapters.capture.graph.storage import Storage
-from sim.adapters.capture.graph.trees import TreeEncoder, pack, unpack
-from sim.adapters.capture.graph.unsavable import UnsavableError
+from sim.adapters.capture.graph.values.trees import TreeEncoder, pack, unpack
 from sim.adapters.interface.adapter_registry import NotCapturedError
 from sim.kernel.foreign_arrays import is_foreign_array
 from sim.kernel.schema import Field, Table
+from sim.kernel.state import Snapshot
 
 SPECIAL, SPECIAL_BYTES = "graph.special", "graph.special_bytes"
 ARRAYS, ARRAY_BYTES = "graph.arrays", "graph.array_bytes"
@@ -327,3 +328,14 @@ def living(handler: SpecialKind, plain: Any, parts: tuple[Any, ...], is_saved: C
         return [len(kept)], (*(parts[index - strong] for index in kept), *(parts[index] for index in kept))
     # A set without its table; a reference that is dead.
     return (([None] if handler.name == WEAK_SET else []), tuple(parts[index] for index in kept))
+
+
+def contents_in(state: Snapshot) -> dict[int, bytes]:
+    """What each special node holds, with the memory of arrays, by number."""
+    found: dict[int, bytes] = {}
+    for table, memory in ((SPECIAL, SPECIAL_BYTES), (ARRAYS, ARRAY_BYTES)):
+        content, start = state[f"{memory}.byte"].tobytes(), 0
+        for node, size in zip(state[f"{table}.node"].tolist(), state[f"{table}.size"].tolist(), strict=True):
+            found[node] = found.get(node, b"") + content[start : start + size]
+            start += size
+    return found

@@ -8,16 +8,17 @@ import numpy as np
 import numpy.typing as npt
 
 from sim.kernel.schema import Blob, Field, Table
-from sim.kernel.state import State
+from sim.kernel.state import Snapshot, State
 
 NODE, LENGTH, CELLS, TAG, VALUE = "node", "length", "cells", "tag", "value"
 _ROWS_MIN = 16
+_CELL_BYTES = 9  # A tag and a payload.
 
 Integers = npt.NDArray[np.int64]
 Tags = npt.NDArray[np.uint8]
 
 
-class Columns:
+class GroupColumns:
     """The rows of one group: for each the number of its node, its length, and its cells, one after another.
 
     Attributes:
@@ -83,11 +84,11 @@ class Storage:
     def __init__(self, state: State) -> None:
         self.state = state
         self._arena = state.arena
-        self._columns: list[Columns] = []
+        self._columns: list[GroupColumns] = []
 
-    def columns(self, name: str) -> Columns:
+    def columns(self, name: str) -> GroupColumns:
         """The columns of a group that is in the schema."""
-        made = Columns(self, name)
+        made = GroupColumns(self, name)
         self._columns.append(made)
         return made
 
@@ -120,3 +121,32 @@ def ranges(starts: Integers, lengths: Integers) -> Integers:
     before = np.cumsum(lengths) - lengths
     made: Integers = np.arange(total) - np.repeat(before - starts, lengths)
     return made
+
+
+def rows_in(state: Snapshot, name: str) -> dict[int, bytes]:
+    """The cells of each row of a group, as bytes, by the number of its node; empty without such a group."""
+    if f"{name}.{NODE}" not in state.layout.slots:
+        return {}
+    tags, values = state[f"{name}.{CELLS}.{TAG}"], state[f"{name}.{CELLS}.{VALUE}"]
+    ends = np.cumsum(state[f"{name}.{LENGTH}"]).tolist()
+    starts = [0, *ends][:-1]
+    nodes = state[f"{name}.{NODE}"].tolist()
+    return {
+        node: tags[start:end].tobytes() + values[start:end].tobytes()
+        for node, start, end in zip(nodes, starts, ends, strict=True)
+    }
+
+
+def changed_roots(before: Snapshot, state: Snapshot, name: str) -> list[str]:
+    """The paths of the cells that differ in the first row of a group, which is the root's."""
+    then, now = rows_in(before, name).get(0, b""), rows_in(state, name).get(0, b"")
+    if len(then) != len(now):
+        return []
+    count = len(now) // _CELL_BYTES
+    tags, words = now[:count], now[count:]
+    old_tags, old_words = then[:count], then[count:]
+    return [
+        f"[{index}]"
+        for index in range(count)
+        if tags[index] != old_tags[index] or words[8 * index : 8 * index + 8] != old_words[8 * index : 8 * index + 8]
+    ]

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from sim.adapters.capture.graph.classes import ClassFinder, NotFoundError
+from sim.adapters.capture.graph.names.classes import ClassFinder, NotFoundError
 
 SOURCE = """
 import os, enum, functools

@@ -19,7 +19,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sim.adapters.capture.graph.immutable_values import decode_immutable, encode_immutable
+from sim.adapters.capture.graph.values.immutable_values import decode_immutable, encode_immutable
 
 ZONE_FILE = b"TZif" + bytes(16) + bytes([*bytes(19), 1, *bytes(3), 4]) + bytes(6) + b"UTC\0"
 BERLIN = zoneinfo.ZoneInfo("Europe/Berlin")

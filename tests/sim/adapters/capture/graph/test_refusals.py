@@ -22,8 +22,8 @@ from typing import Any
 
 import pytest
 
+from sim.adapters.capture.graph.kinds.refusals import refusal
 from sim.adapters.capture.graph.kinds.special_kinds import KINDS
-from sim.adapters.capture.graph.refusals import refusal
 
 
 class Thing:

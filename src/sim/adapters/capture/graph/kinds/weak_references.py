@@ -7,9 +7,9 @@ import weakref
 from collections.abc import Sequence
 from typing import Any
 
-from sim.adapters.capture.graph.equal_hashes import hashes_alike
 from sim.adapters.capture.graph.kinds.kind_protocol import Part, Plain, SpecialKind, wrong_data
-from sim.adapters.capture.graph.set_layout import SetTable, rebuild, table_of
+from sim.adapters.capture.graph.sets.equal_hashes import hashes_alike
+from sim.adapters.capture.graph.sets.set_layout import SetTable, rebuild, table_of
 from sim.adapters.capture.graph.unsavable import UnsavableError
 
 

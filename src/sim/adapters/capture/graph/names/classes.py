@@ -144,7 +144,7 @@ class ClassFinder:
         if own is None or not self._is_reachable(own.__name__):
             return {}
         named = (one for one in list(_dict_of(own).values()) if isinstance(one, type | types.FunctionType))
-        others = {str(one.__module__) for one in named} - {own.__name__}
+        others = {self._module_of(one) for one in named} - {own.__name__}
         names = self.names_of_globals(own)
         for other in sorted(filter(self._is_reachable, others)):
             if other in sys.modules:
@@ -182,8 +182,11 @@ class ClassFinder:
         return OWN if module == self._own_module else module
 
     def _name(self, named: type | types.FunctionType) -> str:
-        module = module_of(named) if isinstance(named, type) else str(named.__module__)
-        return f"{self._module_text(module)}:{named.__qualname__}"
+        return f"{self._module_text(self._module_of(named))}:{named.__qualname__}"
+
+    @staticmethod
+    def _module_of(named: type | types.FunctionType) -> str:
+        return module_of(named) if isinstance(named, type) else str(named.__module__)
 
     def _defined(self, name: str, what: str) -> Any:
         """Look a name up in the dicts of an imported module and its classes; no attribute is asked for."""
@@ -213,7 +216,7 @@ class ClassFinder:
             raise NotFoundError(f"expected the definition of the {what} {name!r}, got {self._name(found)!r}")
 
     def _unsavable(self, what: str, named: Any, found: Any) -> UnsavableError:
-        module, qualname = str(named.__module__), named.__qualname__
+        module, qualname = self._module_of(named), named.__qualname__
         package = module.partition(".")[0]
         if LOCALS in qualname:
             return UnsavableError(

@@ -19,16 +19,16 @@ from typing import Any, Protocol
 import msgpack
 import numpy as np
 
-from sim.adapters.capture.graph.classes import ClassFinder
-from sim.adapters.capture.graph.equal_hashes import hashes_alike
-from sim.adapters.capture.graph.foreign_values import decode_foreign, encode_foreign, is_foreign_constant
-from sim.adapters.capture.graph.immutable_values import decode_immutable, encode_immutable
-from sim.adapters.capture.graph.known_names import NAMED, NAMES
-from sim.adapters.capture.graph.python_class import make_shell
+from sim.adapters.capture.graph.kinds.set_kind import canonical_order
+from sim.adapters.capture.graph.names.classes import ClassFinder
+from sim.adapters.capture.graph.names.known_names import NAMED, NAMES
+from sim.adapters.capture.graph.names.python_class import make_shell
 from sim.adapters.capture.graph.rows import names_of, read_slowly, set_attributes
-from sim.adapters.capture.graph.set_kind import canonical_order
-from sim.adapters.capture.graph.set_layout import SetTable, frozen, table_of
+from sim.adapters.capture.graph.sets.equal_hashes import hashes_alike
+from sim.adapters.capture.graph.sets.set_layout import SetTable, frozen, table_of
 from sim.adapters.capture.graph.unsavable import UnsavableError
+from sim.adapters.capture.graph.values.foreign_values import decode_foreign, encode_foreign, is_foreign_constant
+from sim.adapters.capture.graph.values.immutable_values import decode_immutable, encode_immutable
 
 _LARGE_INT = 1  # The type of MessagePack's extension for integers of more than 64 bits.
 _ATOMS = frozenset((type(None), bool, float, str, bytes))

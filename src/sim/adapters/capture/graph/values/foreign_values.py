@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from sim.adapters.capture.graph.classes import NotFoundError
+from sim.adapters.capture.graph.names.classes import NotFoundError
 from sim.adapters.capture.graph.unsavable import UnsavableError
 from sim.kernel.foreign_arrays import (
     ArrayKind,

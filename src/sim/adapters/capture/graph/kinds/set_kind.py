@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from sim.adapters.capture.graph.equal_hashes import hashes_alike
-from sim.adapters.capture.graph.set_layout import SetTable, fingerprint, rebuild, table_of
+from sim.adapters.capture.graph.sets.equal_hashes import hashes_alike
+from sim.adapters.capture.graph.sets.set_layout import SetTable, fingerprint, rebuild, table_of
 from sim.adapters.capture.graph.unsavable import UnsavableError
 
 _SIMPLE = (type(None), bool, int, float, complex, str, bytes, np.generic)

@@ -6,7 +6,7 @@ import types
 from collections import Counter, OrderedDict, defaultdict, deque
 from typing import Any
 
-from sim.adapters.capture.graph.classes import ClassFinder
+from sim.adapters.capture.graph.names.classes import ClassFinder
 
 _CONTAINERS: tuple[type, ...] = (list, dict, deque, OrderedDict, defaultdict)
 

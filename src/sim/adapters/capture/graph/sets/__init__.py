@@ -1,0 +1,1 @@
+"""Hash tables of sets: read, rebuilt, and the values that hash alike in every process."""

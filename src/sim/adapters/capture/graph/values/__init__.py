@@ -1,0 +1,1 @@
+"""Immutable values in a graph as plain data and bytes."""
