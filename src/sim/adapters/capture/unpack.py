@@ -14,7 +14,7 @@ import numpy as np
 
 from sim.adapters.capture.foreign_fields import restore_foreign
 from sim.adapters.capture.graph.names.classes import NotFoundError
-from sim.adapters.capture.graph.names.python_class import make_shell
+from sim.adapters.capture.graph.names.python_class import in_order, make_shell
 from sim.adapters.capture.graph.object_graph import ObjectGraph
 from sim.adapters.capture.graph.restore_graph import Restoring
 from sim.adapters.capture.rng_state import BIT_GENERATORS, set_pcg_words
@@ -76,6 +76,7 @@ class _Restoring:
         self._objects = objects
         self._detached = detached
         self._graph = graph
+        self._made: list[Any] = []
         self._used: set[int] = set()  # Arrays that were written to: a second attribute gets its own array.
         self._known: dict[str, Any] = {}
         self._cell_count = 0
@@ -101,6 +102,11 @@ class _Restoring:
                     attributes[attribute.name] = next(rest)
                 elif attribute.category == "same":
                     attributes[attribute.name] = objects[attribute.detail]
+        for made in self._made:
+            attributes = vars(made)
+            values = {name: attributes[name] for name in in_order(type(made), attributes)}
+            attributes.clear()
+            attributes.update(values)
         return objects
 
     def _rest_values(self) -> Iterator[Any]:
@@ -164,6 +170,7 @@ class _Restoring:
                 raise NotCapturedError(f"{full}: {error}") from None
             if type(present) is not cls:
                 present = attributes[attribute.name] = make_shell(cls)
+                self._made.append(present)
             self._objects[full] = present
 
     def _array(self, saved: np.ndarray[Any, Any], present: Any) -> np.ndarray[Any, Any]:

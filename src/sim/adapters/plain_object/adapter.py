@@ -125,6 +125,16 @@ class PlainObjectSimulation(KeepsItsAttempts, ProvedSimulation):
         self._captured.ensure_all_known(name)
         self.state: State = self._captured.state
 
+    @property
+    def trial_inputs(self) -> Callable[[int], Callable[[], Any]] | None:
+        """See sim.kernel.hooks.SuggestsInputs: calls without arguments; None for a step that needs some, or takes none."""
+        try:
+            signature = inspect.signature(getattr(self.subject, self._what.step))
+            signature.bind()
+        except (TypeError, ValueError):
+            return None
+        return (lambda _: lambda: {self.method.key: [[], {}]}) if signature.parameters else None
+
     def rehearse(self) -> None:
         """Raise NotCapturedError if the object is being recorded already."""
         if is_recorded(self.subject):

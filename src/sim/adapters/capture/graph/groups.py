@@ -8,6 +8,7 @@ in which they appeared is part of the state.
 from __future__ import annotations
 
 import re
+import types
 from bisect import bisect_right
 from collections import Counter, OrderedDict, defaultdict, deque
 from itertools import accumulate
@@ -18,7 +19,7 @@ import numpy as np
 from sim.adapters.capture.graph.kinds.refusals import refusal_of_package
 from sim.adapters.capture.graph.kinds.special_kinds import KINDS
 from sim.adapters.capture.graph.names.classes import ClassFinder
-from sim.adapters.capture.graph.names.python_class import base_of, ensure_savable
+from sim.adapters.capture.graph.names.python_class import base_of, ensure_savable, in_order
 from sim.adapters.capture.graph.rows import (
     DICTS,
     LISTS,
@@ -168,7 +169,7 @@ class Groups:
             assert isinstance(group.rows, ObjectRows)
             if frozenset(group.rows.names) == wanted:
                 return group
-        return self._make(["object", name, names], cls)
+        return self._make(["object", name, in_order(cls, names)], cls)
 
     def ignored_of(self, cls: type) -> frozenset[str]:
         """The attributes of a class that are not saved."""
@@ -179,7 +180,7 @@ class Groups:
     def content_of(self, value: Any) -> Group | None:
         """The group of what an object of a class derived from list, dict or deque holds; None for other classes."""
         base = base_of(type(value))
-        if base is object:
+        if base in (object, types.SimpleNamespace):
             return None
         return self._make(["content", base.__name__, self._extra(value)])
 

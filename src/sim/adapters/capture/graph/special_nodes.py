@@ -16,7 +16,7 @@ from sim.adapters.capture.graph.kinds.kind_protocol import SpecialKind
 from sim.adapters.capture.graph.kinds.refusals import refusal
 from sim.adapters.capture.graph.kinds.set_kind import SetKind, canonical_order
 from sim.adapters.capture.graph.kinds.special_kinds import KINDS
-from sim.adapters.capture.graph.sets.set_layout import SetTable, table_of
+from sim.adapters.capture.graph.sets.set_layout import table_of
 from sim.adapters.capture.graph.storage import Storage
 from sim.adapters.capture.graph.unsavable import UnsavableError
 from sim.adapters.capture.graph.values.foreign_values import (
@@ -147,12 +147,12 @@ class SpecialNodes:
             if self._seals.get(number) == seal:
                 return ()
         name, plain, parts = self._taken(value)
-        if type(value) is set and plain is not None and SetTable.from_plain(plain).dummies:
-            # Places that became free may hang on the hashes of elements that have gone.
-            if number not in self.contents and not value:
+        if type(value) is set and plain is not None:
+            # Places that became free may hang on the hashes of elements that have gone, and are not made again.
+            if self._had_no_table(number):
+                plain, parts = None, tuple(canonical_order(parts, self._encoder.node_at))
+            elif not value and not self._had_elements(number):
                 plain = table_of(set()).to_plain()
-            elif self._had_no_table(number):
-                plain = None
         edges: list[int] = []
         trees = [self._encoder.tree(part, edges) for part in parts]
         if type(value) is set and plain is None:
@@ -180,6 +180,11 @@ class SpecialNodes:
     def _had_no_table(self, number: int) -> bool:
         before = self.contents.get(number)
         return before is not None and unpack(before)[1] is None
+
+    def _had_elements(self, number: int) -> bool:
+        """Return True for a set whose table showed elements, or the places of such, that hash alike."""
+        before = self.contents.get(number)
+        return before is not None and unpack(before)[1] != table_of(set()).to_plain()
 
     def look_at_strong_parts(self, number: int) -> tuple[int, ...]:
         """As look, for a weak node: only for what it keeps alive. Its content waits until all nodes are known."""

@@ -19,6 +19,7 @@ from typing import Any
 from sim.adapters.capture.graph.unsavable import UnsavableError
 from sim.kernel.class_names import module_of
 
+_PLAIN = (object, types.SimpleNamespace)
 OWN = "."
 LOCALS = "<locals>"
 _VALUES = (type(None), bool, int, float, complex, str, bytes, tuple, frozenset)  # Equal ones need not be identical.
@@ -72,7 +73,7 @@ class ClassFinder:
     def name_of(self, cls: type) -> str:
         """The name of a class. Raises UnsavableError if it cannot be found again by it."""
         name = self._name(cls)
-        if cls is object:
+        if cls in _PLAIN:
             return name  # Such as MISSING = object().
         if self._is_new:
             self.register(cls)
@@ -90,8 +91,9 @@ class ClassFinder:
         """The class with this name. Raises NotFoundError."""
         if name in self._classes:
             return self._classes[name]
-        if name == self._name(object):
-            return object
+        for plain in _PLAIN:
+            if name == self._name(plain):
+                return plain
         found = self._defined(name, "class")
         if not issubclass(type(found), type):
             raise NotFoundError(f"expected a class with the name {name!r}, got a {type(found).__qualname__}")

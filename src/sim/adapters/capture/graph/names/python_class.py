@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import types
 from collections import Counter, OrderedDict, defaultdict, deque
+from collections.abc import Iterable
+from itertools import chain
 from typing import Any
 
 from sim.adapters.capture.graph.names.classes import ClassFinder
 
-_CONTAINERS: tuple[type, ...] = (list, dict, deque, OrderedDict, defaultdict)
+_CONTAINERS: tuple[type, ...] = (list, dict, deque, OrderedDict, defaultdict, types.SimpleNamespace)
 
 
 def is_python_class(cls: Any) -> bool:
@@ -46,6 +48,24 @@ def ensure_savable(value: Any, finder: ClassFinder) -> bool:
         return False
     finder.name_of(cls)
     return True
+
+
+def in_order(cls: type, names: Iterable[str]) -> list[str]:
+    """Names of attributes in the order in which the class sets them: of its fields, then as its __init__ names them.
+
+    The order in which an object got them is not known without making a dict for it, and an object that was made by a
+    restore may have got them in another one.
+    """
+    listed = _ORDERS.get(cls)
+    if listed is None:
+        fields = list(getattr(cls, "__dataclass_fields__", ()))
+        made = [vars(kind).get("__init__") for kind in reversed(cls.__mro__)]
+        codes = [one.__code__.co_names for one in made if isinstance(one, types.FunctionType)]
+        listed = _ORDERS[cls] = {name: place for place, name in enumerate(dict.fromkeys([*fields, *chain(*codes)]))}
+    return sorted(names, key=lambda name: (listed.get(name, len(listed)), name))
+
+
+_ORDERS: dict[type, dict[str, int]] = {}
 
 
 def make_shell(cls: type) -> Any:

@@ -195,9 +195,10 @@ class TreeEncoder:
             plain = found.__func__ if isinstance(found, classmethod) else found
             of = value.__func__ if kind is types.MethodType else found
             if plain is None or plain is not of:
-                raise UnsavableError(
-                    "this method is not found in its class by its name", "name it in ignore=[...]", value
-                )
+                if kind is not types.MethodType:
+                    raise UnsavableError("a method that its class does not have", "name it in ignore=[...]", value)
+                # Of another class than the object's now: its class was replaced, or the method was bound by hand.
+                return ["B", ["F", finder.name_of_function(of)], self.tree(value.__self__, edges, depth + 1)]
             return ["m", self.tree(value.__self__, edges, depth + 1), value.__name__]
         if kind is functools.partial and not vars(value):
             parts = [value.func, value.args, tuple(value.keywords.items())]
@@ -274,6 +275,8 @@ class TreeDecoder:
                 return NAMED[name]
             case ["m", owner, str(name)]:
                 return _method(self.of(owner), name)
+            case ["B", ["F", str(name)], owner]:
+                return types.MethodType(self._finder.find_function(name), self.of(owner))
             case ["p", func, args, keywords]:
                 return functools.partial(self.of(func), *self.of(args), **dict(self.of(keywords)))
         raise ValueError(f"expected a value of a graph of objects, got {str(tree)[:40]}")
