@@ -20,6 +20,7 @@ from sim.adapters.capture.graph.unsavable import UnsavableError
 from sim.adapters.capture.graph.value_pool import ValuePool
 
 _INTS = frozenset((int,))
+_ATOMS = frozenset((int, float, str, bytes, bool, type(None)))
 _FEW = 48  # Up to here a plain loop is faster than NumPy's calls.
 
 
@@ -43,8 +44,9 @@ class CellWriter:
         columns = group.columns
         tags, ints, floats = columns.tag_memory, columns.int_memory, columns.float_memory
         nodes, known, quick = self._nodes, self._encoder.known, self._values.quick
-        numbers = nodes.numbers
-        dropped = [place for place in places if tags[place] >= NODE_TAG]
+        numbers, identities = nodes.numbers, self._values.identities
+        last = VALUE_TAG if self._values.edges else NODE_TAG
+        dropped = [place for place in places if NODE_TAG <= tags[place] <= last]
         if dropped:
             self.drop(group, np.array(dropped))
         for place in places:
@@ -69,10 +71,16 @@ class CellWriter:
                 ints[place] = 0
                 tags[place] = NONE if value is None else TRUE if value else FALSE
                 continue
-            elif kind is str or (kind is tuple and value and _INTS.issuperset(map(type, value))):
-                ints[place] = quick(value, self._content_of)
-                tags[place] = VALUE_TAG
+            elif kind is str:
+                ints[place], tags[place] = quick(value, pack), VALUE_TAG
                 continue
+            elif kind is tuple:
+                number = identities.get(id(value))
+                if number is None and _ATOMS.issuperset(map(type, value)):
+                    number = self._values.number_of_plain(value, pack(["t", *value]))
+                if number is not None:
+                    ints[place], tags[place] = number, VALUE_TAG
+                    continue
             number = numbers.get(id(value))
             if number is not None and id(value) not in known:
                 ints[place], tags[place] = number, NODE_TAG
@@ -103,6 +111,15 @@ class CellWriter:
                 at = places[mine]
                 columns.tags[at], columns.values[at] = tag, payload
                 left &= ~mine
+        mine = kinds == id(tuple)
+        if mine.any():
+            met = self._values.identities.get
+            found = np.array([met(id(values[index]), -1) for index in np.flatnonzero(mine).tolist()], np.int64)
+            is_met = found >= 0
+            mine[mine] = is_met
+            at = places[mine]
+            columns.tags[at], columns.values[at] = VALUE_TAG, found[is_met]
+            left &= ~mine
         others = np.flatnonzero(left)
         if len(others) and self._nodes.numbers.keys().isdisjoint(self._encoder.known):
             rest = [values[index] for index in others.tolist()]
@@ -114,9 +131,6 @@ class CellWriter:
             others = others[~is_node]
         rest_places: list[int] = places[others].tolist()
         return rest_places
-
-    def _content_of(self, value: Any) -> bytes:
-        return self._encoder.content(value)[0]
 
     def _encode(self, value: Any) -> tuple[int, int]:
         """The tag and the payload of a value that is no plain number."""

@@ -142,6 +142,7 @@ class ObjectGraph:
 
     def _encode_all(self) -> None:
         """Encode each cell again."""
+        self.values.forget_identities()
         for group in list(self.groups.ordered):
             self._write(group, range(len(group.flat)))
         for number in sorted(self.special.objects):
