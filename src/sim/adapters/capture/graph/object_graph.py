@@ -337,6 +337,7 @@ class ObjectGraph:
             group.rows.set_objects(objects)
             group.set_flat(group.columns.lengths.tolist(), group.rows.read())
         nodes.parents = self.find_parents()
+        self._named = dict(nodes.named)
         roots = list(self.root)
         self._let_go()
         return roots
