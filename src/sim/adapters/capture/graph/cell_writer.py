@@ -148,8 +148,9 @@ class CellWriter:
         tags = columns.tags[places]
         of_nodes = places[tags == NODE_TAG]
         if len(of_nodes):
-            parents = map(self._nodes.parents.__getitem__, columns.values[of_nodes].tolist())
-            self._nodes.has_lost_parent = any(map(eq, parents, group.nodes_of(of_nodes).tolist()))
+            parents, dropped = self._nodes.parents, columns.values[of_nodes].tolist()
+            is_parent = map(eq, map(parents.__getitem__, dropped), group.nodes_of(of_nodes).tolist())
+            self._nodes.lost.update(compress(dropped, is_parent))
         if edges:
             for place in places[tags == VALUE_TAG].tolist():
                 owner = group.node_of(place)

@@ -30,7 +30,8 @@ class Nodes:
         fresh: new special nodes.
         owner: the cell, or the special node, that is being encoded.
         named: the nodes that a module or class refers to by a name, by number.
-        has_lost_parent: true if a node may no longer be reachable.
+        lost: nodes whose parent no longer refers to them; only they, and what they led to, may be unreachable.
+        has_lost_parent: true if any node may no longer be reachable.
     """
 
     groups: Groups
@@ -45,6 +46,7 @@ class Nodes:
         self.free: list[int] = []
         self.fresh: list[int] = []
         self.owner: Place | int = ROOT
+        self.lost: set[int] = set()
         self.has_lost_parent = False
         self.named: dict[int, str] = {}
 
@@ -104,7 +106,7 @@ class Nodes:
     def clear(self) -> None:
         """Forget all nodes."""
         for held in (self.objects, self.numbers, self.group_of, self.contents, self.parents, self.free, self.fresh,
-                     self.named):  # fmt: skip
+                     self.named, self.lost):  # fmt: skip
             held.clear()  # type: ignore[attr-defined]
         self.owner = ROOT
 

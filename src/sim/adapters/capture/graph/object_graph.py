@@ -25,6 +25,7 @@ from sim.adapters.capture.graph.changed_cells import Spread, changed_places, spl
 from sim.adapters.capture.graph.classes import ClassFinder
 from sim.adapters.capture.graph.groups import STRUCTURE, Group, Groups
 from sim.adapters.capture.graph.kinds.special_kinds import KINDS
+from sim.adapters.capture.graph.lost_nodes import find_dead
 from sim.adapters.capture.graph.nodes import Nodes
 from sim.adapters.capture.graph.paths import path_of, path_of_cell
 from sim.adapters.capture.graph.reachable import ROOT, find_reachable
@@ -208,9 +209,10 @@ class ObjectGraph:
                 self._look(number)
             for group in waiting:
                 self._add_rows(group)
-        if nodes.has_lost_parent:
-            nodes.has_lost_parent = False
+        if nodes.has_lost_parent or nodes.lost:
             self._remove_unreachable()
+            nodes.has_lost_parent = False
+            nodes.lost.clear()
         for number in special.weak():
             special.look_at_weak_parts(number)
         for group in self.groups.ordered:
@@ -246,8 +248,7 @@ class ObjectGraph:
             error.value = self.nodes.objects[number] if error.value is None else error.value
             error.path = error.path or path_of(nodes, self.values, number)
             raise
-        if any(nodes.parents[one] == number for one in dropped):
-            nodes.has_lost_parent = True
+        nodes.lost.update(one for one in dropped if nodes.parents[one] == number)
 
     def _move_strays(self, group: Group) -> None:
         """Move objects whose class or attributes have changed to the groups that they belong to now."""
@@ -350,8 +351,10 @@ class ObjectGraph:
 
     def _remove_unreachable(self) -> None:
         nodes = self.nodes
-        nodes.parents = self.find_parents()
-        dead = [number for number, parent in enumerate(nodes.parents) if parent < 0 and number in nodes.objects]
+        dead = None if nodes.has_lost_parent or self.values.edges else find_dead(nodes)
+        if dead is None:
+            nodes.parents = self.find_parents()
+            dead = [number for number, parent in enumerate(nodes.parents) if parent < 0 and number in nodes.objects]
         by_group: dict[int, list[int]] = {}
         for number in dead:
             group = nodes.remove(number)
