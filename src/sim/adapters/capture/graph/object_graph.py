@@ -31,7 +31,7 @@ from sim.adapters.capture.graph.paths import path_of, path_of_cell
 from sim.adapters.capture.graph.reachable import ROOT, find_reachable
 from sim.adapters.capture.graph.rows import ObjectRows, StrayError, as_lengths, object_dict
 from sim.adapters.capture.graph.special_nodes import TABLES, SpecialNodes
-from sim.adapters.capture.graph.storage import CELLS, TAG, VALUE, Integers, Storage, ranges
+from sim.adapters.capture.graph.storage import CELLS, TAG, VALUE, Integers, Storage, ranges, with_new, without_some
 from sim.adapters.capture.graph.tags import NODE_TAG, VALUE_TAG
 from sim.adapters.capture.graph.trees import TreeEncoder, marked_in, pack, unpack
 from sim.adapters.capture.graph.unsavable import UnsavableError
@@ -277,26 +277,26 @@ class ObjectGraph:
         held = [rows.read_of(value) for _, value in pending]
         lengths = as_lengths(list(map(len, held)))
         at = np.searchsorted(columns.nodes, new)
-        cell_at = np.repeat(np.append(columns.starts(), len(columns.tags))[at], lengths)
-        tags, values = np.insert(columns.tags, cell_at, 0), np.insert(columns.values, cell_at, 0)
-        first = np.append(columns.starts(), len(columns.tags))[at].tolist()
-        flat = spliced(group.flat, first, held)
-        lengths_now = np.insert(columns.lengths, at, lengths)
-        columns.replace(np.insert(columns.nodes, at, new), lengths_now, tags, values)
+        first = np.append(columns.starts(), len(columns.tags))[at]
+        flat = spliced(group.flat, first.tolist(), held)
+        cells_now = ranges(first + np.cumsum(lengths) - lengths, lengths)
+        rows_now = at + np.arange(len(new))
+        tags, values = with_new((columns.tags, columns.values), cells_now)
+        nodes, lengths_now = with_new((columns.nodes, columns.lengths), rows_now)
+        nodes[rows_now], lengths_now[rows_now] = new, lengths
+        columns.replace(nodes, lengths_now, tags, values)
         rows.insert(at.tolist(), [value for _, value in pending])
         group.set_flat(lengths_now.tolist(), flat)
-        rows_now = at + np.arange(len(new))
-        self._write(group, columns.cells_of(rows_now).tolist())
+        self._write(group, cells_now.tolist())
 
     def _remove_rows(self, group: Group, rows: Integers) -> None:
         """Remove rows, in ascending order."""
         columns = group.columns
         starts, lengths = columns.starts()[rows], columns.lengths[rows]
         flat = without(group.flat, starts.tolist(), (starts + lengths).tolist())
-        gone = ranges(starts, lengths)
-        lengths_now = np.delete(columns.lengths, rows)
-        tags, values = np.delete(columns.tags, gone), np.delete(columns.values, gone)
-        columns.replace(np.delete(columns.nodes, rows), lengths_now, tags, values)
+        tags, values = without_some((columns.tags, columns.values), ranges(starts, lengths))
+        nodes, lengths_now = without_some((columns.nodes, columns.lengths), rows)
+        columns.replace(nodes, lengths_now, tags, values)
         group.rows.remove(rows.tolist())
         group.set_flat(lengths_now.tolist(), flat)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -120,3 +121,20 @@ def ranges(starts: Integers, lengths: Integers) -> Integers:
     before = np.cumsum(lengths) - lengths
     made: Integers = np.arange(total) - np.repeat(before - starts, lengths)
     return made
+
+
+def with_new(columns: tuple[Any, Integers], new: Integers) -> tuple[Any, Integers]:
+    """Columns of one length with zeros at the new indexes, which ascend. Faster than np.insert for each."""
+    size = len(columns[0]) + len(new)
+    is_kept = np.ones(size, bool)
+    is_kept[new] = False
+    first, second = np.zeros(size, columns[0].dtype), np.zeros(size, np.int64)
+    first[is_kept], second[is_kept] = columns
+    return first, second
+
+
+def without_some(columns: tuple[Any, Integers], gone: Integers) -> tuple[Any, Integers]:
+    """Columns of one length without these indexes."""
+    is_kept = np.ones(len(columns[0]), bool)
+    is_kept[gone] = False
+    return columns[0][is_kept], columns[1][is_kept]
