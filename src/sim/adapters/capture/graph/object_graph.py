@@ -39,7 +39,6 @@ from sim.adapters.capture.graph.value_pool import VALUE_ENTRIES, ValuePool
 from sim.kernel.schema import Blob, Field, Table
 from sim.kernel.state import Snapshot, State
 
-
 NAMED_NODES = "graph.named"
 FIELDS = "graph."
 _PATHS_MAX = 8  # Of one group, in a message.
