@@ -9,7 +9,7 @@ from recorder.errors import RecordingWarning
 from recorder.recording_options import RecordingOptions
 from sim.kernel.class_names import module_of
 from sim.kernel.hooks import HasOrigin, SuggestsInputs, hook
-from sim.kernel.registry import UnknownWorldError, find_world
+from sim.kernel.registry import ConfigError, UnknownWorldError, find_world
 from sim.kernel.simulation import Simulation, inner_of
 
 if TYPE_CHECKING:
@@ -49,8 +49,8 @@ def player_of(simulation: Any) -> Player | None:
         return None
     try:
         scheduled = find_world(origin.origin.world).inputs(origin.origin.config)
-    except UnknownWorldError:
-        return None
+    except (UnknownWorldError, ConfigError):
+        return None  # Its world says more when it is needed.
 
     def player(_: Any, __: int) -> Any:
         ticks = iter(range(1, 1 << 62))

@@ -54,7 +54,7 @@ def test_a_hang_is_ended_with_its_own_copies() -> None:
 
     def hang(send: Any) -> None:
         send("begun")
-        run_isolated(lambda _: time.sleep(1000), 1000)
+        run_isolated(lambda _: signal.pause(), 1000)
 
     begun_s = time.monotonic()
     assert run_isolated(hang, 0.5) == ForkedRun(["begun"], None)
@@ -147,7 +147,7 @@ def test_a_program_that_reaps_its_children_itself_gets_the_results() -> None:
     before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     try:
         assert run(lambda: "result").messages == ["result"]
-        assert run_isolated(lambda _: time.sleep(1000), 0.2).exit_code is None
+        assert run_isolated(lambda _: signal.pause(), 0.2).exit_code is None
     finally:
         signal.signal(signal.SIGCHLD, before)
 

@@ -19,6 +19,7 @@ import attrs
 
 from sim.adapters.capture.constants import Constants
 from sim.adapters.capture.foreign_fields import foreign_fields, memories_of
+from sim.adapters.capture.graph.differences import differences
 from sim.adapters.capture.graph.names.classes import ClassFinder
 from sim.adapters.capture.graph.object_graph import ObjectGraph, graph_entries
 from sim.adapters.capture.graph.trial_restore import is_restorable
@@ -38,7 +39,6 @@ from sim.adapters.capture.survey import (
 )
 from sim.adapters.capture.unpack import kept_values, restore_objects
 from sim.adapters.interface.adapter_registry import NotCapturedError
-from sim.adapters.interface.capture_report import Part
 from sim.kernel.foreign_arrays import is_immutable_array
 from sim.kernel.schema import Blob, Field, Schema
 from sim.kernel.state import State
@@ -102,24 +102,6 @@ class CapturedState:
         self._moves: dict[tuple[str, str], int] = {}  # The moves of each attribute; one with many is restless.
         self._steps = 0
         self._survey_first()
-
-    def parts(self) -> tuple[Part, ...]:
-        """The captured attributes, layer by layer."""
-        saved = {"cell", "array", "foreign", "generator", "rest", "constant", "object", "same"}
-
-        def names(layer: Any, *categories: str) -> tuple[str, ...]:
-            return tuple(one.name for one in layer.attributes if one.category in categories)
-
-        return tuple(
-            Part(
-                name=layer.name,
-                captured=names(layer, *saved),
-                kept=names(layer, "kept", "fixed", "drawing"),
-                clocks=names(layer, "clock"),
-                unknown={one.name: str(one.detail) for one in layer.attributes if one.category == "unknown"},
-            )
-            for layer in self.structure.layers
-        )
 
     def ensure_all_known(self, subject: str) -> None:
         """Raise NotCapturedError, naming the attributes, if there are any that cannot be saved."""
@@ -222,7 +204,7 @@ class CapturedState:
         if self.state.arena is not self._packer.arena:
             self._make_packer()
         roots = [full for full, _, _ in self._rest]
-        return [f"{roots[index]}{inside}" for index, inside in self._graph.differences(before)]
+        return [f"{roots[index]}{inside}" for index, inside in differences(self._graph, before)]
 
     # --- when an attribute is of a different kind than before
 

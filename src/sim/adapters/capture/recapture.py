@@ -14,12 +14,12 @@ import numpy as np
 
 from sim.adapters.capture.captured_state import CapturedState
 from sim.adapters.capture.digest.attribute_reader import AttributeReader
+from sim.adapters.capture.digest.value_digest import ValueSubject, digest_values, first_difference
 from sim.adapters.capture.foreign_fields import named_arrays
 from sim.adapters.capture.graph.unsavable import UnsavableError
 from sim.adapters.capture.pack import KINDS_FIELD
 from sim.adapters.capture.rng_state import pcg_bytes
 from sim.adapters.capture.survey import KIND_NUMBERS, TEXT_KINDS, Attribute, Classify, Structure, field_name
-from sim.adapters.capture.value_digest import ValueSubject, digest_values, first_difference
 from sim.kernel.exactness import Level
 from sim.kernel.foreign_arrays import to_numpy
 from sim.kernel.state import State

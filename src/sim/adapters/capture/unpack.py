@@ -30,6 +30,7 @@ from sim.adapters.capture.survey import (
 )
 from sim.adapters.capture.values import decode_value
 from sim.adapters.interface.adapter_registry import NotCapturedError
+from sim.adapters.interface.capture_report import Part
 from sim.kernel.state import State
 
 _SIMPLE = (type(None), bool, int, float, str, bytes, tuple, enum.Enum)
@@ -204,3 +205,22 @@ def kept_values(structure: Structure, objects: Mapping[str, Any]) -> dict[str, A
         if attribute.category in ("kept", "drawing", "fixed", "unknown")
         and not isinstance(value := vars(objects[layer.name]).get(attribute.name), _SIMPLE)
     }
+
+
+def parts_of(structure: Structure) -> tuple[Part, ...]:
+    """The attributes of each layer, by what a restore does with them."""
+    saved = {"cell", "array", "foreign", "generator", "rest", "constant", "object", "same"}
+
+    def names(layer: Any, *categories: str) -> tuple[str, ...]:
+        return tuple(one.name for one in layer.attributes if one.category in categories)
+
+    return tuple(
+        Part(
+            name=layer.name,
+            captured=names(layer, *saved),
+            kept=names(layer, "kept", "fixed", "drawing"),
+            clocks=names(layer, "clock"),
+            unknown={one.name: str(one.detail) for one in layer.attributes if one.category == "unknown"},
+        )
+        for layer in structure.layers
+    )

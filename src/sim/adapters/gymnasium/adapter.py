@@ -26,6 +26,7 @@ from sim.adapters.capture.pickle_protocol import Pickler
 from sim.adapters.capture.recapture import ProvedSimulation, ProvedState
 from sim.adapters.capture.rng_state import is_generator
 from sim.adapters.capture.survey import Treatment, cell_of
+from sim.adapters.capture.unpack import parts_of
 from sim.adapters.gymnasium.inputs import decode_call, encode_action, encode_own_reset, encode_reset
 from sim.adapters.gymnasium.last_env_call import LastEnvCall
 from sim.adapters.gymnasium.layers import (
@@ -122,7 +123,7 @@ class GymnasiumSimulation(KeepsItsAttempts, ProvedSimulation):
         self._repeated = InputsSinceReset(self._captured) if inexact else None
         if self._repeated is None:
             self._captured.ensure_all_known(name_of(env))
-        self._parts, self._is_known = self._captured.parts(), True
+        self._parts, self._is_known = parts_of(self._captured.structure), True
         self._spaces = SpacesWatch(layers_of(env))
         self.state: State = (self._repeated or self._captured).state
 
@@ -146,7 +147,7 @@ class GymnasiumSimulation(KeepsItsAttempts, ProvedSimulation):
             twin.action_space.seed(0)
             rehearsal.step({"reset": 0})
             rehearsal.step(encode_action(twin.action_space.sample()))
-            self._parts = rehearsal._captured.parts()
+            self._parts = parts_of(rehearsal._captured.structure)
         finally:
             twin.close()
 

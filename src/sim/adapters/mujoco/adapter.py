@@ -14,6 +14,7 @@ import mujoco
 import numpy as np
 
 from sim.adapters.capture.recapture import ProvedSimulation, ProvedState
+from sim.adapters.capture.unpack import parts_of
 from sim.adapters.interface.adapter_registry import Adapter, NotCapturedError
 from sim.adapters.interface.capture_report import Report
 from sim.adapters.interface.proxy import OWN_NAMES, RecordedProxy, make_proxy
@@ -101,7 +102,7 @@ class MujocoSimulation(ProvedSimulation):
     def report(self) -> Report:
         """The captured parts."""
         notes = (f"model {self.bridge.model_hash[:16]}", "contacts are computed anew at each step")
-        return Report(NAME, "MjData", self.level, self._captured.parts(), notes)
+        return Report(NAME, "MjData", self.level, parts_of(self._captured.structure), notes)
 
     @property
     def adapter(self) -> dict[str, Any]:

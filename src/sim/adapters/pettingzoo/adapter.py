@@ -20,6 +20,7 @@ from sim.adapters.capture.inputs_since_reset import InputsSinceReset
 from sim.adapters.capture.pickle_protocol import Pickler
 from sim.adapters.capture.recapture import ProvedSimulation, ProvedState
 from sim.adapters.capture.rng_state import is_generator
+from sim.adapters.capture.unpack import parts_of
 from sim.adapters.gymnasium.inputs import decode_call, encode_action, encode_reset
 from sim.adapters.interface.adapter_registry import Adapter, NotCapturedError
 from sim.adapters.interface.attempts import KeepsItsAttempts, attempt_of, repeat_attempt
@@ -103,7 +104,7 @@ class PettingZooSimulation(KeepsItsAttempts, ProvedSimulation):
         self._repeated = None if exact else InputsSinceReset(self._captured)
         if exact:
             self._captured.ensure_all_known(name_of(env))
-        self._parts, self._is_known = self._captured.parts(), True
+        self._parts, self._is_known = parts_of(self._captured.structure), True
         self.state: State = (self._repeated or self._captured).state
 
     @property
@@ -128,7 +129,7 @@ class PettingZooSimulation(KeepsItsAttempts, ProvedSimulation):
             play = player(rehearsal, 0)
             for _ in range(2):
                 rehearsal.step(play())
-            self._parts = rehearsal._captured.parts()
+            self._parts = parts_of(rehearsal._captured.structure)
         finally:
             twin.close()
 

@@ -12,6 +12,7 @@ import numpy as np
 from sim.adapters.capture.recapture import ProvedSimulation, ProvedState
 from sim.adapters.capture.rng_state import is_generator
 from sim.adapters.capture.survey import Treatment
+from sim.adapters.capture.unpack import parts_of
 from sim.adapters.interface.adapter_registry import Adapter, NotCapturedError
 from sim.adapters.interface.attempts import KeepsItsAttempts
 from sim.adapters.interface.capture_report import Report
@@ -198,7 +199,7 @@ class PlainObjectSimulation(KeepsItsAttempts, ProvedSimulation):
         notes = (
             () if is_function else (f"{self.method.name} is no Python function: only calls through the result count",)
         )
-        return Report(NAME, self._class.__name__, self.level, self._captured.parts(), notes)
+        return Report(NAME, self._class.__name__, self.level, parts_of(self._captured.structure), notes)
 
     @property
     def adapter(self) -> dict[str, Any]:

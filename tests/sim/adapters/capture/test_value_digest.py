@@ -25,7 +25,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sim.adapters.capture.value_digest import ValueSubject, digest_values, first_difference
+from sim.adapters.capture.digest.value_digest import ValueSubject, digest_values, first_difference
 
 
 class Bag:
@@ -365,7 +365,7 @@ def test_no_code_of_the_class_runs() -> None:
 PROGRAM = """
 import numpy as np
 import random
-from sim.adapters.capture.value_digest import ValueSubject, digest_values
+from sim.adapters.capture.digest.value_digest import ValueSubject, digest_values
 class Unit:
     def __init__(self, n): self.n, self.tags, self.friends = n, {"a%d" % n, "b", None}, set()
 def make():

@@ -21,6 +21,7 @@ from sim.adapters.capture.graph.values.trees import TreeEncoder, pack
 from sim.adapters.capture.graph.values.value_pool import ValuePool
 
 _INTS = frozenset((int,))
+_ATOMS = frozenset((int, float, str, bytes, bool, type(None)))
 _FEW = 48  # Up to here a plain loop is faster than NumPy's calls.
 
 
@@ -35,7 +36,7 @@ class CellWriter:
         self._nodes, self._values, self._encoder = nodes, values, encoder
         self.count = 0
 
-    def write(self, group: Group, places: Sequence[int]) -> None:
+    def write(self, group: Group, places: Sequence[int]) -> None:  # noqa: PLR0912, PLR0915 - the hot path, in one place
         """Encode the present values of these cells. Raises UnsavableError; nodes.owner is then the cell."""
         flat = group.flat
         self.count += len(places)
@@ -44,8 +45,9 @@ class CellWriter:
         columns = group.columns
         tags, ints, floats = columns.tag_memory, columns.int_memory, columns.float_memory
         nodes, known, quick = self._nodes, self._encoder.known, self._values.quick
-        numbers = nodes.numbers
-        dropped = [place for place in places if tags[place] >= NODE_TAG]
+        numbers, identities = nodes.numbers, self._values.identities
+        last = VALUE_TAG if self._values.edges else NODE_TAG
+        dropped = [place for place in places if NODE_TAG <= tags[place] <= last]
         if dropped:
             self.drop(group, np.array(dropped))
         for place in places:
@@ -70,10 +72,16 @@ class CellWriter:
                 ints[place] = 0
                 tags[place] = NONE if value is None else TRUE if value else FALSE
                 continue
-            elif kind is str or (kind is tuple and value and _INTS.issuperset(map(type, value))):
-                ints[place] = quick(value, self._content_of)
-                tags[place] = VALUE_TAG
+            elif kind is str:
+                ints[place], tags[place] = quick(value, pack), VALUE_TAG
                 continue
+            elif kind is tuple:
+                number = identities.get(id(value))
+                if number is None and _ATOMS.issuperset(map(type, value)):
+                    number = self._values.number_of_plain(value, pack(["t", *value]))
+                if number is not None:
+                    ints[place], tags[place] = number, VALUE_TAG
+                    continue
             number = numbers.get(id(value))
             if number is not None and id(value) not in known:
                 ints[place], tags[place] = number, NODE_TAG
@@ -104,6 +112,15 @@ class CellWriter:
                 at = places[mine]
                 columns.tags[at], columns.values[at] = tag, payload
                 left &= ~mine
+        mine = kinds == id(tuple)
+        if mine.any():
+            met = self._values.identities.get
+            found = np.array([met(id(values[index]), -1) for index in np.flatnonzero(mine).tolist()], np.int64)
+            is_met = found >= 0
+            mine[mine] = is_met
+            at = places[mine]
+            columns.tags[at], columns.values[at] = VALUE_TAG, found[is_met]
+            left &= ~mine
         others = np.flatnonzero(left)
         if len(others) and self._nodes.numbers.keys().isdisjoint(self._encoder.known):
             rest = [values[index] for index in others.tolist()]
@@ -115,9 +132,6 @@ class CellWriter:
             others = others[~is_node]
         rest_places: list[int] = places[others].tolist()
         return rest_places
-
-    def _content_of(self, value: Any) -> bytes:
-        return self._encoder.content(value)[0]
 
     def _encode(self, value: Any) -> tuple[int, int]:
         """The tag and the payload of a value that is no plain number."""
@@ -135,8 +149,9 @@ class CellWriter:
         tags = columns.tags[places]
         of_nodes = places[tags == NODE_TAG]
         if len(of_nodes):
-            parents = map(self._nodes.parents.__getitem__, columns.values[of_nodes].tolist())
-            self._nodes.has_lost_parent = any(map(eq, parents, group.nodes_of(of_nodes).tolist()))
+            parents, dropped = self._nodes.parents, columns.values[of_nodes].tolist()
+            is_parent = map(eq, map(parents.__getitem__, dropped), group.nodes_of(of_nodes).tolist())
+            self._nodes.lost.update(compress(dropped, is_parent))
         if edges:
             for place in places[tags == VALUE_TAG].tolist():
                 owner = group.node_of(place)

@@ -9,7 +9,7 @@ import heapq
 from typing import Any
 
 from sim.adapters.capture.graph.groups import Group, Groups
-from sim.adapters.capture.graph.reachable import ROOT
+from sim.adapters.capture.graph.reach.reachable import ROOT
 from sim.adapters.capture.graph.rows import ObjectRows
 from sim.adapters.capture.graph.special_nodes import SpecialNodes
 from sim.adapters.capture.graph.unsavable import UnsavableError
@@ -29,7 +29,8 @@ class Nodes:
         fresh: new special nodes.
         owner: the cell, or the special node, that is being encoded.
         named: the nodes that a module or class refers to by a name, by number.
-        has_lost_parent: true if a node may no longer be reachable.
+        lost: nodes whose parent no longer refers to them; only they, and what they led to, may be unreachable.
+        has_lost_parent: true if any node may no longer be reachable.
     """
 
     groups: Groups
@@ -44,6 +45,7 @@ class Nodes:
         self.free: list[int] = []
         self.fresh: list[int] = []
         self.owner: Place | int = ROOT
+        self.lost: set[int] = set()
         self.has_lost_parent = False
         self.named: dict[int, str] = {}
 
@@ -103,7 +105,7 @@ class Nodes:
     def clear(self) -> None:
         """Forget all nodes."""
         for held in (self.objects, self.numbers, self.group_of, self.contents, self.parents, self.free, self.fresh,
-                     self.named):  # fmt: skip
+                     self.named, self.lost):  # fmt: skip
             held.clear()
         self.owner = ROOT
 

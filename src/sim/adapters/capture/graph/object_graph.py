@@ -26,17 +26,24 @@ from sim.adapters.capture.graph.groups import STRUCTURE, Group, Groups
 from sim.adapters.capture.graph.kinds.special_kinds import KINDS
 from sim.adapters.capture.graph.names.classes import ClassFinder
 from sim.adapters.capture.graph.nodes import Nodes
-from sim.adapters.capture.graph.paths import path_of, path_of_cell
-from sim.adapters.capture.graph.reachable import ROOT, find_reachable
+from sim.adapters.capture.graph.reach.lost_nodes import find_dead
+from sim.adapters.capture.graph.reach.paths import path_of, path_of_cell
+from sim.adapters.capture.graph.reach.reachable import ROOT, find_reachable
 from sim.adapters.capture.graph.rows import ObjectRows, StrayError, as_lengths, object_dict
-from sim.adapters.capture.graph.special_nodes import TABLES, SpecialNodes, contents_in
-from sim.adapters.capture.graph.storage import Integers, Storage, changed_roots, ranges, rows_in
+from sim.adapters.capture.graph.special_nodes import TABLES, SpecialNodes
+from sim.adapters.capture.graph.storage import (
+    Integers,
+    Storage,
+    ranges,
+    with_new,
+    without_some,
+)
 from sim.adapters.capture.graph.tags import NODE_TAG, VALUE_TAG
 from sim.adapters.capture.graph.unsavable import UnsavableError
 from sim.adapters.capture.graph.values.trees import TreeEncoder, marked_in, pack, unpack
 from sim.adapters.capture.graph.values.value_pool import VALUE_ENTRIES, ValuePool
 from sim.kernel.schema import Blob, Field, Table
-from sim.kernel.state import Snapshot, State
+from sim.kernel.state import State
 
 NAMED_NODES = "graph.named"
 
@@ -139,6 +146,7 @@ class ObjectGraph:
 
     def _encode_all(self) -> None:
         """Encode each cell again."""
+        self.values.forget_identities()
         for group in list(self.groups.ordered):
             self._write(group, range(len(group.flat)))
         for number in sorted(self.special.objects):
@@ -204,9 +212,10 @@ class ObjectGraph:
                 self._look(number)
             for group in waiting:
                 self._add_rows(group)
-        if nodes.has_lost_parent:
-            nodes.has_lost_parent = False
+        if nodes.has_lost_parent or nodes.lost:
             self._remove_unreachable()
+            nodes.has_lost_parent = False
+            nodes.lost.clear()
         for number in special.weak():
             special.look_at_weak_parts(number)
         for group in self.groups.ordered:
@@ -246,8 +255,7 @@ class ObjectGraph:
             error.value = self.nodes.objects[number] if error.value is None else error.value
             error.path = error.path or path_of(nodes, self.values, number)
             raise
-        if any(nodes.parents[one] == number for one in dropped):
-            nodes.has_lost_parent = True
+        nodes.lost.update(one for one in dropped if nodes.parents[one] == number)
 
     def _move_strays(self, group: Group) -> None:
         """Move objects whose class or attributes have changed to the groups that they belong to now."""
@@ -276,43 +284,28 @@ class ObjectGraph:
         held = [rows.read_of(value) for _, value in pending]
         lengths = as_lengths(list(map(len, held)))
         at = np.searchsorted(columns.nodes, new)
-        cell_at = np.repeat(np.append(columns.starts(), len(columns.tags))[at], lengths)
-        tags, values = np.insert(columns.tags, cell_at, 0), np.insert(columns.values, cell_at, 0)
-        first = np.append(columns.starts(), len(columns.tags))[at].tolist()
-        flat = spliced(group.flat, first, held)
-        lengths_now = np.insert(columns.lengths, at, lengths)
-        columns.replace(np.insert(columns.nodes, at, new), lengths_now, tags, values)
+        first = np.append(columns.starts(), len(columns.tags))[at]
+        flat = spliced(group.flat, first.tolist(), held)
+        cells_now = ranges(first + np.cumsum(lengths) - lengths, lengths)
+        rows_now = at + np.arange(len(new))
+        tags, values = with_new((columns.tags, columns.values), cells_now)
+        nodes, lengths_now = with_new((columns.nodes, columns.lengths), rows_now)
+        nodes[rows_now], lengths_now[rows_now] = new, lengths
+        columns.replace(nodes, lengths_now, tags, values)
         rows.insert(at.tolist(), [value for _, value in pending])
         group.set_flat(lengths_now.tolist(), flat)
-        rows_now = at + np.arange(len(new))
-        self._write(group, columns.cells_of(rows_now).tolist())
+        self._write(group, cells_now.tolist())
 
     def _remove_rows(self, group: Group, rows: Integers) -> None:
         """Remove rows, in ascending order."""
         columns = group.columns
         starts, lengths = columns.starts()[rows], columns.lengths[rows]
         flat = without(group.flat, starts.tolist(), (starts + lengths).tolist())
-        gone = ranges(starts, lengths)
-        lengths_now = np.delete(columns.lengths, rows)
-        tags, values = np.delete(columns.tags, gone), np.delete(columns.values, gone)
-        columns.replace(np.delete(columns.nodes, rows), lengths_now, tags, values)
+        tags, values = without_some((columns.tags, columns.values), ranges(starts, lengths))
+        nodes, lengths_now = without_some((columns.nodes, columns.lengths), rows)
+        columns.replace(nodes, lengths_now, tags, values)
         group.rows.remove(rows.tolist())
         group.set_flat(lengths_now.tolist(), flat)
-
-    def differences(self, before: Snapshot) -> list[tuple[int, str]]:
-        """What differs from an earlier state: each by the index of its root, and the path from there."""
-        state = self.storage.state.snapshot()
-        numbers: set[int] = set()
-        for group in self.groups.ordered:
-            then, now = rows_in(before, group.name), rows_in(state, group.name)
-            numbers |= {number for number in now if then.get(number, b"") != now[number]}
-        then, now = contents_in(before), contents_in(state)
-        numbers |= {number for number in now if then.get(number) != now[number]}
-        own = {path_of(self.nodes, self.values, number) for number in numbers if number in self.nodes.objects}
-        paths = [*changed_roots(before, state, self.nodes.group_of[ROOT].name), *sorted(own)]
-        return [
-            (int(index), inside) for index, _, inside in (one.removeprefix("[").partition("]") for one in paths if one)
-        ]
 
     # --- after a restore
 
@@ -335,6 +328,7 @@ class ObjectGraph:
             group.rows.set_objects(objects)
             group.set_flat(group.columns.lengths.tolist(), group.rows.read())
         nodes.parents = self.find_parents()
+        self._named = dict(nodes.named)
         roots = list(self.root)
         self._let_go()
         return roots
@@ -347,8 +341,10 @@ class ObjectGraph:
 
     def _remove_unreachable(self) -> None:
         nodes = self.nodes
-        nodes.parents = self.find_parents()
-        dead = [number for number, parent in enumerate(nodes.parents) if parent < 0 and number in nodes.objects]
+        dead = None if nodes.has_lost_parent or self.values.edges else find_dead(nodes)
+        if dead is None:
+            nodes.parents = self.find_parents()
+            dead = [number for number, parent in enumerate(nodes.parents) if parent < 0 and number in nodes.objects]
         by_group: dict[int, list[int]] = {}
         for number in dead:
             group = nodes.remove(number)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -150,3 +151,20 @@ def changed_roots(before: Snapshot, state: Snapshot, name: str) -> list[str]:
         for index in range(count)
         if tags[index] != old_tags[index] or words[8 * index : 8 * index + 8] != old_words[8 * index : 8 * index + 8]
     ]
+
+
+def with_new(columns: tuple[Any, Integers], new: Integers) -> tuple[Any, Integers]:
+    """Columns of one length with zeros at the new indexes, which ascend. Faster than np.insert for each."""
+    size = len(columns[0]) + len(new)
+    is_kept = np.ones(size, bool)
+    is_kept[new] = False
+    first, second = np.zeros(size, columns[0].dtype), np.zeros(size, np.int64)
+    first[is_kept], second[is_kept] = columns
+    return first, second
+
+
+def without_some(columns: tuple[Any, Integers], gone: Integers) -> tuple[Any, Integers]:
+    """Columns of one length without these indexes."""
+    is_kept = np.ones(len(columns[0]), bool)
+    is_kept[gone] = False
+    return columns[0][is_kept], columns[1][is_kept]

@@ -32,7 +32,7 @@ def refusal_of_package(kind: type) -> str | None:
 
 
 def refusal_of_simulation(value: Any) -> str | None:
-    """The reason why a value is no simulation that can be saved, and what to do instead; None if none is known."""
+    """The reason why a value cannot be saved as a simulation, and what to do instead; None if none is known."""
     return refusal(value) if isinstance(value, _GENERATORS) else refusal_of_package(type(value))
 
 

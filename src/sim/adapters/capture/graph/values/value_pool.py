@@ -34,6 +34,7 @@ class ValuePool:
 
     Attributes:
         edges: the nodes inside a value, by its number; only values that have some.
+        identities: the numbers of tuples of numbers and texts that were met, by identity.
     """
 
     def __init__(self, storage: Storage) -> None:
@@ -41,6 +42,8 @@ class ValuePool:
         self._numbers: dict[bytes, int] = {}
         self._quick: dict[Any, int] = {}  # By the value itself, for kinds of which equal values are the same.
         self._contents: list[bytes] = []
+        self._held: dict[int, Any] = {}  # By number: an object with this value, kept so that its identity stays its.
+        self.identities: dict[int, int] = {}
         self._written = 0
         self.edges: dict[int, tuple[int, ...]] = {}
 
@@ -67,6 +70,20 @@ class ValuePool:
         if number is None:
             number = self._quick[value] = self.number_of(encode(value))
         return number
+
+    def number_of_plain(self, value: Any, content: bytes) -> int:
+        """As number_of, for a value that holds no other objects than numbers and texts: it is known again."""
+        number = self.number_of(content)
+        if number not in self._held:  # One object for each value, so that there are not more of them than values.
+            self._held[number] = value
+            self.identities[id(value)] = number
+        return number
+
+    def forget_identities(self) -> None:
+        """Encode each value again from now on."""
+        self._held.clear()
+        self.identities.clear()
+        self._quick.clear()
 
     def write(self) -> None:
         """Append the new values to the arena."""
@@ -95,6 +112,8 @@ class ValuePool:
         self._contents = [self._contents[number] for number in live.tolist()]
         self._numbers = {content: number for number, content in enumerate(self._contents)}
         self._quick.clear()
+        self._held = {int(renumbered[old]): held for old, held in self._held.items() if renumbered[old] >= 0}
+        self.identities = {id(held): number for number, held in self._held.items()}
         self.edges = {int(renumbered[old]): edges for old, edges in old_edges.items() if renumbered[old] >= 0}
         storage = self._storage
         storage.resize(VALUES, 0)
