@@ -27,7 +27,10 @@ import small_worlds
 
 BUDGET_MS = 4000.0  # Far more than needed: a busy machine must not change a result.
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="a trial needs Linux")
+pytestmark = [
+    pytest.mark.skipif(sys.platform != "linux", reason="a trial needs Linux"),
+    pytest.mark.filterwarnings("ignore:.*saw no step"),  # They record nothing.
+]
 
 
 def tried(subject: Any, *names: str, rng: str | tuple[str, ...] = (), **options: Any) -> TrialReport:

@@ -34,6 +34,7 @@ class Pointer(metaclass=Unplaced):
     """Stands for an address from C code."""
 
     __slots__ = ()
+    __swig_destroy__ = None
 
 
 class WithAPointer(zoo.Drift):

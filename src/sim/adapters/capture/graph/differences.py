@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from sim.adapters.capture.graph.object_graph import ObjectGraph
 from sim.adapters.capture.graph.reach.paths import path_of
-from sim.adapters.capture.graph.reach.reachable import ROOT
 from sim.adapters.capture.graph.special_nodes import contents_in
 from sim.adapters.capture.graph.storage import changed_roots, rows_in
+from sim.adapters.capture.graph.tags import ROOT
 from sim.kernel.state import Snapshot
 
 

@@ -9,9 +9,9 @@ import heapq
 from typing import Any
 
 from sim.adapters.capture.graph.groups import Group, Groups
-from sim.adapters.capture.graph.reach.reachable import ROOT
 from sim.adapters.capture.graph.rows import ObjectRows
 from sim.adapters.capture.graph.special_nodes import SpecialNodes
+from sim.adapters.capture.graph.tags import ROOT
 from sim.adapters.capture.graph.unsavable import UnsavableError
 
 Place = tuple[Group, int]  # A cell: the group, and the index among its cells.

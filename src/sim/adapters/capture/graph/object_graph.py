@@ -28,7 +28,7 @@ from sim.adapters.capture.graph.names.classes import ClassFinder
 from sim.adapters.capture.graph.nodes import Nodes
 from sim.adapters.capture.graph.reach.lost_nodes import find_dead
 from sim.adapters.capture.graph.reach.paths import path_of, path_of_cell
-from sim.adapters.capture.graph.reach.reachable import ROOT, find_reachable
+from sim.adapters.capture.graph.reach.reachable import find_reachable
 from sim.adapters.capture.graph.rows import ObjectRows, StrayError, as_lengths, object_dict
 from sim.adapters.capture.graph.special_nodes import TABLES, SpecialNodes
 from sim.adapters.capture.graph.storage import (
@@ -38,7 +38,7 @@ from sim.adapters.capture.graph.storage import (
     with_new,
     without_some,
 )
-from sim.adapters.capture.graph.tags import NODE_TAG, VALUE_TAG
+from sim.adapters.capture.graph.tags import NODE_TAG, ROOT, VALUE_TAG
 from sim.adapters.capture.graph.unsavable import UnsavableError
 from sim.adapters.capture.graph.values.trees import TreeEncoder, marked_in, pack, unpack
 from sim.adapters.capture.graph.values.value_pool import VALUE_ENTRIES, ValuePool

@@ -21,7 +21,6 @@ from sim.adapters.capture.graph.names.classes import NotFoundError
 from sim.adapters.capture.graph.names.python_class import make_shell
 from sim.adapters.capture.graph.nodes import Content
 from sim.adapters.capture.graph.object_graph import NAMED_NODES, ObjectGraph
-from sim.adapters.capture.graph.reach.reachable import ROOT
 from sim.adapters.capture.graph.rows import DICTS, LISTS, ObjectRows, clear_attributes, set_attributes
 from sim.adapters.capture.graph.special_nodes import (
     ARRAY_BYTES,
@@ -32,7 +31,7 @@ from sim.adapters.capture.graph.special_nodes import (
     SPECIAL,
     SPECIAL_BYTES,
 )
-from sim.adapters.capture.graph.tags import FALSE, FLOAT, INT, NODE_TAG, NONE, TRUE, VALUE_TAG
+from sim.adapters.capture.graph.tags import FALSE, FLOAT, INT, NODE_TAG, NONE, ROOT, TRUE, VALUE_TAG
 from sim.adapters.capture.graph.values.foreign_values import decode_foreign
 from sim.adapters.capture.graph.values.trees import TreeDecoder, unpack
 

@@ -33,6 +33,8 @@ def base_of(cls: type) -> Any:
 
 
 def _find_base(cls: type) -> Any:
+    if hasattr(cls, "__swig_destroy__"):
+        return None  # SWIG: the attributes are addresses of C++ objects.
     for kind in cls.__mro__:
         if kind in _CONTAINERS or kind is object:
             return kind

@@ -9,8 +9,7 @@ import numpy as np
 
 from sim.adapters.capture.graph.groups import Group
 from sim.adapters.capture.graph.nodes import Nodes
-from sim.adapters.capture.graph.reach.reachable import ROOT
-from sim.adapters.capture.graph.tags import NODE_TAG, VALUE_TAG
+from sim.adapters.capture.graph.tags import NODE_TAG, ROOT, VALUE_TAG
 from sim.adapters.capture.graph.values.value_pool import ValuePool
 
 

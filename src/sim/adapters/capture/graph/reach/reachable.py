@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 
 from sim.adapters.capture.graph.storage import Integers, ranges
+from sim.adapters.capture.graph.tags import ROOT
 
-ROOT = 0
 _SMALL = 1024  # Up to here a plain loop is faster than NumPy's calls.
 _LEVELS_MAX = 64  # A graph that is deeper than wide, such as a linked list, is walked by a loop.
 

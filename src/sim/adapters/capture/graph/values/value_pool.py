@@ -74,7 +74,7 @@ class ValuePool:
     def number_of_plain(self, value: Any, content: bytes) -> int:
         """As number_of, for a value that holds no other objects than numbers and texts: it is known again."""
         number = self.number_of(content)
-        if number not in self._held:  # One object for each value, so that there are not more of them than values.
+        if number not in self._held:  # One object for each value: they are no more than the values.
             self._held[number] = value
             self.identities[id(value)] = number
         return number
