@@ -17,7 +17,9 @@ from sim.kernel.simulation import restore
 from object_graphs.walk import canonical, difference
 
 Change = Callable[[Any], Any]
-WHAT_TO_DO = re.compile(r"ignore=|trust=True|\.save\(\)|make |give |keep |use |replace |call ", re.IGNORECASE)
+WHAT_TO_DO = re.compile(
+    r"ignore=|trust=True|\.save\(\)|make |give |keep |use |replace |call |record a new", re.IGNORECASE
+)
 
 MESSAGE_CHARACTERS_MAX = 1500  # A path of 10,000 attributes is no help.
 

@@ -39,6 +39,7 @@ from sim.adapters.capture.survey import (
 )
 from sim.adapters.capture.unpack import kept_values, restore_objects
 from sim.adapters.interface.adapter_registry import NotCapturedError
+from sim.kernel.class_names import module_of
 from sim.kernel.foreign_arrays import is_immutable_array
 from sim.kernel.schema import Blob, Field, Schema
 from sim.kernel.state import State
@@ -94,7 +95,7 @@ class CapturedState:
         self._pickler = pickler
         self._detached = frozenset(detached)
         self._ignored = frozenset(ignored)
-        own = [kind for kind in map(type, dict(layers).values()) if not kind.__module__.startswith("sim.adapters.")]
+        own = [kind for kind in map(type, dict(layers).values()) if not module_of(kind).startswith("sim.adapters.")]
         self._finder = ClassFinder(own[-1] if own else object)
         self._surveyor = Surveyor(
             classify, self._finder, ignored=self._ignored, detached=self._detached, opens_objects=opens_objects
@@ -196,6 +197,8 @@ class CapturedState:
 
         Raises NotCapturedError.
         """
+        if self._graph.is_forgotten:
+            return []  # The step's own capture encoded everything.
         before = self.state.snapshot()
         try:
             self._graph.capture([attributes[name] for _, attributes, name in self._rest], self._known_names, whole=True)

@@ -308,8 +308,9 @@ class Surveyor:
     def _holds_kept(self, value: Any) -> bool:
         """Return True for an object with an attribute that only the user's own object can have."""
         held = vars(value).items()
-        return any(self._classify(value, name, one) == "kept" for name, one in held if hasattr(type(one), "__module__")
-                   and type(one).__module__ != "builtins")  # fmt: skip
+        return any(
+            self._classify(value, name, one) == "kept" for name, one in held if module_of(type(one)) != "builtins"
+        )
 
     def _has_name(self, function: Any) -> bool:
         try:

@@ -6,7 +6,6 @@ from sim.adapters.capture.graph.object_graph import ObjectGraph
 from sim.adapters.capture.graph.reach.paths import path_of
 from sim.adapters.capture.graph.special_nodes import contents_in
 from sim.adapters.capture.graph.storage import changed_roots, rows_in
-from sim.adapters.capture.graph.tags import ROOT
 from sim.kernel.state import Snapshot
 
 
@@ -20,6 +19,6 @@ def differences(graph: ObjectGraph, before: Snapshot) -> list[tuple[int, str]]:
     then, now = contents_in(before), contents_in(state)
     numbers |= {number for number in now if then.get(number) != now[number]}
     own = {path_of(nodes, graph.values, number) for number in numbers if number in nodes.objects}
-    roots = changed_roots(before, state, nodes.group_of[ROOT].name)
+    roots = changed_roots(before, state, graph.groups.ordered[0].name)  # The root made the first group.
     paths = dict.fromkeys([*roots, *sorted(own)])
     return [(int(index), inside) for index, _, inside in (one.removeprefix("[").partition("]") for one in paths if one)]

@@ -61,6 +61,7 @@ class ObjectGraph:
         root: the list of the roots, which is node 0.
         cells: writes the cells.
         finder: finds classes by name, and names them.
+        is_forgotten: true if no object is kept alive between steps; each capture then encodes everything.
     """
 
     def __init__(
@@ -77,7 +78,7 @@ class ObjectGraph:
         self.special = self.nodes.special = SpecialNodes(self.storage, self.encoder, pickler)
         self.root: list[Any] = []
         self._named: dict[int, str] = {}
-        self._is_forgotten = False
+        self.is_forgotten = False
 
     @property
     def writes(self) -> int:
@@ -98,7 +99,7 @@ class ObjectGraph:
         is_plain = len(self.nodes.objects) == 1 and not self.encoder.used
         if group is not None and is_plain and not whole and all(map(is_, roots, group.flat)):
             return
-        if self._is_forgotten:
+        if self.is_forgotten:
             self._empty_columns()
         root[:] = roots
         known = find_known()
@@ -128,7 +129,7 @@ class ObjectGraph:
                       if isinstance(group.rows, ObjectRows) and group.rows.objects)  # fmt: skip
         if not notices and not self.special.weak():
             return
-        self._is_forgotten = True
+        self.is_forgotten = True
         self.nodes.clear()
         self.special.clear()
         self.root.clear()
@@ -137,7 +138,7 @@ class ObjectGraph:
             group.set_flat([], ())
 
     def _empty_columns(self) -> None:
-        self._is_forgotten = False
+        self.is_forgotten = False
         for group in self.groups.ordered:
             none = np.zeros(0, np.int64)
             group.columns.replace(none, none, np.zeros(0, np.uint8), none)

@@ -151,8 +151,11 @@ class SpecialNodes:
             # Places that became free may hang on the hashes of elements that have gone, and are not made again.
             if self._had_no_table(number):
                 plain, parts = None, tuple(canonical_order(parts, self._encoder.node_at))
-            elif not value and not self._had_elements(number):
-                plain = table_of(set()).to_plain()
+            elif not value and not self._had_elements(number) and plain != table_of(set()).to_plain():
+                # Filled and emptied since the step before, with what is not known: so it begins again, here as in a
+                # replay. Its order from now on may be another one than without a recording.
+                value.clear()
+                plain, seal = table_of(value).to_plain(), _SET.seal(value)
         edges: list[int] = []
         trees = [self._encoder.tree(part, edges) for part in parts]
         if type(value) is set and plain is None:

@@ -21,7 +21,7 @@ from object_graphs.stand_in import AFTER_A_STEP, AFTER_RESTORING, nothing, repea
 QUIET = settings(
     deadline=None,
     database=None,
-    stateful_step_count=30,
+    stateful_step_count=15,
     suppress_health_check=list(HealthCheck),
     report_multiple_bugs=False,
 )
@@ -29,7 +29,7 @@ QUIET = settings(
 
 def test_any_graph_comes_back_as_it_was() -> None:
     """In used and in fresh objects; and a restored run continues with the bytes of the live one."""
-    run_state_machine_as_test(GraphMachine, settings=settings(QUIET, max_examples=settings.default.max_examples))
+    run_state_machine_as_test(GraphMachine, settings=settings(QUIET, max_examples=settings.default.max_examples // 3))
 
 
 @pytest.mark.long

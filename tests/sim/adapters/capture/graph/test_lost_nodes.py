@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from sim.adapters import adapt, fields
-from sim.adapters.capture.graph import lost_nodes, object_graph
+from sim.adapters.capture.graph import object_graph
 from sim.adapters.capture.graph.nodes import Nodes
 from sim.adapters.capture.graph.object_graph import ObjectGraph
+from sim.adapters.capture.graph.reach import lost_nodes
 
 REFERENCES_MAX = 60  # About as many references as the graph grows to.
 

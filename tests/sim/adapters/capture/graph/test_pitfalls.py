@@ -22,13 +22,19 @@ def classes_as_they_were() -> Any:
     gc.collect()
 
 
-@pytest.mark.parametrize("name", EXACT)
+def cases(named: dict[str, Any]) -> list[Any]:
+    """The names of cases; those of many objects are long tests."""
+    is_large = {name: "million" in name or "10,000" in name for name in named}
+    return [pytest.param(name, marks=pytest.mark.long) if large else name for name, large in is_large.items()]
+
+
+@pytest.mark.parametrize("name", cases(EXACT))
 def test_exact(name: str) -> None:
     """Saved without trust, without a warning, and right at every tick."""
     prove_exact(EXACT[name])
 
 
-@pytest.mark.parametrize("name", SAID)
+@pytest.mark.parametrize("name", cases(SAID))
 def test_never_silently_wrong(name: str) -> None:
     """Right at every tick, or refused by path, class and what to do, or warned of by name."""
     prove_said(SAID[name])

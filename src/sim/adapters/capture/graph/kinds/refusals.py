@@ -8,7 +8,7 @@ from __future__ import annotations
 import types
 from typing import Any
 
-from sim.kernel.class_names import package_of
+from sim.kernel.class_names import module_of, package_of
 from sim.kernel.foreign_arrays import is_compiled_function
 
 
@@ -20,7 +20,7 @@ def refusal(value: Any) -> str | None:
     if is_compiled_function(value):
         return "a compiled function is kept as it is, but only in an attribute of its own: move it there"
     for base in kind.__mro__:
-        text = _REFUSED.get(f"{base.__module__}.{base.__qualname__}")
+        text = _REFUSED.get(f"{module_of(base)}.{base.__qualname__}")
         if text is not None:
             return text
     return refusal_of_package(kind)

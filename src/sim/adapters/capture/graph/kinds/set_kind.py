@@ -11,6 +11,7 @@ import numpy as np
 from sim.adapters.capture.graph.sets.equal_hashes import hashes_alike
 from sim.adapters.capture.graph.sets.set_layout import SetTable, fingerprint, rebuild, table_of
 from sim.adapters.capture.graph.unsavable import UnsavableError
+from sim.kernel.class_names import module_of
 
 _SIMPLE = (type(None), bool, int, float, complex, str, bytes, np.generic)
 _DEPTH = 4  # Of what is compared to order objects that are new in this step.
@@ -69,7 +70,7 @@ def canonical_order(elements: Iterable[Any], node_at: Callable[[int], tuple[int,
 def _content_of(value: Any, depth: int) -> str:
     """What a value holds, as a text that is equal in every process."""
     kind = type(value)
-    name = f"{kind.__module__}.{kind.__qualname__}"
+    name = f"{module_of(kind)}.{kind.__qualname__}"
     if depth and isinstance(value, np.ndarray):
         return f"{name}{value.dtype}{value.shape}{value.tobytes().hex()}"
     if depth and isinstance(value, list | tuple | deque):

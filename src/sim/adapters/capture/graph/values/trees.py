@@ -189,16 +189,13 @@ class TreeEncoder:
             return ["C", finder.name_of(value)]
         if kind is types.FunctionType:
             return ["F", finder.name_of_function(value)]
-        if kind is types.MethodType or kind is types.BuiltinFunctionType:
-            owner = type(value.__self__) if not isinstance(value.__self__, type) else value.__self__
-            found = inspect.getattr_static(owner, value.__name__, None)
-            plain = found.__func__ if isinstance(found, classmethod) else found
-            of = value.__func__ if kind is types.MethodType else found
-            if plain is None or plain is not of:
-                if kind is not types.MethodType:
-                    raise UnsavableError("a method that its class does not have", "name it in ignore=[...]", value)
-                # Of another class than the object's now: its class was replaced, or the method was bound by hand.
-                return ["B", ["F", finder.name_of_function(of)], self.tree(value.__self__, edges, depth + 1)]
+        if kind is types.MethodType:
+            # By the function, not by the class of the object, which may be replaced while the method is held.
+            return ["B", self.tree(value.__func__, edges, depth + 1), self.tree(value.__self__, edges, depth + 1)]
+        if kind is types.BuiltinFunctionType:
+            owner = value.__self__ if isinstance(value.__self__, type) else type(value.__self__)
+            if inspect.getattr_static(owner, value.__name__, None) is None:
+                raise UnsavableError("a method that its class does not have", "name it in ignore=[...]", value)
             return ["m", self.tree(value.__self__, edges, depth + 1), value.__name__]
         if kind is functools.partial and not vars(value):
             parts = [value.func, value.args, tuple(value.keywords.items())]
@@ -275,8 +272,8 @@ class TreeDecoder:
                 return NAMED[name]
             case ["m", owner, str(name)]:
                 return _method(self.of(owner), name)
-            case ["B", ["F", str(name)], owner]:
-                return types.MethodType(self._finder.find_function(name), self.of(owner))
+            case ["B", function, owner]:
+                return _bound(self.of(function), self.of(owner))
             case ["p", func, args, keywords]:
                 return functools.partial(self.of(func), *self.of(args), **dict(self.of(keywords)))
         raise ValueError(f"expected a value of a graph of objects, got {str(tree)[:40]}")
@@ -298,6 +295,12 @@ def _is_frozen(kind: type) -> bool:
 @functools.cache
 def _field_names(kind: Any) -> set[str]:
     return {field.name for field in dataclasses.fields(kind)}
+
+
+def _bound(function: Any, owner: Any) -> Any:
+    if not isinstance(function, types.FunctionType):
+        raise TypeError(f"expected a function to bind, got {type(function).__name__}")
+    return types.MethodType(function, owner)
 
 
 def _method(owner: Any, name: str) -> Any:
