@@ -95,8 +95,8 @@ class CapturedState:
         self._pickler = pickler
         self._detached = frozenset(detached)
         self._ignored = frozenset(ignored)
-        own = [kind for kind in map(type, dict(layers).values()) if not module_of(kind).startswith("sim.adapters.")]
-        self._finder = ClassFinder(own[-1] if own else object)
+        own = (kind for kind in map(type, dict(layers).values()) if not module_of(kind).startswith("sim.adapters."))
+        self._finder = ClassFinder([object, *own][-1])
         self._surveyor = Surveyor(
             classify, self._finder, ignored=self._ignored, detached=self._detached, opens_objects=opens_objects
         )
@@ -365,8 +365,6 @@ class CapturedState:
         self._ensure_apart()
         if self.state.arena is not self._packer.arena:
             self._make_packer()
-
-    # --- as bytes
 
     def _known_names(self) -> dict[int, str]:
         """The names of objects that the graph refers to and does not hold, by identity."""
