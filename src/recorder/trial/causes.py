@@ -26,7 +26,7 @@ from sim.kernel.simulation import Simulation, inner_of, restore
 from sim.kernel.state import Snapshot
 
 CANDIDATES_MAX = 16  # Each costs a copy of the process and a repetition of the run.
-TEST_S = 1.0  # The time limit of one test.
+TEST_S = 5.0  # The time limit of one test: a copy of a large process on a busy machine takes long to begin.
 
 
 @attrs.frozen

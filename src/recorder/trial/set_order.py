@@ -21,7 +21,7 @@ from sim.kernel.plain_data import decode_plain
 from sim.kernel.simulation import Simulation, inner_of
 
 SETS_MAX = 16  # Sets that are reordered one by one.
-TEST_S = 1.0
+TEST_S = 5.0
 _FILLERS = (48, 200, 800)  # A larger table gives a different order; after one of these it almost always does.
 
 
