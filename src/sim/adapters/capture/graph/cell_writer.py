@@ -20,7 +20,6 @@ from sim.adapters.capture.graph.unsavable import UnsavableError
 from sim.adapters.capture.graph.values.trees import TreeEncoder, pack
 from sim.adapters.capture.graph.values.value_pool import ValuePool
 
-_INTS = frozenset((int,))
 _ATOMS = frozenset((int, float, str, bytes, bool, type(None)))
 _FEW = 48  # Up to here a plain loop is faster than NumPy's calls.
 

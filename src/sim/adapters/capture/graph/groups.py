@@ -88,15 +88,17 @@ class Group:
         """Return True for the key of a dict."""
         if not self.holds_items:
             return False
-        row = self.row_of(place)
-        first = sum(self.lengths[:row]) + (self.key[0] == "content")
-        return bool(0 <= place - first < (self.lengths[row] - (self.key[0] == "content")) // 2)
+        index, length = self._index_in_row(place)
+        return 0 <= index < length // 2
+
+    def _index_in_row(self, place: int) -> tuple[int, int]:
+        """The index of a cell among those that its object holds, and the number of these; -1 for a content's owner."""
+        row, before = self.row_of(place), int(self.key[0] == "content")
+        return place - sum(self.lengths[:row]) - before, self.lengths[row] - before
 
     def path_in(self, place: int) -> str:
         """How a cell is reached from its object: ``.hp``, ``[3]`` or ``['wolf']``."""
-        row = self.row_of(place)
-        first = sum(self.lengths[:row]) + (self.key[0] == "content")
-        index, length = place - first, self.lengths[row] - (self.key[0] == "content")
+        index, length = self._index_in_row(place)
         if isinstance(self.rows, ObjectRows):
             return f".{self.key[2][index]}"
         if self.key[0] == "list" or not self.holds_items:

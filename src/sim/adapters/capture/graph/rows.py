@@ -116,7 +116,7 @@ class ObjectRows:
 
     Attributes:
         cls: the class.
-        names: of the attributes, in the order in which the first such object had them.
+        names: of the attributes, in the order of the class (see in_order).
     """
 
     def __init__(self, cls: type, names: Sequence[str], ignored: frozenset[str] = frozenset()) -> None:

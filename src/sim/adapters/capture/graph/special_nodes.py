@@ -117,14 +117,6 @@ class SpecialNodes:
         if is_array(value):
             self._arrays[number] = value
 
-    def unordered_sets(self) -> list[int]:
-        """The sets whose order is that of addresses or of a process's hashes, and cannot be made again."""
-        return [
-            number
-            for number, value in sorted(self.objects.items())
-            if type(value) is set and len(value) > 1 and _SET.take(value)[0] is None
-        ]
-
     def forget(self, number: int) -> None:
         """Have a node encoded again at the next look."""
         self._seals.pop(number, None)

@@ -70,10 +70,6 @@ class GroupColumns:
         starts: Integers = np.cumsum(self.lengths) - self.lengths
         return starts
 
-    def cells_of(self, rows: Integers) -> Integers:
-        """The indexes of the cells of these rows, in their order."""
-        return ranges(self.starts()[rows], self.lengths[rows])
-
 
 class Storage:
     """The state that holds a graph.

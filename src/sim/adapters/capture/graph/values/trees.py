@@ -31,7 +31,7 @@ from sim.adapters.capture.graph.values.foreign_values import decode_foreign, enc
 from sim.adapters.capture.graph.values.immutable_values import decode_immutable, encode_immutable
 
 _LARGE_INT = 1  # The type of MessagePack's extension for integers of more than 64 bits.
-_ATOMS = frozenset((type(None), bool, float, str, bytes))
+_ATOMS = frozenset((type(None), bool, int, float, str, bytes))
 _BASES: tuple[type, ...] = (str, bytes, int, float, complex)
 _NUMBERS = "biufcSUmM"  # The kinds of NumPy's scalars that are their bytes.
 _DTYPE_TEXT = re.compile(r"[<>|=][biufcSUmMOV]\d{0,9}(\[\w{1,20}\])?")  # NumPy itself would parse far more.
@@ -105,17 +105,10 @@ class TreeEncoder:
             raise UnsavableError("it cannot be found again by a name", "use a class or a function of a module", value)
         return tree
 
-    def content(self, value: Any) -> tuple[bytes, tuple[int, ...]]:
-        """The bytes of a value, and the numbers of the nodes in it. Raises UnsavableError."""
-        edges: list[int] = []
-        return pack(self.tree(value, edges)), tuple(edges)
-
     def tree(self, value: Any, edges: list[int], depth: int = 0) -> Any:
         """The plain data of a value; appends the numbers of the nodes in it to edges. Raises UnsavableError."""
         kind = type(value)
         if kind in _ATOMS:
-            return value
-        if kind is int:
             return value
         if depth > DEPTH_MAX:
             raise UnsavableError("tuples are nested too deeply", "keep the values in a list", value)
