@@ -60,6 +60,9 @@ KIND_NUMBERS = {kind: number for number, kind in enumerate(KINDS)}
 _FLOATS = frozenset((float, np.float16, np.float32, np.float64))
 NEVER_SET = "none"  # An attribute that was always None may still become a number.
 _NAME_CHARS = re.compile(r"[^A-Za-z0-9_.-]")
+_NAME_CHARS_MAX = 150
+_LAYER_CHARS_MAX = 100  # Of the name of an object with fields of its own: a linked list is no row of such objects.
+_WITH_FIELDS = ("cell", "array", "foreign", "generator")
 
 
 @attrs.frozen
@@ -126,7 +129,7 @@ def structure_from_plain(plain: Any) -> Structure:
 
 def field_name(layer: str, attribute: str) -> str:
     """The name of an attribute's field, in the characters that a field name may have."""
-    return _NAME_CHARS.sub("_", f"{layer}.{attribute}")[:150]
+    return _NAME_CHARS.sub("_", f"{layer}.{attribute}")[:_NAME_CHARS_MAX]
 
 
 def type_name(value: Any) -> str:
@@ -210,6 +213,7 @@ class Surveyor:
         objects: dict[str, Any] = {}
         waiting = list(layers)
         seen: dict[int, str] = {id(holder): name for name, holder in layers}
+        fields: set[str] = set()  # Two attributes may have the same name in the characters of a field name.
         taken: set[int] = set()  # Arrays and generators that have a field: a second occurrence goes to the rest.
         while waiting:
             name, holder = waiting.pop(0)
@@ -221,10 +225,14 @@ class Surveyor:
                 earlier = previous.get((name, attribute))
                 is_new = before is not None and earlier is None
                 category, detail = self._category(holder, full, attribute, value, earlier, taken_here, is_new=is_new)
+                if category in _WITH_FIELDS:
+                    if field_name(name, attribute) in fields:
+                        category, detail = "rest", None
+                    fields.add(field_name(name, attribute))
                 if category == "object":
                     if id(value) in seen and seen[id(value)] != full:
                         category, detail = "same", seen[id(value)]  # Captured already under its first name.
-                    elif len(seen) < LAYERS_MAX:
+                    elif len(seen) < LAYERS_MAX and (len(full) <= _LAYER_CHARS_MAX or _was_object(earlier)):
                         seen[id(value)] = full
                         waiting.append((full, value))
                     else:
@@ -320,6 +328,10 @@ class Surveyor:
                 function, types.FunctionType
             )
         return True
+
+
+def _was_object(before: Attribute | None) -> bool:
+    return before is not None and before.category == "object"
 
 
 def _is_plain(value: Any) -> bool:

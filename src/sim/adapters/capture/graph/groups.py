@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import re
 import types
-from bisect import bisect_right
 from collections import Counter, OrderedDict, defaultdict, deque
-from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -20,6 +18,7 @@ from sim.adapters.capture.graph.kinds.refusals import refusal_of_package
 from sim.adapters.capture.graph.kinds.special_kinds import KINDS
 from sim.adapters.capture.graph.names.classes import ClassFinder
 from sim.adapters.capture.graph.names.python_class import base_of, ensure_savable, in_order
+from sim.adapters.capture.graph.row_cells import RowCells
 from sim.adapters.capture.graph.rows import (
     DICTS,
     LISTS,
@@ -27,7 +26,6 @@ from sim.adapters.capture.graph.rows import (
     DictRows,
     ListRows,
     ObjectRows,
-    Values,
     names_of,
 )
 from sim.adapters.capture.graph.storage import GroupColumns, Integers, Storage
@@ -39,36 +37,20 @@ _NAME_CHARS = re.compile(r"[^A-Za-z0-9_]")
 _NAME_CHARS_MAX = 80
 
 
-class Group:
+class Group(RowCells):
     """The nodes of one kind.
 
     Attributes:
-        key: the description, see above.
         rows: their objects.
         columns: their cells in the arena.
-        flat: the values of the last step, kept alive so that their identities stay theirs.
-        lengths: the number of cells of each row.
         pending: new nodes, as (number, object).
     """
 
     def __init__(self, key: list[Any], name: str, rows: ListRows | ObjectRows, columns: GroupColumns) -> None:
-        self.key, self.name, self.rows, self.columns = key, name, rows, columns
-        self.flat: Values = ()
-        self.lengths: list[int] = []
+        """key: the description, see above."""
+        super().__init__(key)
+        self.name, self.rows, self.columns = name, rows, columns
         self.pending: list[tuple[int, Any]] = []
-        self._ends: list[int] | None = None
-
-    def set_flat(self, lengths: list[int], flat: Values) -> None:
-        """Replace what the objects hold."""
-        if lengths is not self.lengths:
-            self.lengths, self._ends = lengths, None
-        self.flat = flat
-
-    def row_of(self, place: int) -> int:
-        """The row of a cell."""
-        if self._ends is None:
-            self._ends = list(accumulate(self.lengths))
-        return bisect_right(self._ends, place)
 
     def node_of(self, place: int) -> int:
         """The node whose cell this is."""
@@ -83,35 +65,6 @@ class Group:
     def owners(self) -> Integers:
         """The node of each cell."""
         return np.repeat(self.columns.nodes, self.columns.lengths)
-
-    def is_key(self, place: int) -> bool:
-        """Return True for the key of a dict."""
-        if not self.holds_items:
-            return False
-        index, length = self._index_in_row(place)
-        return 0 <= index < length // 2
-
-    def _index_in_row(self, place: int) -> tuple[int, int]:
-        """The index of a cell among those that its object holds, and the number of these; -1 for a content's owner."""
-        row, before = self.row_of(place), int(self.key[0] == "content")
-        return place - sum(self.lengths[:row]) - before, self.lengths[row] - before
-
-    def path_in(self, place: int) -> str:
-        """How a cell is reached from its object: ``.hp``, ``[3]`` or ``['wolf']``."""
-        index, length = self._index_in_row(place)
-        if isinstance(self.rows, ObjectRows):
-            return f".{self.key[2][index]}"
-        if self.key[0] == "list" or not self.holds_items:
-            return f"[{index}]"
-        half = length // 2
-        key = self.flat[place - half] if index >= half else self.flat[place]
-        text = repr(key) if isinstance(key, (str, int, float, bytes, tuple)) else f"<{type(key).__qualname__}>"
-        return f"[{text}]" if index >= half else f" (its key {text})"
-
-    @property
-    def holds_items(self) -> bool:
-        """True for dicts, of which each row is keys, then values."""
-        return self.key[0] == "dict" or (self.key[0] == "content" and self.key[1] in DICTS)
 
 
 class Groups:

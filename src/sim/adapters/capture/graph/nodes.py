@@ -9,12 +9,13 @@ import heapq
 from typing import Any
 
 from sim.adapters.capture.graph.groups import Group, Groups
+from sim.adapters.capture.graph.row_cells import RowCells
 from sim.adapters.capture.graph.rows import ObjectRows
 from sim.adapters.capture.graph.special_nodes import SpecialNodes
 from sim.adapters.capture.graph.tags import ROOT
 from sim.adapters.capture.graph.unsavable import UnsavableError
 
-Place = tuple[Group, int]  # A cell: the group, and the index among its cells.
+Place = tuple[RowCells, int]  # A cell: its group, or the rows that it will be added with, and the index in these.
 
 
 class Nodes:

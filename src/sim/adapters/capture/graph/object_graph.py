@@ -15,30 +15,25 @@ Invariants:
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from operator import is_, itemgetter
+from operator import is_
 from typing import Any
 
 import numpy as np
 
-from sim.adapters.capture.graph.cell_writer import CellWriter
-from sim.adapters.capture.graph.changed_cells import Spread, changed_places, spliced, without
+from sim.adapters.capture.graph.cells.cell_writer import CellWriter
+from sim.adapters.capture.graph.cells.changed_cells import Spread, changed_places
+from sim.adapters.capture.graph.cells.new_rows import NewRows, insert_rows, remove_rows
 from sim.adapters.capture.graph.groups import STRUCTURE, Group, Groups
 from sim.adapters.capture.graph.kinds.special_kinds import KINDS
 from sim.adapters.capture.graph.names.classes import ClassFinder
 from sim.adapters.capture.graph.nodes import Nodes
 from sim.adapters.capture.graph.reach.lost_nodes import find_dead
-from sim.adapters.capture.graph.reach.paths import path_of, path_of_cell
-from sim.adapters.capture.graph.reach.reachable import find_reachable
+from sim.adapters.capture.graph.reach.paths import path_of, path_of_owner
+from sim.adapters.capture.graph.reach.references import find_parents
 from sim.adapters.capture.graph.rows import ObjectRows, StrayError, as_lengths, object_dict
 from sim.adapters.capture.graph.special_nodes import TABLES, SpecialNodes
-from sim.adapters.capture.graph.storage import (
-    Integers,
-    Storage,
-    ranges,
-    with_new,
-    without_some,
-)
-from sim.adapters.capture.graph.tags import NODE_TAG, ROOT, VALUE_TAG
+from sim.adapters.capture.graph.storage import Storage
+from sim.adapters.capture.graph.tags import ROOT, VALUE_TAG
 from sim.adapters.capture.graph.unsavable import UnsavableError
 from sim.adapters.capture.graph.values.trees import TreeEncoder, marked_in, pack, unpack
 from sim.adapters.capture.graph.values.value_pool import VALUE_ENTRIES, ValuePool
@@ -78,6 +73,7 @@ class ObjectGraph:
         self.special = self.nodes.special = SpecialNodes(self.storage, self.encoder, pickler)
         self.root: list[Any] = []
         self._named: dict[int, str] = {}
+        self._new: list[NewRows] = []
         self.is_forgotten = False
 
     @property
@@ -107,15 +103,27 @@ class ObjectGraph:
         self.encoder.known = known
         if group is None:
             self.nodes.number_of(root)
-        for one in list(self.groups.ordered):
-            self._scan(one)
-        if is_known_alike and not whole:
-            for number in sorted(self.special.objects):
-                self._look(number)
+        try:
+            for one in list(self.groups.ordered):
+                self._scan(one)
+            if is_known_alike and not whole:
+                for number in sorted(self.special.objects):
+                    self._look(number)
+            else:
+                self._encode_all()
             self._settle()
-        else:
-            self._encode_all()
+        except UnsavableError as error:
+            self._explain(error)
+            raise
         self._let_go()
+
+    def _explain(self, error: UnsavableError) -> None:
+        """Add what is known of a value that cannot be saved, and of the path to it."""
+        self._insert_new()
+        owner = self.nodes.owner
+        if error.value is None:
+            error.value = self.nodes.objects[owner] if isinstance(owner, int) else owner[0].flat[owner[1]]
+        error.path = error.path or path_of_owner(self.nodes, self.values)
 
     # --- objects that must be able to die in a step
 
@@ -149,12 +157,11 @@ class ObjectGraph:
         """Encode each cell again."""
         self.values.forget_identities()
         for group in list(self.groups.ordered):
-            self._write(group, range(len(group.flat)))
+            self.cells.write(group, range(len(group.flat)))
         for number in sorted(self.special.objects):
             self.special.forget(number)
             self._look(number)
         self.nodes.has_lost_parent = True
-        self._settle()
 
     def _concerns_known(self, known: Mapping[int, str]) -> bool:
         """Return True if an object of the graph is saved elsewhere now, or is no longer."""
@@ -177,7 +184,7 @@ class ObjectGraph:
         places = changed_places(before, flat)
         if places:
             group.flat = flat
-            self._write(group, places)
+            self.cells.write(group, places)
 
     def _resize_rows(self, group: Group, lengths: list[int], flat: tuple[Any, ...]) -> None:
         columns, before = group.columns, group.flat
@@ -188,36 +195,19 @@ class ObjectGraph:
             self.cells.drop(group, spread.gone)
         columns.replace(columns.nodes.copy(), now, spread.tags, spread.values)
         group.set_flat(lengths, flat)
-        self._write(group, spread.places)
-
-    def _write(self, group: Group, places: Sequence[int]) -> None:
-        try:
-            self.cells.write(group, places)
-        except UnsavableError as error:
-            owner = self.nodes.owner
-            if error.value is None and isinstance(owner, tuple):
-                error.value = owner[0].flat[owner[1]]
-            if not error.path and isinstance(owner, tuple):
-                error.path = path_of_cell(self.nodes, self.values, *owner)
-            raise
+        self.cells.write(group, spread.places)
 
     def _settle(self) -> None:
-        """Add new nodes until there are none, remove those that nothing refers to, and write the pooled values."""
+        """Add new nodes, remove those that nothing refers to, and write the pooled values."""
         nodes, special = self.nodes, self.special
-        while True:
-            fresh, nodes.fresh = sorted(nodes.fresh), []
-            waiting = [group for group in self.groups.ordered if group.pending]
-            if not fresh and not waiting:
-                break
-            for number in fresh:
-                self._look(number)
-            for group in waiting:
-                self._add_rows(group)
+        self._encode_new()
+        self._insert_new()
         if nodes.has_lost_parent or nodes.lost:
             self._remove_unreachable()
             nodes.has_lost_parent = False
             nodes.lost.clear()
         for number in special.weak():
+            nodes.owner = number
             special.look_at_weak_parts(number)
         for group in self.groups.ordered:
             if isinstance(group.rows, ObjectRows) and group.rows.has_dict_among(nodes.numbers):
@@ -233,6 +223,26 @@ class ObjectGraph:
             )
             self.storage.follow()
 
+    def _encode_new(self) -> None:
+        """Encode what the new nodes hold, and what that holds, until there are none; their rows are added later."""
+        nodes = self.nodes
+        while True:
+            fresh, nodes.fresh = sorted(nodes.fresh), []
+            waiting = [group for group in self.groups.ordered if group.pending]
+            if not fresh and not waiting:
+                break
+            for number in fresh:
+                self._look(number)
+            for group in waiting:
+                pending, group.pending = group.pending, []
+                rows = NewRows(group, pending)
+                self._new.append(rows)
+                self.cells.write(rows, range(len(rows.flat)))
+
+    def _insert_new(self) -> None:
+        new, self._new = self._new, []
+        insert_rows(new)
+
     def _dict_as_value(self, group: Group) -> UnsavableError:
         """The refusal of the dict of an object that is referred to as a dict, too."""
         error = UnsavableError(
@@ -247,15 +257,9 @@ class ObjectGraph:
     # --- nodes
 
     def _look(self, number: int) -> None:
-        nodes = self.nodes
+        nodes, special = self.nodes, self.special
         nodes.owner = number
-        try:
-            special = self.special
-            dropped = special.look_at_strong_parts(number) if special.is_weak(number) else special.look(number)
-        except UnsavableError as error:
-            error.value = self.nodes.objects[number] if error.value is None else error.value
-            error.path = error.path or path_of(nodes, self.values, number)
-            raise
+        dropped = special.look_at_strong_parts(number) if special.is_weak(number) else special.look(number)
         nodes.lost.update(one for one in dropped if nodes.parents[one] == number)
 
     def _move_strays(self, group: Group) -> None:
@@ -267,7 +271,7 @@ class ObjectGraph:
         nodes = self.nodes
         numbers = group.columns.nodes[strays].tolist()
         moved = [(number, group.rows.objects[row]) for number, row in zip(numbers, strays, strict=True)]
-        self._remove_rows(group, np.array(strays))
+        remove_rows(group, np.array(strays))
         group.rows.set_objects(group.rows.objects)
         nodes.has_lost_parent = True
         for number, value in moved:
@@ -276,37 +280,6 @@ class ObjectGraph:
             except UnsavableError as error:
                 error.path = error.path or path_of(nodes, self.values, number)
                 raise
-
-    def _add_rows(self, group: Group) -> None:
-        """Add the pending nodes of a group, in the order of all its numbers, and encode what they hold."""
-        pending, group.pending = sorted(group.pending, key=itemgetter(0)), []
-        rows, columns = group.rows, group.columns
-        new = np.array([number for number, _ in pending], np.int64)
-        held = [rows.read_of(value) for _, value in pending]
-        lengths = as_lengths(list(map(len, held)))
-        at = np.searchsorted(columns.nodes, new)
-        first = np.append(columns.starts(), len(columns.tags))[at]
-        flat = spliced(group.flat, first.tolist(), held)
-        cells_now = ranges(first + np.cumsum(lengths) - lengths, lengths)
-        rows_now = at + np.arange(len(new))
-        tags, values = with_new((columns.tags, columns.values), cells_now)
-        nodes, lengths_now = with_new((columns.nodes, columns.lengths), rows_now)
-        nodes[rows_now], lengths_now[rows_now] = new, lengths
-        columns.replace(nodes, lengths_now, tags, values)
-        rows.insert(at.tolist(), [value for _, value in pending])
-        group.set_flat(lengths_now.tolist(), flat)
-        self._write(group, cells_now.tolist())
-
-    def _remove_rows(self, group: Group, rows: Integers) -> None:
-        """Remove rows, in ascending order."""
-        columns = group.columns
-        starts, lengths = columns.starts()[rows], columns.lengths[rows]
-        flat = without(group.flat, starts.tolist(), (starts + lengths).tolist())
-        tags, values = without_some((columns.tags, columns.values), ranges(starts, lengths))
-        nodes, lengths_now = without_some((columns.nodes, columns.lengths), rows)
-        columns.replace(nodes, lengths_now, tags, values)
-        group.rows.remove(rows.tolist())
-        group.set_flat(lengths_now.tolist(), flat)
 
     # --- after a restore
 
@@ -328,7 +301,7 @@ class ObjectGraph:
             objects = nodes.adopt_group(group)
             group.rows.set_objects(objects)
             group.set_flat(group.columns.lengths.tolist(), group.rows.read())
-        nodes.parents = self.find_parents()
+        nodes.parents = find_parents(nodes, self.values.edges)
         self._named = dict(nodes.named)
         roots = list(self.root)
         self._let_go()
@@ -342,9 +315,9 @@ class ObjectGraph:
 
     def _remove_unreachable(self) -> None:
         nodes = self.nodes
-        dead = None if nodes.has_lost_parent or self.values.edges else find_dead(nodes)
+        dead = None if nodes.has_lost_parent else find_dead(nodes, self.values.edges)
         if dead is None:
-            nodes.parents = self.find_parents()
+            nodes.parents = find_parents(nodes, self.values.edges)
             dead = [number for number, parent in enumerate(nodes.parents) if parent < 0 and number in nodes.objects]
         by_group: dict[int, list[int]] = {}
         for number in dead:
@@ -356,26 +329,7 @@ class ObjectGraph:
         for group in self.groups.ordered:
             gone = by_group.get(id(group))
             if gone:
-                self._remove_rows(group, np.searchsorted(group.columns.nodes, np.array(gone)))
-
-    def find_parents(self) -> list[int]:
-        """For each number a node that refers to it; -1 for what cannot be reached from the root."""
-        sources, targets = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
-        more: dict[int, list[int]] = {one: list(found) for one, found in self.special.edges.items() if found}
-        for number, inner in self.nodes.contents.items():
-            more.setdefault(number, []).append(inner)
-        for group in self.groups.ordered:
-            tags, values = group.columns.tags, group.columns.values
-            places = np.flatnonzero(tags == NODE_TAG)
-            sources.append(group.owners()[places])
-            targets.append(values[places])
-            if self.values.edges:
-                for place in np.flatnonzero(tags == VALUE_TAG).tolist():
-                    edges = self.values.edges.get(int(values[place]))
-                    if edges:
-                        more.setdefault(group.node_of(place), []).extend(edges)
-        size = len(self.nodes.parents)
-        return find_reachable(size, np.concatenate(sources), np.concatenate(targets), more)
+                remove_rows(group, np.searchsorted(group.columns.nodes, np.array(gone)))
 
     def _clean_values(self) -> None:
         used = [group.columns.values[group.columns.tags == VALUE_TAG] for group in self.groups.ordered]

@@ -21,7 +21,7 @@ from sim.adapters.capture.graph.names.classes import NotFoundError
 from sim.adapters.capture.graph.names.python_class import make_shell
 from sim.adapters.capture.graph.nodes import Content
 from sim.adapters.capture.graph.object_graph import NAMED_NODES, ObjectGraph
-from sim.adapters.capture.graph.rows import DICTS, LISTS, ObjectRows, clear_attributes, set_attributes
+from sim.adapters.capture.graph.rows import DICTS, LISTS, ObjectRows, clear_attributes, setter_of
 from sim.adapters.capture.graph.special_nodes import (
     ARRAY_BYTES,
     ARRAY_LETTER,
@@ -205,11 +205,12 @@ class Restoring:
         """Put the values into the objects of a group."""
         start = 0
         columns = group.columns
+        set_all = setter_of(group.rows.cls, group.key[2]) if isinstance(group.rows, ObjectRows) else None
         for node, length in zip(columns.nodes.tolist(), columns.lengths.tolist(), strict=True):
             mine = cells[start : start + length]
             start += length
-            if group.key[0] == "object":
-                set_attributes(self._made[node], group.key[2], mine)
+            if set_all is not None:
+                set_all(self._made[node], mine)
                 continue
             target = self._made[node]
             if group.key[0] == "content":

@@ -263,6 +263,8 @@ class ObjectRows:
 
 def inserted(present: list[Any], at: list[int], new: list[Any]) -> list[Any]:
     """A list with each new item before its index; indexes ascend."""
+    if not at or at[0] == len(present):
+        return present + new
     made: list[Any] = []
     last = 0
     for index, item in zip(at, new, strict=True):
@@ -333,14 +335,22 @@ def _slot_value(one: Any, cls: type, name: str) -> Any:
 
 def set_attributes(one: Any, names: Sequence[str], values: Sequence[Any]) -> None:
     """Set attributes without any code of the object's class."""
-    cls = type(one)
-    slots = set(slot_names(cls))
-    attributes = object.__getattribute__(one, "__dict__") if cls.__dictoffset__ else {}
-    for name, value in zip(names, values, strict=True):
-        if name in slots:
-            _slot(cls, name).__set__(one, value)
-        else:
-            attributes[name] = value
+    setter_of(type(one), names)(one, values)
+
+
+def setter_of(cls: type, names: Sequence[str]) -> Callable[[Any, Sequence[Any]], None]:
+    """What sets these attributes of objects of a class, without any code of the class."""
+    slots = {name: _slot(cls, name) for name in slot_names(cls)}
+
+    def set_all(one: Any, values: Sequence[Any]) -> None:
+        attributes = object.__getattribute__(one, "__dict__") if cls.__dictoffset__ else {}
+        for name, value in zip(names, values, strict=True):
+            if name in slots:
+                slots[name].__set__(one, value)
+            else:
+                attributes[name] = value
+
+    return set_all
 
 
 def clear_attributes(one: Any) -> None:

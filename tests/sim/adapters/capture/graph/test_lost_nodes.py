@@ -10,8 +10,8 @@ import pytest
 from sim.adapters import adapt, fields
 from sim.adapters.capture.graph import object_graph
 from sim.adapters.capture.graph.nodes import Nodes
-from sim.adapters.capture.graph.object_graph import ObjectGraph
 from sim.adapters.capture.graph.reach import lost_nodes
+from sim.adapters.capture.graph.reach.references import Edges, find_parents
 
 REFERENCES_MAX = 60  # About as many references as the graph grows to.
 
@@ -27,7 +27,9 @@ class Thing:
 class Tangle:
     """A graph of things, lists and dicts; each step adds and removes some references."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, *, pairs: bool) -> None:
+        """pairs: some references are inside tuples."""
+        self.pairs = pairs
         self.chance = random.Random(seed)
         self.root: list[Any] = [[], {}]
 
@@ -40,8 +42,9 @@ class Tangle:
             if one is None or id(one) in found:
                 continue
             found[id(one)] = one
-            waiting += one if type(one) is list else one.values() if type(one) is dict else vars(one).values()
-        return list(found.values())
+            kind = type(one)
+            waiting += one if kind in (list, tuple) else one.values() if kind is dict else vars(one).values()
+        return [one for one in found.values() if type(one) is not tuple]
 
     def step(self, _: Any = None) -> None:
         """Change up to eight references."""
@@ -50,6 +53,8 @@ class Tangle:
             holder = chance.choice(holders)
             shrinks = chance.random() < (0.75 if len(holders) > REFERENCES_MAX else 0.4)
             value = None if shrinks else chance.choice([[], {}, Thing(), Thing(), chance.choice(holders)])
+            if self.pairs and chance.random() < 0.3:
+                value = (value, chance.choice(holders))
             if type(holder) is Thing:
                 setattr(holder, chance.choice(("first", "second")), value)
             elif type(holder) is dict:
@@ -60,19 +65,18 @@ class Tangle:
                 del holder[chance.randrange(len(holder))]
 
 
-@pytest.mark.parametrize("seed", range(6))
-def test_the_dead_are_those_of_a_complete_walk(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    graphs: list[ObjectGraph] = []
-    kept, removed = ObjectGraph._remove_unreachable, []
+@pytest.mark.parametrize("pairs", [False, True])
+@pytest.mark.parametrize("first_round", [0, 1, 5, 64])
+@pytest.mark.parametrize("seed", range(3))
+def test_the_dead_are_those_of_a_complete_walk(
+    seed: int, first_round: int, *, pairs: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    removed: list[int] = []
 
-    def remove(graph: ObjectGraph) -> None:
-        graphs[:] = [graph]
-        kept(graph)
-
-    def find_dead(nodes: Nodes) -> list[int] | None:
-        found = lost_nodes.find_dead(nodes)
+    def find_dead(nodes: Nodes, edges: Edges) -> list[int] | None:
+        found = lost_nodes.find_dead(nodes, edges)
         assert found is not None
-        parents = graphs[0].find_parents()
+        parents = find_parents(nodes, edges)
         assert found == [number for number in sorted(nodes.objects) if parents[number] < 0]
         for number in set(nodes.objects).difference(found):
             for _ in nodes.objects:
@@ -82,9 +86,10 @@ def test_the_dead_are_those_of_a_complete_walk(seed: int, monkeypatch: pytest.Mo
         return found
 
     monkeypatch.setattr(lost_nodes, "_SHARE", 1)  # Otherwise most of these small graphs are walked.
-    monkeypatch.setattr(ObjectGraph, "_remove_unreachable", remove)
+    monkeypatch.setattr(lost_nodes, "_FIRST_ROUND", first_round)
+    monkeypatch.setattr(lost_nodes, "_GROWTH", 2)
     monkeypatch.setattr(object_graph, "find_dead", find_dead)
-    simulation = adapt(Tangle(seed), fields())
+    simulation = adapt(Tangle(seed, pairs=pairs), fields())
     for _ in range(60):
         simulation.step(None)
     assert len(removed) > 20

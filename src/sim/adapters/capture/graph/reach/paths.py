@@ -7,15 +7,19 @@ from typing import Any
 
 import numpy as np
 
-from sim.adapters.capture.graph.groups import Group
 from sim.adapters.capture.graph.nodes import Nodes
 from sim.adapters.capture.graph.tags import NODE_TAG, ROOT, VALUE_TAG
+from sim.adapters.capture.graph.values.trees import DEPTH_MAX
 from sim.adapters.capture.graph.values.value_pool import ValuePool
 
 
-def path_of_cell(nodes: Nodes, values: ValuePool, group: Group, place: int) -> str:
-    """How a cell is reached: ``[2].units[14].hp``."""
-    return path_of(nodes, values, group.node_of(place)) + group.path_in(place)
+def path_of_owner(nodes: Nodes, values: ValuePool) -> str:
+    """How the cell or the special node that is being encoded is reached: ``[2].units[14].hp``."""
+    owner = nodes.owner
+    if isinstance(owner, int):
+        return path_of(nodes, values, owner)
+    cells, place = owner
+    return path_of(nodes, values, cells.node_of(place)) + cells.path_in(place)
 
 
 def path_of(nodes: Nodes, values: ValuePool, number: int) -> str:
@@ -37,21 +41,27 @@ def _step_to(nodes: Nodes, values: ValuePool, owner: int, number: int) -> str:
     if nodes.contents.get(owner) == number:
         return ""
     row = int(np.searchsorted(group.columns.nodes, owner))
-    start = sum(group.lengths[:row])
-    for place in range(start, start + (group.lengths[row] if row < len(group.lengths) else 0)):
-        tag, payload = int(group.columns.tags[place]), int(group.columns.values[place])
-        is_node = tag == NODE_TAG and payload == number
-        if is_node or (tag == VALUE_TAG and number in values.edges.get(payload, ())):
-            return group.path_in(place)
+    if row >= len(group.lengths):
+        return ""
+    start, end = group.ends[row] - group.lengths[row], group.ends[row]
+    tags, payloads = group.columns.tags[start:end], group.columns.values[start:end]
+    found = np.flatnonzero((tags == NODE_TAG) & (payloads == number))
+    if len(found):
+        return group.path_in(start + int(found[0]))
+    of_values = np.flatnonzero(tags == VALUE_TAG) if values.edges else ()
+    for index in of_values:
+        if number in values.edges.get(int(payloads[index]), ()):
+            return group.path_in(start + int(index))
+    for place in range(start, end):
         if _leads_to(group.flat[place], nodes.objects[number]):  # The cell is being written.
             return group.path_in(place)
     return ""
 
 
-def _leads_to(value: Any, wanted: Any) -> bool:
+def _leads_to(value: Any, wanted: Any, depth: int = 0) -> bool:
     """Return True if an immutable value is an object, or holds it."""
     if value is wanted:
         return True
     if isinstance(value, tuple | frozenset):
-        return any(_leads_to(one, wanted) for one in value)
+        return depth < DEPTH_MAX and any(_leads_to(one, wanted, depth + 1) for one in value)
     return isinstance(value, types.MethodType | types.BuiltinFunctionType) and value.__self__ is wanted

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from sim.adapters.capture.graph.cells.new_rows import NewRows
 from sim.adapters.capture.graph.groups import Group
 from sim.adapters.capture.graph.nodes import Nodes
 from sim.adapters.capture.graph.rows import Values
@@ -35,19 +36,20 @@ class CellWriter:
         self._nodes, self._values, self._encoder = nodes, values, encoder
         self.count = 0
 
-    def write(self, group: Group, places: Sequence[int]) -> None:  # noqa: PLR0912, PLR0915 - the hot path, in one place
+    def write(self, group: Group | NewRows, places: Sequence[int]) -> None:  # noqa: PLR0912, PLR0915 - the hot path, in one place
         """Encode the present values of these cells. Raises UnsavableError; nodes.owner is then the cell."""
         flat = group.flat
         self.count += len(places)
         if len(places) > _FEW:
-            places = self._write_many(group, np.asarray(places), flat)
+            many = np.arange(len(places)) if isinstance(places, range) else np.asarray(places)
+            places = self._write_many(group, many, flat)
         columns = group.columns
         tags, ints, floats = columns.tag_memory, columns.int_memory, columns.float_memory
         nodes, known, quick = self._nodes, self._encoder.known, self._values.quick
         numbers, identities = nodes.numbers, self._values.identities
         last = VALUE_TAG if self._values.edges else NODE_TAG
         dropped = [place for place in places if NODE_TAG <= tags[place] <= last]
-        if dropped:
+        if dropped and isinstance(group, Group):
             self.drop(group, np.array(dropped))
         for place in places:
             value = flat[place]
@@ -91,10 +93,11 @@ class CellWriter:
                 tags, ints, floats = columns.tag_memory, columns.int_memory, columns.float_memory
             ints[place], tags[place] = number, tag
 
-    def _write_many(self, group: Group, places: Integers, flat: Values) -> list[int]:
+    def _write_many(self, group: Group | NewRows, places: Integers, flat: Values) -> list[int]:
         """Encode numbers and known nodes all at once; return the places of other values."""
         columns = group.columns
-        self.drop(group, places[columns.tags[places] >= NODE_TAG])
+        if isinstance(group, Group):
+            self.drop(group, places[columns.tags[places] >= NODE_TAG])
         values = [flat[place] for place in places.tolist()] if len(places) < len(flat) else flat
         kinds = np.fromiter(map(id, map(type, values)), np.int64, len(values))
         left = np.ones(len(values), bool)
@@ -151,8 +154,8 @@ class CellWriter:
             parents, dropped = self._nodes.parents, columns.values[of_nodes].tolist()
             is_parent = map(eq, map(parents.__getitem__, dropped), group.nodes_of(of_nodes).tolist())
             self._nodes.lost.update(compress(dropped, is_parent))
-        if edges:
-            for place in places[tags == VALUE_TAG].tolist():
+        for place in places[tags == VALUE_TAG].tolist() if edges else ():
+            held = edges.get(int(columns.values[place]))
+            if held is not None:
                 owner = group.node_of(place)
-                if any(self._nodes.parents[node] == owner for node in edges.get(int(columns.values[place]), ())):
-                    self._nodes.has_lost_parent = True
+                self._nodes.lost.update(node for node in held if self._nodes.parents[node] == owner)

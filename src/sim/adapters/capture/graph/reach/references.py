@@ -1,0 +1,64 @@
+"""The references between the nodes of a graph: those in cells, those in immutable values, and those of special nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+
+from sim.adapters.capture.graph.groups import Group
+from sim.adapters.capture.graph.nodes import Nodes
+from sim.adapters.capture.graph.reach.reachable import find_reachable
+from sim.adapters.capture.graph.storage import Integers
+from sim.adapters.capture.graph.tags import NODE_TAG, VALUE_TAG
+
+Edges = Mapping[int, tuple[int, ...]]  # Of values with nodes inside: these nodes, by the number of the value.
+
+
+def find_parents(nodes: Nodes, edges: Edges) -> list[int]:
+    """For each number a node that refers to it; -1 for what cannot be reached from the root."""
+    sources, targets = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+    more: dict[int, list[int]] = {one: list(found) for one, found in nodes.special.edges.items() if found}
+    for number, inner in nodes.contents.items():
+        more.setdefault(number, []).append(inner)
+    for group in nodes.groups.ordered:
+        columns = group.columns
+        places = np.flatnonzero(columns.tags == NODE_TAG)
+        sources.append(group.owners()[places])
+        targets.append(columns.values[places])
+        for source, value in values_with_nodes(group, edges):
+            more.setdefault(source, []).extend(edges[value])
+    return find_reachable(len(nodes.parents), np.concatenate(sources), np.concatenate(targets), more)
+
+
+def references_to(nodes: Nodes, wanted: set[int], edges: Edges) -> Iterator[tuple[int, int]]:
+    """All references to these nodes, as (source, target)."""
+    is_wanted = np.zeros(len(nodes.parents), bool)
+    is_wanted[list(wanted)] = True
+    holding = {value: found for value, held in edges.items() if (found := wanted.intersection(held))}
+    for group in nodes.groups.ordered:
+        columns = group.columns
+        places = np.flatnonzero(columns.tags == NODE_TAG)
+        places = places[is_wanted[columns.values[places]]]
+        if len(places):
+            yield from zip(group.nodes_of(places).tolist(), columns.values[places].tolist(), strict=True)
+        for source, value in values_with_nodes(group, holding):
+            yield from ((source, target) for target in holding[value])
+    for source, targets in nodes.special.edges.items():
+        yield from ((source, target) for target in targets if target in wanted)
+    for source, target in nodes.contents.items():
+        if target in wanted:
+            yield source, target
+
+
+def values_with_nodes(group: Group, edges: Mapping[int, object]) -> Iterator[tuple[int, int]]:
+    """The cells of a group that hold one of these values, as (node, number of the value)."""
+    if not edges:
+        return
+    columns = group.columns
+    places = np.flatnonzero(columns.tags == VALUE_TAG)
+    numbers: Integers = columns.values[places]
+    is_meant = np.zeros(max(int(numbers.max(initial=0)), *edges) + 1, bool)
+    is_meant[list(edges)] = True
+    found = is_meant[numbers]
+    yield from zip(group.nodes_of(places[found]).tolist(), numbers[found].tolist(), strict=True)
