@@ -7,6 +7,7 @@ from collections import deque
 from sim.kernel.state import Bytes, unset_arena
 
 KEPT_MAX = 128  # Free buffers: one for each field of a state, for a keyframe, and one for a state.
+KEPT_STATES_MAX = 2  # Free bytes, in the largest buffer: those of a state that has grown are of no further use.
 
 
 class BufferPool:
@@ -15,9 +16,14 @@ class BufferPool:
     def __init__(self) -> None:
         self._free: deque[Bytes] = deque(maxlen=KEPT_MAX)  # Beyond that, the oldest are released.
         self._prepared: set[int] = set()
+        self._largest = 0
 
     def take(self, size_bytes: int) -> Bytes:
         """Take a buffer of this size with undefined content. The user gives it back when it is no longer needed."""
+        self._largest = max(self._largest, size_bytes)
+        excess = sum(map(len, tuple(self._free))) - KEPT_STATES_MAX * self._largest
+        while excess > 0:  # Here, since no other thread removes any.
+            excess -= len(self._free.popleft())  # What was not wanted for longest.
         for _ in range(len(self._free)):
             buffer = self._free.pop()  # The one that came back last is the likeliest to be in a cache.
             if len(buffer) == size_bytes:
