@@ -27,6 +27,7 @@ from recorder.processes.isolated_fork import (
 )
 from recorder.text import counted
 from recorder.trial.causes import find_causes
+from recorder.trial.lost_values import LostValue, find_lost_value
 from recorder.trial.set_order import find_iterated_sets
 from recorder.trial.trajectory import (
     RunDifference,
@@ -49,6 +50,7 @@ OVERTIME_S = 0.15  # A trial that takes twice its budget and this is ended.
 CAUSES_S = 10.0  # The time limit of the search for the causes of a difference that was found.
 
 AGAIN, REWOUND, RESTORED, TWIN, SAVED, ORDER = "again", "rewound", "restored", "twin", "saved", "order"
+VALUES = "values"
 ELSEWHERE = "elsewhere"
 HAPPENED = {
     AGAIN: "two runs from the present state with the same inputs differ",
@@ -67,7 +69,7 @@ class TrialFinding:
     """A difference between a run and its repetition.
 
     Attributes:
-        kind: AGAIN, REWOUND, RESTORED, TWIN, SAVED, ORDER or ELSEWHERE.
+        kind: AGAIN, REWOUND, RESTORED, TWIN, SAVED, ORDER, VALUES or ELSEWHERE.
         text: the difference in a sentence.
         causes: the values that a step reads and that a restore does not bring back, each shown by a test.
     """
@@ -77,7 +79,7 @@ class TrialFinding:
     causes: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        if self.kind == ORDER:
+        if self.kind in (ORDER, VALUES):
             return self.text
         if self.causes:
             return f"a step reads {', '.join(self.causes)}, which a restore does not bring back: {self.text}"
@@ -135,12 +137,18 @@ class _Tried:
     kind: str = ""
     different: RunDifference | None = None
     sets: tuple[str, ...] = ()
+    lost: LostValue | None = None
     not_tried: str | None = None
 
     @property
     def is_end(self) -> bool:
         """True if there is nothing more to try."""
-        return bool(self.different is not None or self.sets or self.not_tried is not None)
+        return bool(self.is_finding or self.not_tried is not None)
+
+    @property
+    def is_finding(self) -> bool:
+        """True if something was found."""
+        return bool(self.different is not None or self.sets or self.lost is not None)
 
 
 @attrs.frozen(eq=False)
@@ -185,7 +193,7 @@ def try_simulation(
     if not tried:
         refused = next((one.not_tried for one in ended.messages), None)
         return TrialReport(not_tried=refused or _ended_text(ended, limit_s))
-    findings = tuple(_finding(subject, one) for one in tried if one.different is not None or one.sets)
+    findings = tuple(_finding(subject, one) for one in tried if one.is_finding)
     return TrialReport(
         trajectories=sum(one.ticks > 0 for one in tried),
         steps=max(one.ticks for one in tried),
@@ -206,6 +214,8 @@ def _finding(subject: _Subject, tried: _Tried) -> TrialFinding:
             "PYTHONHASHSEED is set"
         )
         return TrialFinding(ORDER, text, tried.sets)
+    if tried.lost is not None:
+        return TrialFinding(VALUES, str(tried.lost), (tried.lost.path,))
     different, run = tried.different, tried.run
     assert different is not None
     start = f" (restored at step {different.from_tick})" if different.from_tick else ""
@@ -298,7 +308,8 @@ def _try_other_ways(subject: _Subject, run: Trajectory) -> _Tried | None:
             return _Tried(None, 0, kind, None, tuple(found))
         if found:
             return _with_control(subject, run, kind)
-    return None
+    lost = find_lost_value(subject.simulation, run, _middle(run), subject.left_s)
+    return None if lost is None else _Tried(run, run.ticks, VALUES, lost=lost)
 
 
 def _first(ended: ForkedRun) -> Any:

@@ -78,6 +78,8 @@ def report_html(report: VerificationReport) -> str:
         rows.append(("first divergent tick", f"{finding.tick:,}{f': {fields}' if fields else ''}{phase}"))
     if report.proved_keyframes:
         rows.append(("restored values", f"as recorded at {counted(report.proved_keyframes, 'keyframe')}"))
+    if report.not_read:
+        rows.append(("values that cannot be read", f"those of {', '.join(report.not_read)}"))
     rows += [("other values", str(values)) for values in report.wrong_keyframes[:LOSSES_SHOWN]]
     rows += [("damaged", problem) for problem in report.problems[:LOSSES_SHOWN]]
     rows += [

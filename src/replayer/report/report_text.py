@@ -23,6 +23,7 @@ from replayer.repair.repair_report import RepairReport
 from replayer.timeline.timeline import SeekReport
 from replayer.timeline.verify import VerificationReport
 from replayer.value_text import plain_text, tick_range, to_json
+from sim.kernel.exactness import Level
 
 _KEYFRAMES_SHOWN = 5
 
@@ -88,6 +89,8 @@ def report_facts(report: VerificationReport) -> dict[str, Any]:
             }
             for values in report.wrong_keyframes
         ],
+        "level": report.level,
+        "not_read": list(report.not_read),
         "dump": str(report.dump_path) if report.dump_path is not None else None,
     }
 
@@ -131,8 +134,13 @@ def _wrong_keyframe_lines(report: VerificationReport) -> list[str]:
 
 
 def _proved_text(report: VerificationReport) -> str:
-    count = report.proved_keyframes
-    return f"; {counted(count, 'keyframe')} {'restores' if count == 1 else 'restore'} its values" if count else ""
+    count, not_read = report.proved_keyframes, ", ".join(report.not_read)
+    if count:
+        unread = f", as far as they can be read (not those of {not_read})" if not_read else ""
+        return f"; {counted(count, 'keyframe')} {'restores' if count == 1 else 'restore'} its values{unread}"
+    if report.level == Level.INPUTS_ONLY.value:
+        return "; at the level inputs_only that is what each step returned: no keyframe has a digest of other values"
+    return ""
 
 
 def _print_verified_part(path: Path, report: VerificationReport) -> None:

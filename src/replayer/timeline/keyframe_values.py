@@ -15,7 +15,7 @@ from recorder.errors import RecordingError, SimulationFailedError
 from recorder.exception_text import raised_text
 from recorder.format.segments.block_location import KeyframeLocation
 from replayer.playback.cursor import Cursor
-from sim.kernel.hooks import CanRecapture, ComparesValues, HasValueDigest, hook
+from sim.kernel.hooks import CanRecapture, ComparesValues, HasValueDigest, NamesUnreadValues, hook
 from sim.kernel.simulation import inner_of
 
 LIVE_TICKS_MAX = 20_000  # A fresh run is stepped this far to learn which value a keyframe restores wrongly.
@@ -32,12 +32,14 @@ class KeyframeValues:
         differing: True if the digest of the restored values is not the recorded one.
         recaptured: paths of attributes of which a new capture gives other bytes than the keyframe has.
         path: of the first value that is restored wrongly; None if it was not searched for, empty if it was not found.
+        not_read: classes of objects whose values no digest can read: nothing is known of these.
     """
 
     tick: int
     differing: bool
     recaptured: tuple[str, ...] = ()
     path: str | None = None
+    not_read: tuple[str, ...] = ()
 
     @property
     def proved(self) -> bool:
@@ -71,7 +73,9 @@ def prove_keyframe(cursor: Cursor, place: KeyframeLocation) -> KeyframeValues | 
     recaptured = () if recaptures is None else tuple(_asked(place.tick, "recapture", recaptures.recapture))
     if recaptured:
         cursor.put(place.tick, cursor.tape.snapshot(place))  # It was repaired: the ticks after it are compared as ever.
-    return KeyframeValues(place.tick, differing, recaptured)
+    unread = hook(inner_of(cursor.simulation), NamesUnreadValues)
+    not_read = () if unread is None else tuple(_asked(place.tick, "values_not_read", unread.values_not_read))
+    return KeyframeValues(place.tick, differing, recaptured, not_read=not_read)
 
 
 def _asked(tick: int, what: str, ask: Callable[[], T]) -> T:

@@ -24,6 +24,7 @@ from replayer.tape.tape import Tape
 from replayer.timeline.intervals import Interval, IntervalResult, list_intervals, run_each, run_intervals
 from replayer.timeline.keyframe_values import KeyframeValues, find_path
 from replayer.value_text import tick_range
+from sim.kernel.exactness import Level
 
 Progress = Callable[[int, int], None]  # Ticks verified so far, ticks in all.
 
@@ -61,6 +62,8 @@ class VerificationReport(RenderedAsHtml):
         unreached: ticks that could not be verified, because of damage or a torn block; without dropped ticks.
         proved_keyframes: number of keyframes that restore the recorded values of the simulation's objects.
         wrong_keyframes: those that restore other values.
+        level: the exactness of a load, as the tape has it.
+        not_read: classes of objects whose restored values cannot be compared with the recorded ones.
     """
 
     status: str
@@ -74,6 +77,8 @@ class VerificationReport(RenderedAsHtml):
     unreached: list[Unreached] = attrs.field(factory=list)
     proved_keyframes: int = 0
     wrong_keyframes: list[KeyframeValues] = attrs.field(factory=list)
+    level: str = Level.EXACT.value
+    not_read: tuple[str, ...] = ()
 
     @property
     def ok(self) -> bool:
@@ -134,6 +139,8 @@ def verify_tape(
             tally.unreached(),
             tally.proved_keyframes,
             _with_path(tape, world, tally.wrong_keyframes),
+            str(tape.meta.get("level", Level.EXACT.value)),
+            tuple(sorted(tally.not_read)),
         )
 
 
@@ -151,10 +158,13 @@ class _Tally:
         self.proved_ticks = 0
         self.proved_keyframes = 0
         self.wrong_keyframes: list[tuple[Interval, KeyframeValues]] = []
+        self.not_read: set[str] = set()
 
     def add(self, result: IntervalResult) -> None:
         """Count the ticks of an interval that are not counted yet; two of them share a tick where they meet."""
         self._results.append(result)
+        if result.values is not None:
+            self.not_read |= {*result.values.not_read}
         if result.values is not None and result.values.proved:
             self.proved_keyframes += 1
         elif result.values is not None:

@@ -163,7 +163,7 @@ class DefersKeyframes(Protocol):
 class HasValueDigest(Protocol):
     """A digest of the values of the objects, by other code than the state's, for `replay verify`: 8 to 64 bytes.
 
-    The first byte numbers the method. Digests by different methods are not compared.
+    The first byte numbers the method. Digests by different methods are not compared. Empty bytes: nothing is compared.
     """
 
     def value_digest(self) -> bytes:
@@ -175,6 +175,20 @@ class ComparesValues(Protocol):
 
     def value_difference(self, other: Any, /) -> str | None:
         """The path."""
+
+
+class KeepsValues(Protocol):
+    """All values of the objects as data that can be pickled: value_difference takes it in place of a simulation."""
+
+    def kept_values(self) -> Any:
+        """The values as they are now."""
+
+
+class NamesUnreadValues(Protocol):
+    """The classes of objects whose values the last digest could not read: a wrong restore of those is not noticed."""
+
+    def values_not_read(self) -> Sequence[str]:
+        """The names of the classes, sorted; empty before the first digest."""
 
 
 # --- used by a scenario, of the world inside it
@@ -279,6 +293,8 @@ RECORDING_HOOKS: tuple[Callable[..., Any], ...] = (
     DefersKeyframes,
     HasValueDigest,
     ComparesValues,
+    KeepsValues,
+    NamesUnreadValues,
 )
 SCENARIO_HOOKS: tuple[Callable[..., Any], ...] = (
     HasProperties,

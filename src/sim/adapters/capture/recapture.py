@@ -14,10 +14,12 @@ import numpy as np
 
 from sim.adapters.capture.captured_state import CapturedState
 from sim.adapters.capture.digest.attribute_reader import AttributeReader
-from sim.adapters.capture.digest.value_digest import ValueSubject, digest_values, first_difference
+from sim.adapters.capture.digest.value_digest import ValueSubject, digest_values, first_difference, image_of
+from sim.adapters.capture.digest.value_image import ValueImage
 from sim.adapters.capture.foreign_fields import named_arrays
 from sim.adapters.capture.graph.unsavable import UnsavableError
 from sim.adapters.capture.pack import KINDS_FIELD
+from sim.adapters.capture.repeated.inputs_since_reset import InputsSinceReset
 from sim.adapters.capture.rng_state import pcg_bytes
 from sim.adapters.capture.survey import KIND_NUMBERS, TEXT_KINDS, Attribute, Classify, Structure, field_name
 from sim.kernel.exactness import Level
@@ -114,11 +116,13 @@ class ProvedState(CapturedState):
 
 
 class ProvedSimulation:
-    """The optional members of a simulation whose state is a ProvedState. They are None if the state only has inputs."""
+    """The optional members of a simulation whose state is a ProvedState, or inputs. Inputs are not captured again."""
 
     level: Level
     state: State
     _captured: ProvedState
+    _not_read: tuple[str, ...] = ()
+    _repeated: InputsSinceReset | None = None  # At the level inputs_only, in place of the captured state.
 
     @property
     def recapture(self) -> Callable[[], Sequence[str]] | None:
@@ -130,19 +134,30 @@ class ProvedSimulation:
         """See sim.kernel.hooks.DefersKeyframes: a large container has changed, which a later step will notice."""
         return None if self.level is Level.INPUTS_ONLY else self._captured.constants_have_changed
 
-    @property
-    def value_digest(self) -> Callable[[], bytes] | None:
-        """See sim.kernel.hooks.HasValueDigest."""
-        return None if self.level is Level.INPUTS_ONLY else self._value_digest
-
-    @property
-    def value_difference(self) -> Callable[[Any], str | None] | None:
-        """See sim.kernel.hooks.ComparesValues."""
-        return None if self.level is Level.INPUTS_ONLY else self._value_difference
-
     def value_subject(self) -> ValueSubject:
         """The objects whose values are digested."""
-        return self._captured.subject()
+        return self._captured.subject() if self._repeated is None else self._repeated.subject()
+
+    def value_digest(self) -> bytes:
+        """See sim.kernel.hooks.HasValueDigest. Empty before the first reset at the level inputs_only."""
+        if self._repeated is not None and not self._repeated.has_inputs:
+            return b""  # What an environment drew when it was made differs, until a reset draws it again.
+        made = digest_values(self.value_subject())
+        self._not_read = tuple(name.removeprefix(".:").replace(":", ".") for name in made.not_looked_at)
+        return made.digest
+
+    def value_difference(self, other: Any) -> str | None:
+        """See sim.kernel.hooks.ComparesValues."""
+        theirs = other if isinstance(other, ValueImage) else other.value_subject()
+        return first_difference(self.value_subject(), theirs)
+
+    def kept_values(self) -> ValueImage:
+        """See sim.kernel.hooks.KeepsValues."""
+        return image_of(self.value_subject())
+
+    def values_not_read(self) -> Sequence[str]:
+        """See sim.kernel.hooks.NamesUnreadValues."""
+        return self._not_read
 
     def _retake(self) -> None:
         """Read compiled objects, of which the captured objects are copies."""
@@ -152,12 +167,6 @@ class ProvedSimulation:
         paths = self._captured.recapture()
         self.state = self._captured.state
         return paths
-
-    def _value_digest(self) -> bytes:
-        return digest_values(self.value_subject()).digest
-
-    def _value_difference(self, other: Any) -> str | None:
-        return first_difference(self.value_subject(), other.value_subject())
 
 
 def _structural_differences(ours: Structure, fresh: Structure) -> Iterable[str]:

@@ -34,7 +34,7 @@ from sim.adapters.interface.capture_report import Part
 from sim.kernel.state import State
 
 _SIMPLE = (type(None), bool, int, float, str, bytes, tuple, enum.Enum)
-_LEFT_ALONE = ("kept", "clock", "drawing", "fixed", "unknown")
+_LEFT_ALONE = ("kept", "clock", "drawing", "fixed")
 
 
 def restore_objects(

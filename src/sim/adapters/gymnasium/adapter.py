@@ -20,12 +20,11 @@ from gymnasium.envs.registration import EnvSpec
 from gymnasium.vector import AsyncVectorEnv, VectorEnv
 
 from sim.adapters.capture.captured_state import CapturedWarning
-from sim.adapters.capture.inputs_since_reset import InputsSinceReset
 from sim.adapters.capture.native_objects import find_natives, is_native
 from sim.adapters.capture.pickle_protocol import Pickler
 from sim.adapters.capture.recapture import ProvedSimulation, ProvedState
-from sim.adapters.capture.rng_state import is_generator
-from sim.adapters.capture.survey import Treatment, cell_of
+from sim.adapters.capture.repeated.inputs_since_reset import InputsSinceReset
+from sim.adapters.capture.survey import Treatment
 from sim.adapters.capture.unpack import parts_of
 from sim.adapters.gymnasium.inputs import decode_call, encode_action, encode_own_reset, encode_reset
 from sim.adapters.gymnasium.last_env_call import LastEnvCall
@@ -47,7 +46,6 @@ from sim.adapters.interface.attempts import KeepsItsAttempts, attempt_of, repeat
 from sim.adapters.interface.capture_report import Part, Report
 from sim.kernel.class_names import package_of
 from sim.kernel.exactness import Level, level_from
-from sim.kernel.state import State
 
 NAME = "gymnasium"
 RESULT = "result"  # The prefix of the fields of LastEnvCall.
@@ -108,24 +106,21 @@ class GymnasiumSimulation(KeepsItsAttempts, ProvedSimulation):
         self.level = level_from(level)
         settle_unseeded_start(layers_of(env))
         layers: list[tuple[str, Any]] = [(RESULT, self.last), *captured_layers(env)]
-        inexact = self.level is Level.INPUTS_ONLY
-        self._natives = [] if inexact else find_natives(layers[1:])
-        layers += [(name, native.arrays) for name, native in self._natives]
-        self._captured = ProvedState(
-            layers if not inexact else layers[1:],
-            classify if not inexact else _classify_coarsely,
-            ignored=self._ignored,
-            pickler=pickler,
-            detached=[RESULT],
-            opens_objects=not inexact,
-            home=type(env.unwrapped).__module__,
-        )
-        self._repeated = InputsSinceReset(self._captured) if inexact else None
-        if self._repeated is None:
+        home = type(env.unwrapped).__module__
+        self._natives: list[tuple[str, Any]] = []
+        if self.level is Level.INPUTS_ONLY:
+            repeated = InputsSinceReset(layers[1:], classify, ignored=self._ignored, pickler=pickler, home=home)
+            self._repeated, self.state, structure = repeated, repeated.state, repeated.structure
+        else:
+            self._natives = find_natives(layers[1:])
+            layers += [(name, native.arrays) for name, native in self._natives]
+            self._captured = ProvedState(
+                layers, classify, ignored=self._ignored, pickler=pickler, detached=[RESULT], home=home
+            )
             self._captured.ensure_all_known(name_of(env))
-        self._parts, self._is_known = parts_of(self._captured.structure), True
+            self.state, structure = self._captured.state, self._captured.structure
+        self._parts, self._is_known = parts_of(structure), True
         self._spaces = SpacesWatch(layers_of(env))
-        self.state: State = (self._repeated or self._captured).state
 
     def rehearse(self) -> None:
         """Reset and step a second environment of the kind, to find attributes that appear then, if one can be made.
@@ -249,7 +244,7 @@ class RecordedEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
         self.tape = tape
         self._call = tape.step
         self._begun_at = 0  # The tick of the last reset.
-        self._is_repeated = simulation.level is Level.INPUTS_ONLY
+        self._repeated = simulation._repeated  # noqa: SLF001 - of the same module
         self._has_warned = False
         self._return = 0.0
         self._over = False
@@ -285,7 +280,7 @@ class RecordedEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
 
     def _warn_of_unsaved_sources(self) -> None:
         """Warn, at the level inputs_only, if the next episode may depend on what no seek restores."""
-        sources = unsaved_sources(captured_layers(self.env)) if self._is_repeated else []
+        sources = unsaved_sources(self._repeated.left_alone()) if self._repeated is not None else []
         if sources:
             self._has_warned = True
             warnings.warn(
@@ -342,15 +337,6 @@ def classify(holder: object, name: str, value: Any) -> Treatment | None:
     if name == "isopen" or package_of(type(value)) in _DRAWING_PACKAGES:
         return "kept"
     return "drawing" if value is None and _DRAWING_NAMES.fullmatch(name) else None
-
-
-def _classify_coarsely(holder: object, name: str, value: Any) -> Treatment | None:
-    """The treatment in an environment that is not saved: of its own values only those that may outlive a reset."""
-    if isinstance(holder, gymnasium.Wrapper):
-        return classify(holder, name, value)
-    if value is None:  # Often a generator, or a world, that the first reset makes: a used instance must lose it.
-        return classify(holder, name, value)
-    return None if cell_of(value) is not None or is_generator(value) else "kept"
 
 
 def _adapt(env: Any, **options: Any) -> GymnasiumSimulation:

@@ -1,8 +1,8 @@
 """Find what may decide the next episode although it is not saved, at the level inputs_only.
 
-A seek restores the environment's own attributes that are random generators, and repeats the inputs since the last
-reset. A reset with a seed begins from that seed. One without a seed continues with whatever generator the environment
-has: that is exact only if the generator is such an attribute.
+A seek restores what can be saved of the values before the last reset, and repeats the inputs since then. A reset with
+a seed begins from that seed. One without a seed continues with whatever generator the environment has: that is exact
+only if the generator can be saved.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import random
 import sys
 import types
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import gymnasium
@@ -20,7 +20,6 @@ from gymnasium import spaces
 from gymnasium.envs.registration import EnvSpec
 
 from sim.adapters.capture.native_objects import is_native
-from sim.adapters.capture.rng_state import is_generator
 from sim.adapters.capture.survey import type_name
 from sim.kernel.class_names import package_of
 
@@ -29,14 +28,12 @@ _WITHOUT_GENERATORS = {"builtins", "numpy", "gymnasium", "mujoco", "pygame", "PI
 _SKIPPED = (spaces.Space, EnvSpec, gymnasium.Env, types.ModuleType, types.FunctionType, types.MethodType, type)
 
 
-def unsaved_sources(layers: Iterable[tuple[str, Any]]) -> list[str]:
-    """The names of generators, and of objects of C code that may hold one, which no seek restores."""
-    waiting = deque(
-        (f"{layer}.{name}", value)
-        for layer, holder in layers
-        for name, value in vars(holder).items()
-        if not is_generator(value)  # Restored by each seek.
-    )
+def unsaved_sources(left_alone: Mapping[str, Any]) -> list[str]:
+    """The names of generators, and of objects of C code that may hold one, which no seek restores.
+
+    left_alone: the values that are not saved, by their full names.
+    """
+    waiting = deque(left_alone.items())
     seen: set[int] = set()
     found: list[str] = []
     while waiting and len(seen) < VALUES_MAX:

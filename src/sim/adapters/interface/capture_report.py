@@ -67,6 +67,8 @@ class Report:
         not_captured = f"not captured: {_several(missing)}" if missing else "nothing is left out"
         if self.level is Level.INPUTS_ONLY:
             not_captured = "its state is not saved: a seek repeats the inputs since the last reset"
+            names = [f"{part.name}.{name}" for part in self.parts for name in part.unknown]
+            not_captured += f" (no seek restores {_several(names)}; a reset has to)" if names else ""
         return "; ".join([f"{self.subject}: {self.level.value}: {', '.join(verdicts)}", not_captured, *self.notes])
 
     def to_plain(self) -> dict[str, Any]:

@@ -16,9 +16,9 @@ import numpy as np
 import pettingzoo
 from pettingzoo.utils.wrappers import BaseParallelWrapper, BaseWrapper
 
-from sim.adapters.capture.inputs_since_reset import InputsSinceReset
 from sim.adapters.capture.pickle_protocol import Pickler
 from sim.adapters.capture.recapture import ProvedSimulation, ProvedState
+from sim.adapters.capture.repeated.inputs_since_reset import InputsSinceReset
 from sim.adapters.capture.rng_state import is_generator
 from sim.adapters.capture.unpack import parts_of
 from sim.adapters.gymnasium.inputs import decode_call, encode_action, encode_reset
@@ -29,14 +29,12 @@ from sim.adapters.pettingzoo.layers import (
     KINDS,
     OUTPUT_ONLY,
     classify,
-    classify_coarsely,
     layers_of,
     name_of,
     rebuild,
     subject_of,
 )
 from sim.kernel.exactness import Level, level_from
-from sim.kernel.state import State
 
 NAME = "pettingzoo"
 RESULT = "result"  # The prefix of the fields of LastParallelCall.
@@ -91,21 +89,22 @@ class PettingZooSimulation(KeepsItsAttempts, ProvedSimulation):
         self.last = LastParallelCall()
         self.level = level_from(level)
         layers = [(name, layer) for name, layer in layers_of(env) if type(layer).__name__ not in OUTPUT_ONLY]
-        exact = self.level is not Level.INPUTS_ONLY
-        self._captured = ProvedState(
-            [(RESULT, self.last), *layers] if exact else layers,
-            classify if exact else classify_coarsely,
-            ignored=self._ignored,
-            pickler=pickler,
-            detached=[RESULT],
-            opens_objects=exact,
-            home=type(env.unwrapped).__module__,
-        )
-        self._repeated = None if exact else InputsSinceReset(self._captured)
-        if exact:
+        home = type(env.unwrapped).__module__
+        if self.level is Level.INPUTS_ONLY:
+            repeated = InputsSinceReset(layers, classify, ignored=self._ignored, pickler=pickler, home=home)
+            self._repeated, self.state, structure = repeated, repeated.state, repeated.structure
+        else:
+            self._captured = ProvedState(
+                [(RESULT, self.last), *layers],
+                classify,
+                ignored=self._ignored,
+                pickler=pickler,
+                detached=[RESULT],
+                home=home,
+            )
             self._captured.ensure_all_known(name_of(env))
-        self._parts, self._is_known = parts_of(self._captured.structure), True
-        self.state: State = (self._repeated or self._captured).state
+            self.state, structure = self._captured.state, self._captured.structure
+        self._parts, self._is_known = parts_of(structure), True
 
     @property
     def draws_first_seed(self) -> bool:

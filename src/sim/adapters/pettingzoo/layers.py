@@ -8,10 +8,8 @@ from typing import Any
 
 import pettingzoo
 from gymnasium import spaces
-from pettingzoo.utils.wrappers import BaseParallelWrapper, BaseWrapper
 
-from sim.adapters.capture.rng_state import is_generator
-from sim.adapters.capture.survey import Treatment, cell_of
+from sim.adapters.capture.survey import Treatment
 from sim.kernel.class_names import package_of
 from sim.kernel.plain_data import encode_plain
 
@@ -37,15 +35,6 @@ def classify(_: object, name: str, value: Any) -> Treatment | None:
     if package_of(type(value)) in _DRAWING_PACKAGES:
         return "kept"
     return "drawing" if value is None and name in _DRAWING_NAMES else None
-
-
-def classify_coarsely(holder: object, name: str, value: Any) -> Treatment | None:
-    """The treatment in an environment that is not saved: of its own values only those that may outlive a reset."""
-    if isinstance(holder, BaseWrapper | BaseParallelWrapper):
-        return classify(holder, name, value)
-    if value is None:  # Often a generator that the first reset makes: a used instance must lose it.
-        return classify(holder, name, value)
-    return None if cell_of(value) is not None or is_generator(value) else "kept"
 
 
 def layers_of(env: Any) -> list[tuple[str, Any]]:

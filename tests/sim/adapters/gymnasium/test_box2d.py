@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -68,7 +69,7 @@ def test_a_swig_object_is_never_put_into_a_different_simulation() -> None:
 class Engine:
     """A world that remembers the previous episode, and that cannot be saved."""
 
-    __slots__ = ("heat",)
+    __slots__ = ("heat", "lock")
 
 
 class WarmWorld(zoo.Drift):
@@ -78,6 +79,7 @@ class WarmWorld(zoo.Drift):
         super().__init__()
         self.engine = Engine()
         self.engine.heat = 0.0
+        self.engine.lock = threading.Lock()
 
     def step(self, action: Any) -> Any:
         self.engine.heat += 0.25

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +18,11 @@ from sim.kernel.simulation import restore
 
 
 class Engine:
-    """A simulator with a generator of its own."""
+    """A simulator with a generator of its own, which cannot be saved as long as it is among others in a list."""
 
     def __init__(self) -> None:
         self.draws = np.random.default_rng(5)
+        self.lock = threading.Lock()
 
 
 class Drawing(gymnasium.Env[Any, Any]):
@@ -30,15 +32,15 @@ class Drawing(gymnasium.Env[Any, Any]):
     action_space = gymnasium.spaces.Discrete(2)
 
     def __init__(self) -> None:
-        self.engine = Engine()
+        self.engines = [Engine()]
 
     def draw(self) -> float:
-        return float(self.engine.draws.random())
+        return float(self.engines[0].draws.random())
 
     def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
         super().reset(seed=seed)
         if seed is not None:
-            self.engine.draws = np.random.default_rng(seed)
+            self.engines[0].draws = np.random.default_rng(seed)
         self.x = np.array([self.draw()])
         return self.x, {}
 
@@ -51,7 +53,7 @@ class DrawingFromItsOwn(Drawing):
     """Draws from the generator that Gymnasium gives it, which each seek restores."""
 
     def __init__(self) -> None:
-        self.engine = None  # type: ignore[assignment]
+        self.engines = []
         self.other: Any = None  # Made by the first reset.
 
     def draw(self) -> float:
@@ -70,7 +72,7 @@ def test_the_generator_is_named_once(tmp_path: Path) -> None:
     env = recorder.record(Drawing(), tmp_path / "run.tape", level="inputs_only", quiet=True, trial_ms=0)
     env.reset(seed=3)
     with pytest.warns(
-        CapturedWarning, match=r"reset\(\) without a seed.*Drawing\.engine\.draws \(numpy\.random.*\) may decide"
+        CapturedWarning, match=r"reset\(\) without a seed.*Drawing\.engines\[0\]\.draws \(numpy\.random.*\) may decide"
     ):
         env.reset()
     env.reset()

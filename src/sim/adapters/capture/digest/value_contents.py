@@ -83,13 +83,15 @@ class ValueContents:
         holders: Collection[int] | None,
         readers: dict[type, AttributeReader],
         has_labels: bool,
+        has_closures: bool = False,
     ) -> None:
-        """holders, readers: see ValueSubject. has_labels: name each value, for a path."""
+        """holders, readers, has_closures: see ValueSubject. has_labels: name each value, for a path."""
         self.lookup = lookup
         self.not_looked_at: set[str] = set()
         self._excluded = excluded
         self._holders = holders
         self._has_labels = has_labels
+        self._has_closures = has_closures
         self._readers = readers
 
     # --- immutable values
@@ -105,6 +107,8 @@ class ValueContents:
         if issubclass(kind, type):
             return b"class " + self.lookup.qualified(value), ()
         if issubclass(kind, _FUNCTIONS):
+            if self._has_closures and kind is types.FunctionType and value.__closure__:
+                return None
             owner = getattr(value, "__self__", None)
             parts = () if owner is None or isinstance(owner, types.ModuleType | type) else (owner,)
             return b"function " + self.lookup.qualified(value), parts
@@ -241,6 +245,11 @@ class ValueContents:
         _, arguments, *position = value.__reduce__()
         return b"iterator " + self.lookup.name(type(value)), [*arguments, *position], ()
 
+    def of_closure(self, value: Any) -> Content:
+        """A function that keeps variables of the function around it."""
+        labels = [f"'s variable {name}" for name in value.__code__.co_freevars]
+        return b"closure " + self.lookup.qualified(value), value.__closure__, labels
+
     def of_repeat(self, value: Any) -> Content:
         """An itertools.repeat."""
         try:
@@ -327,6 +336,7 @@ _PLAIN_KINDS: dict[type, Callable[[ValueContents, Any], Content]] = {
     memoryview: lambda _, value: (b"memoryview " + value.format.encode(), [value.shape, value.tobytes()], ()),
     types.MappingProxyType: lambda _, value: (b"mapping proxy", gc.get_referents(value), ()),
     types.CellType: lambda _, value: (b"cell", gc.get_referents(value), ()),
+    types.FunctionType: ValueContents.of_closure,
     functools.partial: lambda _, value: (b"partial", [value.func, value.args, value.keywords], ()),
     itertools.count: lambda _, value: (b"count " + repr(value).encode(), (), ()),
     itertools.repeat: ValueContents.of_repeat,

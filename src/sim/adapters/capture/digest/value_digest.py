@@ -27,9 +27,12 @@ import xxhash
 
 from sim.adapters.capture.digest.attribute_reader import AttributeReader
 from sim.adapters.capture.digest.value_contents import Excluded, Lookup, ValueContents
+from sim.adapters.capture.digest.value_image import ValueImage, ValueRecord, WalkImage
 from sim.adapters.capture.digest.value_tokens import ATOMS, all_hash_alike, are_pure, is_compound, is_pure, text_token
 
-METHOD = b"\x01"  # The first byte of a digest. A change of what is written here or in digest/ needs another one.
+# The first byte of a digest, without and with the closures of functions. A change of what is written here or in digest/
+# needs other ones.
+METHOD, METHOD_WITH_CLOSURES = b"\x01", b"\x02"
 _LOCAL_NODES_MAX = 16  # Objects around an element of a set that decide its order among equal ones.
 _SETS = (set, frozenset)
 _ELEMENT = ", an element"
@@ -43,7 +46,7 @@ class ValueDigest:
     """The result of a walk.
 
     Attributes:
-        digest: METHOD and 16 bytes, equal for equal values.
+        digest: the method and 16 bytes, equal for equal values.
         not_looked_at: the types of objects whose values are unknown, sorted.
     """
 
@@ -62,6 +65,7 @@ class ValueSubject:
         home: the module that is written as ".", so that ``__main__:Unit`` equals ``game:Unit``.
         detached: names of roots that hold copies: their arrays share no memory, and they share no object with others.
         readers: what is known of the classes; one dict for all digests of a simulation saves most of the time.
+        has_closures: count the variables that a function keeps of the function around it.
     """
 
     roots: Mapping[str, Any]
@@ -70,6 +74,7 @@ class ValueSubject:
     home: str = ""
     detached: frozenset[str] = frozenset()
     readers: dict[type, AttributeReader] = attrs.field(factory=dict, repr=False, eq=False)
+    has_closures: bool = False
 
 
 def digest_values(subject: ValueSubject) -> ValueDigest:
@@ -78,27 +83,34 @@ def digest_values(subject: ValueSubject) -> ValueDigest:
     contents = _contents_for(subject)
     for roots, is_detached in _walks(subject):
         whole.update(_Walk(contents, is_detached=is_detached).run(roots))
-    return ValueDigest(METHOD + whole.digest(), tuple(sorted(contents.not_looked_at)))
+    method = METHOD_WITH_CLOSURES if subject.has_closures else METHOD
+    return ValueDigest(method + whole.digest(), tuple(sorted(contents.not_looked_at)))
 
 
-def first_difference(ours: ValueSubject, theirs: ValueSubject) -> str | None:
+def image_of(subject: ValueSubject) -> ValueImage:
+    """The values of the subject, to find the first difference from others later, also in another process."""
+    walked = []
+    for roots, is_detached in _walks(subject):
+        walk = _Walk(_contents_for(subject, has_labels=True), is_detached=is_detached, keeps=True)
+        walk.run(roots)
+        walked.append(walk.kept())
+    return ValueImage(tuple(walked))
+
+
+def first_difference(ours: ValueSubject, theirs: ValueSubject | ValueImage) -> str | None:
     """The path of the first value that differs, such as "game.units[14].hp"; None if all values are equal."""
-    for (our_roots, is_detached), (their_roots, _) in zip(_walks(ours), _walks(theirs), strict=True):
-        our_walk, their_walk = (
-            _Walk(_contents_for(one, has_labels=True), is_detached=is_detached, keeps=True) for one in (ours, theirs)
-        )
-        our_walk.run(our_roots)
-        their_walk.run(their_roots)
-        path = our_walk.difference(their_walk)
-        if path is not None:
-            return path
-    return None
+    return image_of(ours).difference(theirs if isinstance(theirs, ValueImage) else image_of(theirs))
 
 
 def _contents_for(subject: ValueSubject, *, has_labels: bool = False) -> ValueContents:
     lookup = Lookup(subject.home)
     return ValueContents(
-        lookup, subject.excluded, holders=subject.holders, readers=subject.readers, has_labels=has_labels
+        lookup,
+        subject.excluded,
+        holders=subject.holders,
+        readers=subject.readers,
+        has_labels=has_labels,
+        has_closures=subject.has_closures,
     )
 
 
@@ -107,15 +119,6 @@ def _walks(subject: ValueSubject) -> list[tuple[dict[str, Any], bool]]:
     together = {name: root for name, root in subject.roots.items() if name not in subject.detached}
     alone = [({name: root}, True) for name, root in subject.roots.items() if name in subject.detached]
     return [(together, False), *alone]
-
-
-@attrs.frozen
-class _Record:
-    """One record, kept to find a difference: the kind of the object, the labels of its values, and their tokens."""
-
-    head: bytes
-    labels: Sequence[str]
-    tokens: list[bytes]
 
 
 class _Walk:
@@ -130,7 +133,7 @@ class _Walk:
         known: Mapping[int, int] | None = None,
         nodes_max: int = sys.maxsize,
     ) -> None:
-        """keeps: keep records and parents, for difference. known: numbers of a walk of which this one is a part."""
+        """keeps: keep records and parents, for an image. known: numbers of a walk of which this one is a part."""
         self._contents = contents
         self._is_detached = is_detached
         self._known, self._nodes_max = known, nodes_max
@@ -140,7 +143,7 @@ class _Walk:
         self._node_kinds: set[type] = set()  # Types whose instances are always numbered.
         self._tuples: dict[int, tuple[bytes, Any]] = {}
         self._unordered: deque[int] = deque()
-        self._records: dict[int, _Record] | None = {} if keeps else None
+        self._records: dict[int, ValueRecord] | None = {} if keeps else None
         self._parents: dict[int, tuple[int, str]] = {}
 
     def run(self, roots: Mapping[str, Any]) -> bytes:
@@ -158,6 +161,11 @@ class _Walk:
         if not self._is_detached:
             self._emit_shared_memory()
         return self._hash.digest()
+
+    def kept(self) -> WalkImage:
+        """What was kept of the walk."""
+        assert self._records is not None
+        return WalkImage(self._records, self._parents)
 
     # --- records
 
@@ -179,7 +187,7 @@ class _Walk:
 
     def _write(self, number: int, head: bytes, tokens: list[bytes], labels: Sequence[str]) -> None:
         if self._records is not None:
-            self._records[number] = _Record(head, labels, tokens)
+            self._records[number] = ValueRecord(head, labels, tokens)
         self._hash.update(b"@%d:%d:%d:%s%s" % (number, len(head), len(tokens), head, b"".join(tokens)))
 
     def _tokens(self, values: Iterable[Any]) -> list[bytes]:
@@ -316,35 +324,6 @@ class _Walk:
             for number, array in arrays:
                 place = b"%d %d " % (holder, _address(array) - start) + repr(array.strides).encode()
                 self._write(number, b"memory", [text_token(place.decode())], ["'s memory"])
-
-    # --- two walks
-
-    def difference(self, other: _Walk) -> str | None:
-        """The path of the first value that differs from another walk's; None if there is none."""
-        assert self._records is not None
-        assert other._records is not None
-        for number, ours in self._records.items():
-            theirs = other._records.get(number)
-            if ours == theirs:
-                continue
-            path = self._path(number)
-            if theirs is None or ours.head != theirs.head:
-                return path
-            pairs = zip(ours.tokens, theirs.tokens, strict=False)
-            if ours.head.startswith(b"set ") and sorted(ours.tokens) == sorted(theirs.tokens):
-                return f"{path} (the order of its elements)"
-            index = next((n for n, (one, two) in enumerate(pairs) if one != two), None)
-            if index is None:  # One has more elements than the other.
-                return path
-            return path + (ours.labels[index] if ours.labels else f"[{index}]")
-        return None
-
-    def _path(self, number: int) -> str:
-        labels: list[str] = []
-        while number >= 0:
-            number, label = self._parents[number]
-            labels.append(label)
-        return "".join(reversed(labels)) or "the objects"
 
 
 def _joined(kind: bytes, letter: bytes, tokens: list[bytes]) -> bytes:
