@@ -25,6 +25,7 @@ import xxhash
 
 from sim.adapters.capture.digest.attribute_reader import AttributeReader, Attributes, object_head
 from sim.adapters.capture.digest.value_tokens import dtype_name, is_pure, number_token, text_token
+from sim.kernel.class_names import module_of
 from sim.kernel.foreign_arrays import ForeignArrayError, is_foreign_array, is_immutable_array, kind_of, to_numpy
 
 Excluded = Callable[[object, str], bool]
@@ -270,6 +271,9 @@ class ValueContents:
             return head + b"|" + inner, [*values, *items], [*names, *(labels or map("[{}]".format, range(len(items))))]
         if issubclass(kind, BaseException):
             return head + b"|exception", [*values, value.args], [*names, ".args"]
+        numbers = _NUMBERS.get(f"{module_of(kind)}.{kind.__qualname__}") if reader.is_opaque else None
+        if numbers is not None:
+            return head + b"|numbers", [*values, *numbers(value)], ()
         if reader.is_opaque:
             self.not_looked_at.add(self.lookup.name(kind).decode())
         return head, values, names if self._has_labels else ()
@@ -308,6 +312,14 @@ class ValueContents:
         return reader
 
 
+# Objects of packages that are some numbers, by the names of their classes.
+_NUMBERS: dict[str, Callable[[Any], list[Any]]] = {
+    "pygame.rect.Rect": lambda value: [value.x, value.y, value.w, value.h],
+    "pygame.rect.FRect": lambda value: [value.x, value.y, value.w, value.h],
+    "pygame.math.Vector2": lambda value: [value.x, value.y, value.epsilon],
+    "pygame.math.Vector3": lambda value: [value.x, value.y, value.z, value.epsilon],
+    "pygame.color.Color": lambda value: [value.r, value.g, value.b, value.a],
+}
 # The content of an instance of a subclass, as an instance of the container itself.
 _PLAIN: dict[type, Callable[[Any], Any]] = {
     int: int.__int__,

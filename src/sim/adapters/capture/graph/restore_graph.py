@@ -17,6 +17,7 @@ from sim.adapters.capture.graph.groups import Group
 from sim.adapters.capture.graph.kinds.array_kind import finish_array, make_array
 from sim.adapters.capture.graph.kinds.set_kind import SetKind
 from sim.adapters.capture.graph.kinds.special_kinds import KINDS_BY_NAME
+from sim.adapters.capture.graph.names.array_types import OBJECTS
 from sim.adapters.capture.graph.names.classes import NotFoundError
 from sim.adapters.capture.graph.names.python_class import make_shell
 from sim.adapters.capture.graph.nodes import Content
@@ -152,7 +153,8 @@ class Restoring:
         if name == PICKLED:
             value = self._graph.special.unpickled(plain, self._node)
         else:
-            parts = [self._decoder.of(tree) for tree in trees] if name != _SETS.name else []
+            is_filled_later = name == _SETS.name or (name == ARRAY_LETTER and plain[0] == OBJECTS)
+            parts = [] if is_filled_later else [self._decoder.of(tree) for tree in trees]
             value = self._make_special(name, plain, parts, number)
         self._made[number] = value
         return value
@@ -169,7 +171,8 @@ class Restoring:
     def _finish_special(self) -> None:
         for number, (name, plain, trees) in self._trees.items():
             if name == ARRAY_LETTER:
-                finish_array(self._made[number], plain)
+                held = [self._decoder.of(tree) for tree in trees] if plain[0] == OBJECTS else []
+                finish_array(self._made[number], plain, held)
             if name in (ARRAY_LETTER, PICKLED, FOREIGN):
                 continue
             kind: Any = _SETS if name == _SETS.name else KINDS_BY_NAME[name]

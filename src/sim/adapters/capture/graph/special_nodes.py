@@ -15,7 +15,7 @@ from sim.adapters.capture.graph.kinds.array_kind import is_array, layout_of, mem
 from sim.adapters.capture.graph.kinds.kind_protocol import SpecialKind
 from sim.adapters.capture.graph.kinds.refusals import refusal
 from sim.adapters.capture.graph.kinds.set_kind import SetKind, canonical_order
-from sim.adapters.capture.graph.kinds.special_kinds import KINDS
+from sim.adapters.capture.graph.kinds.special_kinds import KINDS, learn_kind
 from sim.adapters.capture.graph.sets.set_layout import table_of
 from sim.adapters.capture.graph.storage import Storage
 from sim.adapters.capture.graph.unsavable import UnsavableError
@@ -73,7 +73,7 @@ class SpecialNodes:
 
     def takes(self, value: Any) -> bool:
         """Return True for an object of a known C type, or of any if the user trusts pickle. Raises UnsavableError."""
-        if type(value) in KINDS or type(value) is set or is_array(value):
+        if type(value) in KINDS or type(value) is set or is_array(value) or learn_kind(type(value)):
             return True
         if is_foreign_array(value):
             ensure_in_memory(value)
@@ -112,6 +112,8 @@ class SpecialNodes:
 
     def adopt(self, number: int, value: Any, content: bytes, edges: tuple[int, ...]) -> None:
         """Take over a node that was made from the arena. edges: the nodes that it keeps alive."""
+        if type(value) not in KINDS:
+            learn_kind(type(value))
         self.objects[number], self.contents[number] = value, content
         self.edges[number] = edges
         if is_array(value):

@@ -49,6 +49,10 @@ def _refused_function(function: types.FunctionType) -> str | None:
 
 _KEEP = "keep the elements in a list with an index, or make it again in each step"
 _OUTSIDE = "make it outside the simulation's state, or list its name in ignore=[...]"
+_DRAWING = (
+    "keep its name or its file in the objects and the thing itself in a dict of the module; if it is in an attribute of the "
+    "recorded object that no step reads, list that in ignore=[...]"
+)
 _ITERTOOLS = (
     "accumulate", "batched", "combinations", "combinations_with_replacement", "compress", "dropwhile", "filterfalse",
     "groupby", "_grouper", "islice", "pairwise", "permutations", "product", "starmap", "takewhile", "_tee", "zip_longest",
@@ -118,6 +122,12 @@ _REFUSED: dict[str, str] = {
     "_asyncio.Future": _FUTURE,
     "asyncio.events.AbstractEventLoop": f"an event loop cannot be saved: {_OUTSIDE}",
     "_contextvars.ContextVar": f"a context variable cannot be saved: {_OUTSIDE}",
+    "pygame.surface.Surface": f"a pygame.Surface is a picture: {_DRAWING}",
+    "pygame.mask.Mask": "a pygame.Mask cannot be saved: keep an array of booleans, or make it again in each step",
+    "pygame.font.Font": f"a pygame.font.Font draws texts: {_DRAWING}",
+    "pygame.time.Clock": f"a pygame.time.Clock measures the time of the day, which no replay has: {_DRAWING}",
+    "pygame.mixer.Sound": f"a pygame.mixer.Sound plays: {_DRAWING}",
+    "builtins.BaseException": "an exception of C code with values of its own cannot be saved: keep its text",
     "builtins.frame": "a frame cannot be saved: keep what you need of it in attributes",
     "builtins.traceback": "a traceback cannot be saved: keep its text",
     "builtins.code": "code cannot be saved: keep the function, which is found by its name",

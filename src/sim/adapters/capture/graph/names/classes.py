@@ -117,6 +117,10 @@ class ClassFinder:
             raise self._unsavable("function", function, found)
         return name
 
+    def name_beside(self, function: types.FunctionType, qualname: str) -> str:
+        """The name of what has this qualified name in the module of a function."""
+        return f"{self._module_text(str(function.__module__))}:{qualname}"
+
     def find_function(self, name: str) -> types.FunctionType:
         """The function with this name. Raises NotFoundError."""
         if name in self._functions:

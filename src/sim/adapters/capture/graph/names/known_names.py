@@ -23,6 +23,8 @@ _BUILTINS = (
     "float", "format", "frozenset", "hash", "hex", "int", "isinstance", "issubclass", "iter", "len", "list", "map",
     "max", "min", "next", "object", "oct", "ord", "pow", "range", "repr", "reversed", "round", "set", "slice",
     "sorted", "str", "sum", "tuple", "type", "zip", "Exception", "ValueError", "TypeError", "KeyError", "IndexError",
+    "RuntimeError", "LookupError", "ArithmeticError", "ZeroDivisionError", "OverflowError", "AssertionError",
+    "NotImplementedError",
 )  # fmt: skip
 _MODULES = (math, cmath, random, itertools, statistics, collections, operator, np)
 

@@ -20,8 +20,10 @@ import msgpack
 import numpy as np
 
 from sim.adapters.capture.graph.kinds.set_kind import canonical_order
-from sim.adapters.capture.graph.names.classes import ClassFinder
+from sim.adapters.capture.graph.names.array_types import array_type_from_plain, array_type_to_plain
+from sim.adapters.capture.graph.names.classes import LOCALS, ClassFinder
 from sim.adapters.capture.graph.names.known_names import NAMED, NAMES
+from sim.adapters.capture.graph.names.local_functions import function_in, name_in_function
 from sim.adapters.capture.graph.names.python_class import make_shell
 from sim.adapters.capture.graph.rows import names_of, read_slowly, set_attributes
 from sim.adapters.capture.graph.sets.equal_hashes import hashes_alike
@@ -63,7 +65,7 @@ def unpack(content: bytes) -> Any:
 
 def marked_in(tree: Any, letter: str) -> tuple[Any, ...]:
     """The numbers of the nodes (letter "r"), or the names of objects saved elsewhere ("k"), in order."""
-    if type(tree) is not list or not tree or tree[0] in ("x", "a"):
+    if type(tree) is not list or not tree or tree[0] in ("x", "a", "d"):
         return ()
     if tree[0] == letter:
         return (tree[1],)
@@ -99,6 +101,8 @@ class TreeEncoder:
 
     def by_name(self, value: Any) -> Any:
         """The plain data of a value in which there is no node, such as a class or a function. Raises UnsavableError."""
+        if type(value) is types.FunctionType and LOCALS in value.__qualname__:
+            return ["L", *name_in_function(value, self._finder)]
         edges: list[int] = []
         tree = self.tree(value, edges) if callable(value) or value is None else None
         if edges or (tree is None and value is not None):
@@ -193,8 +197,8 @@ class TreeEncoder:
         if kind is functools.partial and not vars(value):
             parts = [value.func, value.args, tuple(value.keywords.items())]
             return ["p", *[self.tree(part, edges, depth + 1) for part in parts]]
-        if isinstance(value, np.dtype) and value.metadata is None and _DTYPE_TEXT.fullmatch(value.str):
-            return ["d", value.str]
+        if isinstance(value, np.dtype):
+            return ["d", array_type_to_plain(value)]
         if is_foreign_constant(value):
             return ["a", encode_foreign(value)]
         return None
@@ -238,8 +242,8 @@ class TreeDecoder:
                 return decode_immutable(plain)
             case ["a", plain]:
                 return decode_foreign(plain)
-            case ["d", str(text)] if _DTYPE_TEXT.fullmatch(text):
-                return np.dtype(text)
+            case ["d", plain]:
+                return array_type_from_plain(plain)
         return self._of_class(tree)
 
     def _of_class(self, tree: list[Any]) -> Any:
@@ -261,6 +265,8 @@ class TreeDecoder:
                 return self._finder.find(name)
             case ["F", str(name)]:
                 return self._finder.find_function(name)
+            case ["L", str(name), int(index)]:
+                return function_in(name, index, self._finder)
             case ["N", str(name)]:
                 return NAMED[name]
             case ["m", owner, str(name)]:
