@@ -27,7 +27,7 @@ from sim.adapters.capture.repeated.inputs_since_reset import InputsSinceReset
 from sim.adapters.capture.survey import Treatment
 from sim.adapters.capture.unpack import parts_of
 from sim.adapters.gymnasium.inputs import decode_call, encode_action, encode_own_reset, encode_reset
-from sim.adapters.gymnasium.last_env_call import LastEnvCall
+from sim.adapters.gymnasium.last_env_call import OBSERVATION, LastEnvCall, ObservationItems
 from sim.adapters.gymnasium.layers import (
     OUTPUT_ONLY,
     being_recorded,
@@ -115,7 +115,12 @@ class GymnasiumSimulation(KeepsItsAttempts, ProvedSimulation):
             self._natives = find_natives(layers[1:])
             layers += [(name, native.arrays) for name, native in self._natives]
             self._captured = ProvedState(
-                layers, classify, ignored=self._ignored, pickler=pickler, detached=[RESULT], home=home
+                layers,
+                classify,
+                ignored=self._ignored,
+                pickler=pickler,
+                detached=[RESULT, f"{RESULT}.{OBSERVATION}"],
+                home=home,
             )
             self._captured.ensure_all_known(name_of(env))
             self.state, structure = self._captured.state, self._captured.structure
@@ -169,7 +174,7 @@ class GymnasiumSimulation(KeepsItsAttempts, ProvedSimulation):
             kind, arguments = decode_call(inputs)
             if kind == "reset":
                 result: Any = self.env.reset(**arguments)
-                last.observation, _ = result
+                last.take(result[0])
                 last.clear()
                 return result
             inputs = arguments
@@ -177,7 +182,8 @@ class GymnasiumSimulation(KeepsItsAttempts, ProvedSimulation):
         result = self.env.step(inputs)
         if space_states is not None:
             self._spaces.after(space_states)
-        last.observation, last.reward, last.terminated, last.truncated, _ = result
+        observation, last.reward, last.terminated, last.truncated, _ = result
+        last.take(observation)
         return result
 
     def _last_result(self) -> list[Any]:
@@ -318,6 +324,10 @@ class RecordedEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
 
 def classify(holder: object, name: str, value: Any) -> Treatment | None:
     """The treatment of an attribute of Gymnasium's own classes; None if unknown."""
+    if type(holder) is ObservationItems:
+        return None  # Its names are keys, which mean nothing here.
+    if type(value) is ObservationItems:
+        return "open"
     kind = type(holder).__name__
     if (
         name in _CONFIGURATION
