@@ -29,7 +29,6 @@ from sim.adapters.capture.pack import KINDS_FIELD, STEPS_FIELD, StepPacker, arra
 from sim.adapters.capture.pickle_protocol import Pickler
 from sim.adapters.capture.rng_state import PCG_WORDS
 from sim.adapters.capture.survey import (
-    Attribute,
     Classify,
     Structure,
     Surveyor,
@@ -46,7 +45,6 @@ from sim.kernel.state import State
 
 STRUCTURE, CONSTANTS = "structure", "constants"
 CONSTANT_CHECK_STEPS = 256  # Large containers are looked at every 256 steps; that takes up to a millisecond.
-MOVES_OF_CELLS = 2  # After this many moves a number is expected to move. Until then each move costs a survey.
 
 CHOICES = "Choose trust=True (such values are saved by pickle), ignore=[...] (names of those that no step reads), or "
 REPEATING = "level='inputs_only' (a seek repeats the inputs since the last reset)"
@@ -100,7 +98,6 @@ class CapturedState:
         self._surveyor = Surveyor(
             classify, self._finder, ignored=self._ignored, detached=self._detached, opens_objects=opens_objects
         )
-        self._moves: dict[tuple[str, str], int] = {}  # The moves of each attribute; one with many is restless.
         self._steps = 0
         self._survey_first()
 
@@ -153,8 +150,9 @@ class CapturedState:
         Raises NotCapturedError if an attribute now has a value that cannot be captured.
         """
         self._steps = steps = self._steps + 1
+        packer = self._packer
         try:
-            if not self._packer.pack(steps) or not self._pack_rest():
+            if not packer.pack(steps) or (packer.rest_has_moved and not self._pack_rest()):
                 self._refresh()
         except UnsavableError as error:
             raise self._appeared(error) from None
@@ -183,6 +181,7 @@ class CapturedState:
         self._ensure_apart()
         if self.state.arena is not self._packer.arena:
             self._make_packer()  # The graph has grown, and the arena with it.
+        self._packer.rest_was_captured(roots, holds_nodes=not self._graph.holds_values_only)
         return True
 
     def _ensure_apart(self) -> None:
@@ -219,7 +218,7 @@ class CapturedState:
                     f"{name} was a {self._classes[name].__qualname__} and is a {type(holder).__qualname__} now: the "
                     "class of the recorded object is not saved; keep what differs in attributes"
                 )
-        replaced = self._count_moves()
+        replaced = self._replaced()
         structure, self.objects = self._surveyor.survey(self._layers, self._learn(replaced))
         if structure.encode() == self.structure.encode():
             self.structure = structure
@@ -233,14 +232,13 @@ class CapturedState:
         self.structure = structure
         self._lay_out()
 
-    def _count_moves(self) -> set[tuple[str, str]]:
-        """Count the moves of attributes, and return the replaced containers and objects. Raises NotCapturedError."""
+    def _replaced(self) -> set[tuple[str, str]]:
+        """The replaced containers and objects. Raises NotCapturedError."""
         replaced = set()
         for key, attribute in self.structure.category_of().items():
             before = self._packer.before.get(key, self)
             if before is self or vars(self.objects[key[0]]).get(key[1], self) is before:
                 continue
-            self._moves[key] = self._moves.get(key, 0) + 1
             if attribute.category == "constant" or (attribute.category in ("object", "same") and self._is_node(key)):
                 replaced.add(key)
             if attribute.category == "fixed":
@@ -351,11 +349,7 @@ class CapturedState:
                     self._elsewhere.append((full, attributes, attribute.name))
 
     def _make_packer(self) -> None:
-        self._packer = StepPacker(self.state, self.structure, self.objects, self._is_restless, self._detached)
-
-    def _is_restless(self, key: tuple[str, str], attribute: Attribute) -> bool:
-        """Return True if an attribute is checked alone at each step."""
-        return attribute.category == "cell" and self._moves.get(key, 0) >= MOVES_OF_CELLS
+        self._packer = StepPacker(self.state, self.structure, self.objects, self._detached)
 
     def _write_everything(self) -> None:
         written = self._packer.pack_all(self._steps)

@@ -1,15 +1,14 @@
 """Write the attributes of objects into an arena after each step: the part of capturing that costs time in every step.
 
-Most of the work is a cheap check, for all attributes of a layer at once, that they are the same objects as before. A
-different object with an equal text or number of the same type counts as the same. Only attributes that often change are
-checked one by one. Arrays and generators are copied each time. All small ones are written with one store: they are
-adjacent in the arena (hot fields), and their memory is joined as it is.
+A function that is made for the structure looks at all attributes (step_plan.py). Most of them are the same objects as
+before. A different object with an equal text counts as the same. Numbers are written where they are another object,
+arrays and generators each time. All small ones are written with one store: they are adjacent in the arena (hot fields),
+and their memory is joined as it is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from operator import is_not, itemgetter
+from collections.abc import Sequence
 from typing import Any
 
 import attrs
@@ -17,6 +16,7 @@ import numpy as np
 
 from sim.adapters.capture.foreign_fields import ForeignEntry, foreign_entry, have_shared_memory
 from sim.adapters.capture.rng_state import generator_memory, pcg_bytes
+from sim.adapters.capture.step_plan import LayerPlan, NumberValue, StepPlan, WatchedValue
 from sim.adapters.capture.survey import (
     KIND_NUMBERS,
     NEVER_SET,
@@ -35,48 +35,14 @@ STEPS_FIELD, KINDS_FIELD = "steps", "kinds"
 BLOB_BYTES_MIN = 256
 HOT_BYTES_MAX = 1 << 12  # Larger arrays are copied one by one.
 
-_WATCHED = ("cell", "constant", "object", "same", "fixed", "drawing")
-
-
-@attrs.define(eq=False)
-class _Watch:
-    """One layer: its attributes, and the values of those that do not move."""
-
-    holder: Any
-    cls: type
-    attributes: dict[str, Any]
-    size: int
-    get: Callable[[Any], tuple[Any, ...]] | None
-    values: tuple[Any, ...]
-
-    def has_moved(self) -> bool:
-        """Return True if a watched attribute has a different value, or the number of attributes has changed."""
-        attributes = self.attributes
-        if len(attributes) != self.size or vars(self.holder) is not attributes or type(self.holder) is not self.cls:
-            return True
-        if self.get is None:
-            return False
-        try:
-            values = self.get(attributes)
-        except KeyError:  # An attribute was removed.
-            return True
-        return any(map(is_not, values, self.values)) and self._has_unequal(values)
-
-    def _has_unequal(self, values: tuple[Any, ...]) -> bool:
-        """Return True if a value is not just a different object for an equal text or number."""
-        for value, before in zip(values, self.values, strict=True):
-            if value is before:
-                continue
-            # The types first: True is equal to 1, and 0.5 to an array of one element.
-            if type(value) is not type(before) or not is_quiet_by_equality(before) or value != before:
-                return True
-        self.values = values
-        return False
+_REPLACEABLE = ("constant", "object", "same", "fixed")
+_WATCHED = (*_REPLACEABLE, "drawing")
+_WRITTEN_BY_HAND = (type(None), np.bool_)  # The memory of a cell does not accept them.
 
 
 @attrs.define(eq=False)
 class _Cell:
-    """A number, and its index in the memory of its letter."""
+    """A number: its attribute, and its index in the memory of its letter."""
 
     attributes: dict[str, Any]
     name: str
@@ -85,7 +51,16 @@ class _Cell:
     index: int
     kind_index: int
     kind: type
-    value: Any
+
+
+@attrs.frozen(eq=False)
+class _Watched:
+    """An attribute that stays the same object in most steps: its number in the plan; is_rest if the graph holds it."""
+
+    number: int
+    attributes: dict[str, Any]
+    name: str
+    is_rest: bool
 
 
 @attrs.define(eq=False)
@@ -106,23 +81,18 @@ class StepPacker:
     """A packer of one structure into one arena.
 
     Attributes:
-        before: the value of each attribute when the packer was made, by the names of the layer and the attribute.
+        before: the value of each attribute whose replacement matters, when the packer was made, by the names of the
+            layer and the attribute.
+        watches_rest: true if pack looks at the values that the graph holds, too.
+        rest_has_moved: true if these have to be captured: one of them is another object, or they are not looked at.
     """
 
-    def __init__(
-        self,
-        state: State,
-        structure: Structure,
-        objects: dict[str, Any],
-        is_restless: Callable[[tuple[str, str], Attribute], bool],
-        detached: frozenset[str],
-    ) -> None:
-        """is_restless: true for an attribute that is expected to move. detached: layers whose arrays are copies."""
+    def __init__(self, state: State, structure: Structure, objects: dict[str, Any], detached: frozenset[str]) -> None:
+        """detached: layers whose arrays are copies."""
         self.before: dict[tuple[str, str], Any] = {}
         self.arena = state.arena
-        self._watches: list[_Watch] = []
-        self._moving_cells: list[_Cell] = []
-        self._cells: list[_Cell] = []
+        self._structure, self._objects = structure, objects
+        self._cells: dict[tuple[str, str], _Cell] = {}
         self._arrays: list[_Array] = []
         self._generators: list[tuple[dict[str, Any], str, Any, int | None]] = []
         self._foreign: list[ForeignEntry] = []
@@ -137,44 +107,112 @@ class StepPacker:
             attributes = vars(objects[layer.name])
             for attribute in layer.attributes:
                 name = attribute.name
-                if attribute.category == "foreign":
+                if attribute.category in _REPLACEABLE:
+                    self.before[layer.name, name] = attributes[name]
+                elif attribute.category == "foreign":
                     entry = foreign_entry(field_name(layer.name, name), attributes, name, attribute.detail, state)
                     self._foreign.append(entry)
                 elif attribute.category in ("cell", "array", "generator"):
                     slot = slots[field_name(layer.name, name)]
                     value = attributes[name]
                     if attribute.category == "cell":
-                        moves = is_restless((layer.name, name), attribute)
-                        self._add_cell(attributes, attribute, slot, value, moves=moves)
+                        self._add_cell(layer.name, attributes, attribute, slot, value)
                     elif attribute.category == "array":
                         self._add_array(attributes, name, slot, value, state, detached=layer.name in detached)
                     else:
                         self._add_generator(attributes, name, slot, value)
-            self._watches.append(self._watch(layer.name, layer.attributes, objects[layer.name], is_restless))
+        self._has_had_nodes = False
+        self._make_plan({}, None)
+        self.rest_has_moved = True
+
+    # --- what is looked at
+
+    def rest_was_captured(self, roots: Sequence[Any], *, holds_nodes: bool) -> None:
+        """Look at the values that the graph holds, given in order, from now on, as long as none of them is a node.
+
+        A node may have changed in any step, and nothing else may keep it alive.
+        """
+        self._has_had_nodes = self._has_had_nodes or holds_nodes
+        if self.watches_rest is self._has_had_nodes:
+            known = {(watched.name, id(watched.attributes)): watched.number for watched in self._watched}
+            values = {key: self._plan.value(number) for key, number in (known | self._numbers).items()}
+            self._make_plan(values, None if self._has_had_nodes else roots)
+        self.rest_has_moved = self._has_had_nodes
+
+    def _make_plan(self, known: dict[tuple[str, int], Any], roots: Sequence[Any] | None) -> None:
+        """known: the values that were seen before; the present ones of all others count as seen."""
+        self.watches_rest = roots is not None
+        rest = iter(roots or ())
+        self._watched: list[_Watched] = []
+        self._numbered: dict[int, _Cell] = {}
+        self._numbers: dict[tuple[str, int], int] = {}
+        layers: list[LayerPlan] = []
+        number = 0
+        for layer in self._structure.layers:
+            holder = self._objects[layer.name]
+            attributes = vars(holder)
+            watched: list[WatchedValue] = []
+            for one in layer.attributes:
+                root = next(rest, None) if one.category == "rest" else None
+                is_rest = one.category == "rest" and one.detail != NEVER_SET
+                if one.category in _WATCHED or (one.detail == NEVER_SET if not is_rest else self.watches_rest):
+                    value = root if is_rest else known.get((one.name, id(attributes)), attributes[one.name])
+                    watched.append(WatchedValue(one.name, value))
+                    self._watched.append(_Watched(number, attributes, one.name, is_rest))
+                    number += 1
+            numbers: list[NumberValue] = []
+            for one in layer.attributes:
+                if one.category == "cell":
+                    cell = self._cells[layer.name, one.name]
+                    value = known.get((one.name, id(attributes)), attributes[one.name])
+                    kind = None if cell.kind in _WRITTEN_BY_HAND else cell.kind
+                    numbers.append(NumberValue(one.name, value, cell.letter, cell.index, kind))
+                    self._numbered[number] = cell
+                    self._numbers[one.name, id(attributes)] = number
+                    number += 1
+            layers.append(LayerPlan(holder, watched, numbers))
+        self._layers = [(layer.holder, type(layer.holder), vars(layer.holder)) for layer in layers]
+        self._sizes = [len(attributes) for _, _, attributes in self._layers]
+        self._plan = StepPlan(layers, self._by_letter, self._write)
+        self._look = self._plan.look
+
+    def _settle(self) -> bool:
+        """Accept watched values that are other objects and mean the same, or that the graph captures.
+
+        Return False if there is none, or if anything else is different.
+        """
+        for (holder, cls, attributes), size in zip(self._layers, self._sizes, strict=True):
+            if type(holder) is not cls or vars(holder) is not attributes or len(attributes) != size:
+                return False
+        has_accepted = False
+        for watched in self._watched:
+            value, before = watched.attributes[watched.name], self._plan.value(watched.number)
+            if value is before:
+                continue
+            # The types first: True is equal to 1, and 0.5 to an array of one element.
+            if type(value) is not type(before) or not is_quiet_by_equality(before) or value != before:
+                if not watched.is_rest:
+                    return False
+                self.rest_has_moved = True
+            self._plan.set_value(watched.number, value)
+            has_accepted = True
+        return has_accepted
 
     # --- each step
 
     def pack(self, steps: int) -> bool:
         """Write the values that have moved. Return False, with some unwritten, if one is of a different kind."""
-        for watch in self._watches:
-            if watch.has_moved():
-                return False
         try:
-            if not (self._pack_cells() and self._pack_arrays() and self._pack_generators()):
+            if not self._look() and not (self._settle() and self._look()):
+                return False
+            if not self._pack_arrays() or (self._generators and not self._pack_generators()):
                 return False
             if self._foreign and not self._pack_foreign():
                 return False
-        except KeyError:
-            return False  # An attribute was removed and a different one added: their number is unchanged.
+        except (KeyError, ValueError):
+            return False  # An attribute was removed and a different one added; or a number does not fit.
         self._parts[0] = steps.to_bytes(8, "little")
         self._memory[self._start : self._end] = b"".join(self._parts)
-        return True
-
-    def _pack_cells(self) -> bool:
-        for cell in self._moving_cells:
-            value = cell.attributes[cell.name]
-            if value is not cell.value and not self._write(cell, value):
-                return False
         return True
 
     def _pack_arrays(self) -> bool:
@@ -208,23 +246,21 @@ class StepPacker:
 
     def pack_all(self, steps: int) -> bool:
         """Write all values, including those that do not move."""
-        for cell in self._cells:
+        for number, cell in self._numbered.items():
             self._kinds[cell.kind_index] = KIND_NUMBERS[cell.kind]
-            cell.memory[cell.index] = _as_number(cell.value)
+            cell.memory[cell.index] = _as_number(self._plan.value(number))
         return self.pack(steps)
 
-    def _write(self, cell: _Cell, value: Any) -> bool:
-        """Write a new number into its cell. Return False if it does not fit."""
-        kind = type(value)
+    def _write(self, number: int, value: Any) -> bool:
+        """Write a new number of another type into its cell. Return False if it does not fit."""
+        cell, kind = self._numbered[number], type(value)
+        if value is not None and cell_of(value) != cell.letter:
+            return False
         if kind is not cell.kind:
-            if value is not None and cell_of(value) != cell.letter:
-                return False
             self._kinds[cell.kind_index] = KIND_NUMBERS[kind]
             cell.kind = kind
-        elif kind is int and cell_of(value) is None:
-            return False
+            self._plan.set_kind(number, None if kind in _WRITTEN_BY_HAND else kind)
         cell.memory[cell.index] = _as_number(value)
-        cell.value = value
         return True
 
     def _is_like(self, array: _Array, value: Any) -> bool:
@@ -254,16 +290,12 @@ class StepPacker:
         self._end = offset + size
         return len(self._parts) - 1
 
-    def _add_cell(
-        self, attributes: dict[str, Any], attribute: Attribute, slot: Any, value: Any, *, moves: bool
-    ) -> None:
+    def _add_cell(self, layer: str, attributes: dict[str, Any], attribute: Attribute, slot: Any, value: Any) -> None:
         memory = self._by_letter[attribute.detail]
         cell = _Cell(
-            attributes, attribute.name, attribute.detail, memory, slot.offset // 8, len(self._cells), type(value), value
+            attributes, attribute.name, attribute.detail, memory, slot.offset // 8, len(self._cells), type(value)
         )
-        self._cells.append(cell)
-        if moves:
-            self._moving_cells.append(cell)
+        self._cells[layer, attribute.name] = cell
 
     def _add_array(
         self, attributes: dict[str, Any], name: str, slot: Any, value: Any, state: State, *, detached: bool
@@ -284,26 +316,6 @@ class StepPacker:
             offset += words.nbytes
         self._generators.append((attributes, name, value, None))
 
-    def _watch(
-        self,
-        layer: str,
-        listed: tuple[Attribute, ...],
-        holder: Any,
-        is_restless: Callable[[tuple[str, str], Attribute], bool],
-    ) -> _Watch:
-        attributes, watched = vars(holder), list[str]()
-        for attribute in listed:
-            if attribute.category in ("kept", "clock", "unknown"):
-                continue
-            key, value = (layer, attribute.name), attributes[attribute.name]
-            self.before[key] = value
-            if attribute.category not in _WATCHED and attribute.detail != NEVER_SET:
-                continue  # Each of them is checked when it is copied.
-            if not is_restless(key, attribute):
-                watched.append(attribute.name)
-        get = _getter(watched)
-        return _Watch(holder, type(holder), attributes, len(attributes), get, get(attributes) if get else ())
-
 
 def _as_number(value: Any) -> Any:
     """The number for the memory of a cell, which does not accept NumPy's booleans."""
@@ -319,12 +331,6 @@ def _bytes_of(texts: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 def is_hot(size_bytes: int) -> bool:
     """Return True if an array of this size is written together with the other small ones."""
     return 0 < size_bytes <= HOT_BYTES_MAX
-
-
-def _getter(names: list[str]) -> Callable[[Any], tuple[Any, ...]] | None:
-    if not names:
-        return None
-    return itemgetter(*names) if len(names) > 1 else itemgetter(names[0], names[0])
 
 
 def array_field(name: str, dtype: str, shape: Sequence[int]) -> Field:

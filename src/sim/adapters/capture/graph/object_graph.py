@@ -81,6 +81,11 @@ class ObjectGraph:
         """A number that changes with each change of the graph."""
         return self.cells.count + self.special.count
 
+    @property
+    def holds_values_only(self) -> bool:
+        """True if no root leads to a node, or to an object that is saved elsewhere."""
+        return len(self.nodes.objects) == 1 and not self.encoder.used
+
     # --- a step
 
     def capture(
@@ -92,8 +97,7 @@ class ObjectGraph:
         encode each cell again, not only those that hold another object.
         """
         root, group = self.root, self.nodes.group_of.get(ROOT)
-        is_plain = len(self.nodes.objects) == 1 and not self.encoder.used
-        if group is not None and is_plain and not whole and all(map(is_, roots, group.flat)):
+        if group is not None and self.holds_values_only and not whole and all(map(is_, roots, group.flat)):
             return
         if self.is_forgotten:
             self._empty_columns()
