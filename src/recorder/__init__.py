@@ -24,7 +24,7 @@ from recorder.errors import (  # noqa: E402
 )
 
 if TYPE_CHECKING:
-    from recorder.adapted.record import record, tape_of
+    from recorder.adapted.record import object_of, record, tape_of
     from recorder.reopen.resume import resume
     from recorder.session.recorder import Recorder
     from recorder.statistics import RecorderStatistics
@@ -44,6 +44,7 @@ __all__ = [
     "UnreadableError",
     "UnsupportedVersionError",
     "WriterFailedError",
+    "object_of",
     "record",
     "resume",
     "tape_of",
@@ -52,6 +53,7 @@ __all__ = [
 _LATER = {  # Imported on first use: a program that only reads tapes needs none of them.
     "Recorder": "recorder.session.recorder",
     "RecorderStatistics": "recorder.statistics",
+    "object_of": "recorder.adapted.record",
     "record": "recorder.adapted.record",
     "resume": "recorder.reopen.resume",
     "tape_of": "recorder.adapted.record",

@@ -282,6 +282,18 @@ class Hangs:
         self.x += 1
 
 
+class Spins:
+    """A step that takes very long in a copy of the process."""
+
+    def __init__(self) -> None:
+        self.x = 0
+        self.home = os.getpid()
+
+    def step(self, _: Any) -> Any:
+        while os.getpid() != self.home:
+            self.x += 1
+
+
 class Dies:
     """A step that ends a copy of the process."""
 

@@ -12,6 +12,7 @@ import attrs
 from recorder.adapted.other_interpreter import continue_elsewhere
 from recorder.errors import RecordingWarning
 from recorder.recording_options import OptionArguments, RecordingOptions
+from recorder.trial.own_simulation import player_of
 from recorder.trial.trial import ELSEWHERE, HAPPENED, TrialFinding, TrialReport, try_simulation
 from sim.adapters.interface.adapter_registry import Adapter, NotCapturedError
 from sim.kernel.exactness import Level, level_of
@@ -49,7 +50,7 @@ def try_first(simulation: Any, adapter: Adapter, arguments: OptionArguments, *, 
     report = try_simulation(
         as_simulation(simulation),
         options.trial_ms,
-        player=adapter.player,
+        player=player_of(simulation) or adapter.player,
         make_twin=make_twin if isinstance(subject, dict) else None,
         names=returned_names(adapter),
     )

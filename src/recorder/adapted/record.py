@@ -17,7 +17,8 @@ from sim.adapters.plain_object.adapter import ADAPTER as PLAIN_OBJECT
 from sim.adapters.plain_object.adapter import Fields
 from sim.kernel.class_names import why_not_importable
 from sim.kernel.exactness import Level
-from sim.kernel.hooks import CanRehearse, hook
+from sim.kernel.hooks import CanRehearse, HasAdapter, hook
+from sim.kernel.simulation import inner_of, subject_of
 
 # For programs that record their own simulation, often by hand: little cost per step, and nothing lost to a kill.
 DEFAULTS: OptionArguments = {"blame": "none", "trial_ms": 200.0}
@@ -81,6 +82,21 @@ def tape_of(recorded: object) -> Recorder:
     if not isinstance(tape, Recorder):
         raise TypeError(f"expected an object that recorder.record() returned, got {type(recorded).__name__}")
     return tape
+
+
+def object_of(tape: Recorder) -> Any:
+    """The object to use in place of the recorded one, as ``record`` returned it; for the recorder of ``resume``.
+
+    Raises TypeError for any recorder but one of a plain Python object.
+    """
+    inner = inner_of(tape.simulation)
+    adapted = hook(inner, HasAdapter)
+    if adapted is None or adapted.adapter["name"] != PLAIN_OBJECT.name:
+        raise TypeError(
+            f"expected the recorder of a Python object, got one of {type(subject_of(tape.simulation)).__name__}: "
+            "continue with the recorder's step(inputs)"
+        )
+    return PLAIN_OBJECT.door(inner, tape)
 
 
 class ObjectRecorder(Recorder):

@@ -170,4 +170,7 @@ def _parts_of(factory: Any) -> Iterator[Any]:
         yield from _parts_of(factory.__self__)
         yield from _parts_of(factory.__func__)
     else:
+        wrapped = getattr(factory, "__wrapped__", None)
+        if wrapped is not None and not isinstance(factory, type):
+            yield from _parts_of(wrapped)
         yield factory

@@ -106,6 +106,7 @@ class Subject:
         location: (file, name) of make for another process; None skips that trial.
         is_seeded: call make with the seed of the run, as make(seed=...).
         seeds_resets: pass a seed at each reset that has none.
+        step: the name of the method that makes a step, of a plain object; None for "step".
     """
 
     make: Callable[..., Any]
@@ -113,10 +114,11 @@ class Subject:
     location: tuple[str, str] | None = None
     is_seeded: bool = False
     seeds_resets: bool = False
+    step: str | None = None
 
     def simulation(self, seed: int = 0) -> Simulation:
         """Make a new simulation. Raises TypeError, and any exception of make."""
-        return simulation_from(self.made(seed))
+        return simulation_from(self.made(seed), self.step)
 
     def made(self, seed: int) -> Any:
         """Call make for the run of a seed."""
@@ -180,8 +182,13 @@ def _with_seeds(play: Callable[[], Any], seed: int) -> Callable[[], Any]:
     return play_with_seeds
 
 
-def simulation_from(made: Any) -> Simulation:
-    """Convert an object to a simulation, with an adapter if needed. Raises TypeError or NoAdapterError."""
+def simulation_from(made: Any, step: str | None = None) -> Simulation:
+    """Convert an object to a simulation, with an adapter if needed. Raises TypeError or NoAdapterError.
+
+    step: the name of the method that makes a step, for a plain object with another name than "step".
+    """
+    if step is not None:
+        return as_simulation(adapt(made, step=step))
     is_simulation = hasattr(made, "step") and (
         hasattr(made, "state") or (hasattr(made, "save") and hasattr(made, "load"))
     )
@@ -285,6 +292,7 @@ def check_process(subject: Subject, runs: Sequence[ConformanceRun]) -> list[Conf
             "path": sys.path,
             "runs": [[run.seed, run.inputs] for run in runs],
             "is_seeded": subject.is_seeded,
+            "step": subject.step,
         }
     )
     seed = "0" if os.environ.get("PYTHONHASHSEED") != "0" else "1"

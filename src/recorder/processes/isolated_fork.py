@@ -81,11 +81,13 @@ class ForkedRun:
         messages: what it sent, in order.
         exit_code: its own, or minus the signal that ended it; None if its time was up.
         error: what its work raised, in one line; None if it did not raise.
+        cpu_s: the processor time that it used, without that of its own copies; None if it is not known.
     """
 
     messages: list[Any]
     exit_code: int | None
     error: str | None = None
+    cpu_s: float | None = None
 
 
 @attrs.frozen
@@ -134,9 +136,9 @@ def run_isolated(work: Callable[[Send], None], limit_s: float) -> ForkedRun:
     finally:
         os.close(read_end)
         with _own_calls():
-            exit_code = _end(child, deadline_s)
+            exit_code, cpu_s = _end(child, deadline_s)
     error = messages.pop().text if messages and isinstance(messages[-1], _Raised) else None
-    return ForkedRun(messages, exit_code if is_complete else None, error)
+    return ForkedRun(messages, exit_code if is_complete else None, error, cpu_s)
 
 
 def denied() -> str | None:
@@ -169,8 +171,11 @@ def _receive(pipe: int, deadline_s: float) -> tuple[list[Any], bool]:
     return messages, False
 
 
-def _end(child: int, deadline_s: float) -> int:
-    """Wait for a copy until the deadline, kill what is left of it and of its own copies; return its exit code."""
+def _end(child: int, deadline_s: float) -> tuple[int, float | None]:
+    """Wait for a copy until the deadline, and kill what is left of it and of its own copies.
+
+    Return its exit code and the processor time that it used, None if that is not known.
+    """
     with contextlib.suppress(OSError):  # Reaped by a handler of SIGCHLD, or a filter of system calls forbids it.
         watched = os.pidfd_open(child)
         try:
@@ -184,10 +189,10 @@ def _end(child: int, deadline_s: float) -> int:
     with contextlib.suppress(ProcessLookupError):  # The process reaps all its children automatically.
         os.kill(child, signal.SIGKILL)
     try:
-        _, status = os.waitpid(child, 0)
+        _, status, used = os.wait4(child, 0)
     except ChildProcessError:
-        return 0  # Reaped automatically; whether its messages are complete is known from the pipe.
-    return os.waitstatus_to_exitcode(status)
+        return 0, None  # Reaped automatically; whether its messages are complete is known from the pipe.
+    return os.waitstatus_to_exitcode(status), used.ru_utime + used.ru_stime
 
 
 @contextlib.contextmanager

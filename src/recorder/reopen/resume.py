@@ -48,7 +48,7 @@ from recorder.storage.tape_files import IO, NOT_OURS, Files, TapeFiles
 from sim.kernel.hooks import ensure_hooks
 from sim.kernel.registry import find_world
 from sim.kernel.same_fields import ensure_same_fields
-from sim.kernel.simulation import Simulation, inner_of, restore
+from sim.kernel.simulation import Simulation, as_simulation, inner_of, restore
 from sim.scenario.wrap import wrap_scenario
 
 Progress = Callable[[int, int], None]  # Ticks re-simulated so far, ticks in all.
@@ -64,7 +64,9 @@ def resume(
     """Open a tape again, restore the simulation to its last tick and continue to record with the tape's settings.
 
     The returned recorder is ready for the next step; its ``resumed`` describes the tape as it was found.
-    simulation: a new one like the recorded one, in any state; None makes the registered world that the tape names.
+    simulation: a new one like the recorded one, in any state, or an object like the one that record() was given, which
+    gets the step, the fields and the level that the tape names. None makes the registered world or environment that the
+    tape names.
     progress: called with the ticks re-simulated so far and the ticks in all.
 
     Raises FileNotFoundError or another OSError, BlockingIOError if a different process is recording into the tape,
@@ -93,7 +95,7 @@ def resume_in(
         assembled, ios, begun = _read(files, os.fspath(path))
         settings = settings_of(assembled)
         adapted = (
-            wrap_scenario(simulation, assembled.meta.get("scenario"))
+            wrap_scenario(_as_recorded(simulation, assembled), assembled.meta.get("scenario"))
             if simulation is not None
             else make_world(assembled)
         )
@@ -159,16 +161,35 @@ def _begun_segment(assembled: Assembled, sources: Sequence[SegmentInput]) -> int
 def make_world(assembled: Assembled) -> Simulation:
     """Make the simulation that a tape names, in its initial state.
 
-    Raises TypeError if it names none, UnknownWorldError, ConfigError.
+    Raises TypeError if it names none, UnknownWorldError, ConfigError, and what rebuilt_simulation raises.
     """
     match assembled.meta.get("world"):
         case {"name": str(name), "config": dict(config)}:
             world = find_world(name)
             return wrap_scenario(world.make(config), assembled.meta.get("scenario"), world.properties)
-    raise TypeError(
-        f"the tape names no registered world (it was recorded from {assembled.meta.get('simulation')}): "
-        "pass the simulation to recorder.resume"
-    )
+    recorded = assembled.meta.get("simulation")
+    if not assembled.meta.get("adapter"):
+        raise TypeError(
+            f"the tape names no registered world (it was recorded from {recorded}): pass the simulation to "
+            "recorder.resume"
+        )
+    from sim.adapters.as_recorded import rebuilt_simulation  # noqa: PLC0415 - only for a tape of an adapter
+
+    simulation = rebuilt_simulation(assembled.meta)
+    if simulation is None:
+        raise TypeError(
+            f"the tape does not state how to make its {recorded}: pass a new one to recorder.resume, made as for the "
+            "recording"
+        )
+    return as_simulation(simulation)
+
+
+def _as_recorded(simulation: Any, assembled: Assembled) -> Any:
+    if not assembled.meta.get("adapter"):
+        return simulation
+    from sim.adapters.as_recorded import as_recorded  # noqa: PLC0415 - only for a tape of an adapter
+
+    return as_recorded(simulation, assembled.meta)
 
 
 def restore_last_tick(assembled: Assembled, simulation: Simulation, progress: Progress | None) -> int:

@@ -99,7 +99,7 @@ def run_live(
         what = f"step {tick}"
         try:
             encoded = encode_plain(play())
-            what += " with the inputs None (others are not known)" if encoded == NO_INPUTS else ""
+            what += " with the inputs None (trial_inputs(seed) would give others)" if encoded == NO_INPUTS else ""
             result = simulation.step(decode_plain(encoded))  # type: ignore[func-returns-value]
             reloads = keeps and _reload_if_canonical(simulation, tick)
         except Exception as error:  # noqa: BLE001 - a user's simulation may raise anything

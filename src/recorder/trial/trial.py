@@ -47,6 +47,8 @@ TRAJECTORIES_MIN = 3  # Before these the trial may take half as long again.
 LIVE_SHARE = 0.2  # Of the time left, for the first run of a trajectory, which is repeated once or twice.
 WAYS_SHARE = 0.4  # Of the budget; the ways that need only one trajectory are tried then.
 OVERTIME_S = 0.15  # A trial that takes twice its budget and this is ended.
+REPORT_S = 0.1  # The first copy has this time to report that one of its own copies was ended.
+WAITING_SHARE = 0.1  # A copy that used less of its time than this was not slow: it waited.
 CAUSES_S = 10.0  # The time limit of the search for the causes of a difference that was found.
 
 AGAIN, REWOUND, RESTORED, TWIN, SAVED, ORDER = "again", "rewound", "restored", "twin", "saved", "order"
@@ -184,9 +186,7 @@ def try_simulation(
     subject = _Subject(simulation, player, make_twin, names, begun_s + limit_s, limit_s)
     try:
         ensure_can_isolate()
-        ended = run_isolated(
-            partial(_try_trajectories, subject, begun_s, begun_s + budget_s), 2 * budget_s + OVERTIME_S
-        )
+        ended = run_isolated(partial(_try_trajectories, subject, begun_s, begun_s + budget_s), limit_s + REPORT_S)
     except (NotIsolatedError, OSError) as error:
         return TrialReport(not_tried=str(error))
     tried = [one for one in ended.messages if one.not_tried is None]
@@ -232,7 +232,12 @@ def _finding(subject: _Subject, tried: _Tried) -> TrialFinding:
 
 def _ended_text(ended: ForkedRun, limit_s: float) -> str:
     if ended.exit_code is None:
-        return f"a copy of the process gave no answer within {limit_s:.2g} s; raise trial_ms if steps take that long"
+        if ended.cpu_s is not None and ended.cpu_s < WAITING_SHARE * limit_s:
+            return (
+                f"a copy of the process waited for {limit_s:.2g} s, as for a thread or a device, which only the "
+                "process itself has"
+            )
+        return f"its first steps take more than {limit_s:.2g} s; a larger trial_ms gives them more time"
     if ended.error is not None:
         return f"it raised {ended.error}"
     return f"a copy of the process died with exit code {ended.exit_code}"

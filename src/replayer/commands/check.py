@@ -5,13 +5,13 @@ from __future__ import annotations
 import inspect
 import itertools
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from recorder.conformance.contract_checks import SEEDS, Subject
+from recorder.conformance.contract_checks import SEEDS, Subject, simulation_from
 from recorder.console.argument_types import Positive
 from recorder.console.progress import progress_bar
 from recorder.exit_codes import DIFFERS, SAME, UsageError
@@ -20,12 +20,22 @@ from recorder.runs.input_source import read_inputs, read_plain_inputs
 from recorder.storage.os_errors import reading
 from recorder.text import counted
 from replayer.commands.arguments import ensure_states, looks_like_a_tape
-from replayer.commands.check_adapter import LevelReport, check_adapted, check_level, level_facts, trial_lines
+from replayer.commands.check_adapter import (
+    LevelReport,
+    check_adapted,
+    check_level,
+    level_facts,
+    no_step_text,
+    trial_lines,
+)
 from replayer.commands.options import Json
 from replayer.diagnose.hidden_state.report import report_facts, report_lines
 from replayer.diagnose.hidden_state.sync_test import PERIOD_TICKS, TICKS, SyncTest
+from replayer.playback.make_simulation import UnfitSimulationError
 from replayer.tape.tape import Tape
 from replayer.value_text import plain_text
+from sim.adapters.as_recorded import as_recorded
+from sim.adapters.interface.adapter_registry import NoAdapterError, NoStepError
 from sim.kernel.hooks import SuggestsInputs, hook
 from sim.kernel.simulation import inner_of
 from sim.scenario.scenario_file import SUFFIX, load_scenario
@@ -42,6 +52,7 @@ def check(
     inputs: Annotated[Path | None, Parameter(name="--inputs")] = None,
     seeds: Positive = SEEDS,
     seed_resets: Annotated[bool, Parameter(negative="")] = False,
+    step: str | None = None,
     verbose: Annotated[bool, Parameter(negative="")] = False,
     as_json: Json = False,
 ) -> int:
@@ -78,6 +89,9 @@ def check(
         others have one run. Fewer than eight may miss rare faults.
     seed_resets
         Pass a seed at each reset of an environment, not only at the first one.
+    step
+        The name of the method that makes a step, of an object of Python: --step advance. By default "step", or the one
+        that the tape of --inputs names.
     verbose
         Also name values that change outside the state without an observed effect.
     as_json
@@ -85,15 +99,17 @@ def check(
     """
     if inputs is None and _is_factory(simulation):
         adapted = check_adapted(
-            simulation, _factory(simulation), ticks=ticks, seeds=seeds, as_json=as_json, seeds_resets=seed_resets
+            simulation,
+            _factory(simulation),
+            ticks=ticks,
+            seeds=seeds,
+            as_json=as_json,
+            seeds_resets=seed_resets,
+            step=step,
         )
         if adapted is not None:
             return adapted
-    taped = inputs is not None and looks_like_a_tape(inputs)
-    if inputs is not None and taped:
-        inputs_by_tick = _taped_inputs(inputs, ticks)
-        ticks = min(ticks, max(inputs_by_tick, default=1))
-    factory, inputs_of = _subject(simulation, inputs) if not taped else (_factory(simulation), inputs_by_tick.get)
+    factory, inputs_of, ticks = _subject(simulation, inputs, step, ticks)
     test = SyncTest(factory, inputs_of, ticks=ticks, period_ticks=period)
     with progress_bar("checking", ticks, quiet=as_json) as show:
         report = test.run(lambda done, _: show(done))
@@ -169,15 +185,38 @@ def _suggested_inputs(factory: Callable[[], Any]) -> Callable[[int], Any]:
     return lambda _: play()
 
 
-def _taped_inputs(path: Path, ticks: int) -> dict[int, Any]:
-    """The inputs of the first ticks of a recording. Raises UsageError, RecordingError, OSError."""
+class _AdaptingFactory:
+    """A factory of the user whose objects are adapted, if they are not simulations: as a tape states, or by themselves."""
+
+    def __init__(self, factory: Callable[[], Any], step: str | None, meta: Mapping[str, Any]) -> None:
+        """step: the name of the method that makes a step. meta: of the tape with the inputs; empty without one."""
+        self.__wrapped__ = factory  # Roots looks for the user's modules there.
+        self._step = step
+        self._meta = meta
+
+    def __call__(self) -> Any:
+        """Make a simulation. Raises UnfitSimulationError for an object without this step, and what the factory raises."""
+        made = self.__wrapped__()
+        try:
+            if self._step is None and self._meta.get("adapter"):
+                return as_recorded(made, self._meta)
+            return simulation_from(made, self._step)
+        except NoStepError as error:
+            raise UnfitSimulationError(no_step_text(error)) from None
+        except (TypeError, NoAdapterError) as error:
+            raise UnfitSimulationError(str(error)) from error
+
+
+def _taped_inputs(path: Path, ticks: int) -> tuple[dict[int, Any], Mapping[str, Any]]:
+    """The inputs of the first ticks of a recording, and its META. Raises UsageError, RecordingError, OSError."""
     with reading(path), Tape(path) as tape:
         ensure_states(tape)
         if tape.first_tick > 0:
             raise UsageError(
                 f"{path} begins at tick {tape.first_tick:,}: expected a tape with the inputs from tick 1 on"
             )
-        return {tick: tape.frame(tick).inputs for tick in range(1, min(ticks, tape.last_tick) + 1)}
+        inputs = {tick: tape.frame(tick).inputs for tick in range(1, min(ticks, tape.last_tick) + 1)}
+        return inputs, tape.meta
 
 
 def _is_factory(simulation: str) -> bool:
@@ -206,11 +245,20 @@ def _scenario(name: str) -> Any:
         raise UsageError(f"{error}; name your own simulation as module:factory") from None
 
 
-def _subject(simulation: str, inputs: Path | None) -> tuple[Callable[[], Any], Callable[[int], Any]]:
-    """The factory to check, and the inputs of each tick. Raises UsageError, ConfigError, OSError."""
+def _subject(
+    simulation: str, inputs: Path | None, step: str | None, ticks: int
+) -> tuple[Callable[[], Any], Callable[[int], Any], int]:
+    """The factory to check, the inputs of each tick, and the number of ticks. Raises UsageError, ConfigError, OSError."""
     factory = _factory(simulation)
+    if inputs is not None and looks_like_a_tape(inputs):
+        taped, meta = _taped_inputs(inputs, ticks)
+        if _is_factory(simulation):
+            factory = _AdaptingFactory(factory, step, meta)
+        return factory, taped.get, min(ticks, max(taped, default=1))
     if _is_factory(simulation):
-        return factory, read_plain_inputs(inputs).get if inputs is not None else _suggested_inputs(factory)
+        if inputs is None:
+            return factory, _suggested_inputs(factory), ticks
+        return _AdaptingFactory(factory, step, {}), read_plain_inputs(inputs).get, ticks
     scenario, inputs_by_tick = _scenario(simulation), read_inputs(inputs) if inputs is not None else {}
     scheduled = scenario.world.inputs(scenario.config)
-    return factory, lambda tick: scheduled(tick) + inputs_by_tick.get(tick, [])
+    return factory, lambda tick: scheduled(tick) + inputs_by_tick.get(tick, []), ticks

@@ -29,7 +29,7 @@ from recorder.text import counted
 from replayer.diagnose.hidden_state.report import Suspect
 from replayer.diagnose.hidden_state.sync_test import SyncTest
 from replayer.value_text import plain_text
-from sim.adapters.interface.adapter_registry import NotCapturedError
+from sim.adapters.interface.adapter_registry import NoStepError, NotCapturedError
 from sim.kernel.exactness import Level, level_of
 from sim.kernel.plain_data import decode_plain
 from sim.kernel.simulation import Simulation, inner_of
@@ -64,15 +64,26 @@ class LevelReport:
 
 
 def check_adapted(
-    name: str, factory: Callable[[], Any], *, ticks: int, seeds: int, as_json: bool, seeds_resets: bool = False
+    name: str,
+    factory: Callable[[], Any],
+    *,
+    ticks: int,
+    seeds: int,
+    as_json: bool,
+    seeds_resets: bool = False,
+    step: str | None = None,
 ) -> int | None:
     """Check a simulation that an adapter makes, or that declares a level. Return the exit code; None for any other one.
 
-    seeds_resets: pass a seed at each reset that has none. Returns None as well if making it fails. Raises UsageError if it cannot be captured, or its live run raises.
+    seeds_resets: pass a seed at each reset that has none. step: the name of the method that makes a step, of a plain
+    object. Returns None as well if making it fails. Raises UsageError if it cannot be captured, if it has no such step,
+    or if its live run raises.
     """
-    subject = Subject(factory, None, ("", name), seeds_resets=seeds_resets)
+    subject = Subject(factory, None, ("", name), seeds_resets=seeds_resets, step=step)
     try:
-        simulation = simulation_from(factory())
+        simulation = simulation_from(factory(), step)
+    except NoStepError as error:
+        raise UsageError(f"{name}: {no_step_text(error)}") from None
     except NotCapturedError as error:
         raise UsageError(f"{name}: {error}") from None
     except Exception:  # noqa: BLE001 - the check of simulations reports the error
@@ -90,6 +101,11 @@ def check_adapted(
     else:
         print("\n".join(plain_text(line) for line in level_lines(name, report)))
     return SAME if report.ok else DIFFERS
+
+
+def no_step_text(error: NoStepError) -> str:
+    """The message about a missing step, with the option of this command."""
+    return f"{error} (here: --step {error.methods[0] if len(error.methods) == 1 else 'NAME'})"
 
 
 def check_level(

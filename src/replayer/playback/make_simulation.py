@@ -9,7 +9,7 @@ from recorder.errors import CorruptError, RecordingError, TornError
 from recorder.exception_text import raised_text
 from recorder.factory_spec import sim_option
 from replayer.playback.inert_simulation import StatesOnly
-from replayer.playback.rebuild_adapted import as_recorded, make_adapted
+from replayer.playback.rebuild_adapted import make_adapted
 from replayer.tape.tape import Tape
 from sim.kernel.registry import UnknownWorldError, find_world
 from sim.kernel.same_fields import ensure_same_fields
@@ -36,7 +36,7 @@ def make_simulation(tape: Tape, factory: Factory | None) -> Simulation:
         try:
             if not callable(factory):
                 raise TypeError(f"world: expected a class or function that makes a simulation, got {factory!r}")
-            simulation = wrap_scenario(as_recorded(_made(factory), tape.meta), tape.meta.get("scenario"))
+            simulation = wrap_scenario(_as_recorded(_made(factory), tape), tape.meta.get("scenario"))
         except TypeError as error:
             raise UnfitSimulationError(str(error)) from error
     else:
@@ -72,6 +72,14 @@ def _made(factory: Factory) -> Any:
         raise
     except Exception as error:
         raise UnfitSimulationError(raised_text("making the simulation", error)) from error
+
+
+def _as_recorded(made: Any, tape: Tape) -> Any:
+    if not tape.meta.get("adapter"):
+        return made
+    from sim.adapters.as_recorded import as_recorded  # noqa: PLC0415 - only for a tape of an adapter
+
+    return as_recorded(made, tape.meta)
 
 
 def _first_layout(tape: Tape) -> Layout | None:

@@ -227,5 +227,6 @@ def _next_step(facts: dict[str, Any]) -> Iterator[str]:
     if facts["status"] == "corrupt" or (facts["sealed"] and facts["damages"]):
         yield f"next: replay repair {path}"
     elif not facts["sealed"] and not facts["being_written"] and facts["can_be_resumed"]:
-        how = f"record resume {path}" if facts["world"] else f"recorder.resume({facts['tape']!r}, simulation)"
+        subject = "simulation" if not facts.get("adapter") else "an object made as the recorded one"
+        how = f"record resume {path}" if facts["world"] else f"recorder.resume({facts['tape']!r}, {subject})"
         yield f"next: {how}  # continues where it stopped"

@@ -150,17 +150,51 @@ def test_environments_are_not_accused(name: str, tmp_path: Path, capsys: pytest.
 def test_a_simulation_that_needs_inputs_is_not_tried() -> None:
     """What they are is not known; with trial_inputs it is."""
     report = tried(games.NeedsInputs(), "x")
-    assert report.line().startswith("not tried: step 1 with the inputs None (others are not known) raised TypeError")
+    assert report.line().startswith(
+        "not tried: step 1 with the inputs None (trial_inputs(seed) would give others) raised TypeError"
+    )
 
 
-def test_a_crash_and_a_hang_are_reported_in_a_line() -> None:
+def test_a_crash_and_a_slow_step_are_reported_in_a_line() -> None:
     """The recording begins all the same."""
     assert tried(games.Dies(), "x").line() == "not tried: a copy of the process died with exit code 9"
-    simulation = adapt(games.Hangs(), fields("x"))
+    simulation = adapt(games.Spins(), fields("x"))
     begun_s = time.monotonic()
     report = try_simulation(simulation, 100)
-    assert "gave no answer within 0.35 s" in report.line()
+    assert report.line() == "not tried: its first steps take more than 0.35 s; a larger trial_ms gives them more time"
     assert time.monotonic() - begun_s < 5
+
+
+def test_the_steps_of_an_object_are_tried_with_its_own_inputs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Those of its trial_inputs; without it, a step that can be called without arguments is called so."""
+
+    class Pushed(games.NeedsInputs):
+        def trial_inputs(self, seed: int) -> Any:
+            return lambda: {"push": seed + 1}
+
+    class Counts:
+        def __init__(self) -> None:
+            self.x = 0
+
+        def step(self, number: int = 1) -> None:
+            self.x += number
+
+    subjects: list[tuple[Any, Any]] = [(Pushed(), {"push": 1}), (Counts(), 1)]
+    for subject, inputs in subjects:
+        with recorder.record(subject, tmp_path / f"{type(subject).__name__}.tape", trial_ms=BUDGET_MS) as game:
+            game.step(inputs)
+        assert "restored and run again with the same states and results" in capsys.readouterr().err
+
+
+def test_a_copy_that_waits_is_not_called_slow() -> None:
+    """More time would not help: the thread that it waits for is not in the copy."""
+    report = try_simulation(adapt(games.Hangs(), fields("x")), 100)
+    assert report.line() == (
+        "not tried: a copy of the process waited for 0.35 s, as for a thread or a device, which only the process itself "
+        "has"
+    )
 
 
 def test_nothing_of_a_trial_is_visible(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

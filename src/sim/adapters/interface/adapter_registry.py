@@ -23,6 +23,18 @@ class NoAdapterError(LookupError):
     """There is no adapter for an object, or its package is not installed; the message gives a remedy."""
 
 
+class NoStepError(TypeError):
+    """An object has no method of the name that its step is said to have; the message lists its methods.
+
+    Attributes:
+        methods: the names of the object's public methods, in order.
+    """
+
+    def __init__(self, message: str, methods: tuple[str, ...] = ()) -> None:
+        super().__init__(message)
+        self.methods = methods
+
+
 class NotCapturedError(TypeError):
     """A simulation holds something that cannot be saved; the message names it and lists the options."""
 

@@ -13,7 +13,7 @@ from sim.adapters.capture.recapture import ProvedSimulation, ProvedState
 from sim.adapters.capture.rng_state import is_generator
 from sim.adapters.capture.survey import Treatment
 from sim.adapters.capture.unpack import parts_of
-from sim.adapters.interface.adapter_registry import Adapter, NotCapturedError
+from sim.adapters.interface.adapter_registry import Adapter, NoStepError, NotCapturedError
 from sim.adapters.interface.attempts import KeepsItsAttempts
 from sim.adapters.interface.capture_report import Report
 from sim.adapters.interface.proxy import make_proxy
@@ -128,7 +128,12 @@ class PlainObjectSimulation(KeepsItsAttempts, ProvedSimulation):
 
     @property
     def trial_inputs(self) -> Callable[[int], Callable[[], Any]] | None:
-        """See sim.kernel.hooks.SuggestsInputs: calls without arguments; None for a step that needs some, or takes none."""
+        """See sim.kernel.hooks.SuggestsInputs: the object's own, or calls without arguments.
+
+        None for a step that needs an argument, and for one that takes none.
+        """
+        if callable(inspect.getattr_static(self._class, "trial_inputs", None)):
+            return self.subject.trial_inputs  # type: ignore[no-any-return]
         try:
             signature = inspect.signature(getattr(self.subject, self._what.step))
             signature.bind()
@@ -234,7 +239,7 @@ def _ensure_can_step(subject: Any, what: Fields) -> None:
         raise TypeError(f"expected an object with a __dict__, which holds its attributes, got a {name}")
     step = getattr(subject, what.step, None)
     if not callable(step):
-        raise TypeError(f"{name} has no method {what.step}(): {_names_of_methods(subject)}")
+        raise _no_method(subject, what.step)
     if inspect.iscoroutinefunction(step) or inspect.isgeneratorfunction(step) or inspect.isasyncgenfunction(step):
         raise TypeError(
             f"{name}.{what.step}: expected a method that makes a step when it is called, got a coroutine or generator, "
@@ -252,25 +257,30 @@ def _ensure_can_step(subject: Any, what: Fields) -> None:
 def _other_calls(subject: Any, what: Fields) -> tuple[str, ...]:
     """The names of further methods whose calls are ticks: those that the user named, or reset.
 
-    Raises TypeError for a name that is not one of a method.
+    Raises NoStepError for a name that is not one of a method.
     """
     if what.calls is None:
         has_reset = what.step != RESET and function_of(subject, RESET) is not None
         return (RESET,) if has_reset else ()
     wrong = [name for name in what.calls if not callable(getattr(subject, name, None))]
     if wrong:
-        raise TypeError(f"{type(subject).__name__} has no method {wrong[0]}(): {_names_of_methods(subject)}")
+        raise _no_method(subject, wrong[0])
     return tuple(name for name in dict.fromkeys(what.calls) if name != what.step)
 
 
-def _names_of_methods(subject: Any) -> str:
-    """What to do about a step that the object does not have: its methods by name."""
+def _no_method(subject: Any, missing: str) -> NoStepError:
+    """The error for a step that the object does not have: it lists the object's methods."""
     kinds = [kind for kind in type(subject).__mro__ if kind is not object]
     names = {
         name for kind in kinds for name, value in vars(kind).items() if callable(value) and not name.startswith("_")
     }
-    several = ", ".join(sorted(names)[:METHODS_SHOWN]) + (", …" if len(names) > METHODS_SHOWN else "")
-    return f'name the one that makes a step as step="..."; it has the methods {several or "(none)"}'
+    methods = tuple(sorted(names))
+    several = ", ".join(methods[:METHODS_SHOWN]) + (", …" if len(methods) > METHODS_SHOWN else "")
+    return NoStepError(
+        f"{type(subject).__name__} has no method {missing}(): name the one that makes a step as "
+        f'step="{methods[0] if len(methods) == 1 else "..."}"; it has the methods {several or "(none)"}',
+        methods,
+    )
 
 
 def _change(subject: Any, change: Sequence[Any]) -> None:
