@@ -29,7 +29,7 @@ from replayer.commands.check_adapter import (
     trial_lines,
 )
 from replayer.commands.options import Json
-from replayer.diagnose.hidden_state.report import report_facts, report_lines
+from replayer.diagnose.hidden_state.report import SyncReport, report_facts, report_lines
 from replayer.diagnose.hidden_state.sync_test import PERIOD_TICKS, TICKS, SyncTest
 from replayer.playback.make_simulation import UnfitSimulationError
 from replayer.tape.tape import Tape
@@ -114,6 +114,11 @@ def check(
     with progress_bar("checking", ticks, quiet=as_json) as show:
         report = test.run(lambda done, _: show(done))
     further = _check_trajectories(simulation, ticks, seeds, as_json=as_json) if report.ok and inputs is None else None
+    _print(simulation, report, further, verbose=verbose, as_json=as_json)
+    return SAME if report.ok and (further is None or further.ok) else DIFFERS
+
+
+def _print(simulation: str, report: SyncReport, further: LevelReport | None, *, verbose: bool, as_json: bool) -> None:
     if as_json:
         trajectories = {} if further is None else {"trajectories": level_facts(further)}
         print(json.dumps({"simulation": simulation, **report_facts(report), **trajectories}, indent=1))
@@ -121,7 +126,6 @@ def check(
         print("\n".join(report_lines(simulation, report, verbose=verbose)))
         if further is not None:
             print("\n".join(map(plain_text, _further_lines(further))))
-    return SAME if report.ok and (further is None or further.ok) else DIFFERS
 
 
 def _check_trajectories(simulation: str, ticks: int, seeds: int, *, as_json: bool) -> LevelReport:
