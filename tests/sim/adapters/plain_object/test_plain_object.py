@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 import random
 import sys
+import types
 from pathlib import Path
 from typing import Any
 
@@ -243,6 +244,30 @@ def test_an_object_that_pickle_saves_in_part_is_saved_by_its_attributes(tmp_path
         for tick in (4, 1):
             run.seek(tick)
             assert run.subject.engine.speed == tick
+
+
+class Namespaced:
+    """Settings without a class of their own, as an attribute and in a list."""
+
+    def __init__(self) -> None:
+        self.settings = types.SimpleNamespace(speed=2)
+        self.bodies = [types.SimpleNamespace(x=0), types.SimpleNamespace(x=1, tag="b")]
+
+    def step(self, _: Any) -> None:
+        """Move everything."""
+        for body in self.bodies:
+            body.x += self.settings.speed
+
+
+def test_simple_namespaces_are_saved(tmp_path: Path) -> None:
+    """Their dict is a member of their class, as a slot is."""
+    with recorder.record(Namespaced(), tmp_path / "run.tape", quiet=True) as recorded:
+        for _ in range(5):
+            recorded.step(None)
+    with replayer.open(tmp_path / "run.tape", world=Namespaced) as run:
+        run.seek(3)
+        assert run.subject.bodies == [types.SimpleNamespace(x=6), types.SimpleNamespace(x=7, tag="b")]
+        assert run.verify().ok
 
 
 def test_pickle_is_imported_in_one_module_behind_one_function() -> None:

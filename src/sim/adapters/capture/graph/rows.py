@@ -295,7 +295,8 @@ def slot_names(cls: type) -> list[str]:
     names: list[str] = []
     for kind in reversed(cls.__mro__):
         for name, member in vars(kind).items():
-            if inspect.ismemberdescriptor(member) and member.__objclass__ is kind and name not in names:
+            is_slot = inspect.ismemberdescriptor(member) and member.__objclass__ is kind
+            if is_slot and name != "__dict__" and name not in names:  # SimpleNamespace has its dict as a member.
                 names.append(name)
     return names
 
