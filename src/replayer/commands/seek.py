@@ -16,11 +16,11 @@ from recorder.exit_codes import SAME
 from recorder.storage.os_errors import reading
 from replayer.commands.arguments import choose, ensure_seek, ensure_states, factory_of, layer_picture, note_version
 from replayer.commands.options import DumpFolder, Json, Output, Sim
+from replayer.report.object_lines import ShownState
 from replayer.report.report_text import print_seek, seek_facts
-from replayer.tape.fields import ensure_fields, world_of
+from replayer.tape.fields import world_of
 from replayer.tape.npz import write_state_whole
 from replayer.timeline.timeline import Timeline
-from replayer.value_text import describe_field, field_lines, state_summary
 
 
 def seek(
@@ -56,9 +56,11 @@ def seek(
     step
         The number of actions done in the episode. 0, the default, is its reset.
     field
-        Print the values of this field, too. May be repeated.
+        Print the values of this field, too, or of an attribute of a recorded object: --field 'units[3]'. May be
+        repeated.
     all_rows
-        On a terminal, print all values of a --field, not only the first and the last ones.
+        On a terminal, print all values of a --field, not only the first and the last ones. Without --field, print
+        all items that the attributes of a recorded object hold.
     output
         Write the complete state to this .npz file, one array per field.
     as_picture
@@ -82,19 +84,16 @@ def seek(
                 report = run.seek(tick, lambda done, total: show(done / total), episode=episode, step=step)
         snapshot, world = run.state.snapshot(), world_of(run.tape)
         config = run.tape.meta["world"]["config"] if world is not None else {}
-    ensure_fields(snapshot, names)
-    drawn = layer_picture(snapshot, names, world, shutil.get_terminal_size().columns) if as_picture else []
+    shown = ShownState(snapshot, names)
+    drawn = layer_picture(snapshot, shown.fields, world, shutil.get_terminal_size().columns) if as_picture else []
     if output is not None:
         write_state_whole(output, snapshot)
-    summary = state_summary(snapshot, world, config)
     if as_json:
-        print(json.dumps(seek_facts(report, summary, {name: snapshot[name] for name in names}), indent=1))
+        print(json.dumps(seek_facts(report, shown.summary(world, config), shown.requested_values()), indent=1))
         return SAME
-    print_seek(path, report, summary)
-    for name in names:
-        print(f"  {name}: {describe_field(snapshot, name)}")
-        whole = all_rows or not sys.stdout.isatty()
-        print("\n".join(f"    {line}" for line in field_lines(snapshot[name], whole=whole)))
+    print_seek(path, report, shown.summary_lines(world, config, whole=all_rows and not names))
+    for line in shown.requested_lines(whole=all_rows or not sys.stdout.isatty()):
+        print(f"  {line}")
     print("\n".join(drawn), end="\n" if drawn else "")
     if output is not None:
         print(f"  written: {output}")

@@ -6,7 +6,7 @@ import json
 import shlex
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -48,15 +48,15 @@ def _route(report: SeekReport) -> str:
     return f"{counted(report.simulated_ticks, 'tick')} re-simulated"
 
 
-def print_seek(path: Path, report: SeekReport, summary: dict[str, str]) -> None:
-    """Print the result of a seek and a summary of the state."""
+def print_seek(path: Path, report: SeekReport, summary: Sequence[str]) -> None:
+    """Print the result of a seek and a summary of the state, as lines."""
     print(
         f"tick {report.tick:,} of {path}: keyframe at tick {report.keyframe_tick:,}, "
         f"{_route(report)}, {report.milliseconds:.1f} ms"
     )
     print(f"  state hash: {report.state_hash:016x}, as recorded")
-    for name, text in summary.items():
-        print(f"  {name}: {text}")
+    for line in summary:
+        print(f"  {line}")
 
 
 def report_facts(report: VerificationReport) -> dict[str, Any]:

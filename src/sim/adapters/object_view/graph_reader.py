@@ -1,0 +1,243 @@
+"""Read the objects of a graph from a state, as values to show: no class is needed, and nothing is made or imported."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import attrs
+import numpy as np
+
+from sim.adapters.capture.graph.groups import STRUCTURE
+from sim.adapters.capture.graph.kinds.array_kind import make_array
+from sim.adapters.capture.graph.names.classes import ClassFinder
+from sim.adapters.capture.graph.rows import DICTS, LISTS
+from sim.adapters.capture.graph.special_nodes import (
+    ARRAY_BYTES,
+    ARRAY_LETTER,
+    ARRAYS,
+    FOREIGN,
+    SPECIAL,
+    SPECIAL_BYTES,
+)
+from sim.adapters.capture.graph.tags import FALSE, FLOAT, INT, NODE_TAG, NONE, ROOT, TRUE, VALUE_TAG
+from sim.adapters.capture.graph.values.trees import TreeDecoder, unpack
+from sim.adapters.capture.graph.values.value_pool import VALUE_BYTES, VALUES
+from sim.adapters.object_view.shown_values import Composite, Ref, ShownPart, Word, attributes, items, last_name, pairs
+from sim.adapters.object_view.value_text import leaf_text
+from sim.kernel.state import Snapshot, State
+
+_DTYPE_TEXT = re.compile(r"[<|][biufc]\d{1,2}")
+_TABLE = re.compile(r"graph\.(\d+)\.[^.]+\.node")
+_CELL = re.compile(r"graph\.(\d+)\.[^.]+\.cells\.(?:tag|value)")
+
+
+@attrs.frozen(eq=False)
+class _GroupCells:
+    """The cells of the objects of one kind.
+
+    Attributes:
+        key: the description of the group, see groups.py.
+        nodes: the number of each object.
+        starts: the first cell of each object, and the end of the last.
+        tags, values: of the cells.
+    """
+
+    key: list[Any]
+    nodes: Any
+    starts: Any
+    tags: Any
+    values: Any
+
+
+class GraphReader:
+    """The objects of a graph in a state."""
+
+    def __init__(self, state: Snapshot | State, known: Callable[[str], Any] = Word) -> None:
+        """known: from the name of an object that is saved elsewhere to the value to show.
+
+        Raises ValueError or LookupError for a state without a graph.
+        """
+        self._known = known
+        names = {int(match[1]): name.removesuffix(".node") for name in state if (match := _TABLE.fullmatch(name))}
+        self._groups: list[_GroupCells] = []
+        self._rows: dict[int, tuple[_GroupCells, int]] = {}
+        self._content_of: dict[int, int] = {}
+        for number, key in enumerate(unpack(state.blob(STRUCTURE)) if state.count(STRUCTURE) else []):
+            name = names[number]
+            starts = np.concatenate([[0], np.cumsum(state[f"{name}.length"])])
+            cells = f"{name}.cells"
+            group = _GroupCells(
+                key, state[f"{name}.node"], starts, state[f"{cells}.tag"], state[f"{cells}.value"].view(np.int64)
+            )
+            self._groups.append(group)
+            for row, node in enumerate(group.nodes.tolist()):
+                self._rows[node] = (group, row)
+                if key[0] == "content":
+                    self._content_of[int(group.values[starts[row]])] = node
+        self._plain_values = TreeDecoder(ClassFinder(object), {}, int)  # Only for values in which there is no class.
+        self._special = _by_node(state, SPECIAL, SPECIAL_BYTES)
+        self._memory = _by_node(state, ARRAYS, ARRAY_BYTES)
+        sizes, pool = state[f"{VALUES}.size"].tolist(), state[f"{VALUE_BYTES}.byte"].tobytes()
+        ends = np.cumsum(sizes).tolist()
+        self._pool = [pool[end - size : end] for end, size in zip(ends, sizes, strict=True)]
+
+    def roots(self) -> list[Any]:
+        """The values of the list of all roots."""
+        return self._cells_of(ROOT) if ROOT in self._rows else []
+
+    def root_number(self) -> int:
+        """The number of the list of all roots."""
+        return ROOT
+
+    def owner_of_cell(self, field: str, index: int) -> tuple[int, int] | None:
+        """The node whose cell is at this row of a field, and the index of the cell among the node's; None for others."""
+        match = _CELL.fullmatch(field)
+        if match is None or int(match[1]) >= len(self._groups):
+            return None
+        group = self._groups[int(match[1])]
+        row = int(np.searchsorted(group.starts, index, "right")) - 1
+        if not 0 <= row < len(group.nodes):
+            return None
+        return int(group.nodes[row]), index - int(group.starts[row])
+
+    def composite(self, number: int) -> Composite:
+        """The object of a node. Raises ValueError or LookupError for a number without one."""
+        if number in self._special:
+            return self._special_composite(number)
+        group, _ = self._rows[number]
+        kind, name = group.key[0], str(group.key[1])
+        cells = self._cells_of(number)
+        if kind == "content":
+            return self._container(name, cells[1:])
+        if kind != "object":
+            return self._container(name, cells)
+        shown = attributes(last_name(name), group.key[2], cells)
+        content = self._content_of.get(number)
+        if content is None:
+            return shown
+        inner = self.composite(content)
+        return attrs.evolve(shown, entries=[*inner.entries, *shown.entries])
+
+    def _container(self, kind: str, cells: list[Any]) -> Composite:
+        title = "" if kind in ("list", "dict") else kind
+        if kind in LISTS:
+            return items(cells, *(("([", "])") if title else ("[", "]")), title)
+        if kind not in DICTS:
+            raise ValueError(f"expected a group of objects, got one of {kind[:40]!r}")
+        half = len(cells) // 2
+        return pairs([self._key_text(key) for key in cells[:half]], cells[half:], title)
+
+    def _key_text(self, key: Any) -> str:
+        if isinstance(key, Ref):
+            return f"<{self.composite(key.number).title or 'object'} {key.number}>"
+        return leaf_text(key)
+
+    def _cells_of(self, number: int) -> list[Any]:
+        group, row = self._rows[number]
+        span = slice(int(group.starts[row]), int(group.starts[row + 1]))
+        payloads = group.values[span]
+        reals = payloads.view(np.float64).tolist()
+        return [
+            self._cell(tag, payload, real)
+            for tag, payload, real in zip(group.tags[span].tolist(), payloads.tolist(), reals, strict=True)
+        ]
+
+    def _cell(self, tag: int, payload: int, real: float) -> Any:
+        if tag in (INT, FLOAT):
+            return payload if tag == INT else real
+        if tag == NODE_TAG:
+            return Ref(self, payload)
+        if tag == VALUE_TAG:
+            return self.of_tree(unpack(self._pool[payload]))
+        if tag in (NONE, FALSE, TRUE):
+            return None if tag == NONE else tag == TRUE
+        raise ValueError(f"expected a cell of a graph of objects, got one of kind {tag}")
+
+    # --- immutable values, see values/trees.py
+
+    def of_tree(self, tree: Any) -> Any:
+        """The value of plain data. Raises ValueError for other data."""
+        if type(tree) is not list:
+            return tree
+        match tree:
+            case ["r", int(number)]:
+                return Ref(self, number)
+            case ["t", *parts]:
+                return items([self.of_tree(part) for part in parts], "(", ",)" if len(parts) == 1 else ")")
+            case ["k", str(name)]:
+                return self._known(name)
+            case ["c" | "n", *_]:
+                return self._plain_values.of(tree)
+            case ["f", _, *parts] | ["S", *parts]:
+                return _set([self.of_tree(part) for part in parts], "frozenset")
+            case ["x" | "d", _]:
+                return Word(repr(self._plain_values.of(tree)))
+            case ["a", plain] if type(plain) is list:
+                return _foreign(plain)
+        return self._of_class(tree)
+
+    def _of_class(self, tree: list[Any]) -> Any:
+        match tree:
+            case ["e", str(name), str(member)]:
+                return Word(f"{last_name(name)}.{member}")
+            case ["E" | "s", str(name), value]:
+                return items([self.of_tree(value)], "(", ")", last_name(name))
+            case ["T", str(name), *parts]:
+                return items([self.of_tree(part) for part in parts], "(", ")", last_name(name))
+            case ["D", str(name), list(names), *parts]:
+                return attributes(last_name(name), names, [self.of_tree(part) for part in parts])
+            case ["C" | "F" | "N", str(name)]:
+                return Word(last_name(name))
+            case ["m", owner, str(name)]:
+                return attributes(f"method {name}", ["of"], [self.of_tree(owner)])
+            case ["B", function, owner]:
+                return attributes("method", ["function", "of"], [self.of_tree(function), self.of_tree(owner)])
+            case ["p", *parts]:
+                return items([self.of_tree(part) for part in parts], "(", ")", "partial")
+        raise ValueError(f"expected a value of a graph of objects, got {str(tree)[:40]}")
+
+    # --- objects of C types
+
+    def _special_composite(self, number: int) -> Composite:
+        name, plain, trees = unpack(self._special[number])
+        if name == "set":
+            return _set([self.of_tree(tree) for tree in trees], "")
+        if name == ARRAY_LETTER:
+            return Composite("", "", "", [ShownPart("", "", self._array(number))])
+        if name == FOREIGN:
+            return Composite("", "", "", [ShownPart("", "", _foreign(plain))])
+        if not trees:
+            return Composite(f"<{name}>", "", "", [])
+        parts = [ShownPart(f" part {index}", "", self.of_tree(tree)) for index, tree in enumerate(trees)]
+        return Composite(f"<{name}", " of ", ">", parts)
+
+    def _array(self, number: int) -> Any:
+        _, plain, trees = unpack(self._special[number])
+        bases = [self._array(tree[1]) for tree in trees]
+        return make_array(plain, bases, self._memory.get(number))
+
+
+def _set(values: list[Any], title: str) -> Composite:
+    if not values:
+        return Composite(f"{title or 'set'}()", "", "", [])
+    entries = [ShownPart(f" element {index}", "", value) for index, value in enumerate(values)]
+    opening, closing = ("({", "})") if title else ("{", "}")
+    return Composite(title, opening, closing, entries, is_list=True)
+
+
+def _foreign(plain: Any) -> Any:
+    match plain:
+        case [_, str(dtype), list(shape), bytes(content)] if _DTYPE_TEXT.fullmatch(dtype):
+            return np.frombuffer(content, dtype).reshape(shape)
+    raise ValueError("expected an array of another library")
+
+
+def _by_node(state: Snapshot | State, table: str, content: str) -> dict[int, bytes]:
+    """The bytes of each node of a table."""
+    every, start, by_node = state[f"{content}.byte"].tobytes(), 0, {}
+    for node, size in zip(state[f"{table}.node"].tolist(), state[f"{table}.size"].tolist(), strict=True):
+        by_node[node] = every[start : start + size]
+        start += size
+    return by_node

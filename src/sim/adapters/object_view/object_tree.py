@@ -1,0 +1,266 @@
+"""All values of captured objects in a state, by their paths from the recorded object: ``units[14].hp``.
+
+An object that is reached in several ways has the shortest path; of several, that through a list comes before that
+through an attribute or a dict. Elsewhere its path stands for it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Iterator
+from itertools import chain
+from typing import Any
+
+import numpy as np
+
+from sim.adapters.capture.captured_state import CONSTANTS, STRUCTURE
+from sim.adapters.capture.graph.groups import STRUCTURE as GRAPH
+from sim.adapters.capture.pack import KINDS_FIELD, STEPS_FIELD
+from sim.adapters.capture.survey import KINDS, Attribute, field_name, structure_from_plain
+from sim.adapters.capture.values import decode_value
+from sim.adapters.object_view.graph_reader import GraphReader
+from sim.adapters.object_view.shown_values import Composite, Ref, ShownPart, Word, attributes, last_name
+from sim.adapters.object_view.value_text import count_text, is_nested, leaf_text, shortened
+from sim.kernel.schema import schema_from_plain
+from sim.kernel.state import Snapshot, State
+
+WIDTH = 110  # Of a line, about.
+FIRST = 3  # Items that are shown of a list that does not fit into its line.
+LINES = 40  # Of all attributes, about.
+_TEXT_DTYPE = re.compile(r"[<>|=][SU]\d{1,9}")
+GRAPH_PREFIX = "graph."
+
+
+class ObjectTree:
+    """The values of captured objects in a state.
+
+    Attributes:
+        entries: the attributes of the outermost objects; their steps are their paths.
+        fields: the names of the state's fields that are shown as values of the tree.
+    """
+
+    def __init__(self, state: Snapshot) -> None:
+        """Raises ValueError or LookupError for a state of anything but captured objects."""
+        self._state = state
+        self._layers = {layer.name: layer for layer in structure_from_plain(decode_value(state.blob(STRUCTURE))).layers}
+        self._graph = GraphReader(state, self._known)
+        self._constants = self._read_constants()
+        self._values = self._read_values()
+        inner = {f"{layer}.{one.name}" for layer, one in self._attributes() if one.category == "object"}
+        outermost = [name for name in self._layers if name not in inner]
+        self.prefix = f"{outermost[0]}." if len(outermost) == 1 else ""
+        self.entries = [
+            ShownPart(f"{name}{entry.step}".removeprefix(self.prefix), "", entry.value)
+            for name in outermost
+            for entry in self.composite(name).entries
+        ]
+        own = {field_name(layer, one.name) for layer, one in self._attributes()}
+        hidden = {STEPS_FIELD, KINDS_FIELD, STRUCTURE, CONSTANTS}
+        self.fields = {name for name in state if name in own | hidden or name.startswith(GRAPH_PREFIX)}
+        self._paths: dict[Ref, str] = {Ref(self, name): name for name in outermost}
+        self._queue: deque[tuple[str, Any]] = deque((entry.step, entry.value) for entry in self.entries)
+        # The next level: items of lists, attributes, values of dicts. The latter are often a second way to an object.
+        self._deeper: tuple[list[tuple[str, Any]], ...] = ([], [], [])
+
+    def composite(self, number: str) -> Composite:
+        """The object of a layer."""
+        layer = self._layers[number]
+        names = [one.name for one in layer.attributes if (number, one.name) in self._values]
+        return attributes(self._class_of(number), names, [self._values[number, name] for name in names])
+
+    def _class_of(self, name: str) -> str:
+        holder, _, attribute = name.rpartition(".")
+        found = (
+            [one for one in self._layers[holder].attributes if one.name == attribute] if holder in self._layers else []
+        )
+        return last_name(str(found[0].detail)) if found else last_name(name)
+
+    def _attributes(self) -> Iterator[tuple[str, Attribute]]:
+        return ((layer.name, one) for layer in self._layers.values() for one in layer.attributes)
+
+    def _known(self, name: str) -> Any:
+        """The value of an object that the graph refers to and does not hold."""
+        return Ref(self, name) if name in self._layers else Word(name.removeprefix(self.prefix))
+
+    def _read_constants(self) -> list[Any]:
+        content = self._state.blob(CONSTANTS)
+        if not content:
+            return []
+        plain, capacities, arena = decode_value(content)
+        state = State(schema_from_plain(plain), capacities)
+        if state.layout.size_bytes != len(arena):
+            raise ValueError("expected the constants of a captured state, got bytes of another size")
+        state.arena[:] = np.frombuffer(arena, np.uint8)
+        return GraphReader(state, self._known).roots()
+
+    def _read_values(self) -> dict[tuple[str, str], Any]:
+        """The value of each saved attribute, by the names of its layer and of itself."""
+        state, values = self._state, {}
+        kinds, rest, constants = iter(state[KINDS_FIELD].tolist()), iter(self._graph.roots()), iter(self._constants)
+        for layer, one in self._attributes():
+            field, key = field_name(layer, one.name), (layer, one.name)
+            match one.category:
+                case "cell":
+                    kind = KINDS[_next(kinds)]
+                    values[key] = None if kind is type(None) else kind(state[field][()].item())
+                case "array":
+                    is_text = _TEXT_DTYPE.fullmatch(str(one.detail[0])) is not None
+                    values[key] = state[field].view(one.detail[0])[..., 0] if is_text else state[field]
+                case "generator":
+                    values[key] = Word(f"numpy.random.Generator({one.detail})")
+                case "foreign":
+                    values[key] = state[field] if field in state.layout.slots else Word("array of another library")
+                case "rest":
+                    values[key] = _next(rest)
+                case "constant":
+                    values[key] = _next(constants)
+                case "object":
+                    values[key] = Ref(self, f"{layer}.{one.name}")
+                case "same":
+                    values[key] = Ref(self, one.detail)
+        return values
+
+    # --- paths
+
+    def path_of(self, ref: Ref) -> str | None:
+        """The path of an object; None if it cannot be reached."""
+        while ref not in self._paths and (self._queue or any(self._deeper)):
+            if not self._queue:
+                self._queue.extend(chain.from_iterable(self._deeper))
+                self._deeper = ([], [], [])
+            path, value = self._queue.popleft()
+            if isinstance(value, Ref):
+                if value in self._paths:
+                    continue
+                self._paths[value] = path
+                value = value.source.composite(value.number)
+            if isinstance(value, Composite):
+                deeper = self._deeper[2 if value.is_dict else int(not value.is_list)]
+                deeper += [
+                    (f"{path}{entry.step}", entry.value)
+                    for entry in value.entries
+                    if isinstance(entry.value, Ref | Composite)
+                ]
+        return self._paths.get(ref)
+
+    def path_of_cell(self, field: str, index: int) -> str | None:
+        """The path of the value at a row of a field of the graph; None for a field of anything else."""
+        owner = self._graph.owner_of_cell(field, index)
+        if owner is None:
+            return None
+        number, place = owner
+        if number == self._graph.root_number():
+            full = [f"{layer}.{one.name}" for layer, one in self._attributes() if one.category == "rest"]
+            return full[place].removeprefix(self.prefix) if place < len(full) else None
+        path = self.path_of(Ref(self._graph, number))
+        entries = self._graph.composite(number).entries
+        # Of a dict, the keys are cells before those of the values.
+        index_in = place - len(entries) if place >= len(entries) else place
+        return None if path is None else f"{path}{entries[index_in].step if index_in < len(entries) else ''}"
+
+    def find(self, path: str) -> tuple[str, Any] | None:
+        """The value at a path, with its path; None if there is none. The name of the outermost object may precede it."""
+        path = path.removeprefix(self.prefix)
+        composite, done = Composite("", "", "", self.entries), ""
+        while True:
+            rest = path[len(done) :]
+            entry = next((one for one in composite.entries if _begins_with(rest, one.step)), None)
+            if entry is None:
+                return None
+            done += entry.step
+            if done == path:
+                return done, entry.value
+            value = entry.value.source.composite(entry.value.number) if isinstance(entry.value, Ref) else entry.value
+            if not isinstance(value, Composite):
+                return None
+            composite = value
+
+    # --- text
+
+    def lines(self, *, whole: bool = False) -> Iterator[str]:
+        """The attributes, a line each, with the first parts of those that do not fit. whole: all of them and all parts."""
+        count = 0
+        for number, entry in enumerate(self.entries):
+            if count >= LINES and not whole:
+                yield f"… {len(self.entries) - number:,} more attributes: --all"
+                return
+            for line in self._lines_of(entry.step, entry.value, whole=whole):
+                count += 1
+                yield line
+
+    def summary(self) -> dict[str, str]:
+        """Each attribute in one line, by its path."""
+        return {
+            entry.step: shortened(entry.value, entry.step, self._elsewhere, WIDTH - len(entry.step))[0]
+            for entry in self.entries
+        }
+
+    def plain(self, path: str, value: Any) -> Any:
+        """The value at a path as numbers, texts, arrays, lists and dicts; of an object that is elsewhere its path."""
+        if isinstance(value, Ref):
+            elsewhere = self._elsewhere(value, path)
+            if elsewhere is not None:
+                return elsewhere
+            value = value.source.composite(value.number)
+        if not isinstance(value, Composite):
+            return leaf_text(value) if isinstance(value, Word) else value
+        parts = [self.plain(f"{path}{entry.step}", entry.value) for entry in value.entries]
+        if value.is_list and not value.is_dict:
+            return parts
+        if not any(entry.label for entry in value.entries):
+            return parts[0] if parts else f"{value.title}{value.opening}{value.closing}"
+        return {_key_of(entry): part for entry, part in zip(value.entries, parts, strict=True)}
+
+    def lines_at(self, path: str, value: Any, *, whole: bool) -> Iterator[str]:
+        """The value at a path, and each of its parts in a line. whole: all items of a list, not only the first ones."""
+        yield from self._lines_of(path, value, whole=whole, opens=True)
+
+    def _lines_of(self, path: str, value: Any, *, whole: bool, opens: bool = False) -> Iterator[str]:
+        text, is_whole = shortened(value, path, self._elsewhere, WIDTH - len(path))
+        opened = self._opened(path, value)
+        if opened is None or not opened.entries or (is_whole and not opens) or not (opens or is_nested(opened)):
+            yield f"{path} = {text}"
+            return
+        yield f"{path} = {count_text(opened) if opened.is_list and not is_whole else text}"
+        count = len(opened.entries)
+        shown = count if whole or not opened.is_list else min(count, FIRST)
+        for entry in opened.entries[:shown]:
+            inner = f"{path}{entry.step}"
+            yield f"  {inner} = {shortened(entry.value, inner, self._elsewhere, WIDTH - 2 - len(inner))[0]}"
+        if shown < count:
+            yield f"  … {count - shown:,} more: --all, or --field '{path}'"
+
+    def _opened(self, path: str, value: Any) -> Composite | None:
+        """What is at a path, if it has parts and is not shown elsewhere."""
+        if isinstance(value, Ref):
+            value = value.source.composite(value.number) if self._elsewhere(value, path) is None else None
+        return value if isinstance(value, Composite) else None
+
+    def _elsewhere(self, ref: Ref, path: str) -> str | None:
+        """The path of an object if it is another one than this."""
+        found = self.path_of(ref)
+        return None if found is None or found == path else found
+
+
+def _next(values: Iterator[Any]) -> Any:
+    try:
+        return next(values)
+    except StopIteration:
+        raise ValueError("expected a value for each attribute of the structure, got fewer") from None
+
+
+def _key_of(entry: ShownPart) -> str:
+    """The name of an attribute, or the key of a dict: a text without its quotes."""
+    text = entry.label.rstrip("=: ")
+    return text[1:-1] if len(text) > 1 and text[0] == text[-1] and text[0] in "'\"" else text
+
+
+def _begins_with(path: str, step: str) -> bool:
+    return path.startswith(step) and path[len(step) : len(step) + 1] in ("", ".", "[")
+
+
+def tree_of(state: Snapshot) -> ObjectTree | None:
+    """The tree of a state of captured objects; None for any other state. Raises ValueError or LookupError."""
+    is_captured = {STRUCTURE, CONSTANTS, KINDS_FIELD, STEPS_FIELD, GRAPH} <= set(state)
+    return ObjectTree(state) if is_captured else None

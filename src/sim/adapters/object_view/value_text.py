@@ -1,0 +1,91 @@
+"""Values of captured objects as text of a limited length."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from sim.adapters.object_view.shown_values import Composite, Ref, Word
+
+DEPTH = 3  # Objects inside objects, in one line.
+LEAF_MAX = 60  # Characters of one text or number.
+ARRAY_ITEMS = 6  # Of a small array; of a larger one as many at each end as half of it.
+MORE = "…"
+
+PathOf = Callable[[Ref, str], str | None]  # The path of a reference that is shown elsewhere than at this path.
+
+
+def leaf_text(value: Any) -> str:
+    """A value without parts; of one with parts the brackets and what is in them."""
+    if isinstance(value, Word):
+        return _cut(value.text)
+    if isinstance(value, np.ndarray):
+        return array_text(value)
+    if isinstance(value, Composite):
+        inner = ", ".join(f"{entry.label}{leaf_text(entry.value)}" for entry in value.entries)
+        return f"{value.title}{value.opening}{inner}{value.closing}"
+    if isinstance(value, Ref):
+        return f"<object {value.number}>"
+    return _cut(repr(value.item() if isinstance(value, np.generic) else value))
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= LEAF_MAX else f"{text[: LEAF_MAX - 1]}{MORE}"
+
+
+def is_nested(value: Composite) -> bool:
+    """Return True if a value holds others that have parts."""
+    return any(isinstance(entry.value, Ref | Composite) for entry in value.entries)
+
+
+def count_text(value: Composite) -> str:
+    """A list, a dict or a set by the number of its entries."""
+    count = len(value.entries)
+    return f"{value.title}{value.opening}{MORE} {count:,} {'item' if count == 1 else 'items'}{value.closing}"
+
+
+def array_text(array: np.ndarray[Any, Any]) -> str:
+    """The dtype, the shape and the first and last values of an array."""
+    shape = " × ".join(map(str, array.shape)) or "one"
+    if not array.size:
+        return f"array of {shape} {array.dtype.name}"
+    shown = np.array2string(array, threshold=ARRAY_ITEMS, edgeitems=ARRAY_ITEMS // 2, separator=" ")
+    return f"array of {shape} {array.dtype.name}: {' '.join(shown.split())}"
+
+
+def shortened(value: Any, path: str, path_of: PathOf, width: int, depth: int = DEPTH) -> tuple[str, bool]:
+    """A value in one line of about this width, and True if nothing was left out.
+
+    path: of the value.
+    """
+    if isinstance(value, Ref):
+        elsewhere = path_of(value, path)
+        if elsewhere is not None:
+            return elsewhere, True
+        value = value.source.composite(value.number)
+    if not isinstance(value, Composite):
+        text = leaf_text(value)
+        return (text, True) if len(text) <= max(width, LEAF_MAX) else (f"{text[:width]}{MORE}", False)
+    if not value.entries:
+        return f"{value.title}{value.opening}{value.closing}", True
+    if not depth and is_nested(value):
+        text = count_text(value) if value.is_list else f"{value.title}{value.opening}{MORE}{value.closing}"
+        return text, False
+    parts: list[str] = []
+    left, is_whole = width - len(value.title), True
+    for index, entry in enumerate(value.entries):
+        text, is_all = shortened(
+            entry.value, f"{path}{entry.step}", path_of, left - len(entry.label), max(0, depth - 1)
+        )
+        part = f"{entry.label}{text}"
+        if parts and len(part) > left:
+            more = f" {len(value.entries) - index:,} more" if value.is_list else ""
+            parts.append(f"{MORE}{more}")
+            is_whole = False
+            break
+        is_whole = is_whole and is_all
+        parts.append(part)
+        left -= len(part) + 2
+    return f"{value.title}{value.opening}{', '.join(parts)}{value.closing}", is_whole

@@ -1,0 +1,82 @@
+"""``replay seek`` prints what a recorded object held, by the paths of its values."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+import recorder
+import replayer.commands.main
+
+from oracle.command_lines import run
+
+
+class Patrol:
+    """A game of plain objects."""
+
+    def __init__(self) -> None:
+        self.turn = 0
+        self.units = [{"name": f"u{number}", "hp": number} for number in range(30)]
+
+    def advance(self) -> None:
+        """Make a turn."""
+        self.turn += 1
+        self.units[14]["hp"] -= 1
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder with a tape that has a keyframe at tick 5."""
+    monkeypatch.chdir(tmp_path)
+    with recorder.record(Patrol(), "run.tape", step="advance", quiet=True, keyframe_interval_ticks=5) as game:
+        for _ in range(8):
+            game.advance()
+
+
+def seek(capsys: pytest.CaptureFixture[str], options: str = "") -> str:
+    """What a seek to that keyframe prints, without the class of the object."""
+    assert run(replayer.commands.main.main, f"seek run.tape --tick 5 {options}") == 0
+    return capsys.readouterr().out
+
+
+def test_the_attributes_and_the_first_items_of_those_that_are_long(capsys: pytest.CaptureFixture[str]) -> None:
+    """No fields of the arena."""
+    assert seek(capsys).splitlines()[2:] == [
+        "  turn = 5",
+        "  units = [… 30 items]",
+        "    units[0] = {'name': 'u0', 'hp': 0}",
+        "    units[1] = {'name': 'u1', 'hp': 1}",
+        "    units[2] = {'name': 'u2', 'hp': 2}",
+        "    … 27 more: --all, or --field 'units'",
+    ]
+    assert "    units[29] = {'name': 'u29', 'hp': 29}" in seek(capsys, "--all").splitlines()
+
+
+def test_single_values(capsys: pytest.CaptureFixture[str]) -> None:
+    """Paths, with or without the name of the class, and names of fields as before."""
+    lines = seek(capsys, "--field \"units[14]['hp']\" --field Patrol.units[1] --field Patrol.turn").splitlines()
+    at = lines.index("  units[14]['hp'] = 9")
+    assert lines[at + 1 :] == [
+        "  units[1] = {'name': 'u1', 'hp': 1}",
+        "    units[1]['name'] = 'u1'",
+        "    units[1]['hp'] = 1",
+        "  Patrol.turn: one int64: value 5",
+        "    5",
+    ]
+
+
+def test_values_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+    """Numbers, texts, lists and dicts."""
+    facts = json.loads(seek(capsys, "--field units[14] --field Patrol.turn --json"))
+    assert facts["fields"] == {"units[14]": {"name": "u14", "hp": 9}, "Patrol.turn": 5}
+    assert facts["summary"]["turn"] == "5"
+    assert re.match(r"\[\{'name': 'u0', 'hp': 0\}, .*… 2\d more\]$", facts["summary"]["units"])
+
+
+def test_a_path_that_does_not_exist(capsys: pytest.CaptureFixture[str]) -> None:
+    """The attributes are listed."""
+    assert run(replayer.commands.main.main, "seek run.tape --tick 5 --field units[99]") == 2
+    assert capsys.readouterr().err == "error: no attribute or field 'units[99]'; the attributes are turn, units\n"
