@@ -76,6 +76,7 @@ class OptionArguments(TypedDict, total=False):
     deterministic: bool
     blame: Blame
     seek_budget_ms: float | None
+    keyframe_after_ms: float | None
     hashes: Hashes
     mode: Mode
     changes: ChangeTracking
@@ -155,6 +156,8 @@ class RecordingOptions:
             "auto" (fields, for states up to 1 MiB).
         seek_budget_ms: space the keyframes so that a seek takes about this many milliseconds, instead of every
             keyframe_interval_ticks.
+        keyframe_after_ms: take a keyframe early, before keyframe_interval_ticks, when the steps since the last one have
+            taken this many milliseconds; at most a tenth of the run's time is spent on that.
         hashes: the hash in each frame: of the state ("states"), or, with mode="changes" and marks, of the changes
             ("changes"; keyframes still have the hash of the state). "auto" uses changes from 1 MiB on.
         mode: "events" (inputs and hashes) or "changes" (also the changes of each tick: a seek needs no step).
@@ -189,6 +192,11 @@ class RecordingOptions:
         validator=_optional(_check_budget),
         metadata={**RECORDED, "older": None, "omit": True, "maximum": SEEK_BUDGET_MS_MAX},
     )
+    keyframe_after_ms: float | None = attrs.field(
+        default=None,
+        validator=_optional(_check_budget),
+        metadata={**RECORDED, "older": None, "omit": True, "maximum": SEEK_BUDGET_MS_MAX},
+    )
     hashes: Hashes = attrs.field(
         default="auto", validator=one_of(HASHES), metadata={**RECORDED, "older": "states", "omit": True}
     )
@@ -207,10 +215,16 @@ class RecordingOptions:
         elif self.durability == "none" and (self.sync_each_block or self.sync_interval_s is not None):
             sync = "block" if self.sync_each_block else f"{self.sync_interval_s:g}s"
             raise ValueError(f'sync={sync!r} with durability="none", which never syncs')
-        if self.seek_budget_ms is not None and self.deterministic:
+        for name in ("seek_budget_ms", "keyframe_after_ms"):
+            if getattr(self, name) is not None and self.deterministic:
+                raise ValueError(
+                    f"{name}={getattr(self, name)!r} with deterministic, which uses no clock: "
+                    "give keyframe_interval_ticks instead"
+                )
+        if self.seek_budget_ms is not None and self.keyframe_after_ms is not None:
             raise ValueError(
-                f"seek_budget_ms={self.seek_budget_ms!r} with deterministic, which uses no clock: "
-                "give keyframe_interval_ticks instead"
+                f"keyframe_after_ms={self.keyframe_after_ms!r} with seek_budget_ms, which alone places the keyframes: "
+                "give one of them"
             )
         if self.keep_s is not None and self.deterministic:
             raise ValueError(

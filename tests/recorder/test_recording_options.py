@@ -38,6 +38,7 @@ OTHERS_IN_META = {"world", "simulation", "hash", "random", "environment", "creat
 NOT_OF_RECORD_RUN = {
     "run_id": "only programs that name their runs elsewhere need it",
     "notes": "the command writes its own: ticks, players and inputs of the run",
+    "keyframe_after_ms": "its --keyframe-interval and --seek-budget place the keyframes",
     "trial_ms": "it records scenarios, whose worlds replay check tries",
 }
 OTHER_NAMES_OF_RECORD_RUN = {"keyframe_interval_ticks": "keyframe_interval", "seek_budget_ms": "seek_budget"}
@@ -54,6 +55,7 @@ OTHER_VALUES: dict[str, Any] = {
     "deterministic": True,
     "blame": "fields",
     "seek_budget_ms": 12.5,
+    "keyframe_after_ms": 40.0,
     "hashes": "changes",
     "mode": "changes",
     "changes": "scan",
@@ -122,14 +124,17 @@ def test_meta_records_each_option(tmp_path: Path, name: str) -> None:
 
 def test_meta_records_nothing_but_options(tmp_path: Path) -> None:
     meta = meta_of(tmp_path / "run.tape", mode="changes", hashes="changes", seek_budget_ms=5)
+    meta |= meta_of(tmp_path / "slow.tape", keyframe_after_ms=5)  # The two contradict each other.
     of_options = {key for name in OPTIONS for key in ELSEWHERE_IN_META.get(name, {f"settings.{name}"})}
     assert set(meta) - OTHERS_IN_META == of_options
 
 
-def test_options_are_read_back_from_meta(tmp_path: Path) -> None:
+@pytest.mark.parametrize("spacing", ["seek_budget_ms", "keyframe_after_ms"])
+def test_options_are_read_back_from_meta(tmp_path: Path, spacing: str) -> None:
     """A resumed recording has the options of the tape, including those outside its settings."""
     arguments = {name: value for name, value in OTHER_VALUES.items() if name not in ("changes", "run_id", "trial_ms")}
-    arguments |= {"deterministic": False}
+    arguments |= {"deterministic": False, "seek_budget_ms": None, "keyframe_after_ms": None}
+    arguments[spacing] = OTHER_VALUES[spacing]
     with Recorder(tmp_path / "run.tape", Eventful(), **arguments) as tape:
         tape.step()
     with Tape(tmp_path / "run.tape") as recording:

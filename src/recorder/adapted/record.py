@@ -21,7 +21,8 @@ from sim.kernel.hooks import CanRehearse, HasAdapter, hook
 from sim.kernel.simulation import inner_of, subject_of
 
 # For programs that record their own simulation, often by hand: little cost per step, and nothing lost to a kill.
-DEFAULTS: OptionArguments = {"blame": "none", "trial_ms": 200.0}
+# A slow step has more keyframes, so that a seek takes a fraction of a second.
+DEFAULTS: OptionArguments = {"blame": "none", "trial_ms": 200.0, "keyframe_after_ms": 200.0}
 
 _S = TypeVar("_S")
 
@@ -52,7 +53,8 @@ def record(
     trust: pickle what cannot be saved in another way. ignore: attributes that are known not to affect any step.
     The other options are those of Recorder. A kill loses no step that returned, which costs a microsecond or two a step;
     with durability "block" it loses up to a second of steps. blame "fields" names the fields of a desync without
-    re-simulating; it costs a few microseconds more.
+    re-simulating; it costs a few microseconds more. A keyframe comes after 300 ticks, or earlier, once the steps since
+    the last one have taken keyframe_after_ms; not if deterministic, keyframe_interval_ticks or seek_budget_ms is given.
 
     Raises NoAdapterError if it cannot be recorded, TypeError if it has no such step, NotCapturedError if it holds
     something that cannot be saved (nothing is written then), and what Recorder raises.
@@ -62,6 +64,10 @@ def record(
     if rehearsing is not None:
         rehearsing.rehearse()  # Reports problems that appear only after some steps before anything is written.
     arguments: OptionArguments = {**DEFAULTS, **options}
+    if "keyframe_after_ms" not in options and (
+        options.get("deterministic") or not options.keys().isdisjoint(("keyframe_interval_ticks", "seek_budget_ms"))
+    ):
+        arguments["keyframe_after_ms"] = None  # Their own spacing is what was asked for.
     try_first(simulation, adapter_of(subject, what), arguments, quiet=quiet)
     arguments["trial_ms"] = 0.0  # Tried already.
     tape = ObjectRecorder(path, simulation, **arguments)

@@ -6,6 +6,7 @@ A simulation without these optional members has no CaptureCheck, and costs nothi
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable
 from typing import Any, Self
 
@@ -21,6 +22,7 @@ class CaptureCheck:
     Attributes:
         fault_count: paths that differed, counted at each check.
         repaired: True if the state of the current tick differed from the objects: it needs a full keyframe.
+        taken_ns: the time that the last check took.
     """
 
     def __init__(
@@ -36,6 +38,7 @@ class CaptureCheck:
         self._named: set[str] = set()
         self.fault_count = 0
         self.repaired = False
+        self.taken_ns = 0
         self._deferred: bool | None = None  # The answer at the current tick; None if it was not asked for.
 
     @classmethod
@@ -54,7 +57,9 @@ class CaptureCheck:
         self.repaired, self._deferred = False, None
         if self._recapture is None or not (self._each_tick or (is_due and not self.is_deferred())):
             return
+        start_ns = time.perf_counter_ns()
         paths = self._recapture()
+        self.taken_ns = time.perf_counter_ns() - start_ns
         if not paths:
             return
         self.repaired = True

@@ -16,9 +16,10 @@ from recorder.format.blocks.full_keyframe import Changes, gather_changes
 from recorder.recording_options import RecordingOptions
 from recorder.session.blame_hashes import records_field_hashes
 from recorder.session.canonical_reload import loads_at_keyframes
+from recorder.session.capture_check import CaptureCheck
 from recorder.session.change_source import ChangeSources
 from recorder.session.rotation_policy import RotationPolicy
-from recorder.session.seek_budget import SeekBudget
+from recorder.session.seek_budget import KeyframeTimer, SeekBudget, StepTimer
 from recorder.session.tick_output import OutputCollector
 from recorder.settings import TICKS_MAX
 from recorder.storage.parallel_copy import copy_side_by_side
@@ -36,7 +37,8 @@ class KeyframePolicy:
         next_tick: of the next keyframe.
         skipped: the number of keyframes that the writer had no room for.
         records_field_hashes: True if frames have hashes of the fields.
-        budget: decides when a keyframe is due, if there is a seek budget; else None.
+        budget: decides when a keyframe is due by the time that steps take, if an option asks for that; else None.
+        check: takes the state again before a keyframe, which is a part of its cost; None if nothing is checked.
         make_digest: makes the digest of the simulation's values, which a keyframe then holds; None without one.
     """
 
@@ -59,8 +61,13 @@ class KeyframePolicy:
         self._logs_changes = outputs is not None and outputs.logs_changes
         self._load = loads_at_keyframes(simulation)
         self._rotation = RotationPolicy(settings, writer, tick)
-        budget_ms = settings.seek_budget_ms
-        self.budget = SeekBudget(budget_ms, writer.notify) if budget_ms is not None else None
+        budget_ms, after_ms = settings.seek_budget_ms, settings.keyframe_after_ms
+        self.budget: KeyframeTimer | None = None
+        if budget_ms is not None:
+            self.budget = SeekBudget(budget_ms, writer.notify)
+        elif after_ms is not None:
+            self.budget = StepTimer(after_ms)
+        self.check: CaptureCheck | None = None
         self._interval_ticks = settings.keyframe_interval_ticks if budget_ms is None else TICKS_MAX
         self.next_tick = (tick // self._interval_ticks + 1) * self._interval_ticks
         self._number = 0
@@ -79,7 +86,7 @@ class KeyframePolicy:
 
     def put(self, tick: int, state_hash: int, *, wants_full: bool) -> None:
         """Put the keyframe of the current state, if the writer has room for it. Raises WriterFailedError."""
-        start_ns = time.perf_counter_ns()
+        start_ns = time.perf_counter_ns() - (self.check.taken_ns if self.check is not None else 0)
         self.next_tick = tick + self._interval_ticks
         self._number += 1
         if not self._writer.has_room_for_keyframe(wait=self._settings.deterministic):

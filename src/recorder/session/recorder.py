@@ -148,6 +148,7 @@ class Recorder(NotebookMixin):
         self._writer = Writer(session.files, session.log, settings, path=path, first_tick=self.tick + 1)
         self._keyframes = KeyframePolicy(simulation, sources, settings, self._writer, self._outputs, self.tick)
         self._check = CaptureCheck.of(simulation, self._writer.notify, path, each_tick=sources.audits)
+        self._keyframes.check = self._check
         try:
             self._keyframes.make_digest = digest_maker(simulation)
             self._keyframes.put_whole(self.tick, baseline.hash(), baseline)

@@ -1,4 +1,4 @@
-"""Decide when the next keyframe is due from the time that a seek may take.
+"""Decide when the next keyframe is due from the time that a seek may take, or that steps take.
 
 A seek reads a keyframe and runs the steps after it. Each step costs about what it cost when it was recorded. A keyframe
 is therefore due when the steps since the last one have used the budget's share for steps. If steps become slower,
@@ -9,12 +9,55 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from typing import Protocol
 
 KEYFRAME_SHARE_MAX = 0.2  # Of the run's time, for keyframes, for any budget.
 # Reading a full keyframe takes up to ten times as long as copying the state (T6 of the design's targets). A delta based
 # on it takes about as long again. Recording one costs the simulation's thread about one copy.
 READ_FACTOR = 10.0
 STEPS_SHARE_MIN = 0.25  # Of the budget, for steps, if reading alone would take all of it.
+
+
+SLOW_STEP_SHARE_MAX = 0.1  # Of the run's time, for the keyframes that come early because steps are slow.
+
+
+class KeyframeTimer(Protocol):
+    """Decides by the time that steps take when a keyframe is due."""
+
+    def is_due(self, start_ns: int) -> bool:
+        """Note a step that has ended. Return True if the next one should have a keyframe.
+
+        start_ns: when it began, by time.perf_counter_ns.
+        """
+
+    def note_keyframe(self, start_ns: int) -> None:
+        """Note a keyframe that was put, from start_ns until now."""
+
+
+class StepTimer:
+    """Has a keyframe taken early when the steps since the last one have taken some time.
+
+    Keyframes take at most SLOW_STEP_SHARE_MAX of the run's time: if one takes long, the steps before it may, too.
+    """
+
+    def __init__(self, limit_ms: float) -> None:
+        self._limit_ns = self._usual_ns = round(limit_ms * 1e6)
+        self._spent_ns = 0
+
+    def is_due(self, start_ns: int) -> bool:
+        """See KeyframeTimer. A keyframe that the writer has no room for is due again after as much time."""
+        self._spent_ns += time.perf_counter_ns() - start_ns
+        if self._spent_ns < self._limit_ns:
+            return False
+        self._spent_ns = 0
+        return True
+
+    def note_keyframe(self, start_ns: int) -> None:
+        """See KeyframeTimer."""
+        took_ns = time.perf_counter_ns() - start_ns
+        affordable_ns = round(took_ns * (1 - SLOW_STEP_SHARE_MAX) / SLOW_STEP_SHARE_MAX)
+        self._limit_ns = max(self._usual_ns, affordable_ns)
+        self._spent_ns = 0
 
 
 class SeekBudget:

@@ -56,6 +56,7 @@ def tape_facts(tape: Tape, *, check: bool = True) -> dict[str, Any]:
         "delta_keyframes": len(tape.keyframes) - fulls,
         "keyframe_interval_ticks": settings.get("keyframe_interval_ticks"),
         "seek_budget_ms": settings.get("seek_budget_ms"),
+        "keyframe_after_ms": settings.get("keyframe_after_ms"),
         "durability": settings.get("durability"),
         "notes": meta.get("notes") or {},
         "created": meta.get("created"),
@@ -153,7 +154,7 @@ def _description(facts: dict[str, Any]) -> Iterator[str]:
     yield (
         f"  keyframes: {facts['full_keyframes']:,} full, {facts['delta_keyframes']:,} delta, "
         + (
-            f"every {facts['keyframe_interval_ticks']} ticks"
+            f"every {facts['keyframe_interval_ticks']} ticks{_early_text(facts['keyframe_after_ms'])}"
             if facts["seek_budget_ms"] is None
             else f"for seeks of {facts['seek_budget_ms']:g} ms"
         )
@@ -195,6 +196,10 @@ def outcome_text(outcome: Any) -> str:
         case {"reason": str(reason), **rest}:
             return ", ".join([reason, *(f"{key}: {value}" for key, value in rest.items())])
     return json.dumps(outcome)
+
+
+def _early_text(after_ms: float | None) -> str:
+    return "" if after_ms is None else f", sooner after steps of {after_ms:g} ms in all"
 
 
 def _losses(facts: dict[str, Any]) -> Iterator[str]:

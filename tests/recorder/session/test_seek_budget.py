@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import warnings
 from pathlib import Path
 from typing import Any
@@ -11,8 +12,9 @@ import pytest
 import recorder
 import replayer
 from recorder import Recorder
-from recorder.session.seek_budget import KEYFRAME_SHARE_MAX, READ_FACTOR, SeekBudget
+from recorder.session.seek_budget import KEYFRAME_SHARE_MAX, READ_FACTOR, SeekBudget, StepTimer
 from replayer.commands.main import main as replay
+from sim.adapters import adapt
 
 from small_worlds import Walkers
 
@@ -33,7 +35,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     """Replace the clock of the budget and the recorder only."""
     made = Clock()
     monkeypatch.setattr("recorder.session.seek_budget.time", made)
-    for module in ("recorder", "keyframe_policy"):
+    for module in ("recorder", "keyframe_policy", "capture_check"):
         monkeypatch.setattr(f"recorder.session.{module}.time", made)
     return made
 
@@ -146,3 +148,76 @@ def test_info_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     with pytest.raises(SystemExit):
         replay(["info", str(tmp_path / "run.tape")])
     assert "keyframes: 1 full, 0 delta, for seeks of 12.5 ms" in capsys.readouterr().out
+
+
+def test_slow_steps_have_keyframes_early(tmp_path: Path, clock: Clock) -> None:
+    """After 100 ms of steps, and after the usual number of ticks where they are fast."""
+    steps_ms = [0.1] * 12 + [30.0] * 12 + [0.1] * 12
+    found = keyframes_of(tmp_path / "run.tape", clock, steps_ms, keyframe_interval_ticks=10, keyframe_after_ms=100)
+    assert found == [0, 10, 17, 22, 32]
+
+
+def test_keyframes_that_take_long_come_rarely() -> None:
+    """They take a tenth of the time: 20 ms each 180 ms."""
+    timer, now_ns = StepTimer(100), time.perf_counter_ns
+    timer.note_keyframe(now_ns() - 20_000_000)
+    assert not timer.is_due(now_ns() - 150_000_000)
+    assert timer.is_due(now_ns() - 31_000_000)
+    assert not timer.is_due(now_ns() - 100_000_000)  # As much again, if the writer had no room for that keyframe.
+
+
+class Sluggish:
+    """A plain object whose step takes some time."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self.turn = 0
+
+    def advance(self) -> None:
+        """Advance the clock."""
+        self._clock.ms += 50.0
+        self.turn += 1
+
+
+def ticks_of(path: Path, clock: Clock, **options: Any) -> list[int]:
+    """The keyframes of fourteen slow steps of an object."""
+    arguments: dict[str, Any] = {"trial_ms": 0, "quiet": True, "ignore": ["Sluggish._clock"], **options}
+    with recorder.record(Sluggish(clock), path, step="advance", **arguments) as game:
+        for _ in range(14):
+            game.advance()
+    with replayer.Tape(path) as found:
+        return [place.tick for place in found.keyframes]
+
+
+def test_a_seek_in_a_recorded_object_with_a_slow_step_is_short(
+    tmp_path: Path, clock: Clock, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """By default; not where the caller chose another spacing, or equal bytes."""
+    assert ticks_of(tmp_path / "run.tape", clock) == [0, 5, 10]
+    with pytest.raises(SystemExit):
+        replay(["info", str(tmp_path / "run.tape")])
+    assert "every 300 ticks, sooner after steps of 200 ms in all\n" in capsys.readouterr().out
+    assert ticks_of(tmp_path / "own.tape", clock, keyframe_interval_ticks=7) == [0, 7, 14]
+    assert ticks_of(tmp_path / "none.tape", clock, keyframe_after_ms=None) == [0]
+    for name in ("first.tape", "second.tape"):
+        assert ticks_of(tmp_path / name, clock, deterministic=True) == [0]
+    assert (tmp_path / "first.tape").read_bytes() == (tmp_path / "second.tape").read_bytes()
+
+
+def test_a_resumed_recording_keeps_its_spacing(tmp_path: Path, clock: Clock) -> None:
+    """It is on the tape."""
+    path = tmp_path / "run.tape"
+    ticks_of(path, clock)
+    with recorder.resume(path, adapt(Sluggish(clock), step="advance", ignore=["Sluggish._clock"])) as tape:
+        for _ in range(8):
+            tape.step()
+    with replayer.Tape(path) as found:
+        assert [place.tick for place in found.keyframes] == [0, 5, 10, 14, 19]
+
+
+def test_two_ways_of_spacing_contradict_each_other(tmp_path: Path) -> None:
+    """Each names the other."""
+    with pytest.raises(ValueError, match="keyframe_after_ms=50 with deterministic, which uses no clock"):
+        Recorder(tmp_path / "run.tape", Walkers(), keyframe_after_ms=50, deterministic=True)
+    with pytest.raises(ValueError, match="keyframe_after_ms=50 with seek_budget_ms"):
+        Recorder(tmp_path / "run.tape", Walkers(), keyframe_after_ms=50, seek_budget_ms=50)
