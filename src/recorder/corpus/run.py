@@ -16,7 +16,17 @@ WON, LOST, DREW = "won", "lost", "drew"
 # The quality of a run's inputs as training data, lowest first; see tier_of.
 TIERS = ("unrated", "idle", "random", "scripted", "human")
 UNRATED, IDLE, RANDOM, SCRIPTED, HUMAN = TIERS
-UNFINISHED_REASONS = ("exception", "interrupted", "terminated", "written out")  # The recording ended, the run did not.
+# The recording or the copy ended, the run did not, or its end is unknown.
+UNFINISHED_REASONS = (
+    "exception",
+    "interrupted",
+    "terminated",
+    "written out",
+    "cut out",
+    "checkpoint",
+    "peer desync",
+    "repaired",
+)
 STATUSES = ("intact", "incomplete", "corrupt", "unreadable")  # Best first.
 
 
@@ -124,7 +134,7 @@ class Run:
     @property
     def ended(self) -> bool:
         """True if the run reached its end; False if its recording was stopped or failed before."""
-        return self.sealed and self.reason is not None and self.reason not in UNFINISHED_REASONS
+        return self.sealed and is_end_of_run(self.reason)
 
     @property
     def policies(self) -> dict[str, str]:
@@ -135,6 +145,11 @@ class Run:
     def winner(self) -> str | None:
         """The name of the player who won; None if no player did."""
         return next((player.player for player in self.players if player.outcome == WON), None)
+
+
+def is_end_of_run(reason: str | None) -> bool:
+    """Return True if a run ended for this reason, as its sealed tape states it; None if it states none."""
+    return reason is not None and reason not in UNFINISHED_REASONS
 
 
 def players_of(

@@ -35,6 +35,7 @@ from recorder.session.session import (
     abandon_writer,
     describe,
     encode_small,
+    end_outcome,
     exception_text,
     new_session,
 )
@@ -287,18 +288,22 @@ class Recorder(NotebookMixin):
         self._ensure_usable()
         encode_small(outcome, "the outcome")
         self._writer.flush(sync=False)
-        return copy_run(self._absolute_path, path, {"reason": "written out"} if outcome is None else outcome)
+        return copy_run(
+            self._absolute_path, path, self._outcome({"reason": "written out"}) if outcome is None else outcome
+        )
 
     def close(self, outcome: Any = None) -> None:
         """Write what is left, seal the tape and stop the writer. A second call only finishes an interrupted one.
 
-        outcome: plain data with the reason why the run ended; ``replay info`` prints it.
+        outcome: plain data with the reason why the run ended; ``replay info`` prints it. By default it is what the
+        simulation's ended() reports, or else the reason "closed".
         Raises WriterFailedError; TypeError or ValueError for an outcome that is not plain data, nothing has happened
         then.
         """
         if self._closed or os.getpid() != self._owner:
             return  # A forked child has nothing to close: the tape is its parent's.
         encode_small(outcome, "the outcome")
+        end = self._outcome({"reason": "closed"}) if outcome is None else outcome
         self._attention = True
         if not self._writer.seals:
             self._keyframes.close()
@@ -306,7 +311,7 @@ class Recorder(NotebookMixin):
                 self._outputs.close()
         finished = False
         try:
-            self._writer.close({"reason": "closed"} if outcome is None else outcome)
+            self._writer.close(end)
             finished = True
         finally:
             if finished or self._writer.has_failed:  # Otherwise it was interrupted: the next call continues to wait.
@@ -315,6 +320,18 @@ class Recorder(NotebookMixin):
         if self._journal is not None:
             self._journal.close()
         self._pass_on_notices()
+
+    def _outcome(self, otherwise: dict[str, Any]) -> dict[str, Any]:
+        """Return the end that the simulation reports at the present tick, or otherwise."""
+        if self._failed_tick is not None:
+            return otherwise  # The simulation was left in the middle of a step.
+        try:
+            end = end_outcome(self.simulation, self.tick)
+            encode_small(end, "the end of the simulation")
+        except Exception as error:  # noqa: BLE001 - the user's ended() may raise anything, which must not leave the tape unsealed
+            self._writer.notify(f"{self.path}: the simulation's end is unknown: {exception_text(error)}")
+            return otherwise
+        return otherwise if end is None else end
 
     def disown(self) -> None:
         """In a forked child: refuse to record, and release the files, which belong to the parent and hold its lock."""

@@ -26,10 +26,10 @@ from sim.kernel.arithmetic.counter_rng import GENERATOR_NAME
 from sim.kernel.class_names import importable_name
 from sim.kernel.exactness import Level, level_of
 from sim.kernel.hashing import HASH_NAME
-from sim.kernel.hooks import HasAdapter, HasOrigin, HasScenario, hook
+from sim.kernel.hooks import CanEnd, HasAdapter, HasOrigin, HasScenario, hook
 from sim.kernel.plain_data import decode_plain, encode_plain
 from sim.kernel.registry import Origin
-from sim.kernel.simulation import emits_unrequested_events, events_of, inner_of
+from sim.kernel.simulation import emits_unrequested_events, end_of, events_of, inner_of
 from sim.kernel.state import Snapshot
 
 EXCEPTION_TEXT_MAX = 4000  # Characters; some exceptions print whole arrays.
@@ -146,6 +146,21 @@ def exception_text(error: BaseException) -> str:
     if len(text) > EXCEPTION_TEXT_MAX:
         text = f"{text[:EXCEPTION_TEXT_MAX]}… ({len(text):,} characters)"
     return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def end_outcome(simulation: Any, tick: int) -> dict[str, Any] | None:
+    """Return the outcome of a run that the simulation itself reports as over at its present tick, else None.
+
+    simulation: in either form, see inner_of. Raises TypeError if its ended() returns anything but two texts or None, and
+    what ended() raises.
+    """
+    end = end_of(simulation if hook(simulation, CanEnd) is not None else inner_of(simulation))
+    match end:
+        case None:
+            return None
+        case (str(reason), str(text)):
+            return {"reason": reason, "text": text, "ticks": tick}
+    raise TypeError(f"ended(): expected a short name and a sentence, or None, got {end!r:.60}")
 
 
 def new_session(

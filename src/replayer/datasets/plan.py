@@ -16,6 +16,7 @@ from typing import Any
 import attrs
 
 from recorder.corpus.inspect_tape import SCORES, plain_scores
+from recorder.corpus.run import is_end_of_run
 from recorder.errors import CorruptError, MissingTickError, RecordingError, TornError
 from recorder.exit_codes import CORRUPT, UNREADABLE
 from recorder.format.blocks.block import BlockKind
@@ -32,7 +33,7 @@ from sim.kernel.registry import UnknownWorldError, find_world
 
 PART_TICKS = 3000  # Ten keyframes at the default interval, the first one full: a few seconds of work.
 PART_BYTES = 256 << 20  # Of sampled states: large states make shorter parts.
-STOPS = ("", "closed", "ticks", "interrupted", "terminated", "exception")  # Reasons that are not the world's own.
+STOPS = ("closed", "ticks")  # Ends of a run that are not the world's own.
 WON, LOST, DREW = "won", "lost", "drew"
 OUTCOMES = ("", WON, LOST, DREW)
 ENVIRONMENTS = ("gymnasium", "pettingzoo")  # Adapters of environments that report the end of each episode themselves.
@@ -48,7 +49,7 @@ class TapeInput:
         digest: SHA-256 of its files, see tape_digest. status: of the tape.
         first_tick, last_tick: the ticks that can be reached.
         reason: why the recording ended; "" if unknown. is_end: True if the world itself ended the run.
-        scores: by agent, at the last tick, from the sealed tape or from its world; empty if unknown.
+        scores: by agent, at the end of the run, from the sealed tape or from its world; empty if unknown.
         world: its entry in META; None for the user's own simulation.
         lost_first: the first tick that was recorded; ticks from there up to first_tick are lost.
         split: the name of its split; "" without splits.
@@ -164,7 +165,7 @@ def _readable_source(path: Path, factory: Factory | None, *, needs_scores: bool)
     with Tape(path) as tape:
         is_corrupt = tape_code(tape) == CORRUPT  # Reads all blocks; the index is not trusted any more.
         outcome = tape.outcome if isinstance(tape.outcome, dict) else {}
-        reason = str(outcome.get("reason", ""))
+        reason = outcome.get("reason") if isinstance(outcome.get("reason"), str) else None
         world = tape.meta.get("world")
         registered = world if isinstance(world, dict) and {"name", "config"} <= world.keys() else None
         tick_limit = ""
@@ -178,12 +179,14 @@ def _readable_source(path: Path, factory: Factory | None, *, needs_scores: bool)
             "corrupt" if is_corrupt else tape.status,
             tape.first_tick,
             tape.last_tick,
-            reason,
-            reason not in (*STOPS, tick_limit),
+            reason or "",
+            is_end_of_run(reason) and reason not in (*STOPS, tick_limit),
             {},
             registered,
             lost_first=_first_known(tape) if is_corrupt else tape.first_tick,
         )
+    if not is_end_of_run(reason):
+        return source  # As in ``replay ls``: only the end of a run decides who won.
     recorded_scores = outcome.get(SCORES)
     if not is_corrupt and isinstance(recorded_scores, dict) and recorded_scores:
         return attrs.evolve(source, scores=plain_scores(recorded_scores))
@@ -309,7 +312,7 @@ def make_parts(sources: Sequence[TapeInput], request: Request, part_ticks: int |
             starts = [keyframe.tick for keyframe in tape.keyframes]
             ticks_min = _part_ticks(tape, request.stride) if part_ticks is None else max(part_ticks, request.stride)
         for first, last in _ranges(source, request):
-            for ticks, then, until in _cut(source, first, last, request.stride, starts, ticks_min):
+            for ticks, then, until in _cut(first, last, request.stride, starts, ticks_min):
                 begin = first if ticks.start == first else ticks.start + 1
                 parts.append(DatasetPart(len(parts), number, ticks, then, begin, until))
     return parts
@@ -345,7 +348,7 @@ def _ranges(source: TapeInput, request: Request) -> list[tuple[int, int]]:
 
 
 def _cut(
-    source: TapeInput, first: int, last: int, stride: int, starts: Sequence[int], ticks_min: int
+    first: int, last: int, stride: int, starts: Sequence[int], ticks_min: int
 ) -> Iterator[tuple[range, int | None, int]]:
     """Yield the sampled ticks, the end of the last pair and the last tick of each part of a range."""
     cuts = [first]
@@ -360,5 +363,4 @@ def _cut(
             yield range(start, end, stride), end, end
         else:
             ticks = range(start, last + 1, stride)
-            is_open = last == source.last_tick and ticks[-1] < last
-            yield ticks, last if is_open else None, last
+            yield ticks, last if ticks[-1] < last else None, last  # The last pair may be shorter, in every run.

@@ -157,12 +157,7 @@ def test_pairs_are_those_of_the_live_run(
         rewards=f"{here}:gain",
     )
     first, last = ranges[0] if ranges else (0, TICKS)
-    starts = [
-        tick for tick in range(first, last + 1, stride) if tick + stride <= last or (last == TICKS and tick < last)
-    ]
-    if not starts:
-        assert not (tmp_path / "out/pairs").exists()
-        return
+    starts = list(range(first, last, stride))
     table = read(tmp_path / "out", "pairs")
     assert values(table, "tick") == starts
     for place, begin in enumerate(starts):
