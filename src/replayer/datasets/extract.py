@@ -201,9 +201,12 @@ def make_task(
             ensure_pairs_hold(source, request)
     observed = request.observations
     if "pairs" in tables and not observed and not request.fields:
-        if setting.world is None or not setting.world.observations:
-            raise ExtractionError("pairs need an observation: give one as module:function, or give fields")
-        observed = (next(iter(setting.world.observations)),)
+        default = setting.default("observation")
+        if default is None:
+            raise ExtractionError(
+                "pairs need an observation: give one as module:function (--observe), or give fields (--field)"
+            )
+        observed = (default,)
     request = attrs.evolve(request, observations=observed, tables=tables)
     all_agents = [source.setting(world).agents() for source in sources]
     if setting.world is None and request.agents is not None:
@@ -223,9 +226,9 @@ def _encodings(source: TapeInput, request: Request, world: Factory | None) -> tu
     """Choose the encodings of actions: as requested, else the world's own, else raw inputs if they are numbers."""
     if request.actions is not None:
         return request.actions
-    setting = source.setting(world)
-    if setting.world is not None and setting.world.action_arrays:
-        return (next(iter(setting.world.action_arrays)),)
+    default = source.setting(world).default("action array")
+    if default is not None:
+        return (default,)
     with Tape(source.path) as tape:
         first = tape.first_tick + 1
         return (RAW,) if first <= tape.last_tick and is_raw(tape.frame(first).inputs) else ()

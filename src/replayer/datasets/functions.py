@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -9,6 +10,8 @@ from typing import Any
 import attrs
 import numpy as np
 
+from recorder.errors import RecordingError
+from recorder.exception_text import raised_text
 from recorder.factory_spec import load_factory
 from replayer.datasets.request import ExtractionError
 from sim.kernel.registry import Config, ConfigError, EncodeActions, Observe, Readable, ReadActions, Reward, World
@@ -28,7 +31,7 @@ class Setting:
         if ":" in name:
             function = _load(name, "observation", ("state", "agent"))
             return lambda state: _as_arrays(function(state, agent), name)
-        observe: Observe = self._of_world("observation", name, agent)
+        observe: Observe = _guarded(self._of_world("observation", name, agent), f"the observation {name}")
         return lambda state: _as_arrays(observe(state), name)
 
     def encoding(self, name: str, agent: str) -> Callable[[Any, Readable], Arrays]:
@@ -36,7 +39,7 @@ class Setting:
         if ":" in name:
             function, own = _load(name, "encoding of actions", ("inputs", "state", "agent")), self.own_inputs(agent)
             return lambda inputs, state: _as_arrays(function(own(inputs, state), state, agent), name)
-        encode: EncodeActions = self._of_world("action array", name, agent)
+        encode: EncodeActions = _guarded(self._of_world("action array", name, agent), f"the action array {name}")
         return lambda inputs, state: _as_arrays(encode(inputs, state), name)
 
     def reward(self, name: str, agent: str) -> Reward:
@@ -44,7 +47,7 @@ class Setting:
         if ":" in name:
             function = _load(name, "reward", ("before", "after", "agent"))
             return lambda before, after: _as_number(function(before, after, agent), name)
-        reward: Reward = self._of_world("reward", name, agent)
+        reward: Reward = _guarded(self._of_world("reward", name, agent), f"the reward {name}")
         return lambda before, after: _as_number(reward(before, after), name)
 
     def own_inputs(self, agent: str) -> ReadActions:
@@ -71,7 +74,27 @@ class Setting:
             owner = self.world.name if self.world is not None else "your own simulation"
             choices = f"it has {', '.join(known)}" if known else "give module:function"
             raise ExtractionError(f"{owner} has no {kind} {name}; {choices}")
-        return self._made(known[name], agent)
+        try:
+            return self._made(known[name], agent)
+        except ExtractionError as error:
+            if agent or self.agents() != ("",):
+                raise
+            raise ExtractionError(
+                f"the {kind} {name}: {error}, and this run has no agents: choose a different {kind}, or give module:function"
+            ) from None
+
+    def default(self, kind: str) -> str | None:
+        """The name of the world's first observation or action array that its first agent can have; None without one."""
+        if self.world is None:
+            return None
+        known = self.world.observations if kind == "observation" else self.world.action_arrays
+        for name, make in known.items():
+            try:
+                make(self.config, self.agents()[0])
+            except ConfigError:
+                continue  # It needs an agent, and the run has none.
+            return name
+        return None
 
     def _made(self, make: Callable[[Config, str], Any], agent: str) -> Any:
         try:
@@ -86,6 +109,7 @@ def _load(name: str, what: str, parameters: tuple[str, ...]) -> Callable[..., An
         function = load_factory(name)
     except ValueError as error:
         raise ExtractionError(f"{what} {error}") from None
+    function = _guarded(function, f"the {what} {name}")
     try:
         own = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):  # A built-in without a signature; it gets everything.
@@ -102,14 +126,34 @@ def _load(name: str, what: str, parameters: tuple[str, ...]) -> Callable[..., An
     return lambda *values: function(*values[:count])
 
 
+def _guarded(function: Callable[..., Any], what: str) -> Callable[..., Any]:
+    """Return the function, raising ExtractionError where it raises anything else: a user's mistake is one line."""
+
+    @functools.wraps(function)
+    def guarded(*values: Any) -> Any:
+        try:
+            return function(*values)
+        except RecordingError:
+            raise
+        except Exception as error:
+            raise ExtractionError(raised_text(what, error)) from error
+
+    return guarded
+
+
 def _as_arrays(result: Any, name: str) -> Arrays:
     """Copy what a function returned into arrays by name. Raises ExtractionError for anything but numbers."""
     own = name.rpartition(":")[2]
     values = result if isinstance(result, Mapping) else {own: result}
     arrays = {}
     for key, value in values.items():
-        array = np.array(value)
-        if array.dtype.kind not in "biuf":
+        try:
+            array = np.array(value)
+        except ValueError:  # Lists of different lengths.
+            raise ExtractionError(
+                f"{name}, {key}: expected arrays of one shape, got lists of different lengths"
+            ) from None
+        if array.dtype.kind not in "biufc":
             raise ExtractionError(f"{name}, {key}: expected numbers or arrays of numbers, got {type(value).__name__}")
         arrays[str(key)] = array
     return arrays

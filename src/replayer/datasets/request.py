@@ -22,7 +22,8 @@ class ExtractionError(RecordingError):
 
 
 def _to_tuple(values: Iterable[Any] | str) -> tuple[Any, ...]:
-    return (values,) if isinstance(values, str) else tuple(values)
+    """Return the names as a tuple, each once."""
+    return (values,) if isinstance(values, str) else tuple(dict.fromkeys(values))
 
 
 def _at_least_one(_: Any, attribute: attrs.Attribute[int], value: int) -> None:
@@ -46,7 +47,7 @@ class Request:
         actions: the encodings of actions in pairs: names that the world defines, or module:function. None is the world's
             own encoding, if it has one, or else the inputs if they are numbers of one shape; () leaves actions out.
         rewards: names that the world defines, or module:function.
-        lists: names of one-dimensional arrays in the user's observations whose lengths change.
+        lists: names of arrays in the user's observations whose lengths change; of those with more axes, the first axis.
         long: states as one row for each entity or cell, instead of one for each tick.
         mode: of pairs and actions: all, inputs (only pairs in which the agent sent something), winners (only agents that
             won), balanced (as many agents that won as lost, or drew, if any did).

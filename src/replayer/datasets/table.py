@@ -35,7 +35,8 @@ class Columns:
 class DatasetTable:
     """A table that can be read any number of times, by all that read Arrow's C stream: polars, duckdb, pandas, pyarrow.
 
-    Tensors of booleans are uint8 in Arrow, which has no tensors of booleans; numpy() returns them as booleans.
+    Arrow has no tensors of booleans and no complex numbers: the former are uint8, the latter have a last axis of two,
+    the real and the imaginary part. numpy() returns both as they were.
     """
 
     def __init__(self, name: str, describe: Callable[[], Columns], batches: Batches, rows: int | None = None) -> None:
@@ -158,6 +159,8 @@ def _flat(column: pa.Array, shape: Shape) -> Array:
     values = column.to_numpy(zero_copy_only=False)
     if shape.dtype == "|b1" and values.dtype != np.bool_:
         values = values.view(np.bool_)
+    if shape.dtype[1] == "c":
+        values = np.ascontiguousarray(values).view(shape.dtype)
     return values.reshape(rows, *shape.shape)  # type: ignore[no-any-return]
 
 

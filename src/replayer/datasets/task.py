@@ -9,7 +9,8 @@ import attrs
 
 from replayer.datasets.plan import OUTCOMES, TapeInput
 from replayer.datasets.request import Request
-from replayer.datasets.rows.states import AGENT, RUN, Vocabulary
+from replayer.datasets.rows.columns import AGENT
+from replayer.datasets.rows.states import RUN, Vocabulary
 from replayer.playback.make_simulation import Factory
 
 

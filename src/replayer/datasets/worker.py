@@ -18,13 +18,14 @@ import attrs
 from recorder.errors import RecordingError
 from recorder.storage.atomic_file import PART_SUFFIX, publish_file
 from replayer.datasets.plan import DatasetPart, TapeInput, open_source
-from replayer.datasets.rows.columns import Block, shape_of
+from replayer.datasets.request import ExtractionError
+from replayer.datasets.rows.columns import AGENT, Block, shape_of
 from replayer.datasets.rows.pairs import Pairs
 from replayer.datasets.rows.records import Row
-from replayer.datasets.rows.states import AGENT, RUN, StateCells, StateRows
+from replayer.datasets.rows.states import RUN, StateCells, StateRows
 from replayer.datasets.task import Task
 from replayer.playback.cursor import Cursor
-from replayer.playback.make_simulation import make_simulation
+from replayer.playback.make_simulation import UnfitSimulationError, make_simulation
 from replayer.playback.rebuild_events import rebuild_events
 from replayer.playback.sampled_states import Missing, Walker
 from replayer.tape.tape import Tape
@@ -201,12 +202,14 @@ def _merged(keys: dict[str, Any], item: Any) -> dict[str, Any]:
 
 def _events(task: Task, part: DatasetPart, tape: Tape, losses: Losses) -> Iterator[tuple[str, list[Row]]]:
     """Yield the events of a part's ticks."""
-    run, next_tick = task.sources[part.source].run, part.first
+    source, next_tick = task.sources[part.source], part.first
     try:
         for tick, event in rebuild_events(tape, task.factory, part.first, part.last):
             next_tick = tick
-            yield "events", [_merged({RUN: run, "tick": tick}, event)]
+            yield "events", [_merged({RUN: source.run, "tick": tick}, event)]
     except RecordingError as error:
+        if isinstance(error, UnfitSimulationError) and "event_stream" not in tape.meta:
+            raise ExtractionError(f"{source.name}: {error}: leave out the table events") from None
         losses.problems.append(f"events from tick {next_tick:,} to {part.last:,}: {error}")
 
 

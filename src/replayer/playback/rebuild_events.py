@@ -18,7 +18,7 @@ from replayer.playback.make_simulation import Factory, UnfitSimulationError, mak
 from replayer.tape.stored_events import stored_events, ticks_with_events_due
 from replayer.tape.tape import Tape
 from sim.kernel.plain_data import PlainEncoder
-from sim.kernel.simulation import Simulation, events_of, inner_of, request_events
+from sim.kernel.simulation import Simulation, events_of, request_events, subject_of
 
 
 def rebuild_events(
@@ -82,7 +82,9 @@ class _EventRebuilder:
     def _make(self) -> Simulation:
         simulation = make_simulation(self._tape, self._world)
         if request_events(simulation) is None:
-            raise UnfitSimulationError(f"{type(inner_of(simulation)).__name__} has no events() to rebuild events with")
+            raise UnfitSimulationError(
+                f"{type(subject_of(simulation)).__name__} has no events() to rebuild events with"
+            )
         return simulation
 
     def _at_start(self) -> Simulation:

@@ -9,6 +9,8 @@ from sim.kernel.schema import Blob, Layout, Slot
 from sim.kernel.simulation import SCENARIO_PREFIX
 from sim.kernel.state import Snapshot
 
+GRAPH_PREFIX, GRAPH_MARK = "graph.", "graph.groups"  # As sim.adapters.capture.graph names its tables and its blob.
+
 
 def world_of(tape: Tape) -> World | None:
     """The registered world that the tape was recorded from; None if there is none or it is not installed."""
@@ -33,12 +35,17 @@ def ensure_fields(snapshot: Snapshot, names: list[str]) -> None:
 
 
 def shown_slots(layout: Layout) -> list[Slot]:
-    """The fields used if none is named: all but blobs, those of a scenario and those without values."""
+    """The fields used if none is named: all but blobs, those of a scenario and those without values.
+
+    The tables that hold the objects inside captured containers are left out as well: they come and go with the objects,
+    and their numbers refer to each other.
+    """
+    internal = (SCENARIO_PREFIX, GRAPH_PREFIX) if GRAPH_MARK in layout.slots else (SCENARIO_PREFIX,)
     blobs = {entry.name for entry in layout.schema.entries if isinstance(entry, Blob)}
     return [
         slot
         for name, slot in layout.slots.items()
-        if not name.startswith(("#", SCENARIO_PREFIX))
+        if not name.startswith(("#", *internal))
         and name not in blobs
         and slot.size_bytes // max(slot.dtype.itemsize, 1)
     ]

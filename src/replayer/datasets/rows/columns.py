@@ -12,6 +12,8 @@ import numpy.typing as npt
 from replayer.datasets.request import ExtractionError
 
 Array = npt.NDArray[Any]
+AGENT = "agent"  # The column with the name of the agent that a row belongs to.
+NAMES_SHOWN = 4
 
 
 @attrs.frozen(eq=False)
@@ -80,7 +82,7 @@ class Rows:
     """Collects rows, one after the other, and returns them as columns.
 
     The first row decides the dtype and shape of each column, which may not change after that. One-dimensional arrays
-    whose lengths differ have to be named as lists.
+    whose lengths differ have to be named as lists; of arrays with more axes, the length of the first one.
     """
 
     def __init__(self, table: str, labels: Mapping[str, tuple[str, ...]]) -> None:
@@ -89,6 +91,7 @@ class Rows:
         self._labels = labels
         self.bytes = 0  # Of the collected rows.
         self._values: dict[str, list[Any]] = {}
+        self._first_agent: str | None = None
         self._shapes: dict[str, Shape] = {}
 
     def __len__(self) -> int:
@@ -102,25 +105,35 @@ class Rows:
         if not self._shapes:
             self._shapes = {name: _shape_of_value(value, is_list=name in lists) for name, value in row.items()}
             self._values = {name: [] for name in row}
+            self._first_agent = row.get(AGENT)
             empty = next((name for name, shape in self._shapes.items() if 0 in shape.shape), None)
             if empty is not None:
                 raise ExtractionError(
-                    f"table {self.table}: {empty} has no values, its shape is {self._shapes[empty].shape}"
+                    f"table {self.table}: {empty} has no values, its shape is {self._shapes[empty].shape}: leave it out, "
+                    f"or, if its length changes, name it as a list (--list {empty.partition('.')[2]})"
                 )
         if row.keys() != self._shapes.keys():
-            differing = ", ".join(sorted(row.keys() ^ self._shapes.keys()))
+            differing = ", ".join(sorted(row.keys() ^ self._shapes.keys())[:NAMES_SHOWN])
             raise ExtractionError(
-                f"table {self.table}, tick {tick:,}: the columns differ from those before: {differing}"
+                f"table {self.table}, tick {tick:,}: the columns differ from those before ({differing}): "
+                f"{self._fix(row) or _fix_of_names(self.table)}"
             )
         for name, value in row.items():
             shape, expected = _shape_of_value(value, is_list=name in lists), self._shapes[name]
             if shape != expected:
                 problem = f"{shape} after {expected}; a value must keep its dtype and shape"
-                if len(shape.shape) == 1 == len(expected.shape):
+                if shape.shape and expected.shape and shape.shape[1:] == expected.shape[1:]:
                     problem += f", unless it is named as a list (--list {name.partition('.')[2]})"
+                elif fix := self._fix(row):
+                    problem += f": {fix}"
                 raise ExtractionError(f"table {self.table}, tick {tick:,}: {name} is {problem}")
             self._values[name].append(value)
             self.bytes += getattr(value, "nbytes", 8)
+
+    def _fix(self, row: Mapping[str, Any]) -> str:
+        """Return the way out if a row differs because it is a different agent's; "" if it is the same agent's."""
+        agent, first = row.get(AGENT), self._first_agent
+        return f"extract {first} and {agent} separately, each with --agent" if agent != first else ""
 
     def take(self) -> Block:
         """Return the collected rows and forget them."""
@@ -139,6 +152,12 @@ class Rows:
             empty = np.zeros((0, *shape.shape), shape.dtype)
             return Lists(np.concatenate([*values, empty]), np.array([len(value) for value in values], np.int64))
         return np.array(values, dtype=shape.dtype).reshape(len(values), *shape.shape)
+
+
+def _fix_of_names(table: str) -> str:
+    if table == "states":
+        return "choose fields that exist at all ticks, each with --field"
+    return "a function must return the same names at all ticks"
 
 
 def _shape_of_value(value: Any, *, is_list: bool) -> Shape:

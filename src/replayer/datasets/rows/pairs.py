@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -12,8 +12,8 @@ import numpy.typing as npt
 from replayer.datasets.functions import Arrays, Setting
 from replayer.datasets.plan import TapeInput
 from replayer.datasets.request import ExtractionError, Request
-from replayer.datasets.rows.columns import Block, Rows
-from replayer.datasets.rows.states import AGENT, RUN, TICK, Vocabulary, chosen_slots
+from replayer.datasets.rows.columns import AGENT, Block, Rows
+from replayer.datasets.rows.states import RUN, TICK, Vocabulary, chosen_slots
 from sim.kernel.registry import Readable, ReadActions, Reward
 from sim.kernel.state import Snapshot, State
 
@@ -66,6 +66,13 @@ class Pairs:
         self._needs_own = request.mode == "inputs" or RAW in encodings
         self._open: tuple[int, _OpenPair] | None = None
         self._lists: set[str] = set()  # Columns whose lengths may differ.
+        self._by_agent: set[str] | None = (
+            None  # Arrays whose lengths differ between agents; known from the first state.
+        )
+        self._all_agents = [
+            {name: setting.observation(name, agent) for name in request.observations if ":" not in name}
+            for agent in (setting.agents() if request.agents is None else request.agents)
+        ]
 
     @property
     def needs_steps(self) -> bool:
@@ -93,6 +100,8 @@ class Pairs:
 
     def add(self, tick: int, state: State, *, follows: bool, opens: bool) -> None:
         """Add a sample. follows: it ends the open pair. opens: it begins a pair. Raises ExtractionError."""
+        if self._by_agent is None:
+            self._by_agent = _differing_lengths(self._all_agents, state)
         seen = {agent.name: self._seen(agent, state) for agent in self._agents}
         if follows and self._open is not None:
             first_tick, pair = self._open
@@ -110,13 +119,15 @@ class Pairs:
 
     def _seen(self, agent: _Acting, state: State) -> Arrays:
         observed: Arrays = {}
+        by_agent = self._by_agent or ()
         for name, observe in agent.observe.items():
             arrays = observe(state)
             clash = next((key for key in arrays if key in observed), None)
             if clash is not None:
                 raise ExtractionError(f"the observation {name} returns {clash}, and so does another observation")
             for key, array in arrays.items():
-                if array.ndim == 1 and (":" not in name or key in self._request.lists):
+                is_list = key in self._request.lists if ":" in name else array.ndim == 1 or key in by_agent
+                if array.ndim and is_list:
                     self._lists |= {f"obs.{key}", f"next.{key}"}  # Those of a world may have any length, see World.
             observed |= arrays
         for name in self._request.fields:
@@ -157,6 +168,21 @@ class Pairs:
                 padded[index] = arrays[name]
             joined[name] = padded
         return joined
+
+
+def _differing_lengths(agents: Sequence[Mapping[str, Callable[[Readable], Arrays]]], state: Readable) -> set[str]:
+    """Return the names of a world's arrays whose first axis has a different length for another of these agents.
+
+    All agents count, not only those that were chosen: so the columns of all runs are of the same kind.
+    """
+    if len(agents) < 2:
+        return set()
+    lengths: dict[str, set[int]] = {}
+    for agent in agents:
+        for observe in agent.values():
+            for key, array in observe(state).items():
+                lengths.setdefault(key, set()).add(len(array) if array.ndim else 0)
+    return {key for key, found in lengths.items() if len(found) > 1}
 
 
 def _acting(setting: Setting, request: Request, agent: str, encodings: tuple[str, ...]) -> _Acting:

@@ -15,21 +15,31 @@ from sim.kernel.state import State
 
 Vocabulary = dict[str, tuple[str, ...]]
 
-RUN, TICK, AGENT, ROW = "run", "tick", "agent", "row"
+RUN, TICK, ROW = "run", "tick", "row"
 
 
 def chosen_slots(layout: Layout, names: Sequence[str]) -> list[Slot]:
     """Return the fields of these names. Without names: all but blobs, the scenario's own fields and empty ones.
 
-    Raises ExtractionError for an unknown name.
+    Raises ExtractionError for an unknown name, and for a field without values, which no file format can hold.
     """
     if names:
         known = {name: slot for name, slot in layout.slots.items() if not name.startswith("#")}
         unknown = next((name for name in names if name not in known), None)
         if unknown is not None:
             raise ExtractionError(f"there is no field {unknown}; fields: {', '.join(known)}")
+        empty = next((name for name in names if 0 in _value_shape(known[name])), None)
+        if empty is not None:
+            raise ExtractionError(
+                f"the field {empty} has no values, its shape is {_value_shape(known[empty])}: leave it out"
+            )
         return [known[name] for name in names]
     return shown_slots(layout)
+
+
+def _value_shape(slot: Slot) -> tuple[int, ...]:
+    """Return the shape of a field, or of one row of a column."""
+    return slot.shape if slot.owner is None else slot.shape[1:]
 
 
 class StateRows:

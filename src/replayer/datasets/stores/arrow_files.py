@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from replayer.datasets.rows.columns import Block, Column, Labels, Lists
+from replayer.datasets.rows.columns import Array, Block, Column, Labels, Lists
 from replayer.datasets.rows.records import as_form
 
 pa.array(np.zeros(1))  # The first array makes pyarrow import pandas, if installed: once here, not in each worker.
@@ -22,7 +22,10 @@ ZSTD_LEVEL = 1  # Level 3 makes files of numbers a few per cent smaller and take
 
 
 def to_arrow(block: Block) -> pa.RecordBatch:
-    """Convert a block: arrays of a fixed shape to fixed-shape tensors, lists to lists, labels to dictionaries of texts."""
+    """Convert a block: arrays of a fixed shape to fixed-shape tensors, lists to lists, labels to dictionaries of texts.
+
+    Arrow has no complex numbers: they get a last axis of two, the real and the imaginary part.
+    """
     columns = {name: _to_array(column) for name, column in block.items()}
     return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
 
@@ -32,7 +35,8 @@ def _to_array(column: Column) -> pa.Array:
         return pa.DictionaryArray.from_arrays(pa.array(column.codes), pa.array(column.texts, pa.string()))
     if isinstance(column, Lists):
         offsets = np.concatenate([[0], np.cumsum(column.lengths)]).astype(np.int32)
-        return pa.ListArray.from_arrays(pa.array(offsets), _nested(column.values))
+        return pa.ListArray.from_arrays(pa.array(offsets), _nested(_as_reals(column.values)))
+    column = _as_reals(column)
     if column.ndim == 1:
         return pa.array(column)
     values = column.view(np.uint8) if column.dtype == np.bool_ else column  # Arrow has no tensors of booleans.
@@ -40,6 +44,12 @@ def _to_array(column: Column) -> pa.Array:
     shape = values.shape[1:]
     storage = pa.FixedSizeListArray.from_arrays(flat, math.prod(shape))
     return pa.ExtensionArray.from_storage(pa.fixed_shape_tensor(flat.type, shape), storage)
+
+
+def _as_reals(values: Array) -> Array:
+    if values.dtype.kind != "c":
+        return values
+    return np.ascontiguousarray(values)[..., None].view(values.real.dtype)
 
 
 def _nested(values: Any) -> pa.Array:

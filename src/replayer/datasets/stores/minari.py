@@ -28,8 +28,8 @@ from replayer.datasets.dataset import file_table
 from replayer.datasets.manifest import PARTS_FORMAT, Tables, described_file
 from replayer.datasets.plan import TapeInput, open_source
 from replayer.datasets.request import ExtractionError
-from replayer.datasets.rows.columns import Array, Shape
-from replayer.datasets.rows.states import AGENT, RUN, TICK
+from replayer.datasets.rows.columns import AGENT, Array, Shape
+from replayer.datasets.rows.states import RUN, TICK
 from replayer.datasets.table import DatasetTable, values_of
 from replayer.datasets.task import Task
 
@@ -66,6 +66,11 @@ def ensure_columns(table: str, columns: Mapping[str, Mapping[str, Any]]) -> None
         if shape["is_list"]:
             raise ExtractionError(
                 f"Minari holds arrays of one shape, and {name} is a list of any length (table {table})"
+            )
+        if shape["dtype"][1] == "c":
+            raise ExtractionError(
+                f"Minari has no complex numbers, and {name} has some (table {table}): give an observation of its real "
+                "and imaginary parts, or use another format"
             )
         if "/" in name:
             raise ExtractionError(f"Minari cannot hold a column called {name} (table {table})")

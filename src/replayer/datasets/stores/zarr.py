@@ -64,7 +64,7 @@ def versions() -> dict[str, str]:
 
 
 def assemble(folder: Path, name: str, tables: Tables, task: Task) -> Tables:
-    """Build the store from the Arrow files below folder, and return its entries for the manifest. Raises OSError."""
+    """Build the store from the Arrow files below folder, and return its entries for the manifest: tables that have rows. Raises OSError."""
     path = folder / STORE
     if path.exists():
         shutil.rmtree(path)
@@ -78,6 +78,8 @@ def assemble(folder: Path, name: str, tables: Tables, task: Task) -> Tables:
             if rows.rows:
                 groups.append(f"{table}/{split}" if split else table)
                 _write_table(path, groups[-1], rows)
+        if not groups:
+            continue  # No rows, such as those of a table of the state that was empty at all ticks.
         files = sorted(file for file in (path / table).rglob("*") if file.is_file())
         root = [path / "zarr.json"] if not built else []
         listed = [described_file(folder, file) for file in [*root, *files]]
