@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from sim.adapters.capture.graph.names.classes import ClassFinder, NotFoundError
+from sim.adapters.capture.graph.names.global_names import names_of_globals
 
 SOURCE = """
 import os, enum, functools
@@ -238,7 +239,7 @@ def test_objects_of_modules_and_classes_have_names(game: Any) -> None:
     """Under their first names; numbers, texts, tuples, classes, functions and modules have none."""
     finder = ClassFinder(game.Game)
     assert finder.modules() == [game]
-    names = finder.names_of_globals(game)
+    names = names_of_globals(game, ".")
 
     assert {name for name in names.values() if "environ" not in name} == {
         ".:WALL", ".:FLOORS", ".:Cell.EDGE", ".:Cell.Inner.DEPTHS",
@@ -264,7 +265,21 @@ def test_a_module_whose_dict_has_hooks_is_only_looked_up() -> None:
 def test_enum_members_are_not_named_objects(game: Any) -> None:
     """They are found by their class and name."""
     game.CHOSEN = game.Kind.A
-    names = ClassFinder(game.Game).names_of_globals(game)
+    names = names_of_globals(game, ".")
 
     assert id(game.Kind.A) not in names
     assert isinstance(game.Kind.A, enum.Enum)
+
+
+def test_names_of_globals_follow_what_the_names_refer_to(game: Any) -> None:
+    """They are remembered until a global, or an attribute of a class in the module, refers to another object."""
+    for holder, name, full in ((game, "WALL", ".:WALL"), (game.Cell, "EDGE", ".:Cell.EDGE")):
+        before = names_of_globals(game, ".")
+        assert names_of_globals(game, ".") is before
+        former = getattr(holder, name)
+        setattr(holder, name, other := type(former)())
+        now = names_of_globals(game, ".")
+        assert now[id(other)] == full
+        assert full not in {now.get(id(former)), now.get(0)}
+    del game.WALL
+    assert ".:WALL" not in names_of_globals(game, ".").values()

@@ -11,23 +11,18 @@ Reachable are only:
 
 from __future__ import annotations
 
-import enum
 import sys
 import types
+from collections.abc import Mapping
 from typing import Any
 
+from sim.adapters.capture.graph.names.global_names import dict_of, is_named_object, names_of_globals
 from sim.adapters.capture.graph.unsavable import UnsavableError
 from sim.kernel.class_names import module_of
 
 _PLAIN = (object, types.SimpleNamespace)
 OWN = "."
 LOCALS = "<locals>"
-_VALUES = (type(None), bool, int, float, complex, str, bytes, tuple, frozenset)  # Equal ones need not be identical.
-_DESCRIBERS = (
-    type, types.ModuleType, types.FunctionType, types.BuiltinFunctionType, types.MethodType, property, staticmethod,
-    classmethod, types.MemberDescriptorType, types.GetSetDescriptorType, types.WrapperDescriptorType,
-    types.MethodDescriptorType, types.MethodWrapperType, types.GenericAlias, types.UnionType, enum.Enum,
-)  # fmt: skip
 
 
 class NotFoundError(LookupError):
@@ -149,36 +144,24 @@ class ClassFinder:
         own = sys.modules.get(module_of(cls))
         if own is None or not self._is_reachable(own.__name__):
             return {}
-        named = (one for one in list(_dict_of(own).values()) if isinstance(one, type | types.FunctionType))
+        named = (one for one in list(dict_of(own).values()) if isinstance(one, type | types.FunctionType))
         others = {self._module_of(one) for one in named} - {own.__name__}
-        names = self.names_of_globals(own)
+        names = dict(self._names_of_globals(own))
         for other in sorted(filter(self._is_reachable, others)):
             if other in sys.modules:
-                names = self.names_of_globals(sys.modules[other]) | names
+                names = {**self._names_of_globals(sys.modules[other]), **names}
         return names
+
+    def _names_of_globals(self, module: types.ModuleType) -> Mapping[int, str]:
+        return names_of_globals(module, self._module_text(module.__name__))
 
     def _is_reachable(self, module: str) -> bool:
         return module.partition(".")[0] in self._packages
 
-    def names_of_globals(self, module: types.ModuleType) -> dict[int, str]:
-        """The names of the objects that a module's globals and the attributes of its classes refer to, by their ids.
-
-        Without numbers, texts, tuples, classes, functions and modules. The first name of an object counts.
-        """
-        names: dict[int, str] = {}
-        todo: list[tuple[Any, str]] = [(module, f"{self._module_text(module.__name__)}:")]
-        for holder, prefix in todo:  # It grows by the classes that are defined in these.
-            for name, value in list(_dict_of(holder).items()):
-                if _is_named_object(name, value):
-                    names.setdefault(id(value), prefix + name)
-                elif _is_plain_class(value) and self._name(value) == prefix + name:
-                    todo.append((value, f"{prefix}{name}."))
-        return names
-
     def find_global(self, name: str) -> Any:
         """The object that has this name now. Raises NotFoundError."""
         found = self._defined(name, "object")
-        if not _is_named_object(name.rpartition(":")[2].rpartition(".")[2], found):
+        if not is_named_object(name.rpartition(":")[2].rpartition(".")[2], found):
             raise NotFoundError(f"expected an object with the name {name!r}, got a {type(found).__qualname__}")
         return found
 
@@ -211,7 +194,7 @@ class ClassFinder:
         for step in path.split("."):
             if found is not module and not issubclass(type(found), type):
                 raise NotFoundError(f"expected the {what} {name!r}, but there is no such name now")
-            names = _dict_of(found)
+            names = dict_of(found)
             if step not in names:
                 raise NotFoundError(f"expected the {what} {name!r}, but there is no such name now")
             found = names[step]
@@ -243,21 +226,3 @@ class ClassFinder:
             f"the {what} {module}.{qualname} cannot be found by this name",
             "keep it at the top level of its module under the name of its definition",
         )
-
-
-def _dict_of(holder: Any) -> Any:
-    """The dict of a module or class; a metaclass of a user is not asked."""
-    is_class = issubclass(type(holder), type)
-    return (
-        type.__getattribute__(holder, "__dict__") if is_class else types.ModuleType.__getattribute__(holder, "__dict__")
-    )
-
-
-def _is_plain_class(value: Any) -> bool:
-    """Return True for a class that is not an enum: what an enum holds is found by the names of its members."""
-    return issubclass(type(value), type) and not issubclass(value, enum.Enum)
-
-
-def _is_named_object(name: str, value: Any) -> bool:
-    is_hidden = name.startswith("__") and name.endswith("__")
-    return not is_hidden and type(value) not in _VALUES and not issubclass(type(value), _DESCRIBERS)

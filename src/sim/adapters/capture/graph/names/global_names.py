@@ -1,0 +1,91 @@
+"""The names of objects that a module's globals and its classes refer to, remembered while these refer to the same ones.
+
+The walk over all globals takes milliseconds for a large module, and a state before a reset is captured at each reset:
+so the identities that it saw are kept, and compared at C speed.
+"""
+
+from __future__ import annotations
+
+import enum
+import types
+from collections.abc import Mapping
+from operator import is_
+from typing import Any
+
+import attrs
+
+from sim.kernel.class_names import module_of
+
+_VALUES = (type(None), bool, int, float, complex, str, bytes, tuple, frozenset)  # Equal ones need not be identical.
+_DESCRIBERS = (
+    type, types.ModuleType, types.FunctionType, types.BuiltinFunctionType, types.MethodType, property, staticmethod,
+    classmethod, types.MemberDescriptorType, types.GetSetDescriptorType, types.WrapperDescriptorType,
+    types.MethodDescriptorType, types.MethodWrapperType, types.GenericAlias, types.UnionType, enum.Enum,
+)  # fmt: skip
+
+
+@attrs.frozen(eq=False)
+class _Seen:
+    """A module or class, with what its dict held: names, identities and types. No object in it is kept alive."""
+
+    holder: Any
+    names: list[str]
+    addresses: list[int]
+    kinds: list[type]
+
+    @classmethod
+    def now(cls, holder: Any) -> _Seen:
+        """As it is now."""
+        items = dict(dict_of(holder))
+        return cls(holder, list(items), list(map(id, items.values())), list(map(type, items.values())))
+
+    def is_same(self) -> bool:
+        """Return True if each name still refers to what it did: an object at the same place, of the same type."""
+        now = _Seen.now(self.holder)
+        # Types are compared by identity: a metaclass of a user could define ==.
+        return now.names == self.names and now.addresses == self.addresses and all(map(is_, now.kinds, self.kinds))
+
+
+_remembered: dict[tuple[str, str], tuple[list[_Seen], dict[int, str]]] = {}
+
+
+def names_of_globals(module: types.ModuleType, text: str) -> Mapping[int, str]:
+    """The names of the objects that a module's globals and the attributes of its classes refer to, by their ids.
+
+    Without numbers, texts, tuples, classes, functions and modules. The first name of an object counts. text: the name
+    of the module in these names.
+    """
+    seen, names = _remembered.get((module.__name__, text), ([], {}))
+    if seen and seen[0].holder is module and all(one.is_same() for one in seen):
+        return names
+    seen, names = [], {}
+    todo: list[tuple[Any, str]] = [(module, "")]
+    for holder, path in todo:  # It grows by the classes that are defined in these.
+        seen.append(_Seen.now(holder))
+        for name, value in list(dict_of(holder).items()):
+            if is_named_object(name, value):
+                names.setdefault(id(value), f"{text}:{path}{name}")
+            elif _is_defined_as(value, module, path + name):
+                todo.append((value, f"{path}{name}."))
+    _remembered[module.__name__, text] = seen, names
+    return names
+
+
+def dict_of(holder: Any) -> Any:
+    """The dict of a module or class; a metaclass of a user is not asked."""
+    is_class = issubclass(type(holder), type)
+    return (
+        type.__getattribute__(holder, "__dict__") if is_class else types.ModuleType.__getattribute__(holder, "__dict__")
+    )
+
+
+def is_named_object(name: str, value: Any) -> bool:
+    """Return True for an object that is known by the name that refers to it."""
+    is_hidden = name.startswith("__") and name.endswith("__")
+    return not is_hidden and type(value) not in _VALUES and not issubclass(type(value), _DESCRIBERS)
+
+
+def _is_defined_as(value: Any, module: types.ModuleType, qualname: str) -> bool:
+    """Return True for a class that is defined here, and no enum: what that holds is found by its members' names."""
+    is_plain_class = issubclass(type(value), type) and not issubclass(value, enum.Enum)
+    return is_plain_class and module_of(value) == module.__name__ and value.__qualname__ == qualname
