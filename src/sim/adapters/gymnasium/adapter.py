@@ -32,6 +32,7 @@ from sim.adapters.gymnasium.layers import (
     OUTPUT_ONLY,
     being_recorded,
     captured_layers,
+    end_checks_without_data,
     layers_of,
     name_of,
     rebuild,
@@ -60,8 +61,16 @@ _CONFIGURATION = {
     "render_mode",
     "mujoco_renderer",
 }
-_FLAGS_OF_RENDERING = {
-    "PassiveEnvChecker": {"checked_render", "close_called"},
+# Of wrappers. The checker keeps the info of a call, to which an outer wrapper may add the time of the day.
+_UNREAD = {
+    "PassiveEnvChecker": {
+        "checked_reset",
+        "checked_step",
+        "checked_data_reuse",
+        "_previous_data",
+        "checked_render",
+        "close_called",
+    },
     "OrderEnforcing": {"_disable_render_order_enforcing"},
 }
 _CLOCKS = {"RecordEpisodeStatistics": {"episode_start_time", "episode_start_times", "time_queue"}}
@@ -206,6 +215,7 @@ class GymnasiumSimulation(KeepsItsAttempts, ProvedSimulation):
             return
         self._captured.state = self.state
         self._captured.unpack()
+        end_checks_without_data(self.env)
         for _, native in self._natives:
             native.put()
 
@@ -332,7 +342,7 @@ def classify(holder: object, name: str, value: Any) -> Treatment | None:
     if (
         name in _CONFIGURATION
         or kind in OUTPUT_ONLY
-        or name in _FLAGS_OF_RENDERING.get(kind, ())
+        or name in _UNREAD.get(kind, ())
         or name in _CONSTANTS.get(kind, ())
     ):
         return "kept"

@@ -235,6 +235,21 @@ def test_statistics_inside_are_captured_except_for_their_times(
         assert run.verify().ok
 
 
+def test_the_time_of_an_episode_in_an_info_is_no_state(tmp_path: Path) -> None:
+    """The checker of Gymnasium keeps the info of a call, to which the wrapper adds how long the episode took."""
+    make = lambda: gymnasium.wrappers.RecordEpisodeStatistics(gymnasium.make("Blackjack-v1"))  # noqa: E731
+    env = recorder.record(make(), tmp_path / "run.tape", quiet=True, trial_ms=0)
+    for seed in (1, 2):  # Episodes of one step.
+        env.reset(seed=seed)
+        assert "episode" in env.step(0)[4]
+    env.close()
+    with replayer.open(tmp_path / "run.tape", world=make) as run:
+        assert run.verify().ok
+        for tick in (1, 2, 3):  # The next step of the checker would compare its info with the one before.
+            run.seek(tick)
+            run.step()
+
+
 def test_an_argument_that_is_a_tuple_is_not_given_back_as_a_list(tmp_path: Path) -> None:
     """A tape has no tuples: the environment is then made by the user, as the message says."""
     name = "TupleTaker-v0"
