@@ -6,6 +6,7 @@ hashed: a new name would also change the hash of every older recording.
 
 from __future__ import annotations
 
+import itertools
 import weakref
 from typing import Any
 
@@ -23,6 +24,12 @@ def _make_view(base: Any, dtype: str, shape: tuple[int, ...], offset: int, strid
 
 def _make_empty(kind: type) -> Any:
     return object.__new__(kind)
+
+
+def _make_used_up_chain() -> Any:
+    made: Any = itertools.chain()
+    next(made, None)  # Only then it refers to nothing, as one does that a step has used up.
+    return made
 
 
 def _nothing() -> None:

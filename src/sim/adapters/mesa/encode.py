@@ -12,7 +12,9 @@ and sets of such values are written by value, arrays by content, events by their
 from __future__ import annotations
 
 import enum
+import gc
 import io
+import itertools
 import types
 import weakref
 from typing import Any
@@ -30,6 +32,7 @@ from sim.adapters.mesa_graph import (
     _make_empty,
     _make_method_reference,
     _make_reference,
+    _make_used_up_chain,
     _make_view,
 )
 
@@ -209,7 +212,7 @@ class _GraphPickler:
         return None
 
     def reducer_override(self, obj: Any) -> Any:
-        """The reconstruction of arrays, weak references and events; NotImplemented leaves an object to pickle."""
+        """The reconstruction of arrays, weak references, used-up iterators and events; NotImplemented leaves an object to pickle."""
         kind = type(obj)
         if is_array(obj):
             return self._array(obj)
@@ -217,6 +220,8 @@ class _GraphPickler:
             return _make_reference, (obj(),)
         if kind is weakref.WeakMethod:
             return _make_method_reference, (obj(),)
+        if kind is itertools.chain and not gc.get_referents(obj):
+            return _make_used_up_chain, ()
         if id(obj) in self._ranks:
             return _make_empty, (kind,), {**vars(obj), "unique_id": self._ranks[id(obj)]}
         if _is_event(obj):
