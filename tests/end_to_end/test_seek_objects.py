@@ -10,6 +10,7 @@ import pytest
 
 import recorder
 import replayer.commands.main
+from replayer.report.report_text import print_report
 
 from oracle.command_lines import run
 
@@ -80,3 +81,22 @@ def test_a_path_that_does_not_exist(capsys: pytest.CaptureFixture[str]) -> None:
     """The attributes are listed."""
     assert run(replayer.commands.main.main, "seek run.tape --tick 5 --field units[99]") == 2
     assert capsys.readouterr().err == "error: no attribute or field 'units[99]'; the attributes are turn, units\n"
+
+
+def test_a_desync_names_the_values_of_the_object(capsys: pytest.CaptureFixture[str]) -> None:
+    """A change that is no input: at the next keyframe, the path and both values, before the fields of the arena."""
+    with recorder.record(Patrol(), "changed.tape", step="advance", quiet=True, keyframe_interval_ticks=5) as game:
+        for tick in range(8):
+            if tick == 2:
+                game.units[3]["hp"] = 70
+                game.units.append({"name": "new", "hp": 1})
+            game.advance()
+    with replayer.open("changed.tape", world=Patrol) as run_of_it:
+        report = run_of_it.verify(jobs=1)
+    print_report(Path("changed.tape"), report)
+    lines = capsys.readouterr().out.splitlines()
+    at = lines.index("  at the next recorded keyframe, tick 5, these fields differ:")
+    assert lines[at + 1 : at + 3] == [
+        "    units[30]: recorded {'name': 'new', 'hp': 1}, replayed absent",
+        "    units[3]['hp']: recorded 70, replayed 3",
+    ]

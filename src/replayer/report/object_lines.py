@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from recorder.exit_codes import UsageError
@@ -15,6 +16,8 @@ from sim.kernel.state import Snapshot
 if TYPE_CHECKING:
     from sim.adapters.object_view.object_tree import ObjectTree
 
+_MALFORMED = (ValueError, LookupError, TypeError, RecursionError, OverflowError)
+DIFFERENCES = 8  # Values that are shown.
 _MARK = "graph.groups"  # A field of states of captured objects alone.
 
 
@@ -82,6 +85,20 @@ class ShownState:
         return values
 
 
+def object_difference_lines(recorded: Snapshot, replayed: Snapshot) -> list[str]:
+    """The first values of captured objects that differ between two states, by their paths; empty for other states."""
+    trees = [_objects_in(state) for state in (recorded, replayed)]
+    if trees[0] is None or trees[1] is None:
+        return []
+    try:
+        found = list(islice(trees[0].differences(trees[1]), DIFFERENCES + 1))
+    except _MALFORMED as error:
+        _note(error)
+        return []
+    lines = [plain_text(f"{path}: recorded {first}, replayed {second}") for path, first, second in found[:DIFFERENCES]]
+    return lines + (["… and more"] if len(found) > DIFFERENCES else [])
+
+
 def _objects_in(snapshot: Snapshot) -> ObjectTree | None:
     """The captured objects of a state; None for a state of anything else, and with a note for one that is malformed."""
     if _MARK not in list(snapshot):
@@ -89,7 +106,14 @@ def _objects_in(snapshot: Snapshot) -> ObjectTree | None:
     from sim.adapters.object_view.object_tree import tree_of  # noqa: PLC0415 - most tapes have no captured objects
 
     try:
-        return tree_of(snapshot)
-    except (ValueError, LookupError, TypeError, RecursionError) as error:
-        print(f"note: its objects cannot be shown: {type(error).__name__}: {plain_text(str(error))}", file=sys.stderr)
+        tree = tree_of(snapshot)
+        if tree is not None:
+            tree.summary()  # A malformed value is found here, not in the middle of the output.
+    except _MALFORMED as error:
+        _note(error)
         return None
+    return tree
+
+
+def _note(error: Exception) -> None:
+    print(f"note: its objects cannot be shown: {type(error).__name__}: {plain_text(str(error))}", file=sys.stderr)

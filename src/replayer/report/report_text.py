@@ -20,6 +20,7 @@ from replayer.desync.finding import Finding
 from replayer.desync.rng_draws import finding_lines
 from replayer.follow.tail import Ended, KeyframeSeen, Missed, Seen, Tail
 from replayer.repair.repair_report import RepairReport
+from replayer.report.object_lines import object_difference_lines
 from replayer.timeline.timeline import SeekReport
 from replayer.timeline.verify import VerificationReport
 from replayer.value_text import plain_text, tick_range, to_json
@@ -161,6 +162,9 @@ def _print_finding(finding: Finding) -> None:
         print(f"  at the next recorded keyframe, tick {finding.compared_tick:,}, these fields differ:")
     elif finding.compared_replayed is not None:
         print(f"  at the next recorded keyframe, tick {finding.compared_tick:,}, no field differs any more")
+    if finding.compared_recorded is not None and finding.compared_replayed is not None:
+        for line in object_difference_lines(finding.compared_recorded, finding.compared_replayed):
+            print(f"    {line}")
     for difference in finding.differences:
         for line in difference_lines(difference)[:3]:
             print(f"    {line}")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import Any
 
@@ -29,6 +29,7 @@ WIDTH = 110  # Of a line, about.
 FIRST = 3  # Items that are shown of a list that does not fit into its line.
 LINES = 40  # Of all attributes, about.
 _TEXT_DTYPE = re.compile(r"[<>|=][SU]\d{1,9}")
+_ABSENT = Word("absent")
 GRAPH_PREFIX = "graph."
 
 
@@ -176,6 +177,27 @@ class ObjectTree:
                 return None
             composite = value
 
+    def differences(self, other: ObjectTree) -> Iterator[tuple[str, str, str]]:
+        """The paths whose values differ in another state, each with both values as text; each object once."""
+        mine, theirs = ({entry.step: entry.value for entry in tree.entries} for tree in (self, other))
+        waiting = deque((path, mine.get(path, _ABSENT), theirs.get(path, _ABSENT)) for path in {**mine, **theirs})
+        while waiting:
+            path, *pair = waiting.popleft()
+            opened = [tree.opened_at(path, value) for tree, value in zip((self, other), pair, strict=True)]
+            first, second = opened
+            if first is None or second is None or first.title != second.title or first.opening != second.opening:
+                texts = [
+                    shortened(value, path, tree.elsewhere_than, WIDTH // 2)[0]
+                    for tree, value in zip((self, other), pair, strict=True)
+                ]
+                if not _are_same(pair, texts):
+                    yield path, texts[0], texts[1]
+                continue
+            mine, theirs = ({entry.step: entry.value for entry in one.entries} for one in (first, second))
+            waiting += [
+                (f"{path}{step}", mine.get(step, _ABSENT), theirs.get(step, _ABSENT)) for step in {**mine, **theirs}
+            ]
+
     # --- text
 
     def lines(self, *, whole: bool = False) -> Iterator[str]:
@@ -192,14 +214,14 @@ class ObjectTree:
     def summary(self) -> dict[str, str]:
         """Each attribute in one line, by its path."""
         return {
-            entry.step: shortened(entry.value, entry.step, self._elsewhere, WIDTH - len(entry.step))[0]
+            entry.step: shortened(entry.value, entry.step, self.elsewhere_than, WIDTH - len(entry.step))[0]
             for entry in self.entries
         }
 
     def plain(self, path: str, value: Any) -> Any:
         """The value at a path as numbers, texts, arrays, lists and dicts; of an object that is elsewhere its path."""
         if isinstance(value, Ref):
-            elsewhere = self._elsewhere(value, path)
+            elsewhere = self.elsewhere_than(value, path)
             if elsewhere is not None:
                 return elsewhere
             value = value.source.composite(value.number)
@@ -217,8 +239,8 @@ class ObjectTree:
         yield from self._lines_of(path, value, whole=whole, opens=True)
 
     def _lines_of(self, path: str, value: Any, *, whole: bool, opens: bool = False) -> Iterator[str]:
-        text, is_whole = shortened(value, path, self._elsewhere, WIDTH - len(path))
-        opened = self._opened(path, value)
+        text, is_whole = shortened(value, path, self.elsewhere_than, WIDTH - len(path))
+        opened = self.opened_at(path, value)
         if opened is None or not opened.entries or (is_whole and not opens) or not (opens or is_nested(opened)):
             yield f"{path} = {text}"
             return
@@ -227,17 +249,17 @@ class ObjectTree:
         shown = count if whole or not opened.is_list else min(count, FIRST)
         for entry in opened.entries[:shown]:
             inner = f"{path}{entry.step}"
-            yield f"  {inner} = {shortened(entry.value, inner, self._elsewhere, WIDTH - 2 - len(inner))[0]}"
+            yield f"  {inner} = {shortened(entry.value, inner, self.elsewhere_than, WIDTH - 2 - len(inner))[0]}"
         if shown < count:
             yield f"  … {count - shown:,} more: --all, or --field '{path}'"
 
-    def _opened(self, path: str, value: Any) -> Composite | None:
+    def opened_at(self, path: str, value: Any) -> Composite | None:
         """What is at a path, if it has parts and is not shown elsewhere."""
         if isinstance(value, Ref):
-            value = value.source.composite(value.number) if self._elsewhere(value, path) is None else None
+            value = value.source.composite(value.number) if self.elsewhere_than(value, path) is None else None
         return value if isinstance(value, Composite) else None
 
-    def _elsewhere(self, ref: Ref, path: str) -> str | None:
+    def elsewhere_than(self, ref: Ref, path: str) -> str | None:
         """The path of an object if it is another one than this."""
         found = self.path_of(ref)
         return None if found is None or found == path else found
@@ -254,6 +276,15 @@ def _key_of(entry: ShownPart) -> str:
     """The name of an attribute, or the key of a dict: a text without its quotes."""
     text = entry.label.rstrip("=: ")
     return text[1:-1] if len(text) > 1 and text[0] == text[-1] and text[0] in "'\"" else text
+
+
+def _are_same(pair: Sequence[Any], texts: Sequence[str]) -> bool:
+    """Return True for equal values without parts: arrays by their bytes, others by their texts, which are not cut."""
+    if all(isinstance(value, np.ndarray) for value in pair):
+        return bool(pair[0].tobytes() == pair[1].tobytes()) and texts[0] == texts[1]
+    if any(isinstance(value, Ref | Composite | Word) for value in pair):
+        return texts[0] == texts[1]
+    return repr(pair[0]) == repr(pair[1])
 
 
 def _begins_with(path: str, step: str) -> bool:
