@@ -315,3 +315,39 @@ class NeedsInputs:
 
     def step(self, inputs: Any) -> Any:
         self.x += inputs["push"]
+
+
+STEPS_MADE = 0  # A counter of this module that steps of LateReader write.
+
+
+class LateReader:
+    """Counts steps in its class and its module, and reads both only after many steps."""
+
+    made = 0
+
+    def __init__(self) -> None:
+        self.turn = 0
+        self.x = 0
+
+    def step(self, _: Any) -> Any:
+        global STEPS_MADE  # noqa: PLW0603 - the trap itself
+        STEPS_MADE += 1
+        LateReader.made += 1
+        self.turn += 1
+        if self.turn > 500:
+            self.x = LateReader.made + STEPS_MADE
+
+
+class Remembers:
+    """A sound game that keeps what it computes in a cache of functools."""
+
+    def __init__(self) -> None:
+        self.turn = 0
+
+    def step(self, _: Any) -> Any:
+        self.turn += square(self.turn % 3)
+
+
+@functools.cache
+def square(number: int) -> int:
+    return number * number

@@ -74,10 +74,10 @@ class RunDifference:
         if self.error is not None:
             return f"at step {self.tick}, {self.error}"
         if self.leaves and not self.is_state:
-            return f"step {self.tick} returned other values: {_several(self.leaves)}"
+            return f"step {self.tick} returned other values: {several(self.leaves)}"
         when = "the restored state" if self.tick == self.from_tick else f"the state after step {self.tick}"
-        returned = f"; it returned other values: {_several(self.leaves)}" if self.leaves else ""
-        return f"{when} differs: {_several(self.fields) or 'in what fields is not known'}{returned}"
+        returned = f"; it returned other values: {several(self.leaves)}" if self.leaves else ""
+        return f"{when} differs: {several(self.fields) or 'in what fields is not known'}{returned}"
 
 
 def run_live(
@@ -203,6 +203,7 @@ def _reload_if_canonical(simulation: Simulation, tick: int) -> bool:
     return True
 
 
-def _several(names: Sequence[str], shown: int = 3) -> str:
+def several(names: Sequence[str], shown: int = 3) -> str:
+    """The first names, and the number of the others."""
     more = f" and {len(names) - shown} more" if len(names) > shown else ""
     return ", ".join(names[:shown]) + more

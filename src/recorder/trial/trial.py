@@ -28,6 +28,7 @@ from recorder.processes.isolated_fork import (
 from recorder.text import counted
 from recorder.trial.causes import find_causes
 from recorder.trial.lost_values import LostValue, find_lost_value
+from recorder.trial.outside_changes import find_changes_outside
 from recorder.trial.set_order import find_iterated_sets
 from recorder.trial.trajectory import (
     RunDifference,
@@ -36,6 +37,7 @@ from recorder.trial.trajectory import (
     restore_and_follow,
     run_again,
     run_live,
+    several,
 )
 from sim.kernel.exactness import Level, level_of
 from sim.kernel.plain_data import decode_plain
@@ -103,6 +105,7 @@ class TrialReport:
         seconds: the time it took.
         findings: the differences; empty if there were none.
         unstable: parts of what steps return that differ in two equal runs; they were not compared.
+        outside: what steps change outside the simulation's objects, such as class attributes; it is not saved.
         not_tried: the reason why nothing was tried; None if something was.
         run: the first trajectory.
         is_elsewhere: True if it was also run in another interpreter.
@@ -113,6 +116,7 @@ class TrialReport:
     seconds: float = 0.0
     findings: tuple[TrialFinding, ...] = ()
     unstable: tuple[str, ...] = ()
+    outside: tuple[str, ...] = ()
     not_tried: str | None = None
     run: Trajectory | None = attrs.field(default=None, repr=False)
     is_elsewhere: bool = False
@@ -126,6 +130,9 @@ class TrialReport:
         same = "restored and run again with the same states and results"
         same += ", in a new interpreter too" if self.is_elsewhere else ""
         result = "; ".join(map(str, self.findings)) or same
+        # Shown by the repeated run, which began with the changed values and went as before.
+        outside = f"; steps change {several(self.outside)}, not saved: no step tried depends on it"
+        result += outside if self.outside and not self.findings else ""
         left_out = f" (not compared, since two equal runs differ in it: {', '.join(self.unstable[:3])})"
         return f"{tried} in {took}: {result}{left_out if self.unstable else ''}"
 
@@ -140,6 +147,7 @@ class _Tried:
     different: RunDifference | None = None
     sets: tuple[str, ...] = ()
     lost: LostValue | None = None
+    outside: tuple[str, ...] = ()
     not_tried: str | None = None
 
     @property
@@ -200,6 +208,7 @@ def try_simulation(
         seconds=time.monotonic() - begun_s,
         findings=findings,
         run=tried[0].run,
+        outside=tuple(name for one in tried for name in one.outside),
         unstable=tuple(
             dict.fromkeys(path for one in tried if one.run is not None for path in sorted(one.run.unstable))
         ),
@@ -267,6 +276,8 @@ def _try_trajectories(subject: _Subject, begun_s: float, deadline_s: float, send
             if found is not None:
                 send(found)
                 return
+            outside = find_changes_outside(subject.simulation, tried.run, subject.left_s())
+            send(_Tried(outside=tuple(outside)))
         grace_s = (deadline_s - begun_s) / 2 if seed + 1 < TRAJECTORIES_MIN else 0.0
         if time.monotonic() + (now_s - seed_s) > deadline_s + grace_s:
             return

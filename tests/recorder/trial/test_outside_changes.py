@@ -1,0 +1,58 @@
+"""What steps change outside the simulation's objects is named before the recording, and accused only if a step reads it."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trapped_games as games
+
+import recorder
+from recorder.trial.trial import try_simulation
+from sim.adapters import NotCapturedError, adapt, fields
+from sim.kernel.simulation import as_simulation
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="a trial needs Linux")
+
+
+def outside(game: Any) -> tuple[str, ...]:
+    return try_simulation(as_simulation(adapt(game, fields())), 4000.0).outside
+
+
+def test_class_attributes_and_globals_that_steps_change_are_named() -> None:
+    """Also where no step of the trial reads them; this process keeps its values."""
+    before = games.LateReader.made, games.STEPS_MADE
+    assert set(outside(games.LateReader())) == {
+        "LateReader.made (class attribute)",
+        "module trapped_games: STEPS_MADE (module global)",
+    }
+    assert (games.LateReader.made, games.STEPS_MADE) == before
+
+
+@pytest.mark.parametrize("kind", [games.Sound, games.Remembers])
+def test_a_sound_game_changes_nothing_there(kind: Any) -> None:
+    """A cache of functools is not named: it gives what the function would give."""
+    assert outside(kind()) == ()
+
+
+def test_the_line_before_a_recording_names_them_without_a_warning(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It says that no step tried depends on them."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with recorder.record(games.LateReader(), tmp_path / "run.tape", trial_ms=3000) as game:
+            game.step(None)
+    (line,) = [line for line in capsys.readouterr().err.splitlines() if line.startswith("tried")]
+    assert "; steps change " in line
+    assert "LateReader.made (class attribute)" in line
+    assert line.endswith("not saved: no step tried depends on it")
+
+
+def test_a_class_attribute_that_a_step_reads_is_refused(tmp_path: Path) -> None:
+    """By its name."""
+    with pytest.raises(NotCapturedError, match=r"a step reads ClassCounter\.ids \(class attribute\)"):
+        recorder.record(games.ClassCounter(), tmp_path / "run.tape", quiet=True, trial_ms=3000)
