@@ -10,14 +10,16 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any, Protocol, runtime_checkable
 
+from sim.adapters.capture.graph.kinds.learned.pygame_numbers import PYGAME_KINDS
 from sim.adapters.capture.survey import LAYERS_MAX, field_name, is_open_object
-from sim.kernel.class_names import package_of
+from sim.kernel.class_names import module_of, package_of
 
 _BRIDGES = {  # By package: the module with bridges_in(attributes).
     "ale_py": "sim.adapters.ale.emulator",
     "mujoco": "sim.adapters.mujoco.mjdata",
 }
 _PLAIN_VALUES = {"ale_py": ("Action",)}  # Their values are state as numbers are.
+_DRAWING_PACKAGES = ("pygame", "PIL", "OpenGL", "glfw", "matplotlib")
 _Find = Callable[[], dict[str, Any]]  # Returns the attributes of an object, which may be another one in each episode.
 
 
@@ -37,6 +39,18 @@ def is_native(value: Any) -> bool:
     """Return True if value belongs to a package that has a bridge."""
     package = _package_of(value)
     return package in _BRIDGES and type(value).__name__ not in _PLAIN_VALUES.get(package, ())
+
+
+def is_drawing(value: Any) -> bool:
+    """Return True for an object of a package that draws, which no step reads: a picture, a window, a clock.
+
+    pygame's rectangles and vectors are numbers, and its groups of sprites are lists: games keep their state in them.
+    """
+    kind = type(value)
+    if package_of(kind) not in _DRAWING_PACKAGES:
+        return False
+    module = module_of(kind)
+    return module != "pygame.sprite" and f"{module}.{kind.__qualname__}" not in PYGAME_KINDS
 
 
 def _package_of(value: Any) -> str:

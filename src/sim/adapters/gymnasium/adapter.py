@@ -20,7 +20,7 @@ from gymnasium.envs.registration import EnvSpec
 from gymnasium.vector import AsyncVectorEnv, VectorEnv
 
 from sim.adapters.capture.captured_state import CapturedWarning
-from sim.adapters.capture.native_objects import find_natives, is_native
+from sim.adapters.capture.native_objects import find_natives, is_drawing, is_native
 from sim.adapters.capture.pickle_protocol import Pickler
 from sim.adapters.capture.recapture import ProvedSimulation, ProvedState
 from sim.adapters.capture.repeated.inputs_since_reset import InputsSinceReset
@@ -45,7 +45,6 @@ from sim.adapters.gymnasium.vector import RecordedVectorEnv, has_seed, must_rese
 from sim.adapters.interface.adapter_registry import Adapter, NotCapturedError
 from sim.adapters.interface.attempts import KeepsItsAttempts, attempt_of, repeat_attempt
 from sim.adapters.interface.capture_report import Part, Report
-from sim.kernel.class_names import package_of
 from sim.kernel.exactness import Level, level_from
 
 NAME = "gymnasium"
@@ -80,7 +79,6 @@ _SUB_ENVIRONMENTS = {"envs", "env_fns"}  # Of a vector: each environment in it h
 _DRAWING_NAMES = re.compile(
     r"_?(screen|surf|surface|clock|window|viewer|canvas|renderer|font|fig|ax|isopen)|\w*_(surface|imgs?|images?)"
 )
-_DRAWING_PACKAGES = ("pygame", "PIL", "OpenGL", "glfw", "matplotlib")
 
 
 class GymnasiumSimulation(KeepsItsAttempts, ProvedSimulation):
@@ -354,7 +352,7 @@ def classify(holder: object, name: str, value: Any) -> Treatment | None:
         return "kept"
     if isinstance(value, gymnasium.Env) and isinstance(holder, gymnasium.Wrapper) and name == "env":
         return "kept"  # The next layer. An environment in any other attribute is state as any object is.
-    if name == "isopen" or package_of(type(value)) in _DRAWING_PACKAGES:
+    if name == "isopen" or is_drawing(value):
         return "kept"
     return "drawing" if value is None and _DRAWING_NAMES.fullmatch(name) else None
 

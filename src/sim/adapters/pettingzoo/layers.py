@@ -9,8 +9,8 @@ from typing import Any
 import pettingzoo
 from gymnasium import spaces
 
+from sim.adapters.capture.native_objects import is_drawing
 from sim.adapters.capture.survey import Treatment
-from sim.kernel.class_names import package_of
 from sim.kernel.plain_data import encode_plain
 
 KINDS = {"aec": pettingzoo.AECEnv, "parallel": pettingzoo.ParallelEnv}
@@ -21,7 +21,6 @@ OUTPUT_ONLY = {"RecordVideo", "RecordVideoParallel", "CaptureStdoutWrapper"}
 _CONFIGURATION = {"metadata", "render_mode", "_has_updated"}
 _LINKS = ("env", "aec_env")  # Attributes that may hold the next layer.
 _DRAWING_NAMES = {"screen", "clock", "window"}  # None until the first picture is drawn.
-_DRAWING_PACKAGES = ("pygame", "PIL", "OpenGL", "glfw", "matplotlib")
 
 
 def classify(_: object, name: str, value: Any) -> Treatment | None:
@@ -32,7 +31,7 @@ def classify(_: object, name: str, value: Any) -> Treatment | None:
         return "kept"  # The next layer. An environment in any other attribute is state as any object is.
     if type(value) is dict and value and all(isinstance(item, spaces.Space) for item in value.values()):
         return "kept"
-    if package_of(type(value)) in _DRAWING_PACKAGES:
+    if is_drawing(value):
         return "kept"
     return "drawing" if value is None and name in _DRAWING_NAMES else None
 
