@@ -44,7 +44,7 @@ def test_the_line_before_a_recording_names_them_without_a_warning(
     """It says that no step tried depends on them."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        with recorder.record(games.LateReader(), tmp_path / "run.tape", trial_ms=3000) as game:
+        with recorder.record(games.LateReader(), tmp_path / "run.tape", trial_ms=4000) as game:
             game.step(None)
     (line,) = [line for line in capsys.readouterr().err.splitlines() if line.startswith("tried")]
     assert "; steps change " in line
@@ -55,4 +55,4 @@ def test_the_line_before_a_recording_names_them_without_a_warning(
 def test_a_class_attribute_that_a_step_reads_is_refused(tmp_path: Path) -> None:
     """By its name."""
     with pytest.raises(NotCapturedError, match=r"a step reads ClassCounter\.ids \(class attribute\)"):
-        recorder.record(games.ClassCounter(), tmp_path / "run.tape", quiet=True, trial_ms=3000)
+        recorder.record(games.ClassCounter(), tmp_path / "run.tape", quiet=True, trial_ms=4000)
