@@ -253,11 +253,43 @@ EXACT: dict[str, Case] = {
         lambda: [Grumpy(), Grumpy()], "s.held[0].value = s.held[1]", "s.held.pop(0)"
     ),
     # Size.
-    "a linked list of 10,000 objects": case(
-        lambda: chain(10_000),
-        "s.held = Chain(s.held)",
-        "s.held = s.held.inner.inner",
-        seen="depth_of(s.held)",
+    **{
+        f"a linked list of {count:,} objects": case(
+            lambda count=count: chain(count),
+            "s.held = Chain(s.held)",
+            "s.held = s.held.inner.inner",
+            seen="depth_of(s.held)",
+            walks=False,
+        )
+        for count in (2_000, 10_000)
+    },
+    "100,000 integers": case(
+        lambda: list(range(10**5)),
+        "s.held[50_000] = -1",
+        "s.held.append(0.5)",
+        "del s.held[3]",
+        seen="(len(s.held), zlib.crc32(repr(s.held).encode()))",
+        walks=False,
+    ),
+    "5,000 objects": case(
+        lambda: [chain(1) for _ in range(5_000)],
+        "s.held[500].inner = s.held[3]",
+        "del s.held[3]; s.held.append(Chain(0.5))",
+        "s.held.reverse()",
+        seen="list(map(depth_of, s.held))",
+        walks=False,
+    ),
+    "a set of 100,000 numbers": case(
+        lambda: set(range(0, 10**6, 10)),
+        "s.held.remove(500)",
+        "s.held.add(7)",
+        seen="(len(s.held), zlib.crc32(repr(list(s.held)).encode()))",
+        walks=False,
+    ),
+    "a tuple of 100,000 numbers": case(
+        lambda: tuple(range(10**5)),
+        "s.held = (*s.held[:7], None, *s.held[7:])",
+        seen="(len(s.held), zlib.crc32(repr(s.held).encode()))",
         walks=False,
     ),
     "a million integers": case(

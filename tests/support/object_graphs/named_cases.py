@@ -199,24 +199,22 @@ SAID: dict[str, Case] = {
     "the subject changes its class": case(
         lambda: 1, "s.__class__ = Turned", "s.held = 2", seen="type(s).__name__", kind="Turned", named="Subject"
     ),
-    "lists in lists, 10,000 deep": case(
-        lambda: nested(10_000, lambda one: [one]),
-        "s.held = [s.held]",
-        seen="depth_of(s.held)",
-        walks=False,
-        kind="list",
-    ),
-    "tuples in tuples, 10,000 deep": case(
-        lambda: nested(10_000, lambda one: (one,)),
-        "s.held = (s.held,)",
-        seen="depth_of(s.held)",
-        walks=False,
-        kind="tuple",
-    ),
-    "dicts in dicts, 10,000 deep": case(
-        lambda: nested(10_000, lambda one: {"k": one}),
-        "s.held = {'k': s.held}",
-        seen="depth_of(s.held)",
+    **{
+        f"{kind}s in {kind}s, {depth:,} deep": case(
+            lambda depth=depth, wrap=wrap: nested(depth, wrap), change, seen="depth_of(s.held)", walks=False, kind=kind
+        )
+        for depth in (2_000, 10_000)
+        for kind, wrap, change in (
+            ("list", lambda one: [one], "s.held = [s.held]"),
+            ("tuple", lambda one: (one,), "s.held = (s.held,)"),
+            ("dict", lambda one: {"k": one}, "s.held = {'k': s.held}"),
+        )
+    },
+    "100,000 keys": case(
+        lambda: dict.fromkeys(range(10**5)),
+        "s.held[50_000] = -1",
+        "del s.held[3]; s.held['x'] = 0.5",
+        seen="(len(s.held), zlib.crc32(repr(s.held).encode()))",
         walks=False,
         kind="dict",
     ),

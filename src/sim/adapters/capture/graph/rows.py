@@ -16,6 +16,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from gc import get_referents
 from itertools import chain
 from operator import attrgetter, is_, itemgetter
+from types import MemberDescriptorType
 from typing import Any
 
 import numpy as np
@@ -293,9 +294,9 @@ def _getter(names: Sequence[str], getter: Any) -> Callable[[Any], Any]:
 def slot_names(cls: type) -> list[str]:
     """The attributes of instances that are kept in slots, in the order of the classes."""
     names: list[str] = []
-    for kind in reversed(cls.__mro__):
+    for kind in cls.__mro__[-2::-1]:  # The last one is object, which has none.
         for name, member in vars(kind).items():
-            is_slot = inspect.ismemberdescriptor(member) and member.__objclass__ is kind
+            is_slot = type(member) is MemberDescriptorType and member.__objclass__ is kind
             if is_slot and name != "__dict__" and name not in names:  # SimpleNamespace has its dict as a member.
                 names.append(name)
     return names

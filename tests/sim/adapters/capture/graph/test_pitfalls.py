@@ -23,7 +23,7 @@ def classes_as_they_were() -> Any:
 
 
 def cases(named: dict[str, Any]) -> list[Any]:
-    """The names of cases; those of many objects are long tests."""
+    """The names of cases; those of the largest graphs are long tests."""
     is_large = {name: "million" in name or "10,000" in name for name in named}
     return [pytest.param(name, marks=pytest.mark.long) if large else name for name, large in is_large.items()]
 

@@ -137,6 +137,8 @@ class CellWriter:
 
     def _encode(self, value: Any) -> tuple[int, int]:
         """The tag and the payload of a value that is no plain number."""
+        if self._encoder.is_node(value):
+            return NODE_TAG, self._nodes.number_of(value)
         edges: list[int] = []
         tree = self._encoder.tree(value, edges)
         if type(tree) is list and tree[0] == "r":

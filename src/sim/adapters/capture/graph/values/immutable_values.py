@@ -36,6 +36,11 @@ def encode_immutable(value: Any) -> list[Any] | None:
     return None if encode is None else encode(value)
 
 
+def is_immutable_kind(kind: type) -> bool:
+    """Return True for a class of which some values are known here."""
+    return kind in _ENCODERS
+
+
 def decode_immutable(plain: Any) -> Any:
     """The value that encode_immutable described. Raises ValueError for anything else."""
     match plain:

@@ -24,13 +24,18 @@ from sim.adapters.capture.graph.names.array_types import array_type_from_plain, 
 from sim.adapters.capture.graph.names.classes import LOCALS, ClassFinder
 from sim.adapters.capture.graph.names.known_names import NAMED, NAMES
 from sim.adapters.capture.graph.names.local_functions import function_in, name_in_function
-from sim.adapters.capture.graph.names.python_class import make_shell
+from sim.adapters.capture.graph.names.python_class import base_of, make_shell
 from sim.adapters.capture.graph.rows import names_of, read_slowly, set_attributes
 from sim.adapters.capture.graph.sets.equal_hashes import hashes_alike
 from sim.adapters.capture.graph.sets.set_layout import SetTable, frozen, table_of
 from sim.adapters.capture.graph.unsavable import UnsavableError
 from sim.adapters.capture.graph.values.foreign_values import decode_foreign, encode_foreign, is_foreign_constant
-from sim.adapters.capture.graph.values.immutable_values import decode_immutable, encode_immutable
+from sim.adapters.capture.graph.values.immutable_values import (
+    decode_immutable,
+    encode_immutable,
+    is_immutable_kind,
+)
+from sim.kernel.foreign_arrays import is_foreign_array
 
 _LARGE_INT = 1  # The type of MessagePack's extension for integers of more than 64 bits.
 _ATOMS = frozenset((type(None), bool, int, float, str, bytes))
@@ -94,6 +99,7 @@ class TreeEncoder:
         self._numbers, self._finder = numbers, finder
         self.known: Mapping[int, str] = {}
         self.used: set[str] = set()
+        self._node_kinds: set[type] = {list, dict, set}
 
     def node_at(self, address: int) -> tuple[int, Any] | None:
         """The number and the object of a node, by its identity; None for anything else."""
@@ -129,7 +135,13 @@ class TreeEncoder:
             number = self._numbers.number_of(value)
             edges.append(number)
             made = ["r", number]
+            if kind not in self._node_kinds and _is_always_a_node(value):
+                self._node_kinds.add(kind)
         return made
+
+    def is_node(self, value: Any) -> bool:
+        """Return True for an object of a kind that was met, and of which each one is a node."""
+        return type(value) in self._node_kinds and id(value) not in self.known and id(value) not in NAMES
 
     def _of_python(self, value: Any, kind: type, edges: list[int], depth: int) -> list[Any] | None:
         """Numbers and containers that cannot change; None for others."""
@@ -282,6 +294,14 @@ class TreeDecoder:
         if not issubclass(found, base):
             raise TypeError(f"expected a class derived from {base.__name__}, got {name}")
         return found
+
+
+def _is_always_a_node(value: Any) -> bool:
+    """Return True if no object of this class has a value that counts instead of its identity."""
+    cls: Any = type(value)  # Any: mypy takes no class for hashable.
+    if is_immutable_kind(cls) or is_foreign_array(value) or _is_frozen(cls):
+        return False
+    return type(cls) is type and base_of(cls) is object
 
 
 @functools.cache
