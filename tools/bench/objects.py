@@ -10,7 +10,8 @@ deaths. Three ways take turns (turns.py), each in a separate process:
 Times are CPU times of the simulation's thread, which other load affects least; p99 is by the clock. The ratio is
 (recorded - plain) / pickle.dumps. Recorded is the p50 of ticks without a keyframe plus a 300th of what a keyframe adds;
 keyframes are closer together here, to have enough of them. CartPole and a MiniGrid environment are measured plain and
-recorded, by the clock. The CPU time of ``replay verify`` includes its children; the start is that of a tape of one tick.
+recorded, by the clock. Memory is that of the recorded run beyond the plain one, at the end; "grown" is how much of it
+was added after the first turn. The CPU time of ``replay verify`` includes its children; the start is that of a tape of one tick.
 
     python tools/bench/objects.py [--only units-200 ...] [--quick] [--json FILE] [--markdown FILE]
 """
@@ -95,7 +96,7 @@ class GameWay:
                 self._game, folder / "game.tape", fields(), keyframe_interval_ticks=interval
             )
         self._cpu_ns: dict[str, list[int]] = {"tick": [], "keyframe": [], "pickle": []}
-        self._process_ns = 0
+        self._process_ns = self._pickle_bytes = 0
 
     def tick(self, tick: int) -> None:
         """Step; pickle."""
@@ -104,7 +105,7 @@ class GameWay:
         kind, stepped_ns = "keyframe" if self.is_keyframe(tick) else "tick", time.thread_time_ns()
         self._cpu_ns[kind].append(stepped_ns - start_ns)
         if self._way == "pickle":
-            pickle.dumps(vars(self._game), 5)
+            self._pickle_bytes = len(pickle.dumps(vars(self._game), 5))
             self._cpu_ns["pickle"].append(time.thread_time_ns() - stepped_ns)
 
     def after(self, tick: int) -> None:
@@ -132,6 +133,7 @@ class GameWay:
             "others_us": max(0, process_ns - of_thread_ns) / count / 1e3,
             "memory_bytes": memory - self._before_bytes,
             "grown_bytes": memory - self._warm_bytes if self._warm_bytes else 0,
+            "pickle_bytes": self._pickle_bytes,
             "size_bytes": turns.folder_bytes(self._folder),
         }
 
@@ -208,8 +210,9 @@ def measure_games(name: str, change: str, plan: turns.TurnPlan) -> Row:
         "added ÷ pickle": (recorded_us - plain_us) / pickle_us,
         "by the clock": (clock["recorded"] - clock["plain"]) / (clock["pickle"] - clock["plain"]),
         "other threads, µs": recorded.figures["others_us"] - plain.figures["others_us"],
-        "B a unit": (recorded.figures["memory_bytes"] - plain.figures["memory_bytes"]) / unit_count,
-        "grown, MB": recorded.figures["grown_bytes"] / 1e6,
+        "pickle, MB": pickled.figures["pickle_bytes"] / 1e6,
+        "memory, MB": (recorded.figures["memory_bytes"] - plain.figures["memory_bytes"]) / 1e6,
+        "grown, MB": (recorded.figures["grown_bytes"] - plain.figures["grown_bytes"]) / 1e6,
         "tape, B": recorded.figures["size_bytes"] / recorded.ticks,
         "by pickle": "yes" if recorded.figures["trust"] else "no",
     }

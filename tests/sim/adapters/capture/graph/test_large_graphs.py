@@ -166,3 +166,16 @@ def test_attributes_whose_fields_would_have_one_name() -> None:
     simulation.step(None)
     other.step(None)
     assert other.state.hash() == simulation.state.hash()
+
+
+def test_values_that_nothing_holds_any_more_are_dropped() -> None:
+    """Otherwise a long recording would fill the memory, and its keyframes the disk."""
+    simulation = adapt(Holder([Node(0), *((number, "x") for number in range(500))]), fields())
+    sizes, next_number = set[int](), 500
+    for _ in range(40):
+        fresh = [(number, "y") for number in range(next_number, next_number + 500)]
+        next_number += 500
+        simulation.step(lambda holder, fresh=fresh: holder.held.__setitem__(slice(1, None), fresh))
+        sizes.add(simulation.state.layout.size_bytes)
+        assert 500 <= simulation.state.count("graph.values") <= 1024 + 500
+    assert len(sizes) <= 3

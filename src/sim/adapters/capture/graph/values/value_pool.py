@@ -42,7 +42,7 @@ class ValuePool:
         self._numbers: dict[bytes, int] = {}
         self._quick: dict[Any, int] = {}  # By the value itself, for kinds of which equal values are the same.
         self._contents: list[bytes] = []
-        self._held: dict[int, Any] = {}  # By number: an object with this value, kept so that its identity stays its.
+        self._held: list[Any] = []  # By number: a tuple with this value, kept so that its identity stays its; or None.
         self.identities: dict[int, int] = {}
         self._written = 0
         self.edges: dict[int, tuple[int, ...]] = {}
@@ -60,6 +60,7 @@ class ValuePool:
         if number is None:
             number = self._numbers[content] = len(self._contents)
             self._contents.append(content)
+            self._held.append(None)
             if edges:
                 self.edges[number] = edges
         return number
@@ -74,14 +75,14 @@ class ValuePool:
     def number_of_plain(self, value: Any, content: bytes) -> int:
         """As number_of, for a value that holds no other objects than numbers and texts: it is known again."""
         number = self.number_of(content)
-        if number not in self._held:  # One object for each value: they are no more than the values.
+        if self._held[number] is None:  # One object for each value: they are no more than the values.
             self._held[number] = value
             self.identities[id(value)] = number
         return number
 
     def forget_identities(self) -> None:
         """Encode each value again from now on."""
-        self._held.clear()
+        self._held = [None] * len(self._contents)
         self.identities.clear()
         self._quick.clear()
 
@@ -112,8 +113,8 @@ class ValuePool:
         self._contents = [self._contents[number] for number in live.tolist()]
         self._numbers = {content: number for number, content in enumerate(self._contents)}
         self._quick.clear()
-        self._held = {int(renumbered[old]): held for old, held in self._held.items() if renumbered[old] >= 0}
-        self.identities = {id(held): number for number, held in self._held.items()}
+        self._held = [self._held[number] for number in live.tolist()]
+        self.identities = {id(held): number for number, held in enumerate(self._held) if held is not None}
         self.edges = {int(renumbered[old]): edges for old, edges in old_edges.items() if renumbered[old] >= 0}
         storage = self._storage
         storage.resize(VALUES, 0)
@@ -139,4 +140,5 @@ class ValuePool:
         ends = np.cumsum(sizes).tolist()
         self._contents = [content[end - size : end] for end, size in zip(ends, sizes.tolist(), strict=True)]
         self._numbers = {one: number for number, one in enumerate(self._contents)}
+        self._held = [None] * len(self._contents)
         self._written = len(self._contents)
