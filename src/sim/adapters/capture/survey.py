@@ -155,11 +155,13 @@ def is_quick_array(value: Any, *, is_copy: bool = False) -> bool:
 
 
 def has_own_memory(array: np.ndarray[Any, Any]) -> bool:
-    """Return True if no other array shares the memory: the array owns it, or is the only holder of its base."""
+    """Return True if no other array shares the memory: the array owns it, or is the only holder of all of its base."""
     base = array.base
     if base is None:
         return True
-    return type(base) is np.ndarray and base.base is None and sys.getrefcount(base) <= HOLDERS_OF_A_LONE_BASE
+    # Of a part of the base a restore could not make a view that reaches beyond that part, such as one made later.
+    is_lone = type(base) is np.ndarray and base.base is None and base.nbytes == array.nbytes
+    return is_lone and sys.getrefcount(base) <= HOLDERS_OF_A_LONE_BASE
 
 
 def cell_of(value: Any) -> str | None:

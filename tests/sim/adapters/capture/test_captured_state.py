@@ -178,6 +178,33 @@ def with_new_dict(one: Any) -> None:
     one.__dict__ = {**copy.deepcopy(vars(one)), "mode": 7}
 
 
+def view_of_a_new_array(array: np.ndarray[Any, Any]) -> dict[int, Change]:
+    """A new array; later a view of it in a list, through which the array is written."""
+
+    def keep_row(one: Any) -> None:
+        one.rows.append(one.grid[1])
+
+    def write(one: Any) -> None:
+        one.rows[0][0] += 5.0
+        one.total = float(one.grid.sum())
+
+    return {3: lambda one: setattr(one, "grid", copy.copy(array).reshape(6)[:4].reshape(2, 2)
+                                   if array.size > 4 else array.copy().reshape(2, 2)),
+            5: keep_row, **dict.fromkeys(range(7, 40, 3), write)}  # fmt: skip
+
+
+VIEWS = {"of all of its base": np.arange(4.0), "of a part of its base": np.arange(6.0)}
+
+
+@pytest.mark.parametrize("case", VIEWS)
+def test_a_view_of_a_view_shares_its_memory_after_a_seek(case: str, tmp_path: Path) -> None:
+    """An attribute such as one made by reshape is a view, whose base nothing else holds until a second view is made."""
+    initial = {"grid": np.zeros(4), "rows": [], "total": 0.0}
+    record_and_seek(
+        tmp_path / "run.tape", initial, view_of_a_new_array(VIEWS[case]), ticks=40, every=8, seeks=range(41)
+    )
+
+
 EQUAL: dict[str, tuple[dict[str, Any], dict[int, Change]]] = {
     "a truth value that becomes a number": ({"on": False}, {13: sets(on=0), 20: sets(on=0.0), 23: sets(on=True)}),
     "a truth value of NumPy's": ({"on": np.True_}, {3: sets(on=np.False_), 13: sets(on=False), 20: sets(on=np.True_)}),

@@ -313,11 +313,16 @@ class _Walk:
     def _emit_shared_memory(self) -> None:
         """Write which arrays share memory, and where their elements lie in it."""
         groups: dict[int, list[tuple[int, Any]]] = {}
+        owners: dict[int, Any] = {}
         for number, value in enumerate(self._nodes):
             if issubclass(type(value), np.ndarray):
-                groups.setdefault(id(_owner_of(value)), []).append((number, value))
-        for owner, arrays in groups.items():
-            holder = self._numbers.get(owner, -1)
+                owner = _owner_of(value)
+                owners[id(owner)] = owner
+                groups.setdefault(id(owner), []).append((number, value))
+        for address, arrays in groups.items():
+            # An array that sees all of the memory of a hidden base stands for it, as one that owns such memory does.
+            whole = (number for number, array in arrays if _is_all_of(array, owners[address]))
+            holder = self._numbers.get(address, next(whole, -1))
             if len(arrays) == 1 and (holder == -1 or holder == arrays[0][0]):
                 continue  # No other array and no other object sees this memory.
             start = _address(arrays[0][1])
@@ -337,6 +342,11 @@ def _owner_of(array: Any) -> Any:
     while isinstance(owner, np.ndarray) and owner.base is not None:
         owner = owner.base
     return owner.obj if isinstance(owner, memoryview) and owner.obj is not None else owner
+
+
+def _is_all_of(array: Any, owner: Any) -> bool:
+    """Return True for an array that holds just the memory of the array that owns it."""
+    return isinstance(owner, np.ndarray) and array.flags.c_contiguous and array.nbytes == owner.nbytes
 
 
 def _address(array: Any) -> int:

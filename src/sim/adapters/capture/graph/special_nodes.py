@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from sim.adapters.capture.graph.kinds.array_kind import is_array, layout_of, memory_of
+from sim.adapters.capture.graph.kinds.array_kind import is_array, layout_of, memory_of, owns_memory
 from sim.adapters.capture.graph.kinds.kind_protocol import SpecialKind
 from sim.adapters.capture.graph.kinds.refusals import refusal
 from sim.adapters.capture.graph.kinds.set_kind import SetKind, canonical_order
@@ -70,6 +70,8 @@ class SpecialNodes:
         self._is_changed = False
         self.count = 0
         self.foreign_memories: dict[int, Memory] = {}
+        # The arrays saved elsewhere, by the identity of the hidden base that holds just their memory.
+        self.find_holders: Callable[[], Mapping[int, Any]] = dict
 
     def takes(self, value: Any) -> bool:
         """Return True for an object of a known C type, or of any if the user trusts pickle. Raises UnsavableError."""
@@ -221,7 +223,8 @@ class SpecialNodes:
             ordered = parts if plain is not None else tuple(canonical_order(parts, self._encoder.node_at))
             return _SET.name, plain, ordered
         if is_array(value):
-            return (ARRAY_LETTER, *layout_of(value))
+            plain, parts = layout_of(value)
+            return ARRAY_LETTER, plain, parts if owns_memory(plain) else (self._memory_holder(*parts),)
         if is_foreign_array(value):
             return FOREIGN, encode_foreign(value), ()
         handler: SpecialKind | None = KINDS.get(kind)
@@ -230,6 +233,12 @@ class SpecialNodes:
         names = _NodeNames(self._encoder, id(value))
         content = self._pickler.dump({"": value}, names)
         return PICKLED, content, tuple(names.met.values())
+
+    def _memory_holder(self, base: Any) -> Any:
+        """The array that a view is saved as a view of: its base, or the array with a field that alone holds the base."""
+        if id(base) in self._encoder.known or self._encoder.node_at(id(base)) is not None:
+            return base
+        return self.find_holders().get(id(base), base)
 
     def unpickled(self, content: bytes, node: Callable[[int], Any]) -> Any:
         """An object that was pickled. node: the object of a number. Raises NotCapturedError without the user's trust."""

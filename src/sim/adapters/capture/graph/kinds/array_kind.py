@@ -48,6 +48,11 @@ def layout_of(array: Array) -> tuple[list[Any], tuple[Any, ...]]:
     return [dtype, list(array.shape), list(array.strides), offset, bool(array.flags.writeable)], (base,)
 
 
+def owns_memory(plain: Sequence[Any]) -> bool:
+    """Return True if layout_of gave this for an array that is no view of another one."""
+    return len(plain) == 4
+
+
 def make_array(plain: Any, parts: Sequence[Any], memory: bytes | None) -> Array:
     """The array of layout_of, writeable. memory: of an array that owns it. Raises ValueError."""
     match plain, parts:
