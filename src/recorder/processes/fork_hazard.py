@@ -1,8 +1,9 @@
-"""Libraries whose threads a forked child lacks, so that it would wait for them forever."""
+"""What a forked child cannot use: libraries whose threads it lacks, and files and threads that an object has opened."""
 
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 
 class ForkHazardError(RuntimeError):
@@ -18,3 +19,22 @@ def fork_hazard() -> str | None:
     if bridge is None:
         return None
     return "JAX" if getattr(bridge, "_backends", True) else None  # True: a version that keeps them elsewhere.
+
+
+def held_by_process() -> tuple[frozenset[tuple[str, str]], int] | None:
+    """The open files, pipes and sockets of this process, and its number of threads; None where that is not known.
+
+    If it is the same before and after an object was made, a forked child has the object as this process has it.
+    """
+    try:
+        files = frozenset((one.name, _target(one)) for one in Path("/proc/self/fd").iterdir())
+        return files, len(list(Path("/proc/self/task").iterdir()))
+    except OSError:
+        return None
+
+
+def _target(file: Path) -> str:
+    try:
+        return str(file.readlink())
+    except FileNotFoundError:  # The one that listed the others.
+        return ""

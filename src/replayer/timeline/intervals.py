@@ -1,13 +1,15 @@
 """Re-simulate the intervals of a tape, each in a separate process, and compare every hash.
 
 Intervals are independent, because every keyframe is a starting point. Each one runs in a separate process (see
-recorder.processes.fork_pool) with a fresh simulation. Hidden state (an attribute, a module's global, a random
+recorder.processes.fork_pool) with a fresh simulation: the copy of one that this process made and never uses, unless a
+copy would lack something (see make_for_copies). Hidden state (an attribute, a module's global, a random
 generator) is therefore not carried from one interval into the next, where it would mask that the keyframe does not hold
 it. Where a fork would hang (after JAX was used), the intervals run in this process.
 """
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -16,12 +18,15 @@ import attrs
 
 from recorder.errors import CorruptError, MissingTickError, RecordingError, TornError
 from recorder.format.segments.block_location import KeyframeLocation
+from recorder.processes.fork_hazard import held_by_process
+from recorder.processes.fork_pool import ForkPool
 from recorder.processes.inline_pool import local_pool
 from recorder.processes.pool import Pool, Report, results_in_order
 from replayer.playback.cursor import Cursor
 from replayer.playback.make_simulation import Factory, make_simulation
 from replayer.tape.tape import Tape
 from replayer.timeline.keyframe_values import KeyframeValues, prove_keyframe
+from sim.kernel.simulation import Simulation
 
 Result = TypeVar("Result")
 IntervalWork = Callable[[Cursor, "Interval", Report], Result]
@@ -126,9 +131,29 @@ def run_intervals(
     jobs: int,
     on_progress: Callable[[int], None],
     pool: Pool | None = None,
+    fresh: Simulation | None = None,
 ) -> Iterator[IntervalResult]:
     """Verify the intervals and yield the results in their order; parameters as in run_each."""
-    return run_each(tape, world, intervals, jobs, on_progress, verify_interval, pool)
+    return run_each(tape, world, intervals, jobs, on_progress, verify_interval, pool, fresh)
+
+
+def make_for_copies(tape: Tape, world: Factory | None) -> Simulation | None:
+    """Make a simulation whose copies in forked processes are as good as new ones; None if this one's are not.
+
+    They are not if it opened files or started threads, or used Python's own random generator, which every forked process
+    seeds for itself. Raises as make_simulation.
+    """
+    for _ in range(2):  # The first may import libraries, which start threads of their own.
+        before, drawn = held_by_process(), random.getstate()
+        random.seed()  # So that it shows if the simulation seeds it, with whatever number.
+        seeded = random.getstate()
+        simulation = make_simulation(tape, world)
+        if random.getstate() != seeded:
+            return None
+        random.setstate(drawn)
+        if before is not None and held_by_process() == before:
+            return simulation
+    return None
 
 
 def run_each(
@@ -139,6 +164,7 @@ def run_each(
     on_progress: Callable[[int], None],
     work: IntervalWork[Result],
     pool: Pool | None = None,
+    fresh: Simulation | None = None,
 ) -> Iterator[Result]:
     """Call work for each interval in a separate process, at most jobs at a time; yield its results in order.
 
@@ -146,12 +172,14 @@ def run_each(
     on_progress: called with the number of ticks compared in intervals whose results were not yielded yet.
     pool: runs the work instead of forked processes. If a worker runs several intervals, state that a step keeps in
     globals is carried from one to the next.
+    fresh: from make_for_copies; each forked process works with its copy.
 
     Raises SimulationFailedError if the simulation raises; WorkerDiedError.
     """
+    pool = pool if pool is not None else local_pool(jobs)
     return results_in_order(
-        pool if pool is not None else local_pool(jobs),
-        _WithCursor(tape, world, work),
+        pool,
+        _WithCursor(tape, world, work, fresh if isinstance(pool, ForkPool) else None),
         intervals,
         name=lambda interval: f"simulated ticks {interval.place.tick} to {interval.final_tick}",
         size=lambda interval: interval.final_tick - interval.place.tick,
@@ -166,9 +194,11 @@ class _WithCursor(Generic[Result]):
     tape: Tape
     world: Factory | None
     work: IntervalWork[Result]
+    fresh: Simulation | None
 
     def __call__(self, interval: Interval, report: Report, /) -> Result:
-        return self.work(Cursor(self.tape, make_simulation(self.tape, self.world)), interval, report)
+        simulation = self.fresh if self.fresh is not None else make_simulation(self.tape, self.world)
+        return self.work(Cursor(self.tape, simulation), interval, report)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _with_cursor, (self.tape.path.absolute(), self.world, self.work)
@@ -177,4 +207,4 @@ class _WithCursor(Generic[Result]):
 def _with_cursor(path: Path, world: Factory | None, work: IntervalWork[Result]) -> _WithCursor[Result]:
     tape = Tape(path)
     tape.check_blocks()  # As in the process that pickled it: no index is trusted.
-    return _WithCursor(tape, world, work)
+    return _WithCursor(tape, world, work, None)

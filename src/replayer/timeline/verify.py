@@ -21,7 +21,14 @@ from replayer.playback.cursor import Cursor
 from replayer.playback.make_simulation import Factory, make_simulation
 from replayer.tape.seal_check import check_seals
 from replayer.tape.tape import Tape
-from replayer.timeline.intervals import Interval, IntervalResult, list_intervals, run_each, run_intervals
+from replayer.timeline.intervals import (
+    Interval,
+    IntervalResult,
+    list_intervals,
+    make_for_copies,
+    run_each,
+    run_intervals,
+)
 from replayer.timeline.keyframe_values import KeyframeValues, find_path
 from replayer.value_text import tick_range
 from sim.kernel.exactness import Level
@@ -114,10 +121,10 @@ def verify_tape(
             return VerificationReport(
                 "corrupt" if problems else tape.status, 0, 0, 0, None, [], _unique(problems), None
             )
-        make_simulation(tape, world)  # Once here: an error is then raised here and not in a worker.
+        fresh = make_for_copies(tape, world)  # Once here: an error is then raised here and not in a worker.
         tally = _Tally(tape, progress)
         findings, dump_path, first_bad = [], None, None
-        for result in run_intervals(tape, world, list_intervals(tape), jobs, tally.show, pool):
+        for result in run_intervals(tape, world, list_intervals(tape), jobs, tally.show, pool, fresh):
             tally.add(result)
             if result.bad_tick is not None:
                 finding = _find_desync(tape, world, result.interval, result.bad_tick, result.actual_hash)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -149,3 +150,29 @@ def test_jobs_below_one_are_refused(tape_path: Path) -> None:
     """Zero processes cannot verify anything."""
     with pytest.raises(ValueError, match="expected at least 1, got 0"):
         verify_tape(tape_path, Walkers, jobs=0)
+
+
+class Counted:
+    """A factory that notes its calls in a file; its worlds open a pipe if they are to."""
+
+    def __init__(self, calls: Path, *, opens: bool) -> None:
+        self.calls, self.opens = calls, opens
+
+    def __call__(self) -> Walkers:
+        with self.calls.open("a", encoding="ascii") as file:
+            file.write("x")
+        made = Walkers()
+        if self.opens:
+            made.pipe = os.pipe()
+        return made
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="it is not known what a process has opened")
+@pytest.mark.parametrize(("opens", "calls"), [(False, 1), (True, 2 + 7)])
+def test_each_interval_begins_with_a_fresh_simulation(tape_path: Path, *, opens: bool, calls: int) -> None:
+    """It is the copy of one that nothing has stepped; one that has opened files cannot be copied: each gets a new one."""
+    made = tape_path.with_name("calls")
+    factory = Counted(made, opens=opens)
+
+    assert verify_tape(tape_path, factory).ok
+    assert len(made.read_text(encoding="ascii")) == calls
