@@ -20,6 +20,7 @@ class CaptureCheck:
     """Checks the state of one session.
 
     Attributes:
+        each_tick: true to check at every tick, not only where a keyframe is due.
         fault_count: paths that differed, counted at each check.
         repaired: True if the state of the current tick differed from the objects: it needs a full keyframe.
         taken_ns: the time that the last check took.
@@ -34,12 +35,13 @@ class CaptureCheck:
         self._defers = defers.keyframe_deferred if defers is not None else None
         self._notify = notify
         self._path = os.fspath(path)
-        self._each_tick = each_tick
+        self.each_tick = each_tick
         self._named: set[str] = set()
         self.fault_count = 0
         self.repaired = False
         self.taken_ns = 0
         self._deferred: bool | None = None  # The answer at the current tick; None if it was not asked for.
+        self._tick = -1  # Of what is known here.
 
     @classmethod
     def of(
@@ -54,8 +56,8 @@ class CaptureCheck:
 
         Raises any exception of the simulation.
         """
-        self.repaired, self._deferred = False, None
-        if self._recapture is None or not (self._each_tick or (is_due and not self.is_deferred())):
+        self.at(tick)
+        if self._recapture is None or not (self.each_tick or (is_due and not self.is_deferred())):
             return
         start_ns = time.perf_counter_ns()
         paths = self._recapture()
@@ -72,6 +74,11 @@ class CaptureCheck:
                     "fault of the recorder, not of your code. The tape is right again from this tick on; ticks since "
                     "the keyframe before may not replay. Please report it with the type of this attribute"
                 )
+
+    def at(self, tick: int) -> None:
+        """Forget what was found at another tick: most ticks are not checked."""
+        if tick != self._tick:
+            self._tick, self.repaired, self._deferred = tick, False, None
 
     def is_deferred(self) -> bool:
         """Return True if no keyframe may be taken at the current tick. The simulation is asked once."""

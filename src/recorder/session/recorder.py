@@ -182,7 +182,8 @@ class Recorder(NotebookMixin):
             Any exception of the simulation. The tape then ends at the tick before, unless the simulation records the
             attempt as a tick (see sim.kernel.hooks.KeepsAttempts); adapters for objects and environments do.
         """
-        if self._attention or self._writer.signal:
+        writer = self._writer
+        if self._attention or writer.signal:
             self._ensure_usable()
         tick = self.tick + 1
         keyframes = self._keyframes
@@ -196,14 +197,17 @@ class Recorder(NotebookMixin):
             except Exception as error:  # noqa: BLE001 - raised again below, once it is on the tape
                 encoded, result, failure = self._attempt(inputs, error, tick), None, error
             check = self._check
-            if check is not None:  # First: nothing of the tick may be recorded from a state that is repaired later.
-                check.before_hash(tick, is_due=self._writer.needs_full or tick >= keyframes.next_tick)
+            is_due = writer.needs_full or tick >= keyframes.next_tick
+            # First: nothing of the tick may be recorded from a state that is repaired later.
+            if check is not None and (is_due or check.each_tick):
+                check.before_hash(tick, is_due=is_due)
             state = self.simulation.state
             identity: int | bytes = state.hash() if self._hash_chain is None else b""
             output = None if self._outputs is None else self._outputs.take(tick)
-            wants_full = self._writer.needs_full or (self._outputs is not None and self._outputs.wants_full)
+            wants_full = writer.needs_full or (self._outputs is not None and self._outputs.wants_full)
             is_due = wants_full or tick >= keyframes.next_tick
-            if check is not None:
+            if check is not None and (is_due or check.each_tick):
+                check.at(tick)
                 wants_full = wants_full or check.repaired
                 is_due = is_due or check.repaired
                 if is_due and check.is_deferred():
@@ -215,7 +219,7 @@ class Recorder(NotebookMixin):
             frame = encode_frame(tick, identity, encoded, field_hashes, phases.hashes if phases else b"")
             if self._journal is not None:
                 self._journal.put(tick, frame)
-            self._writer.put_frame(frame if output is None else output.with_frame(frame))
+            writer.put_frame(frame if output is None else output.with_frame(frame))
         except BaseException:
             self._attention = True
             if not self._writer.has_failed:

@@ -158,6 +158,20 @@ class GymnasiumSimulation(KeepsItsAttempts, ProvedSimulation):
         finally:
             twin.close()
 
+    def step(self, inputs: Any) -> Any:
+        """See KeepsItsAttempts. An action that is a number is passed on at once, since that is all in most steps."""
+        if type(inputs) is not int or self._repeated is not None or self._natives:
+            return super().step(inputs)
+        try:
+            result = self._act(inputs)
+        except Exception as error:
+            self._error = error
+            raise
+        captured = self._captured
+        captured.pack()
+        self.state = captured.state
+        return result
+
     def _prepare(self, inputs: Any) -> None:
         if self._repeated is not None and type(inputs) is dict and "reset" in inputs:
             self._repeated.begin()
@@ -185,8 +199,11 @@ class GymnasiumSimulation(KeepsItsAttempts, ProvedSimulation):
                 last.clear()
                 return result
             inputs = arguments
-        space_states = self._spaces.before()
-        result = self.env.step(inputs)
+        return self._act(inputs)
+
+    def _act(self, action: Any) -> Any:
+        last, space_states = self.last, self._spaces.before()
+        result = self.env.step(action)
         if space_states is not None:
             self._spaces.after(space_states)
         observation, last.reward, last.terminated, last.truncated, _ = result
