@@ -24,7 +24,7 @@ from sim import Field, Schema, State
 from sim.adapters import adapt, fields
 from sim.adapters.capture import pack, recapture, unpack
 from sim.adapters.capture.digest.value_digest import METHOD
-from sim.adapters.capture.graph import cell_writer
+from sim.adapters.capture.graph.cells import cell_writer
 
 TICKS, INTERVAL = 40, 10
 
