@@ -169,7 +169,7 @@ class Recorder(NotebookMixin):
         self._abandon = weakref.finalize(self, abandon_writer, self._writer, self._journal, os.fspath(path))
         refuse_after_fork(self)
 
-    def step(self, inputs: Any = None) -> Any:  # noqa: PLR0912 - the hot path, in order and in one place
+    def step(self, inputs: Any = None) -> Any:  # noqa: PLR0912, PLR0915 - the hot path, in order and in one place
         """Step the simulation with inputs and record the tick; return what the simulation's step returned.
 
         inputs: plain data (None, bool, int, float, str, bytes, list, dict, NumPy arrays and numbers).

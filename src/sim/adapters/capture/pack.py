@@ -94,7 +94,8 @@ class StepPacker:
         self._structure, self._objects = structure, objects
         self._cells: dict[tuple[str, str], _Cell] = {}
         self._arrays: list[_Array] = []
-        self._generators: list[tuple[dict[str, Any], str, Any, int | None]] = []
+        self._generators: list[tuple[dict[str, Any], str, Any, int]] = []
+        self._steady: set[tuple[int, str]] = set()  # Generators whose memory is joined: only another object matters.
         self._foreign: list[ForeignEntry] = []
         self._kinds = state[KINDS_FIELD]
         self._memory = state.arena.data
@@ -155,7 +156,8 @@ class StepPacker:
             for one in layer.attributes:
                 root = next(rest, None) if one.category == "rest" else None
                 is_rest = one.category == "rest" and one.detail != NEVER_SET
-                if one.category in _WATCHED or (one.detail == NEVER_SET if not is_rest else self.watches_rest):
+                is_steady = one.category in _WATCHED or (id(attributes), one.name) in self._steady
+                if is_steady or (one.detail == NEVER_SET if not is_rest else self.watches_rest):
                     value = root if is_rest else known.get((one.name, id(attributes)), attributes[one.name])
                     watched.append(WatchedValue(one.name, value))
                     self._watched.append(_Watched(number, attributes, one.name, is_rest))
@@ -234,8 +236,7 @@ class StepPacker:
         for attributes, name, generator, part in self._generators:
             if attributes[name] is not generator:
                 return False
-            if part is not None:
-                self._parts[part] = pcg_bytes(generator)
+            self._parts[part] = pcg_bytes(generator)
         return True
 
     def _pack_foreign(self) -> bool:
@@ -267,13 +268,14 @@ class StepPacker:
         """Return True if a new array can replace the array that was packed before."""
         if type(value) is not np.ndarray or value.dtype is not array.dtype or value.shape != array.shape:
             return False
-        if not value.flags.writeable:
-            return False
-        if value.ndim > 1 and not value.flags.c_contiguous:
+        flags = value.flags  # NumPy makes an object of them each time.
+        if not flags.writeable:
             return False
         if array.detached:
-            return bool(value.flags.c_contiguous)
-        if value.base is not None and not (has_own_memory(value) and value.flags.c_contiguous):
+            return bool(flags.c_contiguous)
+        if value.ndim > 1 and not flags.c_contiguous:
+            return False
+        if value.base is not None and not (has_own_memory(value) and flags.c_contiguous):
             return False
         for other in self._arrays:
             if not other.detached and other is not array and value is other.attributes.get(other.name):
@@ -314,7 +316,7 @@ class StepPacker:
         for words in memory:
             self._add_hot(words, offset, words.nbytes)
             offset += words.nbytes
-        self._generators.append((attributes, name, value, None))
+        self._steady.add((id(attributes), name))
 
 
 def _as_number(value: Any) -> Any:

@@ -52,26 +52,15 @@ RESULT = "result"  # The prefix of the fields of LastEnvCall.
 
 # Attributes that no step reads: the configuration, rendering, printed text.
 _CONFIGURATION = {
-    "spec",
-    "_saved_kwargs",
-    "_cached_spec",
-    "_metadata",
-    "metadata",
-    "render_mode",
-    "mujoco_renderer",
-}
+    "spec", "_saved_kwargs", "_cached_spec", "_metadata", "metadata", "render_mode", "mujoco_renderer",
+}  # fmt: skip
 # Of wrappers. The checker keeps the info of a call, to which an outer wrapper may add the time of the day.
 _UNREAD = {
     "PassiveEnvChecker": {
-        "checked_reset",
-        "checked_step",
-        "checked_data_reuse",
-        "_previous_data",
-        "checked_render",
-        "close_called",
+        "checked_reset", "checked_step", "checked_data_reuse", "_previous_data", "checked_render", "close_called",
     },
     "OrderEnforcing": {"_disable_render_order_enforcing"},
-}
+}  # fmt: skip
 _CLOCKS = {"RecordEpisodeStatistics": {"episode_start_time", "episode_start_times", "time_queue"}}
 _CONSTANTS = {"AtariEnv": {"_action_set"}}
 _SUB_ENVIRONMENTS = {"envs", "env_fns"}  # Of a vector: each environment in it has layers of its own.
