@@ -117,6 +117,12 @@ _Jobs = Annotated[
 ]
 
 
+_Append = Annotated[
+    bool,
+    Parameter(negative="", help="If the folder exists, read only tapes that it does not hold, and add their rows."),
+]
+
+
 def extract_tapes(
     *tapes: _Tapes,
     output: _Output,
@@ -135,6 +141,7 @@ def extract_tapes(
     split: _Split = None,
     seed: _Seed = 0,
     file_format: _Format = "parquet",
+    append: _Append = False,
     jobs: _Jobs = None,
     sim: Sim = None,
     as_json: Json = False,
@@ -147,12 +154,11 @@ def extract_tapes(
     replay extract runs/*.tape -o data --split train=0.8,test=0.2
     replay extract run.tape -o data --table states --field plants.energy --long
     replay extract run.tape -o data --observe mine.py:look --ticks 1000..2000
-    replay extract run.tape -o data --table pairs --table events --stride 10
+    replay extract runs -o data --table pairs --table events --stride 10 --append
 
     Without --table: pairs if the world has agents, else states. To continue an
     extraction that was stopped, give the same command again. The folder gets its
-    final name when the data set is complete. The files do not depend on the number
-    of jobs.
+    final name when the data set is complete. The files do not depend on --jobs.
 
     Exit code: 0 nothing is missing, 1 a replayed state differs from the recorded
     one (its rows are left out), 3 a tape is incomplete, 4 a tape is damaged. The
@@ -184,6 +190,7 @@ def extract_tapes(
                 world=factory_of(sim),
                 jobs=jobs or processor_count(),
                 file_format=file_format,
+                append=append,
                 looking=show_tapes,
                 progress=lambda done, total: show(100 * done / max(total, 1)),
                 command=_repeatable(sys.argv),

@@ -32,6 +32,9 @@ from replayer.datasets.worker import FileRecord, PartRecord
 from replayer.playback.sampled_states import Missing
 
 UNFINISHED_SUFFIX = ".unfinished"
+GROWING_FORMATS = ("parquet", "arrow")  # Those with a file for each part.
+
+Manifest = Mapping[str, Any]
 
 
 class Building:
@@ -40,7 +43,9 @@ class Building:
     def __init__(self, target: Path) -> None:
         """Raises ExtractionError if target exists."""
         if os.path.lexists(target):
-            raise ExtractionError(f"{target} exists already: give a different name, or remove it")
+            raise ExtractionError(
+                f"{target} exists already: give a different name, remove it, or add new tapes to it by append (--append)"
+            )
         self.target = target
         self.folder = target.with_name(target.name + UNFINISHED_SUFFIX)
 
@@ -54,7 +59,7 @@ class Building:
         if path.exists():
             has_changed = json.loads(path.read_text(encoding="utf-8")) != as_stored
             if has_changed and not any((self.folder / "done").iterdir()):
-                shutil.rmtree(self.folder)  # It failed at its first part, and the request was different.
+                shutil.rmtree(self.folder)  # It was stopped in its first part, and the request was different.
                 return self.begin(plan)
             if has_changed:
                 raise ExtractionError(
@@ -87,6 +92,10 @@ class Building:
     def keep(self, record: PartRecord) -> None:
         """Store the record of a finished part."""
         _write_json(self.folder / "done" / f"part-{record.number:05d}.json", attrs.asdict(record))
+
+    def abandon(self) -> None:
+        """Remove everything: the request can never be met, so nothing is left to continue. Raises OSError."""
+        shutil.rmtree(self.folder)
 
     def finish(self, manifest: Mapping[str, Any]) -> None:
         """Write the manifest and give the folder its final name. Raises OSError."""
@@ -129,7 +138,7 @@ def write_record_tables(task: Task, records: Sequence[PartRecord]) -> dict[str, 
             path = source.with_suffix(f".{task.format}")
             with atomic_file(path, existing="replace") as part:
                 write_records(part, task.format, forms, read_rows([source]), BATCH_ROWS)
-            files.append({"rows": file.rows} | described_file(task.folder, path))
+            files.append({"rows": file.rows, "run": file.run} | described_file(task.folder, path))
         entries[table] = {
             "rows": sum(file.rows for file in row_files),
             "columns": {name: {"form": form} for name, form in forms.items()},
@@ -171,6 +180,28 @@ def table_entry(
             )
     files = [attrs.asdict(record.files[table]) for record in with_table]
     return {"rows": sum(file["rows"] for file in files), "columns": columns, "files": files}
+
+
+def ensure_same_request(folder: Path, manifest: Manifest, other: Manifest) -> None:
+    """Raise ExtractionError unless both were made by the same request, which can be met run by run."""
+    if manifest["format"] not in GROWING_FORMATS:
+        raise ExtractionError(
+            f"{folder} is a data set of format {manifest['format']}, to which nothing can be added: extract all tapes again"
+        )
+    ones, others = ({"format": made["format"], **_plain(made["request"])} for made in (manifest, other))
+    differing = [name for name in {**ones, **others} if ones.get(name) != others.get(name)]
+    if differing:
+        name = differing[0]
+        raise ExtractionError(
+            f"{folder} was made with a different request ({name}: {ones.get(name)}, now {others.get(name)}): "
+            "give the same options, or a different name"
+        )
+    if ones["mode"] == "balanced":
+        raise ExtractionError("the mode balanced depends on all runs: extract all tapes again")
+
+
+def _plain(value: Any) -> Any:
+    return json.loads(json.dumps(value))
 
 
 def versions() -> dict[str, str]:

@@ -13,7 +13,14 @@ import attrs
 from recorder.exit_codes import CORRUPT, DIFFERS, INCOMPLETE, SAME, UNREADABLE
 from recorder.processes.inline_pool import local_pool
 from recorder.processes.pool import Pool, results_in_order
-from replayer.datasets.build import Building, assemble_store, table_entry, versions, write_record_tables
+from replayer.datasets.build import (
+    Building,
+    assemble_store,
+    ensure_same_request,
+    table_entry,
+    versions,
+    write_record_tables,
+)
 from replayer.datasets.manifest import FORMAT_VERSION, PARTS_FORMAT
 from replayer.datasets.plan import (
     DatasetPart,
@@ -29,7 +36,7 @@ from replayer.datasets.rows.pairs import RAW, is_raw
 from replayer.datasets.stores.store_formats import Store, find_store
 from replayer.datasets.task import Task
 from replayer.datasets.worker import PartRecord, do_part
-from replayer.playback.make_simulation import Factory
+from replayer.playback.make_simulation import Factory, UnfitSimulationError
 from replayer.playback.sampled_states import Missing
 from replayer.status import STATUS_CODES, worst_code
 from replayer.tape.tape import Tape
@@ -98,6 +105,7 @@ def extract(
     world: Factory | None = None,
     jobs: int = 1,
     file_format: str = "parquet",
+    append: bool = False,
     progress: Progress | None = None,
     looking: Callable[[int], None] | None = None,
     command: Sequence[str] = (),
@@ -113,6 +121,7 @@ def extract(
     world: Factory | None = None,
     jobs: int = 1,
     file_format: str = "parquet",
+    append: bool = False,
     progress: Progress | None = None,
     looking: Callable[[int], None] | None = None,
     command: Sequence[str] = (),
@@ -125,7 +134,8 @@ def extract(
 
     world: makes the simulation, for tapes that name no registered world. jobs: the number of processes, which does not
     change the files; tables that are not written are made in the process that reads them. file_format: "parquet",
-    "arrow", "zarr" or "minari". progress: called with the ticks done and all ticks; looking, before that, with the number
+    "arrow", "zarr" or "minari". append: if output exists, read only tapes that it does not hold, and add their rows (of
+    parquet and arrow); the request must be the same. progress: called with the ticks done and all ticks; looking, before that, with the number
     of tapes inspected. command: for the manifest. pool: runs the parts instead of processes forked here, see
     recorder.processes.pool. wanted: see Request.
 
@@ -133,12 +143,35 @@ def extract(
     """
     request = wanted["request"] if "request" in wanted else Request(**wanted)
     paths = list_tapes([tapes] if isinstance(tapes, str | os.PathLike) else tapes)
-    store = find_store(file_format)
     import replayer.datasets.stores.arrow_files  # noqa: F401, PLC0415 - once here, not in each worker; pyarrow is an extra
 
-    building = Building(Path(output)) if output is not None else None
     pool = pool if pool is not None else local_pool(jobs)
-    inspected = inspect_tapes(paths, request, world, pool, looking or (lambda _: None))
+    run = partial(_extract, request, world, pool, file_format, progress, looking or (lambda _: None), command)
+    if output is None or not append or not os.path.lexists(output):
+        return run(paths, None if output is None else Path(output), None)
+    from replayer.datasets.append import append_tapes  # noqa: PLC0415 - pyarrow is an extra
+    from replayer.datasets.dataset import Dataset  # noqa: PLC0415 - pyarrow is an extra
+
+    made = append_tapes(Path(output), paths, run)
+    return Extraction(Path(output), Dataset(output).manifest, SAME if made is None else made.code)
+
+
+def _extract(
+    request: Request,
+    world: Factory | None,
+    pool: Pool,
+    file_format: str,
+    progress: Progress | None,
+    looking: Callable[[int], None],
+    command: Sequence[str],
+    paths: list[Path],
+    output: Path | None,
+    onto: Mapping[str, Any] | None,
+) -> Extraction | StreamedDataset:
+    """Extract into the new folder output. onto: the manifest of the data set that the rows are added to afterwards."""
+    store = find_store(file_format)
+    building = Building(output) if output is not None else None
+    inspected = inspect_tapes(paths, request, world, pool, looking)
     sources = inspected.sources
     folder = building.folder if building is not None else Path()
     task = make_task(sources, request, world, folder, file_format if store is None else PARTS_FORMAT)
@@ -149,24 +182,44 @@ def extract(
 
         return StreamedDataset(task, parts, manifest | {"missing": _losses(sources, (), ())})
     manifest["format"] = file_format
+    if onto is not None:
+        ensure_same_request(building.target.parent, onto, manifest)
     if store is not None:
         store.ensure_fits(task)
         manifest["versions"] |= store.versions()
     done = building.begin(manifest | {"parts": len(parts)})
+    try:
+        records, tables = _build(task, parts, done, building, pool, progress, store)
+    except (ExtractionError, UnfitSimulationError):
+        building.abandon()
+        raise
+    missing = _losses(sources, parts, records)
+    manifest |= {"tables": dict(sorted(tables.items())), "missing": missing, "command": list(command)}
+    manifest["problems"] = [problem for record in records for problem in record.problems]
+    building.finish(manifest)
+    return Extraction(building.target, manifest, _code(inspected, records))
+
+
+def _build(
+    task: Task,
+    parts: Sequence[DatasetPart],
+    done: dict[int, PartRecord],
+    building: Building,
+    pool: Pool,
+    progress: Progress | None,
+    store: Store | None,
+) -> tuple[list[PartRecord], dict[str, dict[str, Any]]]:
+    """Make all files; return the records of the parts, and the entries of the tables for the manifest."""
     records = _run(task, parts, done, building, pool, progress, store)
     tables = {
-        table: table_entry(table, records, parts, sources)
+        table: table_entry(table, records, parts, task.sources)
         for table in dict.fromkeys(name for record in records for name in record.files)
         if table not in RECORDS
     }
     tables |= write_record_tables(task, records)
     if store is not None:
         tables = assemble_store(store, building, tables, task)
-    missing = _losses(sources, parts, records)
-    manifest |= {"tables": dict(sorted(tables.items())), "missing": missing, "command": list(command)}
-    manifest["problems"] = [problem for record in records for problem in record.problems]
-    building.finish(manifest)
-    return Extraction(building.target, manifest, _code(inspected, records))
+    return records, tables
 
 
 def list_tapes(paths: Iterable[str | os.PathLike[str]]) -> list[Path]:

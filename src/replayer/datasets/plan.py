@@ -34,6 +34,7 @@ from sim.kernel.registry import UnknownWorldError, find_world
 PART_TICKS = 3000  # Ten keyframes at the default interval, the first one full: a few seconds of work.
 PART_BYTES = 256 << 20  # Of sampled states: large states make shorter parts.
 STOPS = ("closed", "ticks")  # Ends of a run that are not the world's own.
+_LOT_BYTES = 16
 WON, LOST, DREW = "won", "lost", "drew"
 OUTCOMES = ("", WON, LOST, DREW)
 ENVIRONMENTS = ("gymnasium", "pettingzoo")  # Adapters of environments that report the end of each episode themselves.
@@ -111,7 +112,7 @@ class InspectedTapes:
     """The tapes to extract from.
 
     Attributes:
-        sources: the usable tapes. notes: a sentence for each tape left out. codes: exit codes for unreadable and corrupt tapes.
+        sources: the usable tapes. notes: a sentence for each tape left out and each empty split. codes: exit codes for unreadable and corrupt tapes.
     """
 
     sources: list[TapeInput]
@@ -150,7 +151,8 @@ def inspect_tapes(
             sources.append(source)
     if first_error is not None and not sources:
         raise first_error
-    return InspectedTapes(_split(sources, request), notes, codes)
+    sources = _split(sources, request)
+    return InspectedTapes(sources, notes + _empty_splits(sources, request), codes)
 
 
 def _source(path: Path, _: Report, *, factory: Factory | None, needs_scores: bool) -> TapeInput | RecordingError:
@@ -219,22 +221,32 @@ def _scores(source: TapeInput) -> dict[str, float]:
 
 
 def _split(sources: list[TapeInput], request: Request) -> list[TapeInput]:
-    """Assign runs to splits by their shares, in an order that depends only on the run ids and the seed."""
+    """Assign runs to splits by thresholds of a hash of the run id and the seed: other runs change nothing."""
     if not request.splits:
         return sources
-    order = sorted(sources, key=lambda source: _lot(request.seed, source.run))
-    bounds, total = [], 0.0
-    for _, share in request.splits:
-        total += share
-        bounds.append(round(total * len(order)))
-    names: dict[str, str] = {}
-    for rank, source in enumerate(order):
-        names[source.run] = next(name for (name, _), bound in zip(request.splits, bounds, strict=True) if rank < bound)
-    return [attrs.evolve(source, split=names[source.run]) for source in sources]
+    return [attrs.evolve(source, split=split_of(source.run, request)) for source in sources]
+
+
+def split_of(run: str, request: Request) -> str:
+    """Return the name of the split of a run."""
+    place = int.from_bytes(_lot(request.seed, run)) / (1 << 8 * _LOT_BYTES)
+    bounds = itertools.accumulate(share for _, share in request.splits)
+    names = [name for name, _ in request.splits]
+    return next((name for name, bound in zip(names, bounds, strict=True) if place < bound), names[-1])  # Rounding.
+
+
+def _empty_splits(sources: Sequence[TapeInput], request: Request) -> list[str]:
+    """Return a sentence for each split without runs."""
+    taken = {source.split for source in sources}
+    return [
+        f"no run is in split {name}: run ids and the seed decide, so few runs may miss their shares; choose another seed"
+        for name, _ in request.splits
+        if name not in taken
+    ]
 
 
 def _lot(seed: int, text: str) -> bytes:
-    return hashlib.blake2b(f"{seed}:{text}".encode(), digest_size=16).digest()
+    return hashlib.blake2b(f"{seed}:{text}".encode(), digest_size=_LOT_BYTES).digest()
 
 
 def chosen_agents(

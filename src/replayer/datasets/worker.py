@@ -43,13 +43,14 @@ class FileRecord:
     """A file of a part.
 
     Attributes:
-        path: relative to the data set's folder. rows, bytes: the size. sha256: of the contents.
+        path: relative to the data set's folder. rows, bytes: the size. sha256: of the contents. run: whose rows it has.
     """
 
     path: str
     rows: int
     bytes: int
     sha256: str
+    run: str = ""
 
 
 @attrs.frozen
@@ -219,7 +220,7 @@ class _Output:
     def __init__(self, task: Task, part: DatasetPart, source: TapeInput) -> None:
         self._folder, self._format = task.folder, task.format
         self._split = f"split={source.split}/" if source.split else ""
-        self._number = part.number
+        self._number, self._run = part.number, source.run
         self._open: dict[str, tuple[Path, Any]] = {}
         self._rows: dict[str, int] = {}
         self.columns: dict[str, dict[str, dict[str, Any]]] = {}
@@ -274,7 +275,7 @@ class _Output:
             with path.open("rb") as written:
                 digest = hashlib.file_digest(written, "sha256").hexdigest()
             size = path.stat().st_size
-            records[table] = FileRecord(str(path.relative_to(self._folder)), self._rows[table], size, digest)
+            records[table] = FileRecord(str(path.relative_to(self._folder)), self._rows[table], size, digest, self._run)
         self._open = {}
         return records
 

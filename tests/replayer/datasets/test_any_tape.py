@@ -122,6 +122,7 @@ def test_each_table_is_extracted_or_refused_in_one_line(name: str, choice: str, 
         assert code == 0 or assert_one_line(captured, "error: ") is None, captured.err
         assert code in (0, 2), (captured.err, file_format)
         assert Path(out).exists() == (code == 0)
+        assert not Path(f"{out}.unfinished").exists()
         if code:
             assert any(hint in captured.err for hint in ("--observe", "leave out", "use parquet", "Minari")), (
                 captured.err

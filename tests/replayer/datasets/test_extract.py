@@ -24,7 +24,7 @@ from replayer.datasets.extract import extract
 from replayer.datasets.request import ExtractionError
 
 from oracle.command_lines import files
-from oracle.live_runs import Live, record_live
+from oracle.live_runs import Live, record_live, splitting_seed
 from project_paths import SOURCES, SUPPORT
 from small_worlds import Herd, Saved, Walkers
 
@@ -310,7 +310,9 @@ def test_runs_are_split_whole(tmp_path: Path) -> None:
         tapes.append(tmp_path / f"{seed}.tape")
         record_live(tapes[-1], Walkers(seed), [None] * 5)
     splits = (("train", 0.7), ("test", 0.2), ("check", 0.1))
-    made = extract(tapes, tmp_path / "out", world=Walkers, tables=("states", "actions"), splits=splits)
+    seed = splitting_seed(tapes, splits, 7, 2, 1)
+    asked: dict[str, Any] = {"world": Walkers, "splits": splits, "seed": seed}
+    made = extract(tapes, tmp_path / "out", tables=("states", "actions"), **asked)
     by_split = {
         name: {
             run
@@ -321,10 +323,12 @@ def test_runs_are_split_whole(tmp_path: Path) -> None:
     }
     assert [len(by_split[name]) for name, _ in splits] == [7, 2, 1]
     assert set.union(*by_split.values()) == {tape["run"] for tape in made.manifest["tapes"]}
-    again = extract(list(reversed(tapes)), tmp_path / "again", world=Walkers, tables="states", splits=splits)
-    assert {tape["run"]: tape["split"] for tape in again.manifest["tapes"]} == {
-        tape["run"]: tape["split"] for tape in made.manifest["tapes"]
-    }
+    known = {tape["run"]: tape["split"] for tape in made.manifest["tapes"]}
+    for count in (10, 3, 1):  # No other run changes the split of a run, nor does the order.
+        again = extract(list(reversed(tapes))[:count], tmp_path / f"again-{count}", tables="states", **asked)
+        assert {tape["run"]: tape["split"] for tape in again.manifest["tapes"]}.items() <= known.items()
+        empty = {name for name, _ in splits} - {tape["split"] for tape in again.manifest["tapes"]}
+        assert len(again.manifest["notes"]) == len(empty)
     whole = pq.read_table(tmp_path / "out/states")  # Readers know the split from the folder's name.
     assert set(whole["split"].to_pylist()) == {"train", "test", "check"}
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from recorder import Recorder
+from replayer import Tape
+from replayer.datasets.plan import split_of
+from replayer.datasets.request import Request
 
 from oracle.second_checks import CheckedTape, field_of
 
@@ -56,3 +60,19 @@ def assert_whole(found: CheckedTape, live: Live, inputs: list[Any], interval_tic
     assert [keyframe.tick for keyframe in keyframes] == list(range(0, len(inputs) + 1, interval_ticks))
     assert all(keyframe.is_full for number, keyframe in enumerate(keyframes) if number % full_every == 0)
     assert (found.seal["final"], found.seal["last_tick"]) == (True, len(inputs))
+
+
+def splitting_seed(tapes: Sequence[Path], splits: Sequence[tuple[str, float]], *counts: int) -> int:
+    """The first seed with which this many of the runs are in each split; run ids are random."""
+    if not splits:
+        return 0
+    runs = []
+    for path in tapes:
+        with Tape(path) as tape:
+            runs.append(tape.run_id)
+    assert sum(counts) == len(runs)
+    for seed in range(10_000):
+        names = [split_of(run, Request(splits=tuple(splits), seed=seed)) for run in runs]
+        if [names.count(name) for name, _ in splits] == list(counts):
+            return seed
+    raise AssertionError(f"no seed splits {len(runs)} runs into {counts}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +55,20 @@ def _settled(forms: set[str]) -> str:
     if forms == {"whole", "decimal"}:
         return "decimal"
     return next(iter(forms)) if len(forms) == 1 else "json"
+
+
+def joined_forms(*tables: Mapping[str, str]) -> dict[str, str]:
+    """Return the columns of several tables as one: each with the form that holds the values of all."""
+    forms: dict[str, set[str]] = {}
+    for table in tables:
+        for name, form in table.items():
+            forms.setdefault(name, set()).add(form)
+    return {name: _settled(found) for name, found in forms.items()}
+
+
+def parsed(text: str) -> Any:
+    """Return the value of a cell of the form json."""
+    return json.loads(text)
 
 
 def as_form(form: str, value: Any) -> Any:

@@ -23,7 +23,7 @@ from sim import Field, RandomStream, Schema, State
 from sim.extras import missing_package
 
 from oracle.command_lines import assert_one_line, files, run
-from oracle.live_runs import Live, look_at
+from oracle.live_runs import Live, look_at, splitting_seed
 from small_worlds import Herd, Kinds
 
 minari = lazily("minari")
@@ -226,7 +226,9 @@ def test_ranges_and_strides(
 
 
 def test_splits_are_data_sets_of_their_own(runs: Any, tmp_path: Path, monkeypatch: Any) -> None:
-    made = extracted(runs, tmp_path / "my duel.1", splits=(("train", 0.67), ("test", 0.33)))
+    splits = (("train", 0.67), ("test", 0.33))
+    seed = splitting_seed([path for path, _ in runs], splits, 2, 1)
+    made = extracted(runs, tmp_path / "my duel.1", splits=splits, seed=seed)
     found = {}
     for split, count in (("train", 4), ("test", 2)):
         data = load(made.path, f"my-duel-1-{split}-v0", monkeypatch)

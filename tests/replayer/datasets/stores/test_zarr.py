@@ -20,7 +20,7 @@ from replayer.datasets.request import ExtractionError
 from sim.extras import missing_package
 
 from oracle.command_lines import assert_one_line, files, run
-from oracle.live_runs import Live, record_live
+from oracle.live_runs import Live, record_live, splitting_seed
 from small_worlds import Kinds
 
 pytestmark = pytest.mark.share(0.3)
@@ -55,6 +55,7 @@ def small_shards(monkeypatch: Any) -> None:
 
 def extracted(runs: Any, output: Path, tables: Any = ("states", "pairs"), **wanted: Any) -> replayer.Dataset:
     asked = {"world": Kinds, "tables": tables, "fields": (*FIXED, *LISTS)} | wanted
+    asked["seed"] = splitting_seed([path for path, _ in runs], wanted.get("splits", ()), 2, 1)
     replayer.extract([path for path, _ in runs], output, file_format="zarr", **asked)
     return replayer.Dataset(output)
 

@@ -20,7 +20,7 @@ from replayer.datasets.request import ExtractionError
 from replayer.datasets.stream.shuffle_buffer import ShuffleBuffer, in_batches
 from sim import Field, Schema, State
 
-from oracle.live_runs import Live, record_live
+from oracle.live_runs import Live, record_live, splitting_seed
 from oracle.repair_runs import all_blocks, destroy
 from small_worlds import Herd, Saved, Walkers
 
@@ -239,6 +239,7 @@ def test_columns_splits_and_mistakes(walkers: tuple[Path, Live, list[Any]], tmp_
         record_live(tmp_path / f"{number}.tape", Walkers(number), [None] * 10)
     shares = (("train", 0.75), ("test", 0.25))
     wanted = {"world": Walkers, "table": "states", "fields": "x", "splits": shares}
+    wanted["seed"] = splitting_seed(sorted(tmp_path.glob("*.tape")), shares, 3, 1)
     runs = {
         split: {row["run"] for row in replayer.samples(tmp_path, **wanted, split=split)} for split in ("train", "test")
     }

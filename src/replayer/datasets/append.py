@@ -1,0 +1,76 @@
+"""Append tapes to a data set: extract the new ones into a folder inside it, then join the two."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from recorder.errors import RecordingError
+from replayer.datasets.build import Manifest
+from replayer.datasets.dataset import Dataset
+from replayer.datasets.grow import merge
+from replayer.datasets.manifest import MANIFEST
+from replayer.datasets.request import ExtractionError
+from replayer.tape.digest import tape_digest
+from replayer.tape.tape import Tape
+
+ADDED = ".added"  # The folder of rows that are being added.
+
+
+def append_tapes(folder: Path, tapes: Sequence[Path], extract_into: Callable[[list[Path], Path, Manifest], Any]) -> Any:
+    """Extract the tapes that the data set does not hold yet, and add their rows; return the extraction, or None.
+
+    extract_into: extracts tapes into a folder, for the data set with a manifest. Without new tapes it is not called. Raises
+    as it does, ExtractionError if the rows do not fit; the data set is then unchanged.
+    """
+    added = folder / ADDED
+    if (added / MANIFEST).exists():  # A call was killed before the rows were in the manifest, or just after that.
+        _take(folder, added)
+    elif added.exists():
+        shutil.rmtree(added)  # Its rows are in the manifest; a call was killed while it was being removed.
+    manifest = Dataset(folder).manifest
+    paths = new_tapes(tapes, folder, manifest)
+    if not paths:
+        return None
+    extraction = extract_into(paths, added, manifest)
+    _take(folder, added)
+    return extraction
+
+
+def _take(folder: Path, added: Path) -> None:
+    """Add the rows of a data set that then is removed. Raises ExtractionError if they do not fit; it is removed then, too."""
+    manifest, waiting = Dataset(folder).manifest, Dataset(added).manifest
+    try:
+        if {tape["run"] for tape in waiting["tapes"]}.isdisjoint(tape["run"] for tape in manifest["tapes"]):
+            merge(folder, manifest, added, waiting, link=True)
+    except ExtractionError:
+        shutil.rmtree(added)
+        raise
+    (added / MANIFEST).unlink()
+    shutil.rmtree(added)
+
+
+def new_tapes(paths: Sequence[Path], folder: Path, manifest: Manifest) -> list[Path]:
+    """Return the tapes whose runs the data set does not hold. Only the index of the others is read.
+
+    Raises ExtractionError for a known run that has other ticks now.
+    """
+    known = {tape["run"]: tape for tape in manifest["tapes"]}
+    chosen = []
+    for path in paths:
+        try:
+            with Tape(path) as tape:
+                run, last_tick = tape.run_id or tape_digest(path)[:32], tape.last_tick
+        except RecordingError:
+            chosen.append(path)  # The extraction reports it.
+            continue
+        if run not in known:
+            chosen.append(path)
+        elif last_tick != known[run]["last_tick"]:
+            raise ExtractionError(
+                f"{path} has ticks to {last_tick:,}, and {folder} has its run to {known[run]['last_tick']:,}: remove the "
+                f'run first, by replayer.datasets.remove_runs("{folder}", "{run}")'
+            )
+    return chosen

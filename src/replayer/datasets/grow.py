@@ -1,0 +1,174 @@
+"""Grow and shrink a data set: join another one to it, or remove runs, by rewriting its manifest.
+
+Invariant: the manifest lists complete files at any time. New files are in place before it is replaced; files that it lists
+no more are removed after that. A kill in between leaves files that no manifest lists: the same call, made again, replaces
+or removes them.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import re
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import pyarrow.dataset
+
+from recorder.storage.atomic_file import atomic_file, write_file
+from replayer.datasets.build import GROWING_FORMATS, Manifest, ensure_same_request
+from replayer.datasets.dataset import Dataset
+from replayer.datasets.manifest import MANIFEST, described_file
+from replayer.datasets.request import RECORDS, ExtractionError
+from replayer.datasets.rows.records import BATCH_ROWS, Row, joined_forms, parsed
+from replayer.datasets.stores.arrow_files import write_records
+
+_PART = re.compile(r"part-(\d+)")
+
+
+def merge_datasets(folder: str | os.PathLike[str], other: str | os.PathLike[str]) -> Dataset:
+    """Add all rows of the data set in the folder other, of the same request, to the one in folder; return it.
+
+    The files of other are copied. Raises DatasetError if they differ from its manifest, ExtractionError if the two do not
+    fit together, OSError; the data set is then unchanged.
+    """
+    data, added = Dataset(folder), Dataset(other)
+    added.verify()
+    merge(data.path, data.manifest, added.path, added.manifest, link=False)
+    return Dataset(folder)
+
+
+def remove_runs(folder: str | os.PathLike[str], *runs: str) -> Dataset:
+    """Remove all rows of these runs, by run id, from the data set in folder; return it.
+
+    Raises ExtractionError for an unknown run, and if no other is left, OSError; the data set is then unchanged.
+    """
+    data = Dataset(folder)
+    _remove(data.path, data.manifest, runs)
+    return Dataset(folder)
+
+
+def merge(folder: Path, manifest: Manifest, other: Path, added: Manifest, *, link: bool) -> Manifest:
+    """Add the rows of the data set in the folder other; return the manifest written.
+
+    link: True shares the files where the file system can, for a folder that is removed afterwards. Raises ExtractionError
+    if the data sets do not fit together, OSError; the data set is then unchanged.
+    """
+    ensure_same_request(folder, manifest, added)
+    runs = {tape["run"] for tape in manifest["tapes"]}
+    twin = next((tape for tape in added["tapes"] if tape["run"] in runs), None)
+    if twin is not None:
+        raise ExtractionError(f"both data sets hold the run {twin['run']} ({twin['name']}): remove it from one of them")
+    _ensure_same_columns(folder, manifest, other, added)
+    number = 1 + max((int(_PART.findall(path)[-1]) for path in _paths(manifest)), default=-1)
+    numbers = itertools.count(number)
+    tables: dict[str, Any] = {}
+    for name in sorted({**manifest["tables"], **added["tables"]}):
+        ours, theirs = (made["tables"].get(name, {"rows": 0, "files": []}) for made in (manifest, added))
+        columns = ours.get("columns", theirs.get("columns"))
+        if name in RECORDS and ours["files"] and theirs["files"]:
+            columns = _joined_columns(ours["columns"], theirs["columns"])
+        files = []
+        for source, entry in ((folder, ours), (other, theirs)):
+            for file in entry["files"]:
+                if source == folder and entry["columns"] == columns:
+                    files.append(file)
+                    continue
+                place = PurePosixPath(file["path"])
+                path = folder / place.with_name(_PART.sub(f"part-{next(numbers):05d}", place.name))
+                path.parent.mkdir(parents=True, exist_ok=True)
+                if entry["columns"] == columns:
+                    _place(source / file["path"], path, link=link)
+                else:
+                    _rewrite(source / file["path"], manifest["format"], entry["columns"], path, columns)
+                files.append({**file, **described_file(folder, path)})
+        tables[name] = {"rows": ours["rows"] + theirs["rows"], "columns": columns, "files": files}
+    joined = {key: [*manifest[key], *added[key]] for key in ("tapes", "notes", "missing", "problems")}
+    history = {"command": added["command"], "versions": added["versions"], "runs": [t["run"] for t in added["tapes"]]}
+    appended = [*manifest.get("appended", ()), history, *added.get("appended", ())]
+    return _replace(folder, manifest, {**manifest, **joined, "tables": tables, "appended": appended})
+
+
+def _remove(folder: Path, manifest: Manifest, runs: Sequence[str]) -> Manifest:
+    known = [tape["run"] for tape in manifest["tapes"]]
+    unknown = next((run for run in runs if run not in known), None)
+    if unknown is not None:
+        raise ExtractionError(f"{folder} has no run {unknown}; runs: {', '.join(known)}")
+    if set(known) <= set(runs):
+        raise ExtractionError(f"{folder} has no other runs: remove the folder")
+    files = [file for table in manifest["tables"].values() for file in table["files"]]
+    if manifest["format"] not in GROWING_FORMATS or not all(file.get("run") for file in files):
+        raise ExtractionError(f"{folder} does not state which files belong to a run: extract the other tapes again")
+    tables = {}
+    for name, table in manifest["tables"].items():
+        kept = [file for file in table["files"] if file["run"] not in runs]
+        if kept:
+            tables[name] = {**table, "rows": sum(file["rows"] for file in kept), "files": kept}
+    gone = {tape["name"] for tape in manifest["tapes"] if tape["run"] in runs}
+    changed = {
+        "tables": tables,
+        "tapes": [tape for tape in manifest["tapes"] if tape["run"] not in runs],
+        "missing": [entry for entry in manifest["missing"] if entry["tape"] not in gone],
+        "removed": [*manifest.get("removed", ()), *runs],
+    }
+    return _replace(folder, manifest, {**manifest, **changed})
+
+
+def _paths(manifest: Manifest) -> list[str]:
+    return [file["path"] for table in manifest["tables"].values() for file in table["files"]]
+
+
+def _replace(folder: Path, before: Manifest, after: Manifest) -> Manifest:
+    write_file(folder / MANIFEST, json.dumps(after, indent=1, ensure_ascii=False) + "\n", existing="replace")
+    for path in sorted({*_paths(before)} - {*_paths(after)}):
+        (folder / path).unlink(missing_ok=True)
+    return after
+
+
+def _ensure_same_columns(folder: Path, manifest: Manifest, other: Path, added: Manifest) -> None:
+    for name in manifest["tables"].keys() & added["tables"].keys() - set(RECORDS):
+        one, two = manifest["tables"][name]["columns"], added["tables"][name]["columns"]
+        differing = sorted(column for column in {**one, **two} if one.get(column) != two.get(column))
+        if differing:
+            raise ExtractionError(
+                f"{folder} and {other} have different columns in table {name} ({', '.join(differing[:4])}): "
+                "extract them into separate data sets"
+            )
+
+
+def _joined_columns(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> dict[str, Any]:
+    forms = joined_forms(*({name: column["form"] for name, column in columns.items()} for columns in (ours, theirs)))
+    return {name: {"form": form} for name, form in forms.items()}
+
+
+def _place(source: Path, target: Path, *, link: bool) -> None:
+    target.unlink(missing_ok=True)  # Of a call that was killed.
+    if link:
+        try:
+            os.link(source, target)
+        except OSError:
+            pass  # This file system has no links: the copy below has the same bytes.
+        else:
+            return
+    with atomic_file(target, existing="replace") as part:
+        shutil.copyfile(source, part)
+
+
+def _rewrite(
+    source: Path, file_format: str, before: Mapping[str, Any], target: Path, columns: Mapping[str, Any]
+) -> None:
+    """Write the rows of a file of records with other columns."""
+    forms = {column: about["form"] for column, about in columns.items()}
+    json_columns = [column for column, about in before.items() if about["form"] == "json"]
+    batches = pyarrow.dataset.dataset(source, format=file_format).to_batches()
+    rows = (_without_nulls(row, json_columns) for batch in batches for row in batch.to_pylist())
+    with atomic_file(target, existing="replace") as part:
+        write_records(part, file_format, forms, rows, BATCH_ROWS)
+
+
+def _without_nulls(row: Row, json_columns: Sequence[str]) -> Row:
+    known = {name: value for name, value in row.items() if value is not None}
+    return known | {name: parsed(known[name]) for name in json_columns if name in known}
