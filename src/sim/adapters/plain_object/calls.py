@@ -66,11 +66,6 @@ class StepMethod:
         self._takes_one = signature is None or _binds(signature, None)
         self._none_is_default = signature is not None and _first_is_none(signature)
 
-    def called_by_user(self, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> tuple[Any, ...]:
-        """The arguments of a call through the recorded object: None for a step that needs one argument, and got none."""
-        needs_one = not arguments and not keywords and self._takes_one and not self._takes_nothing
-        return (None,) if needs_one else arguments
-
     def encode(self, call: StepCall, names: Callable[[], Mapping[int, str]]) -> Any:
         """The inputs of a call.
 

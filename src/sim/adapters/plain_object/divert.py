@@ -99,6 +99,34 @@ def function_of(subject: Any, name: str) -> types.FunctionType | None:
     return found if isinstance(found, types.FunctionType) else None
 
 
+def only_parameters(function: types.FunctionType) -> types.FunctionType:
+    """A function with the parameters of another one that does nothing: it raises TypeError for other arguments.
+
+    Python itself compares the arguments, so that the error is the one of a direct call. Decorators do not hide the
+    parameters, since ``inspect.signature`` is not asked.
+    """
+    code, template = function.__code__, (lambda: None).__code__
+    variadic = code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS)
+    count = code.co_argcount + code.co_kwonlyargcount + variadic.bit_count()
+    made = types.FunctionType(
+        template.replace(
+            co_argcount=code.co_argcount,
+            co_posonlyargcount=code.co_posonlyargcount,
+            co_kwonlyargcount=code.co_kwonlyargcount,
+            co_nlocals=count,
+            co_varnames=code.co_varnames[:count],
+            co_flags=template.co_flags | variadic,
+            co_name=code.co_name,
+            co_qualname=code.co_qualname,
+        ),
+        {},
+        function.__name__,
+        function.__defaults__,
+    )
+    made.__kwdefaults__, made.__qualname__ = function.__kwdefaults__, code.co_qualname
+    return made
+
+
 def divert(
     function: types.FunctionType, name: str, recording: CallRecording
 ) -> tuple[Callable[..., Any], Callable[[], object]]:

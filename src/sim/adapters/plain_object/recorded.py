@@ -14,7 +14,7 @@ from sim.adapters.capture.captured_state import CapturedWarning
 from sim.adapters.capture.values import NotPlainError, decode_value, encode_value, is_immutable
 from sim.adapters.interface.proxy import RecordedProxy
 from sim.adapters.plain_object.calls import Change, StepCall, StepMethod
-from sim.adapters.plain_object.divert import divert, function_of
+from sim.adapters.plain_object.divert import divert, function_of, only_parameters
 
 
 class ObjectSimulation(Protocol):
@@ -59,6 +59,7 @@ class ObjectRecording:
         self._ends: list[Callable[[], object]] = []
         self._live: dict[str, Callable[..., Any]] = {}  # The methods as they are unrecorded.
         self._public: dict[str, Callable[..., Any]] = {}  # The same for the user: functions of this recording.
+        self._parameters: dict[str, Callable[..., Any]] = {}  # Refuse arguments that the method does not take.
         self.proxy: Callable[[], Any] = lambda: None
         for name in (simulation.method.name, *simulation.others):
             function = function_of(self.subject, name)
@@ -68,6 +69,7 @@ class ObjectRecording:
             else:
                 original, end = divert(function, name, self)
                 self._live[name] = types.MethodType(original, self.subject)
+                self._parameters[name] = types.MethodType(only_parameters(original), self.subject)
                 self._ends.append(end)
 
     def method_named(self, name: str) -> Callable[..., Any] | None:
@@ -87,9 +89,12 @@ class ObjectRecording:
     def record(self, name: str, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
         """Call the method of this name, recorded, and return its result.
 
-        Raises TypeError, before the call, for arguments that cannot be recorded, and what the method raises.
+        Raises TypeError, before the call, for arguments that the method does not take or that cannot be recorded, and
+        what the method raises.
         """
         simulation = self._simulation
+        if name in self._parameters:
+            self._parameters[name](*arguments, **keywords)
         if self._changes or name in simulation.others:
             return self._record_changes(name, arguments, keywords)
         if keywords:
@@ -134,8 +139,7 @@ class ObjectRecording:
 
     def step(self, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
         """Call the object's step, recorded, as a user does."""
-        method = self._simulation.method
-        return self.call(method.name, method.called_by_user(arguments, keywords), keywords)
+        return self.call(self._simulation.method.name, arguments, keywords)
 
     def call(self, name: str, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
         """Call a method, recorded; inside a step the call is a part of that step.

@@ -667,11 +667,11 @@ class OnlyAdvance:
 
 
 def test_a_name_for_the_step_is_all_that_is_needed(tmp_path: Path) -> None:
-    """The name step leads to it, too, if the object has none; a step that needs its inputs gets None without any."""
+    """The name step leads to it, too, if the object has none; a simulation takes None for a step that needs inputs."""
     subject = recorder.record(OnlyAdvance(), tmp_path / "run.tape", step="advance", quiet=True)
     subject.advance(5)
     subject.step(4)
-    subject.advance()
+    subject.step(None)
     subject.close()
     with replayer.open(tmp_path / "run.tape", world=OnlyAdvance) as run:
         assert run.verify().ok
