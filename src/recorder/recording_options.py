@@ -14,11 +14,12 @@ Invariants:
 
 from __future__ import annotations
 
+import difflib
 import inspect
 import math
 import re
 import textwrap
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Self, TypedDict, TypeVar
 
 import attrs
@@ -57,6 +58,7 @@ from recorder.settings import (
 KEYFRAME_INTERVAL_TICKS = 300  # Ten seconds at 30 ticks a second: a seek re-simulates at most this many ticks.
 FULL_EVERY = 10  # Deltas grow with the distance to their full keyframe; ten keep them small.
 TRIAL_MS = 50.0  # A tenth of what importing NumPy and this package takes.
+NEAR = 0.5  # The similarity from which a name is offered in place of an unknown one.
 OPTIONS_MARK = "OPTIONS"  # In a docstring: the line that the descriptions of the options replace.
 
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -232,6 +234,20 @@ class RecordingOptions:
             )
         if self.hashes == "changes" and self.mode != "changes":
             raise ValueError('hashes="changes" with mode="events", which records no changes: give mode="changes"')
+
+    @classmethod
+    def of(cls, arguments: OptionArguments, further: Iterable[str] = ()) -> Self:
+        """The options of keyword arguments. Raises TypeError for a name that is not an option, with the nearest ones.
+
+        further: other names of keyword arguments that the caller takes.
+        """
+        names = [field.name for field in attrs.fields(cls)]
+        unknown = [name for name in arguments if name not in names]
+        if unknown:
+            near = difflib.get_close_matches(unknown[0], [*names, *further], 2, NEAR)
+            hint = f"use {' or '.join(near)}" if near else f"the options are {', '.join(names)}"
+            raise TypeError(f"expected an option of a recording, got {unknown[0]}=...: {hint}")
+        return cls(**arguments)
 
     @property
     def sync_interval_s(self) -> float | None:

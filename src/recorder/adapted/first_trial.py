@@ -11,7 +11,7 @@ import attrs
 
 from recorder.adapted.other_interpreter import continue_elsewhere
 from recorder.errors import RecordingWarning
-from recorder.recording_options import OptionArguments, RecordingOptions
+from recorder.recording_options import RecordingOptions
 from recorder.trial.own_simulation import player_of
 from recorder.trial.trial import ELSEWHERE, HAPPENED, TrialFinding, TrialReport, try_simulation
 from sim.adapters.interface.adapter_registry import Adapter, NotCapturedError
@@ -27,13 +27,12 @@ _RETURNED = {
 }
 
 
-def try_first(simulation: Any, adapter: Adapter, arguments: OptionArguments, *, quiet: bool) -> None:
+def try_first(simulation: Any, adapter: Adapter, options: RecordingOptions, *, quiet: bool) -> None:
     """Try the simulation for trial_ms, and print one line on stderr unless quiet.
 
     Raises NotCapturedError if a test shows that a step reads a value that is not saved. Warns with a RecordingWarning
     of a difference without a known cause, or at the level inputs_only.
     """
-    options = RecordingOptions(**arguments)
     if not options.trial_ms or options.mode == "changes" or _writes_files(simulation):
         return
     adapted = hook(simulation, HasAdapter)

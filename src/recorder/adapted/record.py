@@ -10,8 +10,9 @@ from typing import Any, TypeVar, Unpack
 
 from recorder.adapted.first_trial import try_first
 from recorder.errors import RecordingWarning
-from recorder.recording_options import OptionArguments, takes_options
+from recorder.recording_options import OptionArguments, RecordingOptions, takes_options
 from recorder.session.recorder import Recorder
+from recorder.storage.tape_files import TapeFiles
 from sim.adapters.find_adapter import adapt, adapter_of
 from sim.adapters.plain_object.adapter import ADAPTER as PLAIN_OBJECT
 from sim.adapters.plain_object.adapter import Fields
@@ -59,16 +60,19 @@ def record(
     Raises NoAdapterError if it cannot be recorded, TypeError if it has no such step, NotCapturedError if it holds
     something that cannot be saved (nothing is written then), and what Recorder raises.
     """
-    simulation = adapt(subject, what, step=step, level=level, trust=trust, ignore=ignore)
-    rehearsing = hook(simulation, CanRehearse)
-    if rehearsing is not None:
-        rehearsing.rehearse()  # Reports problems that appear only after some steps before anything is written.
     arguments: OptionArguments = {**DEFAULTS, **options}
     if "keyframe_after_ms" not in options and (
         options.get("deterministic") or not options.keys().isdisjoint(("keyframe_interval_ticks", "seek_budget_ms"))
     ):
         arguments["keyframe_after_ms"] = None  # Their own spacing is what was asked for.
-    try_first(simulation, adapter_of(subject, what), arguments, quiet=quiet)
+    settings = RecordingOptions.of(arguments, ("what", "step", "level", "trust", "ignore", "quiet"))
+    if isinstance(path, str | os.PathLike):
+        TapeFiles(path).ensure_name_is_free()  # Before a survey and a trial, which take a while.
+    simulation = adapt(subject, what, step=step, level=level, trust=trust, ignore=ignore)
+    rehearsing = hook(simulation, CanRehearse)
+    if rehearsing is not None:
+        rehearsing.rehearse()  # Reports problems that appear only after some steps before anything is written.
+    try_first(simulation, adapter_of(subject, what), settings, quiet=quiet)
     arguments["trial_ms"] = 0.0  # Tried already.
     tape = ObjectRecorder(path, simulation, **arguments)
     if not quiet:

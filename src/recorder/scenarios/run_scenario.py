@@ -99,7 +99,7 @@ def run_with_scenario(
     tick = resume_checkpoint(start, wrapped) if start is not None else 0
     if tick > last_tick:
         raise ValueError(f"the checkpoint is of tick {tick}, after the last tick, {last_tick}")
-    options = RecordingOptions(**{**(settings or {}), "notes": notes})
+    options = RecordingOptions.of({**(settings or {}), "notes": notes})  # type: ignore[typeddict-item]
     recorder = begin_tape(tape, wrapped, start, options) if tape is not None else None
     return plan.run(tick, recorder, watch or (lambda *_: None))
 

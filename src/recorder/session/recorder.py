@@ -78,7 +78,7 @@ class Recorder(NotebookMixin):
             WriterFailedError: the first keyframe cannot be written. No file is left in these cases.
             TypeError: not a simulation, or an argument of a wrong type. ValueError: an argument out of its range.
         """
-        self._create(path, simulation, RecordingOptions(**options))
+        self._create(path, simulation, RecordingOptions.of(options))
 
     @classmethod
     def with_options(cls, path: str | os.PathLike[str], simulation: Any, options: RecordingOptions) -> Self:
@@ -92,12 +92,14 @@ class Recorder(NotebookMixin):
         adapted = as_simulation(simulation)
         ensure_hooks(inner_of(adapted))
         sources = find_source(adapted, options.changes)
+        files = TapeFiles(path)
+        files.ensure_name_is_free()  # Before the trial, which takes a while.
         warn_of_hidden_state(adapted, options)
         settings = options.with_chosen_hashes(adapted.state.layout.size_bytes, marks=sources.marks)
         capture_again(adapted)
         baseline = adapted.state.snapshot()
         meta = describe(simulation, adapted, settings)
-        session = new_session(TapeFiles(path), path, meta, settings, baseline)
+        session = new_session(files, path, meta, settings, baseline)
         try:
             self._start(path, adapted, sources, session, baseline)
         except BaseException:

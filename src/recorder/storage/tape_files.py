@@ -163,7 +163,7 @@ class TapeFiles:
     def create(self, segment: int) -> IO:
         """See Files. FileExistsError if an earlier recording of this name has left files."""
         if segment == 0:
-            self._ensure_name_is_free()
+            self.ensure_name_is_free()
             return self._take_first(os.O_CREAT | os.O_EXCL)
         self._forget_new()
         path = new_path(segment_path(self.path, segment))
@@ -192,7 +192,8 @@ class TapeFiles:
             os.close(file.descriptor)
             new.unlink(missing_ok=True)
 
-    def _ensure_name_is_free(self) -> None:
+    def ensure_name_is_free(self) -> None:
+        """Raise FileExistsError for a name that is taken, FileNotFoundError for a folder that does not exist."""
         if not self.path.parent.exists():
             hint = TILDE if os.fspath(self._given).startswith("~") else ""
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT) + hint, os.fspath(self._given.parent))

@@ -7,6 +7,7 @@ from typing import Any
 
 from sim.adapters.capture.graph.kinds.refusals import refusal_of_simulation
 from sim.adapters.capture.pickle_trusted import make_pickler
+from sim.adapters.capture.recapture import ProvedSimulation
 from sim.adapters.interface.adapter_registry import (
     Adapter,
     NoAdapterError,
@@ -36,7 +37,7 @@ def adapt(
     what: the attributes that are the state, for an object without an adapter; by default all of them. step: the name of
     its method that makes a step, "step" by default, or of several (see fields). level: "exact", "canonical" or
     "inputs_only"; by default the best that the adapter supports. trust: save by pickle what cannot be saved otherwise.
-    ignore: names of attributes that no step reads.
+    ignore: names of attributes that no step reads, such as "Game.window"; a name that matches nothing is refused.
 
     Raises NoAdapterError if it cannot be adapted, NotCapturedError if it holds something that cannot be saved,
     ValueError or TypeError for invalid options.
@@ -56,13 +57,17 @@ def adapt(
             f"step={step!r}: expected no name for {type(subject).__name__}, whose step is known to the adapter "
             f"{adapter.name}"
         )
-    return adapter.adapt(
+    names = tuple(ignore)
+    simulation = adapter.adapt(
         subject,
         level=level,
-        ignore=tuple(ignore),
+        ignore=names,
         pickler=make_pickler() if trust else None,
         **({} if what is None else {"what": what}),
     )
+    if names and isinstance(simulation, ProvedSimulation):
+        simulation.ensure_names_match(names)
+    return simulation
 
 
 def adapter_of(subject: Any, what: Fields | None = None) -> Adapter:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import Any
 
 import attrs
@@ -24,7 +25,7 @@ from sim.adapters.capture.graph.kinds.array_kind import is_array
 from sim.adapters.capture.graph.names.classes import ClassFinder
 from sim.adapters.capture.graph.object_graph import ObjectGraph, graph_entries
 from sim.adapters.capture.graph.trial_restore import is_restorable
-from sim.adapters.capture.graph.unsavable import UnsavableError
+from sim.adapters.capture.graph.unsavable import UnsavableError, ways_out
 from sim.adapters.capture.graph.values.foreign_values import overlap, shared_memory
 from sim.adapters.capture.pack import KINDS_FIELD, STEPS_FIELD, StepPacker, array_field, is_hot, room_for
 from sim.adapters.capture.pickle_protocol import Pickler
@@ -47,8 +48,7 @@ from sim.kernel.state import State
 STRUCTURE, CONSTANTS = "structure", "constants"
 CONSTANT_CHECK_STEPS = 256  # Large containers are looked at every 256 steps; that takes up to a millisecond.
 
-CHOICES = "Choose trust=True (such values are saved by pickle), ignore=[...] (names of those that no step reads), or "
-REPEATING = "level='inputs_only' (a seek repeats the inputs since the last reset)"
+REPEATING = "choose level='inputs_only' (a seek repeats the inputs since the last reset)"
 
 
 class CapturedWarning(UserWarning):
@@ -90,7 +90,7 @@ class CapturedState:
         """
         self._layers = list(layers)
         self._classes = {name: type(holder) for name, holder in layers}
-        self._choices = CHOICES + otherwise
+        self._ways_out = partial(ways_out, otherwise)
         self._pickler = pickler
         self._detached = frozenset(detached)
         self._ignored = frozenset(ignored)
@@ -110,15 +110,15 @@ class CapturedState:
                 f"{subject} cannot be saved exactly because of {', '.join(slotted)}: only attributes in __dict__ "
                 "are captured"
             )
-        unknown = [one.detail for one in self.structure.category_of().values() if one.category == "unknown"]
-        if unknown:
+        if unknown := self._surveyor.unknown:
+            reasons = ", ".join(unknown.values())
             raise NotCapturedError(
-                f"{subject} cannot be saved exactly because of {', '.join(unknown)}. {self._choices}"
+                f"{subject} cannot be saved exactly because of {reasons}. {self._ways_out(*sorted(unknown))}"
             )
         known = {full: attributes[name] for full, attributes, name in self._elsewhere}
         known |= kept_values(self.structure, self.objects) | self.objects
         if not is_restorable(self.state, self._make_graph, known, self._known_names, subject):
-            raise NotCapturedError(f"{subject} would be restored to other values than it has. {self._choices}")
+            raise NotCapturedError(f"{subject} would be restored to other values than it has. {self._ways_out()}")
 
     def _survey_first(self) -> None:
         """Survey all objects, and set those apart that cannot be saved."""
@@ -170,7 +170,8 @@ class CapturedState:
             raise self._appeared(error) from None
 
     def _appeared(self, error: UnsavableError) -> NotCapturedError:
-        return NotCapturedError(f"{self._place_of(error)[1]} appeared in a step and cannot be saved. {self._choices}")
+        name, described = self._place_of(error)
+        return NotCapturedError(f"{described} appeared in a step and cannot be saved. {self._ways_out(name)}")
 
     def _pack_rest(self) -> bool:
         """Capture all other values. Return False if an attribute was removed. Raises NotCapturedError."""

@@ -186,7 +186,7 @@ class _Pickler(pickle.Pickler):
         if keeps_only_arguments(obj):
             raise NotCapturedError(
                 f"{self.name}: pickling a {kind.__qualname__} keeps only the arguments that it was made with "
-                "(EzPickle), not its state: choose level='inputs_only'"
+                "(EzPickle), not its state: record an environment itself, or with level='inputs_only'"
             )
         return None
 

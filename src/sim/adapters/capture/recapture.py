@@ -17,6 +17,7 @@ from sim.adapters.capture.digest.attribute_reader import AttributeReader
 from sim.adapters.capture.digest.value_digest import ValueSubject, digest_values, first_difference, image_of
 from sim.adapters.capture.digest.value_image import ValueImage
 from sim.adapters.capture.foreign_fields import named_arrays
+from sim.adapters.capture.graph.names.ignored import ensure_names_match
 from sim.adapters.capture.graph.unsavable import UnsavableError
 from sim.adapters.capture.pack import KINDS_FIELD
 from sim.adapters.capture.repeated.inputs_since_reset import InputsSinceReset
@@ -94,6 +95,10 @@ class ProvedState(CapturedState):
                 ):
                     yield f"{layer.name}.{one.name}"
 
+    def ensure_names_match(self, ignored: Iterable[str]) -> None:
+        """Raise ValueError for a name to leave out that no attribute of the objects has."""
+        ensure_names_match(ignored, self.objects, self._graph.groups.classes())
+
     # --- the values
 
     def subject(self) -> ValueSubject:
@@ -133,6 +138,10 @@ class ProvedSimulation:
     def keyframe_deferred(self) -> Callable[[], bool] | None:
         """See sim.kernel.hooks.DefersKeyframes: a large container has changed, which a later step will notice."""
         return None if self.level is Level.INPUTS_ONLY else self._captured.constants_have_changed
+
+    def ensure_names_match(self, ignored: Iterable[str]) -> None:
+        """Raise ValueError for a name to leave out that no attribute has."""
+        self._captured.ensure_names_match(ignored)
 
     def value_subject(self) -> ValueSubject:
         """The objects whose values are digested."""

@@ -88,7 +88,8 @@ class _Restoring:
         for layer in self._structure.layers:
             if layer.name not in objects:
                 raise NotCapturedError(
-                    f"the recorded layer {layer.name} is missing: make the simulation as it was made for the recording"
+                    f"expected an object with the part {layer.name}, got {', '.join(objects)}: make the object as it "
+                    "was made for the recording, of a class of the same name; a class that was renamed needs its old name"
                 )
             attributes = vars(objects[layer.name])
             self._clear(layer.name, {attribute.name for attribute in layer.attributes}, attributes)

@@ -48,6 +48,7 @@ class Report:
         level: the declared level of exactness.
         parts: from the outermost to the innermost.
         notes: further remarks for the user, a sentence each.
+        ignored: names of attributes that the user has left out.
     """
 
     adapter: str
@@ -55,21 +56,28 @@ class Report:
     level: Level
     parts: tuple[Part, ...]
     notes: tuple[str, ...] = ()
+    ignored: tuple[str, ...] = ()
 
-    def line(self) -> str:
-        """The report as one line: the captured parts and the missing attributes."""
+    def line(self, *, is_tested: bool = True) -> str:
+        """The report as one line: the captured parts and the missing attributes.
+
+        is_tested: no trial has compared a restored simulation with a live one if this is False.
+        """
         by_verdict: dict[str, list[str]] = {"captured": [], "stateless": [], "unknown": []}
         for part in self.parts:
             by_verdict[part.verdict].append(part.name)
         verdicts = [f"{_several(names)} {verdict}" for verdict, names in by_verdict.items() if names]
         missing = [f"{part.name}.{name} ({kind})" for part in self.parts for name, kind in part.unknown.items()]
         missing += [f"{part.name}.{name} (a time)" for part in self.parts for name in part.clocks]
-        not_captured = f"not captured: {_several(missing)}" if missing else "nothing is left out"
+        left_out = [f"not captured: {_several(missing)}"] if missing else []
+        left_out += [f"left out as asked: {_several(self.ignored)}"] if self.ignored else []
+        not_captured = "; ".join(left_out) or ("nothing is left out" if is_tested else "no attribute is left out")
         if self.level is Level.INPUTS_ONLY:
             not_captured = "its state is not saved: a seek repeats the inputs since the last reset"
             names = [f"{part.name}.{name}" for part in self.parts for name in part.unknown]
             not_captured += f" (no seek restores {_several(names)}; a reset has to)" if names else ""
-        return "; ".join([f"{self.subject}: {self.level.value}: {', '.join(verdicts)}", not_captured, *self.notes])
+        level = self.level.value if is_tested else f"{self.level.value}, untested"
+        return "; ".join([f"{self.subject}: {level}: {', '.join(verdicts)}", not_captured, *self.notes])
 
     def to_plain(self) -> dict[str, Any]:
         """The report as plain data, as it is written to a tape."""

@@ -102,7 +102,7 @@ class MujocoSimulation(ProvedSimulation):
     def report(self) -> Report:
         """The captured parts."""
         notes = (f"model {self.bridge.model_hash[:16]}", "contacts are computed anew at each step")
-        return Report(NAME, "MjData", self.level, parts_of(self._captured.structure), notes)
+        return Report(NAME, "MjData", self.level, parts_of(self._captured.structure), notes, self._ignored)
 
     @property
     def adapter(self) -> dict[str, Any]:

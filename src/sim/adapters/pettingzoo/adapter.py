@@ -203,7 +203,7 @@ class PettingZooSimulation(KeepsItsAttempts, ProvedSimulation):
         chain = [by_name.get(name, Part(name)) for name, _ in layers_of(self.env)]
         inner = [part for part in self._parts if part not in chain]
         notes = () if self._is_known else ("what comes up at the first reset is not known yet",)
-        return Report(NAME, name_of(self.env), self.level, (*chain, *inner), notes)
+        return Report(NAME, name_of(self.env), self.level, (*chain, *inner), notes, self._ignored)
 
     @property
     def adapter(self) -> dict[str, Any]:

@@ -204,7 +204,7 @@ class PlainObjectSimulation(KeepsItsAttempts, ProvedSimulation):
         notes = (
             () if is_function else (f"{self.method.name} is no Python function: only calls through the result count",)
         )
-        return Report(NAME, self._class.__name__, self.level, parts_of(self._captured.structure), notes)
+        return Report(NAME, self._class.__name__, self.level, parts_of(self._captured.structure), notes, self._ignored)
 
     @property
     def adapter(self) -> dict[str, Any]:

@@ -129,7 +129,7 @@ def only_parameters(function: types.FunctionType) -> types.FunctionType:
 
 def divert(
     function: types.FunctionType, name: str, recording: CallRecording
-) -> tuple[Callable[..., Any], Callable[[], object]]:
+) -> tuple[types.FunctionType, Callable[[], object]]:
     """Pass the calls of function for the recording's subject to the recording.
 
     Return the original function, and what ends the diversion. It also ends when the recording is garbage-collected.

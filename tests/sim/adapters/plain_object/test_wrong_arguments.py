@@ -61,7 +61,7 @@ Call = Callable[[Any], Any]
         ("advance", lambda shop: shop.advance(1, "x", 2)),
         ("advance", lambda shop: shop.advance(1, ordr="x")),
         ("advance", lambda shop: shop.advance(1, dt=2)),
-        ("advance", lambda shop: Shop.advance(shop)),
+        ("advance", Shop.advance),
         ("advance", lambda shop: shop.subject.advance()),
         ("only", lambda shop: shop.only(1)),
         ("only", lambda shop: shop.only(dt=1, speed=2)),

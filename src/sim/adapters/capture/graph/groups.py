@@ -132,6 +132,12 @@ class Groups:
         listed = (one.rpartition(".") for one in self._ignored)
         return frozenset(attribute for of, _, attribute in listed if of.rpartition(".")[2] in names)
 
+    def classes(self) -> list[tuple[type, tuple[str, ...]]]:
+        """The classes of the objects, each with its attributes, also with those that are not saved."""
+        listed = [group.rows for group in self.ordered]
+        examples = [rows.objects[0] for rows in listed if isinstance(rows, ObjectRows) and rows.objects]
+        return [(type(one), names_of(one)) for one in examples]
+
     def content_of(self, value: Any) -> Group | None:
         """The group of what an object of a class derived from list, dict or deque holds; None for other classes."""
         base = base_of(type(value))

@@ -13,7 +13,7 @@ import numpy as np
 
 from sim.adapters.capture.graph.kinds.array_kind import is_array, layout_of, memory_of, owns_memory
 from sim.adapters.capture.graph.kinds.kind_protocol import SpecialKind
-from sim.adapters.capture.graph.kinds.refusals import refusal
+from sim.adapters.capture.graph.kinds.refusals import is_picklable, refusal
 from sim.adapters.capture.graph.kinds.set_kind import SetKind, canonical_order
 from sim.adapters.capture.graph.kinds.special_kinds import KINDS, learn_kind
 from sim.adapters.capture.graph.sets.set_layout import table_of
@@ -84,9 +84,10 @@ class SpecialNodes:
         if reason is not None:
             raise UnsavableError("it cannot be saved", reason, value)
         if self._pickler is None:
-            raise UnsavableError(
-                "it is an object of a C type that is not known", "pass trust=True (it is pickled)", value
+            advice = (
+                "pass trust=True (it is pickled)" if is_picklable(value) else "keep what you need of it in attributes"
             )
+            raise UnsavableError("it is an object of a C type that is not known", advice, value)
         return True
 
     def add(self, number: int, value: Any) -> None:
@@ -231,7 +232,11 @@ class SpecialNodes:
         if handler is not None:
             return (handler.name, *handler.take(value))
         names = _NodeNames(self._encoder, id(value))
-        content = self._pickler.dump({"": value}, names)
+        try:
+            content = self._pickler.dump({"": value}, names)
+        except NotCapturedError as error:  # Only the graph knows the path to the value.
+            reason = str(error).strip(": ").removeprefix(f"({kind.__qualname__}) ")
+            raise UnsavableError(reason, "keep what you need of it in attributes", value) from None
         return PICKLED, content, tuple(names.met.values())
 
     def _memory_holder(self, base: Any) -> Any:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+NAMES_SHOWN = 3
+
 
 class UnsavableError(TypeError):
     """A value that cannot be saved exactly.
@@ -24,3 +26,13 @@ class UnsavableError(TypeError):
 
     def __str__(self) -> str:
         return f"{self.reason}: {self.advice}"
+
+
+def ways_out(otherwise: str, *names: str) -> str:
+    """What to do about attributes with values that cannot be saved, where the advice for the values does not suit.
+
+    otherwise: the last option. names: of the attributes; none if they are not known. Pickle is not among the options:
+    it helps only with values of unknown C types, whose own advice names it.
+    """
+    listed = ", ".join([*(f'"{name}"' for name in names[:NAMES_SHOWN]), *["..."] * (len(names) > NAMES_SHOWN)]) or "..."
+    return f"Or leave out what no step reads or changes, ignore=[{listed}], or {otherwise}"

@@ -5,6 +5,7 @@ Classes are named by texts: an object of one of them exists only where its modul
 
 from __future__ import annotations
 
+import copyreg
 import types
 from typing import Any
 
@@ -24,6 +25,17 @@ def refusal(value: Any) -> str | None:
         if text is not None:
             return text
     return refusal_of_package(kind)
+
+
+def is_picklable(value: Any) -> bool:
+    """Return True if a value of an unknown C type says how it is pickled; nothing is pickled here."""
+    if type(value) in copyreg.dispatch_table:
+        return True
+    try:
+        value.__reduce_ex__(4)
+    except Exception:  # noqa: BLE001 - C code may raise anything
+        return False
+    return True
 
 
 def refusal_of_package(kind: type) -> str | None:

@@ -23,6 +23,11 @@ from sim.kernel.class_names import module_of
 _PLAIN = (object, types.SimpleNamespace)
 OWN = "."
 LOCALS = "<locals>"
+_TO_THE_TOP = "define it at the top level of its module"
+_RENAMED = (
+    "it was renamed, moved or removed after the recording. Replay with the code that was recorded, or give it its old "
+    "name and place again"
+)
 
 
 class NotFoundError(LookupError):
@@ -186,17 +191,18 @@ class ClassFinder:
             raise NotFoundError(
                 f"expected a {what} that the recorded object reaches, got {name!r}: it is not of a package of its classes"
             )
+        name = f"{module_name}.{path}"
         if not issubclass(type(module), types.ModuleType):
             raise NotFoundError(
-                f"expected the {what} {name!r}, but its module is not imported: import {module_name} first"
+                f"expected the {what} {name}, but its module is not imported: import {module_name} first"
             )
         found: Any = module
         for step in path.split("."):
             if found is not module and not issubclass(type(found), type):
-                raise NotFoundError(f"expected the {what} {name!r}, but there is no such name now")
+                raise NotFoundError(f"expected the {what} {name}, but there is no such name now: {_RENAMED}")
             names = dict_of(found)
             if step not in names:
-                raise NotFoundError(f"expected the {what} {name!r}, but there is no such name now")
+                raise NotFoundError(f"expected the {what} {name}, but there is no such name now: {_RENAMED}")
             found = names[step]
         return found
 
@@ -210,7 +216,9 @@ class ClassFinder:
         if LOCALS in qualname:
             return UnsavableError(
                 f"the {what} {qualname} is defined in a function, and cannot be found by its name",
-                "define it at the top level of its module",
+                _TO_THE_TOP
+                if what == "class"
+                else f"{_TO_THE_TOP}, or use a method; functools.partial binds values to it",
             )
         if package not in self._packages:
             return UnsavableError(

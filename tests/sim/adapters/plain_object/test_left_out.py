@@ -1,0 +1,112 @@
+"""Names to leave out are names of attributes, and the line of a recording lists them."""
+
+from __future__ import annotations
+
+import decimal
+import types
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import recorder
+from sim.adapters import NotCapturedError, adapt
+
+
+class Item:
+    def __init__(self) -> None:
+        self.price, self.picture = 1, "red"
+
+
+class Bullet:
+    """None exists at the start."""
+
+    def __init__(self) -> None:
+        self.sprite = ""
+
+
+class Shop:
+    def __init__(self) -> None:
+        self.window, self.items, self.sold = "", [Item(), Item()], 0
+
+    def advance(self) -> None:
+        self.sold += 1
+        self.door = self.sold
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("Shop.windo", "did you mean Shop.window"),
+        ("window", "did you mean Shop.window"),
+        ("Item.pictures", "did you mean Item.picture"),
+        ("Bullet.sprit", ""),
+        ("qqq", "the names are Class.attribute"),
+    ],
+)
+def test_a_name_that_matches_nothing_is_refused_with_the_nearest(name: str, hint: str, tmp_path: Path) -> None:
+    expected = f"ignore: expected the name of an attribute, got '{name}', which matches nothing: {hint}"
+    with pytest.raises(ValueError, match="ignore: expected") as refused:
+        recorder.record(Shop(), tmp_path / "run.tape", step="advance", ignore=["Shop.sold", name], quiet=True)
+    assert str(refused.value).startswith(expected)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("name", ["Shop.window", "Shop.door", "Item.picture", "Bullet.sprite"])
+def test_a_name_that_is_left_out_is_printed(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Also that of an attribute, or of a class, that has no object yet."""
+    with recorder.tape_of(recorder.record(Shop(), tmp_path / "run.tape", step="advance", ignore=[name])) as tape:
+        tape.step(None)
+    line = capsys.readouterr().err.splitlines()[1]
+    assert line.endswith(f"run.tape: Shop: exact: Shop captured; left out as asked: {name}")
+
+
+class Auction:
+    """Holds functions that have no name of their own, and a lock."""
+
+    def __init__(self, *left_out: str) -> None:
+        def lucky(event: int) -> int:
+            return event
+
+        values: dict[str, Any] = {"handlers": {"ban": lucky}, "listeners": [lambda event: event]}
+        self.__dict__ |= {name: value for name, value in values.items() if name not in left_out}
+
+    def step(self) -> None:
+        pass
+
+
+def test_the_advice_for_local_functions_is_what_helps() -> None:
+    """Pickle does not save them either, so that trust=True is no advice."""
+    for trust in (False, True):
+        with pytest.raises(NotCapturedError) as refused:
+            adapt(Auction(), trust=trust)
+        assert "trust=" not in str(refused.value)
+        assert (
+            "(define it at the top level of its module, or use a method; functools.partial binds values to it)"
+            in str(refused.value)
+        )
+    assert 'Or leave out what no step reads or changes, ignore=["Auction.handlers", "Auction.listeners"]' in str(
+        refused.value
+    )
+    adapt(Auction(), ignore=["Auction.handlers", "Auction.listeners"]).step(None)
+
+
+class Holder:
+    def __init__(self, value: Any) -> None:
+        self.values = [value]
+
+    def step(self) -> None:
+        pass
+
+
+def test_pickle_is_advised_where_it_helps() -> None:
+    """A type of C that is not known is saved by pickle, if it can be pickled at all."""
+    with pytest.raises(NotCapturedError, match=r"Holder\.values\[0\] \(decimal\.Context\): .* \(pass trust=True"):
+        adapt(Holder(decimal.Context()))
+    adapt(Holder(decimal.Context()), trust=True)
+    for trust in (False, True):
+        with pytest.raises(
+            NotCapturedError, match=r"Holder\.values\[0\] \(mappingproxy\): .* \(keep what you"
+        ) as refused:
+            adapt(Holder(types.MappingProxyType({})), trust=trust)
+        assert "trust=" not in str(refused.value)
