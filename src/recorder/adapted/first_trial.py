@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import warnings
 from collections.abc import Mapping
@@ -13,8 +14,11 @@ from recorder.adapted.other_interpreter import continue_elsewhere
 from recorder.errors import RecordingWarning
 from recorder.recording_options import RecordingOptions
 from recorder.trial.own_simulation import player_of
-from recorder.trial.trial import ELSEWHERE, HAPPENED, TrialFinding, TrialReport, try_simulation
+from recorder.trial.report import ELSEWHERE, HAPPENED, TrialFinding, TrialReport
+from recorder.trial.trial import try_simulation
 from sim.adapters.interface.adapter_registry import Adapter, NotCapturedError
+from sim.adapters.plain_object.adapter import PlainObjectSimulation
+from sim.kernel.class_names import importable_module
 from sim.kernel.exactness import Level, level_of
 from sim.kernel.hooks import HasAdapter, hook
 from sim.kernel.simulation import as_simulation
@@ -27,14 +31,18 @@ _RETURNED = {
 }
 
 
-def try_first(simulation: Any, adapter: Adapter, options: RecordingOptions, *, quiet: bool) -> None:
-    """Try the simulation for trial_ms, and print one line on stderr unless quiet.
+def try_first(
+    simulation: Any, adapter: Adapter, options: RecordingOptions, command: str, *, quiet: bool, later_steps: int = 0
+) -> TrialReport | None:
+    """Try the simulation for trial_ms, and print one line on stderr unless quiet; None if the options disable it.
+
+    command: the one that tries more, for messages. later_steps: the number of recorded steps after which it is tried with their inputs; 0 if that is not planned.
 
     Raises NotCapturedError if a test shows that a step reads a value that is not saved. Warns with a RecordingWarning
     of a difference without a known cause, or at the level inputs_only.
     """
-    if not options.trial_ms or options.mode == "changes" or _writes_files(simulation):
-        return
+    if not is_tried(simulation, options):
+        return None
     adapted = hook(simulation, HasAdapter)
     described = adapted.adapter if adapted is not None else {}
     subject = described.get("subject")
@@ -55,9 +63,41 @@ def try_first(simulation: Any, adapter: Adapter, options: RecordingOptions, *, q
     )
     if options.trial_ms >= ELSEWHERE_MS and isinstance(subject, dict):
         report = _elsewhere(report, described, level_of(simulation), returned_names(adapter))
+    if needs_arguments(simulation):
+        report = attrs.evolve(report, given="with None as the argument")
+    report = report.with_command(command)
     _refuse_or_warn(simulation, report)
     if not quiet:
-        print(report.line(), file=sys.stderr)
+        print(_first_line(simulation, report, later_steps), file=sys.stderr)
+    return report
+
+
+def check_command(simulation: Any, path: str | os.PathLike[str]) -> str:
+    """The command that tries a recorded simulation with the inputs of its tape."""
+    factory = "module:factory"
+    if isinstance(simulation, PlainObjectSimulation):
+        kind = type(simulation.subject)
+        factory = f"{importable_module(kind.__module__)}:{kind.__qualname__}"
+    return f"replay check {factory} --inputs {path}"
+
+
+def is_tried(simulation: Any, options: RecordingOptions) -> bool:
+    """Return True for a simulation that is tried when it is recorded with these options."""
+    return bool(options.trial_ms) and options.mode != "changes" and not _writes_files(simulation)
+
+
+def needs_arguments(simulation: Any) -> bool:
+    """Return True for an object whose step needs arguments that no one knows before the first call."""
+    return isinstance(simulation, PlainObjectSimulation) and simulation.needs_arguments
+
+
+def _first_line(simulation: Any, report: TrialReport, later_steps: int) -> str:
+    if not later_steps:
+        return report.line()
+    if not report.is_tested:
+        step = simulation.method.key
+        return f"not tried yet: {step} needs arguments; it is tried with those of the first {later_steps} steps"
+    return f"{report.line()}; it is tried again with the arguments of the first {later_steps} steps"
 
 
 def _elsewhere(report: TrialReport, described: Mapping[str, Any], level: Level, names: tuple[str, ...]) -> TrialReport:

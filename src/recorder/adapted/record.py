@@ -8,7 +8,8 @@ import warnings
 from collections.abc import Iterable
 from typing import Any, TypeVar, Unpack
 
-from recorder.adapted.first_trial import try_first
+from recorder.adapted.first_trial import check_command, is_tried, needs_arguments, try_first
+from recorder.adapted.later_trial import STEPS, LaterTrial, can_be_tried_later
 from recorder.errors import RecordingWarning
 from recorder.recording_options import OptionArguments, RecordingOptions, takes_options
 from recorder.session.recorder import Recorder
@@ -72,11 +73,22 @@ def record(
     rehearsing = hook(simulation, CanRehearse)
     if rehearsing is not None:
         rehearsing.rehearse()  # Reports problems that appear only after some steps before anything is written.
-    try_first(simulation, adapter_of(subject, what), settings, quiet=quiet)
+    is_tried_later = needs_arguments(simulation) and is_tried(simulation, settings) and can_be_tried_later()
+    steps = STEPS if is_tried_later else 0
+    report = try_first(
+        simulation, adapter_of(subject, what), settings, check_command(simulation, path), quiet=quiet, later_steps=steps
+    )
     arguments["trial_ms"] = 0.0  # Tried already.
-    tape = ObjectRecorder(path, simulation, **arguments)
+    tape = (
+        TriedRecorder(path, simulation, **arguments)
+        if is_tried_later
+        else ObjectRecorder(path, simulation, **arguments)
+    )
+    if isinstance(tape, TriedRecorder):
+        tape.later = LaterTrial(simulation, settings, path, quiet=quiet)
     if not quiet:
-        print(f"recording {os.fspath(path)}: {simulation.report().line()}", file=sys.stderr)
+        line = simulation.report().line(is_tested=report is not None and report.is_tested)
+        print(f"recording {os.fspath(path)}: {line}", file=sys.stderr)
         hint = why_not_importable(type(subject)) if adapter_of(subject, what) is PLAIN_OBJECT else None
         if hint is not None:
             print(f"recording {os.fspath(path)}: {hint}", file=sys.stderr)
@@ -124,3 +136,38 @@ class ObjectRecorder(Recorder):
                 RecordingWarning,
                 stacklevel=3,
             )
+
+
+class TriedRecorder(ObjectRecorder):
+    """The recorder of an object until its first steps were tried; then it becomes an ObjectRecorder, which costs less.
+
+    Attributes:
+        later: the trial.
+    """
+
+    later: LaterTrial
+
+    def step(self, inputs: Any = None) -> Any:
+        """See Recorder.step. The first steps are tried after the last of them, and before one that raises."""
+        tick = self.tick
+        try:
+            result = super().step(inputs)
+        except Exception:
+            if self.tick > tick and not self.later.begin_again():
+                self._try()
+            raise
+        self.later.add(inputs)
+        if self.later.is_due:
+            self._try()
+        return result
+
+    def _try(self) -> None:
+        self.__class__ = ObjectRecorder  # type: ignore[assignment]
+        self.later.run()
+
+    def close(self, outcome: Any = None) -> None:
+        """Try the steps that there are, unless the run ended by an exception, and close the tape."""
+        was_raised = isinstance(outcome, dict) and outcome.get("reason") == "exception"
+        if not (self.is_closed or was_raised or self._failed_tick is not None):
+            self._try()
+        ObjectRecorder.close(self, outcome)  # Not by super(): it is not of this class any more once it has tried.

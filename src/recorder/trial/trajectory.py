@@ -30,10 +30,11 @@ class Trajectory:
         seed: of its inputs.
         inputs: of each tick, encoded.
         hashes: of the state, from tick 0.
-        results: of each step, as leaves.
+        results: of each step, as leaves; empty if they are not compared.
         states: by tick; tick 0 always.
         error: what ended it, if a step raised.
         unstable: parts of the results that are not compared.
+        seconds: the time that the steps took.
     """
 
     seed: int
@@ -43,6 +44,7 @@ class Trajectory:
     states: dict[int, Snapshot]
     error: str | None = None
     unstable: frozenset[str] = frozenset()
+    seconds: float = 0.0
 
     @property
     def ticks(self) -> int:
@@ -85,13 +87,15 @@ def run_live(
     play: Callable[[], Any],
     seed: int,
     steps: int,
-    deadline_s: float,
+    deadlines_s: tuple[float, float],
     names: Sequence[str] = (),
 ) -> Trajectory:
-    """Step the simulation until the steps are made, it ends, a step raises, or time.monotonic() is at the deadline.
+    """Step the simulation until the steps are made, it ends, a step raises, or time.monotonic() is at a deadline.
 
-    The deadline counts only after some steps.
+    The first deadline counts after STEPS_MIN steps, the second, later one, once a further step would be after it.
     """
+    deadline_s, slow_s = deadlines_s
+    begun_s = time.monotonic()
     keeps = _reload_if_canonical(simulation, 0)
     run = Trajectory(seed, [], [simulation.state.hash()], [], {0: simulation.state.snapshot()})
     spacing = max(1, -(-simulation.state.layout.size_bytes * steps // KEPT_BYTES_MAX))
@@ -109,9 +113,11 @@ def run_live(
         run.results.append(leaves_of(result, names))
         if reloads if keeps else tick % spacing == 0:
             run.states[tick] = simulation.state.snapshot()
-        if (tick >= STEPS_MIN and time.monotonic() >= deadline_s) or end_of(inner_of(simulation)) is not None:
+        now_s = time.monotonic()
+        is_late = tick >= STEPS_MIN and now_s >= deadline_s
+        if is_late or now_s + (now_s - begun_s) / tick > slow_s or end_of(inner_of(simulation)) is not None:
             break
-    return run
+    return attrs.evolve(run, seconds=time.monotonic() - begun_s)
 
 
 def restore_and_follow(
@@ -171,7 +177,7 @@ def follow(
                 return RunDifference(tick, start, error=raised_text("the step", error))
         is_state = simulation.state.hash() != run.hashes[tick]
         leaves: tuple[str, ...] = ()
-        if tick > start:
+        if tick > start and run.results:
             differing = differing_leaves(run.results[tick - 1], leaves_of(result, names))
             leaves = tuple(path for path in differing if path not in run.unstable)
         if not is_state and kept is not None and simulation.state.layout.size_bytes * run.ticks <= ALL_KEPT_BYTES_MAX:

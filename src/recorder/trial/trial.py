@@ -9,6 +9,7 @@ Invariant: this process and everything outside of it stay as they are; see isola
 
 from __future__ import annotations
 
+import math
 import random
 import time
 from collections.abc import Callable, Sequence
@@ -17,6 +18,7 @@ from typing import Any
 
 import attrs
 
+from recorder.exception_text import raised_text
 from recorder.processes.isolated_fork import (
     ForkedRun,
     NotIsolatedError,
@@ -29,112 +31,46 @@ from recorder.text import counted
 from recorder.trial.causes import find_causes
 from recorder.trial.lost_values import LostValue, find_lost_value
 from recorder.trial.outside_changes import find_changes_outside
+from recorder.trial.report import (
+    AGAIN,
+    HAPPENED,
+    ORDER,
+    RECORDED,
+    RESTORED,
+    REWOUND,
+    SAVED,
+    TWIN,
+    VALUES,
+    TrialFinding,
+    TrialReport,
+)
 from recorder.trial.set_order import find_iterated_sets
 from recorder.trial.trajectory import (
     RunDifference,
     Trajectory,
     differing_fields,
+    follow,
     restore_and_follow,
     run_again,
     run_live,
-    several,
 )
 from sim.kernel.exactness import Level, level_of
 from sim.kernel.plain_data import decode_plain
-from sim.kernel.simulation import ArenaOfSaved, Simulation, as_simulation, inner_of
+from sim.kernel.simulation import ArenaOfSaved, Simulation, as_simulation, inner_of, restore
 
 STEPS = 40
 TRAJECTORIES_MAX = 8  # With few, a save that omits something rare passes.
 TRAJECTORIES_MIN = 3  # Before these the trial may take half as long again.
 LIVE_SHARE = 0.2  # Of the time left, for the first run of a trajectory, which is repeated once or twice.
+SLOW_SHARE = 0.25  # Of the time until the end: a slower run has fewer steps, so that its repetition is complete.
 WAYS_SHARE = 0.4  # Of the budget; the ways that need only one trajectory are tried then.
+NEEDED_MS_PER_S = 3000  # Of the budget, for each second of a run that is too slow to be repeated.
 OVERTIME_S = 0.15  # A trial that takes twice its budget and this is ended.
 REPORT_S = 0.1  # The first copy has this time to report that one of its own copies was ended.
 WAITING_SHARE = 0.1  # A copy that used less of its time than this was not slow: it waited.
 CAUSES_S = 10.0  # The time limit of the search for the causes of a difference that was found.
 
-AGAIN, REWOUND, RESTORED, TWIN, SAVED, ORDER = "again", "rewound", "restored", "twin", "saved", "order"
-VALUES = "values"
-ELSEWHERE = "elsewhere"
-HAPPENED = {
-    AGAIN: "two runs from the present state with the same inputs differ",
-    REWOUND: "restored in the instance that has run, it does not run again as before",
-    RESTORED: "restored in another process, it does not run on as before",
-    TWIN: "restored into another instance, it does not run on as before",
-    SAVED: "it runs differently if it is saved at each step",
-    ELSEWHERE: "restored in a new interpreter with another PYTHONHASHSEED, it does not run on as before",
-}
-
 Player = Callable[[Any, int], Callable[[], Any]]  # From the simulation and a seed to a source of inputs.
-
-
-@attrs.frozen
-class TrialFinding:
-    """A difference between a run and its repetition.
-
-    Attributes:
-        kind: AGAIN, REWOUND, RESTORED, TWIN, SAVED, ORDER, VALUES or ELSEWHERE.
-        text: the difference in a sentence.
-        causes: the values that a step reads and that a restore does not bring back, each shown by a test.
-    """
-
-    kind: str
-    text: str
-    causes: tuple[str, ...] = ()
-
-    def __str__(self) -> str:
-        if self.kind in (ORDER, VALUES):
-            return self.text
-        if self.causes:
-            return f"a step reads {', '.join(self.causes)}, which a restore does not bring back: {self.text}"
-        why = {
-            AGAIN: "a clock, unseeded randomness, threads or memory addresses; replay check can say more",
-            SAVED: "its save changes it: declare level='canonical'",
-            ELSEWHERE: "the order of a set, a clock, or how it is built",
-        }
-        return f"{self.text}; {why.get(self.kind, 'the cause is not known; replay check can say more')}"
-
-
-@attrs.frozen
-class TrialReport:
-    """The result of a trial.
-
-    Attributes:
-        trajectories: the number that were tried.
-        steps: of the longest.
-        seconds: the time it took.
-        findings: the differences; empty if there were none.
-        unstable: parts of what steps return that differ in two equal runs; they were not compared.
-        outside: what steps change outside the simulation's objects, such as class attributes; it is not saved.
-        not_tried: the reason why nothing was tried; None if something was.
-        run: the first trajectory.
-        is_elsewhere: True if it was also run in another interpreter.
-    """
-
-    trajectories: int = 0
-    steps: int = 0
-    seconds: float = 0.0
-    findings: tuple[TrialFinding, ...] = ()
-    unstable: tuple[str, ...] = ()
-    outside: tuple[str, ...] = ()
-    not_tried: str | None = None
-    run: Trajectory | None = attrs.field(default=None, repr=False)
-    is_elsewhere: bool = False
-
-    def line(self) -> str:
-        """The report in one line."""
-        if self.not_tried is not None:
-            return f"not tried: {self.not_tried}"
-        tried = f"tried {_plural(self.trajectories, 'trajectory', 'trajectories')} of {counted(self.steps, 'step')}"
-        took = f"{self.seconds:.1f} s" if self.seconds >= 0.1 else f"{self.seconds:.2f} s"
-        same = "restored and run again with the same states and results"
-        same += ", in a new interpreter too" if self.is_elsewhere else ""
-        result = "; ".join(map(str, self.findings)) or same
-        # Shown by the repeated run, which began with the changed values and went as before.
-        outside = f"; steps change {several(self.outside)}, not saved: no step tried depends on it"
-        result += outside if self.outside and not self.findings else ""
-        left_out = f" (not compared, since two equal runs differ in it: {', '.join(self.unstable[:3])})"
-        return f"{tried} in {took}: {result}{left_out if self.unstable else ''}"
 
 
 @attrs.frozen(eq=False)
@@ -167,8 +103,14 @@ class _Subject:
     player: Player | None
     make_twin: Callable[[], Any] | None
     names: Sequence[str]
+    recorded: Trajectory | None  # The recorded run, to whose first state everything is restored first.
     end_s: float  # The time, by time.monotonic(), at which all copies are killed.
     limit_s: float  # From the start to that.
+
+    def begin(self) -> None:
+        """Restore the first state of the recorded run, if there is one."""
+        if self.recorded is not None:
+            restore(self.simulation, self.recorded.states[0])
 
     def left_s(self) -> float:
         """The time that a copy may take."""
@@ -182,22 +124,27 @@ def try_simulation(
     player: Player | None = None,
     make_twin: Callable[[], Any] | None = None,
     names: Sequence[str] = (),
+    recorded: Trajectory | None = None,
 ) -> TrialReport:
     """Try the simulation from its present state, which stays as it is.
 
     player: a source of inputs; by default they are None. make_twin: makes another instance that can take the state, or
-    returns None. names: of the items that a step returns. Never raises for what the simulation does.
+    returns None. names: of the items that a step returns. recorded: a run up to the present state, whose inputs are used,
+    from its first state on; the simulation must also run again as it did. Never raises for what the simulation does.
     """
     begun_s = time.monotonic()
     budget_s = budget_ms / 1000
     limit_s = 2 * budget_s + OVERTIME_S
-    subject = _Subject(simulation, player, make_twin, names, begun_s + limit_s, limit_s)
+    if recorded is not None:
+        player = _player_of(recorded)
+    subject = _Subject(simulation, player, make_twin, names, recorded, begun_s + limit_s, limit_s)
     try:
         ensure_can_isolate()
         ended = run_isolated(partial(_try_trajectories, subject, begun_s, begun_s + budget_s), limit_s + REPORT_S)
     except (NotIsolatedError, OSError) as error:
         return TrialReport(not_tried=str(error))
     tried = [one for one in ended.messages if one.not_tried is None]
+    runs = [one.run for one in tried if one.run is not None]
     if not tried:
         refused = next((one.not_tried for one in ended.messages), None)
         return TrialReport(not_tried=refused or _ended_text(ended, limit_s))
@@ -209,9 +156,8 @@ def try_simulation(
         findings=findings,
         run=tried[0].run,
         outside=tuple(name for one in tried for name in one.outside),
-        unstable=tuple(
-            dict.fromkeys(path for one in tried if one.run is not None for path in sorted(one.run.unstable))
-        ),
+        unstable=tuple(dict.fromkeys(path for run in runs for path in sorted(run.unstable))),
+        inputs=frozenset(inputs for run in runs for inputs in run.inputs),
     )
 
 
@@ -233,6 +179,7 @@ def _finding(subject: _Subject, tried: _Tried) -> TrialFinding:
         return TrialFinding(tried.kind, text)
 
     def search(send: Send) -> None:
+        subject.begin()
         send([str(cause) for cause in find_causes(subject.simulation, run, different.from_tick, subject.names)])
 
     messages = run_isolated(search, CAUSES_S).messages
@@ -252,14 +199,19 @@ def _ended_text(ended: ForkedRun, limit_s: float) -> str:
     return f"a copy of the process died with exit code {ended.exit_code}"
 
 
-def _plural(number: int, one: str, several: str) -> str:
-    return f"{number} {one if number == 1 else several}"
+def _slow_text(run: Trajectory) -> str:
+    needed_ms = math.ceil(run.seconds * NEEDED_MS_PER_S / 100) * 100
+    took = f"{counted(run.ticks, 'step')} took {run.seconds:.2g} s"
+    return f"{took}, which left no time to repeat that; trial_ms={needed_ms} gives a trial enough"
 
 
 # --- in the copy
 
 
 def _try_trajectories(subject: _Subject, begun_s: float, deadline_s: float, send: Send) -> None:
+    if subject.recorded is not None:
+        _try_recorded(subject, subject.recorded, deadline_s, send)
+        return
     has_tried_all_ways = False
     for seed in range(TRAJECTORIES_MAX):
         seed_s = time.monotonic()
@@ -283,6 +235,38 @@ def _try_trajectories(subject: _Subject, begun_s: float, deadline_s: float, send
             return
 
 
+def _try_recorded(subject: _Subject, recorded: Trajectory, deadline_s: float, send: Send) -> None:
+    """Try the recorded run from its first state on, then compare that with the recorded states."""
+    try:
+        subject.begin()
+    except Exception as error:  # noqa: BLE001 - of the user's load
+        send(_Tried(recorded, recorded.ticks, RECORDED, RunDifference(0, 0, error=raised_text("the restore", error))))
+        return
+    tried = _try_one(subject, 0, deadline_s)
+    found = _try_other_ways(subject, tried.run) if tried.run is not None and not tried.is_end else None
+    if found is None and tried.different is None:
+        different = _first(run_isolated(partial(_as_recorded, subject, recorded), subject.left_s()))
+        if different is not None:
+            found = _Tried(recorded, 0 if tried.ticks else recorded.ticks, RECORDED, different)
+    if found is None or (tried.different is None and tried.not_tried is None):
+        send(tried)
+    if found is not None:
+        send(found)
+
+
+def _as_recorded(subject: _Subject, recorded: Trajectory, send: Send) -> None:
+    """Compare with the recorded states alone: what the steps returned is compared by the repetition."""
+    send(follow(subject.simulation, recorded, 0, subject.names))
+
+
+def _player_of(recorded: Trajectory) -> Player:
+    def player(_: Any, __: int) -> Callable[[], Any]:
+        rest = iter(recorded.inputs)
+        return lambda: decode_plain(next(rest))
+
+    return player
+
+
 def _try_one(subject: _Subject, seed: int, deadline_s: float) -> _Tried:
     live_s = time.monotonic() + max(0.0, deadline_s - time.monotonic()) * LIVE_SHARE
     lived = run_isolated(partial(_live_and_rewound, subject, seed, live_s), subject.left_s())
@@ -291,7 +275,10 @@ def _try_one(subject: _Subject, seed: int, deadline_s: float) -> _Tried:
     run, refused = lived.messages[0]
     if not run.ticks:
         return _Tried(not_tried=_reason(run, refused))
-    kind, different = REWOUND, lived.messages[1] if len(lived.messages) > 1 else None
+    if len(lived.messages) == 1:  # Nothing was compared.
+        is_slow = lived.exit_code is None and run.seconds > SLOW_SHARE * subject.limit_s
+        return _Tried(not_tried=_slow_text(run) if is_slow else _ended_text(lived, subject.limit_s))
+    kind, different = REWOUND, lived.messages[1]
     if different is None:
         kind, different = RESTORED, _first(run_isolated(partial(_restored, subject, run), subject.left_s()))
     return _Tried(run, run.ticks) if different is None else _with_control(subject, run, kind)
@@ -341,7 +328,9 @@ def _reason(run: Trajectory, refused: str | None) -> str:
 def _live_and_rewound(subject: _Subject, seed: int, deadline_s: float, send: Send) -> None:
     """Run it live, then restore the first state in the instance that has run."""
     play = subject.player(subject.simulation, seed) if subject.player is not None else lambda: None
-    run = run_live(subject.simulation, play, seed, STEPS, deadline_s, subject.names)
+    steps = STEPS if subject.recorded is None else subject.recorded.ticks
+    slow_s = time.monotonic() + subject.left_s() * SLOW_SHARE
+    run = run_live(subject.simulation, play, seed, steps, (deadline_s, slow_s), subject.names)
     send((run, denied()))
     if run.ticks:
         send(restore_and_follow(subject.simulation, run, 0, subject.names))

@@ -16,8 +16,10 @@ import trapped_games as games
 
 import recorder
 from recorder.errors import RecordingWarning
+from recorder.text import counted
 from recorder.trial.own_simulation import player_of
-from recorder.trial.trial import TrialReport, try_simulation
+from recorder.trial.report import TrialReport
+from recorder.trial.trial import try_simulation
 from sim.adapters import NotCapturedError, adapt, fields
 from sim.adapters.find_adapter import adapter_of
 from sim.kernel.simulation import as_simulation
@@ -122,7 +124,7 @@ def test_sound_worlds_are_not_accused(world: type) -> None:
     """Several trajectories, and one line."""
     line = tried(world()).line()
     assert re.fullmatch(
-        r"tried \d trajectories of \d+ steps in \d\.\d+ s: restored and run again with the same states and results",
+        r"tried \d runs? of \d+ steps without inputs in \d\.\d+ s: restored and run again with the same states and results",
         line,
     ), line
 
@@ -163,6 +165,57 @@ def test_a_crash_and_a_slow_step_are_reported_in_a_line() -> None:
     report = try_simulation(simulation, 100)
     assert report.line() == "not tried: its first steps take more than 0.35 s; a larger trial_ms gives them more time"
     assert time.monotonic() - begun_s < 5
+
+
+class Sleeps:
+    """Each step takes a while."""
+
+    def __init__(self, step_s: float) -> None:
+        self.x, self.step_s = 0, step_s
+
+    def step(self) -> None:
+        time.sleep(self.step_s)
+        self.x += 1
+
+
+def test_of_slow_steps_fewer_are_tried() -> None:
+    """So many that they can be repeated in the time that is left."""
+    report = try_simulation(adapt(Sleeps(0.2)), 1000)
+    assert report.is_tested
+    assert not report.findings
+    assert 1 <= report.steps <= 4
+    assert f"tried 1 run of {counted(report.steps, 'step')} without inputs in " in report.line()
+
+
+def test_what_could_not_be_repeated_does_not_count_as_tried() -> None:
+    """The line says how much time a trial needs."""
+    line = try_simulation(adapt(Sleeps(0.4)), 200).line()
+    assert re.fullmatch(
+        r"not tried: (1 step took 0\.\d+ s, which left no time to repeat that; trial_ms=1\d00 gives a trial enough"
+        r"|its first steps take more than 0.55 s; a larger trial_ms gives them more time"  # On a busy machine.
+        r"|a copy of the process waited for 0.55 s, .*)",
+        line,
+    ), line
+
+
+def test_the_line_says_with_what_was_tried() -> None:
+    """Calls without arguments, one input, or several."""
+
+    class Counts:
+        def __init__(self) -> None:
+            self.x = 0
+
+        def step(self, number: int | None = 1) -> None:
+            self.x += number or 1
+
+    for player, given in (
+        (None, "without inputs"),
+        (lambda *_: lambda: {"step()": [[], {}]}, "without arguments"),
+        (lambda *_: lambda: 3, "with one input again and again"),
+        (lambda *_: iter(range(10**6)).__next__, r"with \d+ different inputs"),
+    ):
+        line = try_simulation(adapt(Counts()), BUDGET_MS, player=player).line()
+        assert re.match(rf"tried \d+ runs? of \d+ steps {given} in ", line), line
 
 
 def test_the_steps_of_an_object_are_tried_with_its_own_inputs(

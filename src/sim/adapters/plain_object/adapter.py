@@ -17,7 +17,7 @@ from sim.adapters.interface.adapter_registry import Adapter, NoStepError, NotCap
 from sim.adapters.interface.attempts import KeepsItsAttempts
 from sim.adapters.interface.capture_report import Report
 from sim.adapters.interface.proxy import make_proxy
-from sim.adapters.plain_object.calls import StepMethod
+from sim.adapters.plain_object.calls import StepMethod, takes
 from sim.adapters.plain_object.divert import function_of
 from sim.adapters.plain_object.recorded import RecordedObject, is_recorded
 from sim.kernel.class_names import importable_name
@@ -134,12 +134,22 @@ class PlainObjectSimulation(KeepsItsAttempts, ProvedSimulation):
         """
         if callable(inspect.getattr_static(self._class, "trial_inputs", None)):
             return self.subject.trial_inputs  # type: ignore[no-any-return]
+        signature = self._signature()
+        if signature is None or not signature.parameters or not takes(signature):
+            return None
+        return lambda _: lambda: {self.method.key: [[], {}]}
+
+    @property
+    def needs_arguments(self) -> bool:
+        """True for a step that cannot be called without arguments, of an object that suggests none for trials."""
+        signature = self._signature()
+        return self.trial_inputs is None and signature is not None and not takes(signature)
+
+    def _signature(self) -> inspect.Signature | None:
         try:
-            signature = inspect.signature(getattr(self.subject, self._what.step))
-            signature.bind()
+            return inspect.signature(getattr(self.subject, self._what.step))
         except (TypeError, ValueError):
             return None
-        return (lambda _: lambda: {self.method.key: [[], {}]}) if signature.parameters else None
 
     def rehearse(self) -> None:
         """Raise NotCapturedError if the object is being recorded already."""

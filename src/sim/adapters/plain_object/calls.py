@@ -62,8 +62,8 @@ class StepMethod:
             signature: inspect.Signature | None = inspect.signature(function)
         except (TypeError, ValueError):
             signature = None  # Methods of extension modules may not expose their parameters.
-        self._takes_nothing = signature is not None and _binds(signature)
-        self._takes_one = signature is None or _binds(signature, None)
+        self._takes_nothing = signature is not None and takes(signature)
+        self._takes_one = signature is None or takes(signature, None)
         self._none_is_default = signature is not None and _first_is_none(signature)
 
     def encode(self, call: StepCall, names: Callable[[], Mapping[int, str]]) -> Any:
@@ -154,7 +154,8 @@ def _was_seen(value: Any, seen: set[int]) -> bool:
     return False
 
 
-def _binds(signature: inspect.Signature, *arguments: Any) -> bool:
+def takes(signature: inspect.Signature, *arguments: Any) -> bool:
+    """Return True if a function with this signature can be called with these arguments."""
     try:
         signature.bind(*arguments)
     except TypeError:

@@ -1,0 +1,116 @@
+"""The report of a trial: what was tried, and the differences that it found."""
+
+from __future__ import annotations
+
+import attrs
+
+from recorder.text import counted
+from recorder.trial.trajectory import NO_INPUTS, Trajectory, several
+from sim.kernel.plain_data import decode_plain
+
+AGAIN, REWOUND, RESTORED, TWIN, SAVED, ORDER = "again", "rewound", "restored", "twin", "saved", "order"
+VALUES, ELSEWHERE, RECORDED = "values", "elsewhere", "recorded"
+HAPPENED = {
+    AGAIN: "two runs from the present state with the same inputs differ",
+    REWOUND: "restored in the instance that has run, it does not run again as before",
+    RESTORED: "restored in another process, it does not run on as before",
+    TWIN: "restored into another instance, it does not run on as before",
+    SAVED: "it runs differently if it is saved at each step",
+    RECORDED: "restored to the first recorded tick, it does not run again as it was recorded",
+    ELSEWHERE: "restored in a new interpreter with another PYTHONHASHSEED, it does not run on as before",
+}
+
+
+@attrs.frozen
+class TrialFinding:
+    """A difference between a run and its repetition.
+
+    Attributes:
+        kind: AGAIN, REWOUND, RESTORED, TWIN, SAVED, ORDER, VALUES, ELSEWHERE or RECORDED.
+        text: the difference in a sentence.
+        causes: the values that a step reads and that a restore does not bring back, each shown by a test.
+        command: the one that tries more.
+    """
+
+    kind: str
+    text: str
+    causes: tuple[str, ...] = ()
+    command: str = "replay check module:factory --inputs TAPE"
+
+    def __str__(self) -> str:
+        if self.kind in (ORDER, VALUES):
+            return self.text
+        if self.causes:
+            return f"a step reads {', '.join(self.causes)}, which a restore does not bring back: {self.text}"
+        why = {
+            AGAIN: f"a clock, unseeded randomness, threads or memory addresses; `{self.command}` tries more",
+            SAVED: "its save changes it: declare level='canonical'",
+            ELSEWHERE: "the order of a set, a clock, or how it is built",
+        }
+        return f"{self.text}; {why.get(self.kind, f'the cause is not known; `{self.command}` tries more')}"
+
+
+@attrs.frozen
+class TrialReport:
+    """The result of a trial.
+
+    Attributes:
+        trajectories: the number that were tried.
+        steps: of the longest.
+        seconds: the time it took.
+        findings: the differences; empty if there were none.
+        unstable: parts of what steps return that differ in two equal runs; they were not compared.
+        outside: what steps change outside the simulation's objects, such as class attributes; it is not saved.
+        not_tried: the reason why nothing was tried; None if something was.
+        run: the first trajectory.
+        is_elsewhere: True if it was also run in another interpreter.
+        inputs: all different inputs that were tried, encoded.
+        given: those inputs in a few words, if the caller knows them better.
+    """
+
+    trajectories: int = 0
+    steps: int = 0
+    seconds: float = 0.0
+    findings: tuple[TrialFinding, ...] = ()
+    unstable: tuple[str, ...] = ()
+    outside: tuple[str, ...] = ()
+    not_tried: str | None = None
+    run: Trajectory | None = attrs.field(default=None, repr=False)
+    is_elsewhere: bool = False
+    inputs: frozenset[bytes] = attrs.field(default=frozenset(), repr=False)
+    given: str | None = None
+
+    @property
+    def is_tested(self) -> bool:
+        """True if something was tried."""
+        return self.not_tried is None
+
+    def with_command(self, command: str) -> TrialReport:
+        """The report, whose findings name the command that tries more."""
+        return attrs.evolve(self, findings=tuple(attrs.evolve(one, command=command) for one in self.findings))
+
+    def line(self) -> str:
+        """The report in one line."""
+        if self.not_tried is not None:
+            return f"not tried: {self.not_tried}"
+        runs = f"{self.trajectories} run{'' if self.trajectories == 1 else 's'}"
+        tried = f"tried {runs} of {counted(self.steps, 'step')} {self.given or self._given()}"
+        took = f"{self.seconds:.1f} s" if self.seconds >= 0.1 else f"{self.seconds:.2f} s"
+        same = "restored and run again with the same states and results"
+        same += ", in a new interpreter too" if self.is_elsewhere else ""
+        result = "; ".join(map(str, self.findings)) or same
+        # Shown by the repeated run, which began with the changed values and went as before.
+        outside = f"; steps change {several(self.outside)}, not saved: no step tried depends on it"
+        result += outside if self.outside and not self.findings else ""
+        left_out = f" (not compared, since two equal runs differ in it: {', '.join(self.unstable[:3])})"
+        return f"{tried} in {took}: {result}{left_out if self.unstable else ''}"
+
+    def _given(self) -> str:
+        if self.inputs <= {NO_INPUTS}:
+            return "without inputs"
+        if len(self.inputs) > 1:
+            return f"with {len(self.inputs)} different inputs"
+        match decode_plain(next(iter(self.inputs))):
+            case {**calls} if list(calls.values()) == [[[], {}]]:
+                return "without arguments"
+        return "with one input again and again"
