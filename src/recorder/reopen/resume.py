@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import errno
 import os
+import weakref
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from typing import Any
@@ -45,7 +46,7 @@ from recorder.settings import ChangeTracking
 from recorder.storage.file_names import segment_path
 from recorder.storage.segmented_log import SegmentedLog
 from recorder.storage.tape_files import IO, NOT_OURS, Files, TapeFiles
-from sim.kernel.hooks import ensure_hooks
+from sim.kernel.hooks import HasAdapter, ensure_hooks, hook
 from sim.kernel.registry import find_world
 from sim.kernel.same_fields import ensure_same_fields
 from sim.kernel.simulation import Simulation, as_simulation, inner_of, restore
@@ -65,7 +66,8 @@ def resume(
 
     The returned recorder is ready for the next step; its ``resumed`` describes the tape as it was found.
     simulation: a new one like the recorded one, in any state, or an object like the one that record() was given, which
-    gets the step, the fields and the level that the tape names. None makes the registered world or environment that the
+    gets the step, the fields and the level that the tape names. Calls of a Python object's step are recorded from then
+    on; object_of(recorder) is what record() would have returned for it. None makes the registered world or environment that the
     tape names.
     progress: called with the ticks re-simulated so far and the ticks in all.
 
@@ -106,10 +108,21 @@ def resume_in(
             take_begun_segment_away(files, ios.pop(begun), begun)
         session, torn_file = _open_for_writing(files, ios, assembled, settings)
         resumed = Resumed(session.tick, keyframe_tick, torn_file, assembled.recording.journal_ticks)
-        return Recorder.resuming(path, adapted, session, resumed, changes)
+        recorder = Recorder.resuming(path, adapted, session, resumed, changes)
     except BaseException:
         files.release()
         raise
+    _record_calls(recorder)
+    return recorder
+
+
+def _record_calls(recorder: Recorder) -> None:
+    """Record the calls of a Python object's step, however they are made, as record() does, while the recorder lives."""
+    adapted = hook(inner_of(recorder.simulation), HasAdapter)
+    if adapted is not None and adapted.adapter.get("name") == "plain_object":
+        from sim.adapters.plain_object.recorded import ObjectRecording  # noqa: PLC0415 - only for a tape of an object
+
+        recorder.calls = ObjectRecording(inner_of(recorder.simulation), weakref.proxy(recorder))
 
 
 def _read(files: Files, path: str) -> tuple[Assembled, dict[int, IO], int | None]:

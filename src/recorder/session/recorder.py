@@ -59,6 +59,8 @@ if TYPE_CHECKING:
 class Recorder(NotebookMixin):
     """Records one simulation into one tape; leaving the ``with`` block, or ``close``, seals it."""
 
+    calls: object = None  # What records the calls of a resumed object; see recorder.reopen.resume.
+
     @takes_options()
     def __init__(
         self,

@@ -73,7 +73,10 @@ def test_a_recorder_refuses_a_name_before_the_trial(tmp_path: Path, monkeypatch:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"keyframes": 5}, "expected an option of a recording, got keyframes=...: use keyframe_interval_ticks"),
+        (
+            {"keyframes": 5},
+            "expected an option of a recording, got keyframes=...: use keyframe_after_ms or keyframe_interval_ticks",
+        ),
         ({"steps": "advance"}, "expected an option of a recording, got steps=...: use step or notes"),
         (
             {"xyzzy": 1},
@@ -93,6 +96,6 @@ def test_an_unknown_option_is_refused_with_the_right_name(
 def test_a_recorder_refuses_an_unknown_option_with_the_right_name(tmp_path: Path) -> None:
     options: dict[str, Any] = {"keyframe_interval": 5}
     with pytest.raises(
-        TypeError, match=r"^expected an option .* keyframe_interval=\.\.\.: use keyframe_interval_ticks$"
+        TypeError, match=r"^expected an option .* keyframe_interval=\.\.\.: use keyframe_interval_ticks or "
     ):
         recorder.Recorder(tmp_path / "run.tape", Saved(), **options)

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -167,6 +168,47 @@ def test_a_resumed_object_is_used_in_its_own_place(tmp_path: Path) -> None:
         replayed.seek(2)
         assert replayed.subject.counts == [9]
         assert replayed.verify().ok
+
+
+def test_calls_of_a_resumed_object_itself_are_recorded(tmp_path: Path) -> None:
+    """As they are by record(): the object that was passed, and the one to use in its place, are one game."""
+    path = tmp_path / "run.tape"
+    with recorder.record(Game(), path, step="advance", quiet=True) as game:
+        game.advance(5)
+    subject = Game()
+    own_code = Game.advance.__code__
+    tape = recorder.resume(path, subject)
+    assert subject.advance(2) == 7
+    tape.step(1)
+    with pytest.raises(TypeError, match="unexpected keyword"):
+        subject.advance(numbers=2)  # type: ignore[call-arg]
+    resumed = recorder.object_of(tape)
+    assert resumed.advance() == 9
+    assert subject.advance(3) == 12
+    assert tape.tick == 5
+    tape.close()
+    assert subject.advance(100) == 112
+    assert Game.advance.__code__ is own_code
+    with replayer.open(path, world=Game) as replayed:
+        replayed.seek(-1)
+        assert replayed.subject.counts == [12, 0]
+        assert replayed.verify().ok
+
+
+def test_a_resumed_recorder_is_not_kept_alive_by_its_object(tmp_path: Path) -> None:
+    """A program that drops it leaves the object as it was."""
+    path = tmp_path / "run.tape"
+    with recorder.record(Game(), path, step="advance", quiet=True) as game:
+        game.advance(5)
+    subject = Game()
+    own_code = Game.advance.__code__
+    tape = recorder.resume(path, subject)
+    dropped = weakref.ref(tape)
+    with pytest.warns(ResourceWarning, match="never closed"):
+        del tape
+    assert dropped() is None
+    assert Game.advance.__code__ is own_code
+    assert subject.advance(1) == 6
 
 
 def test_only_objects_have_an_object_to_use(tmp_path: Path) -> None:
