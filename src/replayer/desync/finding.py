@@ -72,6 +72,12 @@ class Finding:
     place: DesyncLocation = attrs.field(factory=DesyncLocation)
     tested: list[TestedCause] = attrs.field(factory=list)
 
+    @property
+    def hints_at_hidden_state(self) -> bool:
+        """True if a test, or two runs of the interval, showed a step that reads more than the state and the inputs."""
+        was_found = any(tested.cause == HIDDEN_STATE and tested.suspicious for tested in self.tested)
+        return was_found or self.note in (NOT_DETERMINISTIC, RIGHT_THE_SECOND_TIME)
+
     def __repr__(self) -> str:
         fields = ", ".join(difference.field for difference in self.differences)
         return f"<Finding: tick {self.tick}{', fields ' if fields else ''}{fields}>"
@@ -81,6 +87,13 @@ NOT_DETERMINISTIC = (
     "the step is not deterministic: the same interval gave different hashes when it was run again "
     "(hidden state takes part in it)"
 )
+
+
+RIGHT_THE_SECOND_TIME = (
+    "the hash was wrong once and right when the interval was run again: hidden state takes part in the step, or code "
+    "outside of the step changed the state"
+)
+HIDDEN_STATE = "hidden state, which keyframes do not hold"
 
 
 def find_desync(
@@ -116,10 +129,7 @@ def find_desync(
     if matched and make_cursor is not None:
         note = NOT_DETERMINISTIC
     elif matched:
-        note = (
-            "the hash was wrong once and right when the interval was run again: "
-            "hidden state takes part in the step, or code outside of the step changed the state"
-        )
+        note = RIGHT_THE_SECOND_TIME
     compared = _compare_at_next_keyframe(cursor, tick, hashes)
     if note is None and (
         (make_cursor is not None and tick != bad_tick)

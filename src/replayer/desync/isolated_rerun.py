@@ -63,7 +63,7 @@ def _earlier(make_cursor: MakeCursor, bad_tick: int) -> dict[str, Any]:
     try:
         usual = cursor.place_before(max(bad_tick - 1, tape.first_tick))
         if usual == tape.first_tick:
-            return {"why": "the tick is re-simulated from the first keyframe; try replay check"}
+            return {"why": "the tick is re-simulated from the first keyframe; replay check --inputs tests for it"}
         start = cursor.place_before(usual - 1)
         while cursor.tick != bad_tick:
             cursor.advance()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from recorder.environment import describe_environment
-from replayer.desync.finding import NOT_DETERMINISTIC, TestedCause
+from replayer.desync.finding import HIDDEN_STATE, NOT_DETERMINISTIC, TestedCause
 from replayer.playback.make_simulation import version_note
 
 if TYPE_CHECKING:
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 
 HASH_SEED = "PYTHONHASHSEED"
-HIDDEN_STATE = "hidden state, which keyframes do not hold"
 
 
 def with_causes(finding: Finding, tape: Tape, earlier: Mapping[str, Any]) -> Finding:

@@ -124,8 +124,14 @@ def print_report(path: Path, report: VerificationReport, sim: str | None = None)
     if report.dump_path is not None:
         print(f"  dump: {report.dump_path}")
     if report.first_bad is not None:
-        hint = f" --sim {shlex.quote(sim)}" if sim is not None else ""
-        print(f"next: replay explain {shlex.quote(str(path))} --tick {report.first_bad}{hint}")
+        _print_next(shlex.quote(str(path)), report, sim)
+
+
+def _print_next(path: str, report: VerificationReport, sim: str | None) -> None:
+    hint = f" --sim {shlex.quote(sim)}" if sim is not None else ""
+    print(f"next: replay explain {path} --tick {report.first_bad}{hint}")
+    if sim is not None and any(finding.hints_at_hidden_state for finding in report.findings):
+        print(f"      replay check {shlex.quote(sim)} --inputs {path}  # names the hidden state")
 
 
 def _wrong_keyframe_lines(report: VerificationReport) -> list[str]:

@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 from recorder import Recorder
-from replayer.desync.finding import NOT_DETERMINISTIC, Finding
-from replayer.desync.tested_causes import HIDDEN_STATE
+from replayer.desync.finding import HIDDEN_STATE, NOT_DETERMINISTIC, Finding
 from replayer.timeline.verify import verify_tape
 from sim import Field, Schema, State
 
@@ -94,12 +93,14 @@ def test_a_global_of_a_module_is_hidden_state() -> None:
         assert tested["hidden state, which"].suspicious is True
         assert "re-simulated from the keyframe at tick 0, the tick has the recorded hash; from" in str(finding.note)
         assert tested["hidden state, which"].cause == HIDDEN_STATE
+        assert finding.hints_at_hidden_state
 
 
 def test_an_edit_is_neither() -> None:
     """Every run gives the same wrong hash."""
     tape_of(Words)
-    _, tested = found(Edited)
+    finding, tested = found(Edited)
+    assert not finding.hints_at_hidden_state
     assert [tested[name].suspicious for name in ("a non-deterministic step", "hidden state, which")] == [False, False]
 
 
@@ -108,6 +109,7 @@ def test_draws_from_the_generator_of_the_process_are_no_steady_step() -> None:
     tape_of(Draws)
     finding, tested = found(Draws)
     assert finding.note == NOT_DETERMINISTIC
+    assert finding.hints_at_hidden_state
     assert tested["a non-deterministic step"].suspicious is True
 
 
