@@ -14,8 +14,8 @@ from recorder.adapted.other_interpreter import continue_elsewhere
 from recorder.errors import RecordingWarning
 from recorder.recording_options import RecordingOptions
 from recorder.trial.own_simulation import player_of
-from recorder.trial.report import ELSEWHERE, HAPPENED, TrialFinding, TrialReport
 from recorder.trial.trial import try_simulation
+from recorder.trial.trial_report import ELSEWHERE, HAPPENED, TrialFinding, TrialReport
 from sim.adapters.interface.adapter_registry import Adapter, NotCapturedError
 from sim.adapters.plain_object.adapter import PlainObjectSimulation
 from sim.kernel.class_names import importable_module

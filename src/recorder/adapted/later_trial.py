@@ -17,9 +17,9 @@ from recorder.adapted.first_trial import check_command
 from recorder.errors import RecordingWarning
 from recorder.processes.isolated_fork import NotIsolatedError, ensure_can_isolate
 from recorder.recording_options import RecordingOptions
-from recorder.trial.report import TrialReport
 from recorder.trial.trajectory import ALL_KEPT_BYTES_MAX, Trajectory
 from recorder.trial.trial import try_simulation
+from recorder.trial.trial_report import TrialReport
 from sim.adapters.plain_object.adapter import PlainObjectSimulation
 from sim.kernel.plain_data import encode_plain
 from sim.kernel.simulation import Simulation, as_simulation

@@ -13,7 +13,7 @@ from recorder.adapted.later_trial import STEPS, LaterTrial, can_be_tried_later
 from recorder.errors import RecordingWarning
 from recorder.recording_options import OptionArguments, RecordingOptions, takes_options
 from recorder.session.recorder import Recorder
-from recorder.storage.tape_files import TapeFiles
+from recorder.storage.tape_files import ensure_new
 from sim.adapters.find_adapter import adapt, adapter_of
 from sim.adapters.plain_object.adapter import ADAPTER as PLAIN_OBJECT
 from sim.adapters.plain_object.adapter import Fields
@@ -68,7 +68,7 @@ def record(
         arguments["keyframe_after_ms"] = None  # Their own spacing is what was asked for.
     settings = RecordingOptions.of(arguments, ("what", "step", "level", "trust", "ignore", "quiet"))
     if isinstance(path, str | os.PathLike):
-        TapeFiles(path).ensure_name_is_free()  # Before a survey and a trial, which take a while.
+        ensure_new(path)  # Before a survey and a trial, which take a while.
     simulation = adapt(subject, what, step=step, level=level, trust=trust, ignore=ignore)
     rehearsing = hook(simulation, CanRehearse)
     if rehearsing is not None:

@@ -43,7 +43,7 @@ from recorder.session.tick_identity import TickHashChain, as_hash
 from recorder.session.tick_output import OutputCollector
 from recorder.settings import ChangeTracking, ensure_path
 from recorder.statistics import RecorderStatistics
-from recorder.storage.tape_files import TapeFiles
+from recorder.storage.tape_files import TapeFiles, ensure_new
 from recorder.trial.own_simulation import warn_of_hidden_state
 from recorder.writer.journal import Journal
 from recorder.writer.writer import Writer
@@ -94,14 +94,13 @@ class Recorder(NotebookMixin):
         adapted = as_simulation(simulation)
         ensure_hooks(inner_of(adapted))
         sources = find_source(adapted, options.changes)
-        files = TapeFiles(path)
-        files.ensure_name_is_free()  # Before the trial, which takes a while.
+        ensure_new(path)  # Before the trial, which takes a while.
         warn_of_hidden_state(adapted, options)
         settings = options.with_chosen_hashes(adapted.state.layout.size_bytes, marks=sources.marks)
         capture_again(adapted)
         baseline = adapted.state.snapshot()
         meta = describe(simulation, adapted, settings)
-        session = new_session(files, path, meta, settings, baseline)
+        session = new_session(TapeFiles(path), path, meta, settings, baseline)
         try:
             self._start(path, adapted, sources, session, baseline)
         except BaseException:

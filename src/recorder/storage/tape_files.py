@@ -348,6 +348,11 @@ class TapeFiles:
         self.release()
 
 
+def ensure_new(path: str | os.PathLike[str]) -> None:
+    """Raise FileExistsError for the name of a tape that is taken, FileNotFoundError for a missing folder."""
+    TapeFiles(path).ensure_name_is_free()
+
+
 def _open(path: Path, more_flags: int) -> int:
     return os.open(path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | more_flags, FILE_MODE)
 

@@ -31,7 +31,17 @@ from recorder.text import counted
 from recorder.trial.causes import find_causes
 from recorder.trial.lost_values import LostValue, find_lost_value
 from recorder.trial.outside_changes import find_changes_outside
-from recorder.trial.report import (
+from recorder.trial.set_order import find_iterated_sets
+from recorder.trial.trajectory import (
+    RunDifference,
+    Trajectory,
+    differing_fields,
+    follow,
+    restore_and_follow,
+    run_again,
+    run_live,
+)
+from recorder.trial.trial_report import (
     AGAIN,
     HAPPENED,
     ORDER,
@@ -43,16 +53,6 @@ from recorder.trial.report import (
     VALUES,
     TrialFinding,
     TrialReport,
-)
-from recorder.trial.set_order import find_iterated_sets
-from recorder.trial.trajectory import (
-    RunDifference,
-    Trajectory,
-    differing_fields,
-    follow,
-    restore_and_follow,
-    run_again,
-    run_live,
 )
 from sim.kernel.exactness import Level, level_of
 from sim.kernel.plain_data import decode_plain

@@ -18,8 +18,8 @@ import recorder
 from recorder.errors import RecordingWarning
 from recorder.text import counted
 from recorder.trial.own_simulation import player_of
-from recorder.trial.report import TrialReport
 from recorder.trial.trial import try_simulation
+from recorder.trial.trial_report import TrialReport
 from sim.adapters import NotCapturedError, adapt, fields
 from sim.adapters.find_adapter import adapter_of
 from sim.kernel.simulation import as_simulation
