@@ -190,7 +190,8 @@ class ObjectRecording:
             self._warned.add(name)
             warnings.warn(
                 f"{type(self.subject).__name__}.{name} was assigned from outside, a {kind}, which cannot be an input of "
-                "the next step: a replay does not know of it; assign it inside the step, or ignore the attribute",
+                "the next step: a replay does not know of it; assign it inside the step, or, if no step "
+                f'reads it, give it a value before record() and pass ignore=["{type(self.subject).__name__}.{name}"]',
                 CapturedWarning,
                 stacklevel=5,
             )

@@ -28,7 +28,8 @@ def ensure_names_match(ignored: Iterable[str], layers: Mapping[str, Any], nodes:
         if name in known or any(attribute in _mentioned(kind) for kind in _classes(holder, layers, nodes)):
             continue
         near = difflib.get_close_matches(name, sorted(known), 3, NEAR)
-        hint = f"did you mean {' or '.join(near)}?" if near else "the names are Class.attribute"
+        hint = f"did you mean {' or '.join(near)}?" if near else "the names are Class.attribute."
+        hint += " An attribute that is first assigned from outside later needs a value before record()"
         raise ValueError(f"ignore: expected the name of an attribute, got {name!r}, which matches nothing: {hint}")
 
 
