@@ -32,6 +32,7 @@ from replayer.datasets.worker import FileRecord, PartRecord
 from replayer.playback.sampled_states import Missing
 
 UNFINISHED_SUFFIX = ".unfinished"
+COLUMNS = "columns"  # The entry of the plan for the columns of transitions, which are found before the first row.
 
 
 class Building:
@@ -75,6 +76,20 @@ class Building:
             self.folder.rmdir()
             raise
         return {}
+
+    def begun_columns(self, plan: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        """Return the columns of a data set that was begun here; None if there is none, or it was of a different plan."""
+        path = self.folder / "plan.json"
+        if not path.exists():
+            return None
+        begun = json.loads(path.read_text(encoding="utf-8"))
+        columns = begun.pop(COLUMNS, None)
+        begun.pop("parts", None)
+        return columns if begun == json.loads(json.dumps(plan)) else None
+
+    def clear(self) -> None:
+        """Remove what has been built so far. Raises OSError."""
+        shutil.rmtree(self.folder)
 
     def _done(self) -> dict[int, PartRecord]:
         records = {}

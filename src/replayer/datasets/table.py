@@ -134,7 +134,7 @@ def values_of(batch: pa.RecordBatch, name: str, shape: Shape | None) -> Array | 
     if pa.types.is_dictionary(column.type):
         texts = np.array(column.dictionary.to_pylist(), dtype=str)
         return texts[column.indices.to_numpy(zero_copy_only=False)] if len(texts) else np.zeros(len(column), str)
-    if pa.types.is_string(column.type):
+    if pa.types.is_string(column.type) or (shape is not None and shape.dtype == "text"):
         return np.array([*column.to_pylist(), None], dtype=object)[:-1]
     if shape is None:
         values = pc.fill_null(column, False if pa.types.is_boolean(column.type) else 0)
@@ -143,11 +143,16 @@ def values_of(batch: pa.RecordBatch, name: str, shape: Shape | None) -> Array | 
             return filled  # type: ignore[no-any-return]
         return np.ma.masked_array(filled, column.is_null().to_numpy(zero_copy_only=False))
     if shape.is_list:
-        lengths = pc.list_value_length(column).to_numpy(zero_copy_only=False).astype(np.int64)
+        lengths = pc.fill_null(pc.list_value_length(column), 0).to_numpy(zero_copy_only=False).astype(np.int64)
         return Lists(_flat(column.flatten(), shape), lengths)
     if isinstance(column, pa.ExtensionArray):
         column = column.storage
-    return _flat(column, shape)
+    if not column.null_count:
+        return _flat(column, shape)
+    present = column.is_valid().to_numpy(zero_copy_only=False)
+    values = np.zeros((len(column), *shape.shape), shape.dtype)
+    values[present] = _flat(column.drop_null(), shape)
+    return np.ma.masked_array(values, np.broadcast_to(~present.reshape(-1, *(1,) * len(shape.shape)), values.shape))
 
 
 def _flat(column: pa.Array, shape: Shape) -> Array:

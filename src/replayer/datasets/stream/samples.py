@@ -27,6 +27,7 @@ from replayer.datasets.request import ExtractionError, Request
 from replayer.datasets.rows.columns import Block, Shape, shape_of
 from replayer.datasets.stream.shuffle_buffer import Chunk, ShuffleBuffer, cut, in_batches, row_count, to_chunk
 from replayer.datasets.task import Task
+from replayer.datasets.transitions.transition_rows import TRANSITIONS
 from replayer.datasets.worker import Losses, rows_of_part
 from replayer.playback.make_simulation import Factory
 from replayer.playback.sampled_states import Missing
@@ -122,7 +123,8 @@ def samples(
     sources = inspected.sources
     task = make_task(sources, request, world, Path(), "parquet")
     if len(task.tables) != 1 or task.tables[0] not in ("pairs", "states"):
-        raise ExtractionError(f"table: expected pairs or states, got {', '.join(task.tables)}")
+        fix = ": extract them into a folder, see extract()" if TRANSITIONS in task.tables else ""
+        raise ExtractionError(f"table: expected pairs or states, got {', '.join(task.tables)}{fix}")
     if split is not None and not any(source.split == split for source in sources):
         splits = ", ".join(name for name, _ in request.splits) or "none"
         raise ExtractionError(f"no run is in split {split}; splits: {splits}")

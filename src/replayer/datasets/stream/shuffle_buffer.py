@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from replayer.datasets.rows.columns import Block, Labels, Lists
+from replayer.datasets.rows.columns import Block, Labels, Lists, Nested, Texts
 
 Array = npt.NDArray[Any]
 Chunk = Mapping[
@@ -33,6 +33,7 @@ def to_chunk(block: Block) -> dict[str, Array | list[Array]]:
             pairs = zip((ends - column.lengths).tolist(), ends.tolist(), strict=True)
             chunk[name] = [column.values[start:end].copy() for start, end in pairs]
         else:
+            assert not isinstance(column, Nested | Texts)  # Of transitions, which have missing values: not for tensors.
             chunk[name] = column
     return chunk
 
