@@ -9,6 +9,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 from gymnasium import spaces
+from pettingzoo import ParallelEnv
 
 Row = dict[str, Any]
 
@@ -207,3 +208,68 @@ def turns_loop(env: Any, count: int, seed: int) -> list[Row]:
                 waiting[agent] |= {"options": None, "obs": seen, "action": action}
             env.step(action)
     return rows
+
+
+class Guests(ParallelEnv):  # type: ignore[misc]
+    """Agents that act at once, of whom some come late and others leave early."""
+
+    metadata = {"name": "guests_v0"}  # noqa: RUF012
+    possible_agents = ["ann", "bob", "cyd"]  # noqa: RUF012
+
+    def __init__(self) -> None:
+        self.agents: list[str] = []
+        self.t = 0
+        self.rng = np.random.default_rng(0)
+
+    def observation_space(self, agent: str) -> Any:  # noqa: ARG002
+        return spaces.Box(0, 1, (2,), np.float64)
+
+    def action_space(self, agent: str) -> Any:  # noqa: ARG002
+        return spaces.Discrete(3)
+
+    def _observed(self) -> dict[str, Any]:
+        return {agent: self.rng.random(2) for agent in self.agents}
+
+    def reset(self, seed: int | None = None, options: Any = None) -> Any:  # noqa: ARG002
+        if seed is not None:
+            self.rng = np.random.default_rng(seed)
+        self.t, self.agents = 0, ["ann", "bob"]
+        return self._observed(), {agent: {} for agent in self.agents}
+
+    def step(self, actions: dict[str, Any]) -> Any:
+        self.t += 1
+        acting = list(self.agents)
+        observed = self._observed()
+        ended = {agent: self.t == 3 and agent == "bob" for agent in acting}
+        cut = dict.fromkeys(acting, self.t == 6)
+        self.agents = [agent for agent in acting if not (ended[agent] or cut[agent])]
+        if self.t == 2:
+            self.agents.append("cyd")
+            observed["cyd"] = self.rng.random(2)
+        rewards = {agent: float(actions[agent]) for agent in acting}
+        return observed, rewards, ended, cut, {agent: {"t": self.t} for agent in acting}
+
+
+class Changeable(gymnasium.Env):
+    """Its observation has a part that comes late, and a number whose dtype changes; its steps may raise."""
+
+    metadata = {"render_modes": []}  # noqa: RUF012
+    observation_space = spaces.Dict({"x": spaces.Box(-9, 9, (2,), np.float32)})
+    action_space = spaces.Discrete(9)
+
+    def __init__(self) -> None:
+        self.t = 0
+
+    def _observed(self) -> dict[str, Any]:
+        late = {"late": self.t, "wide": np.arange(self.t % 4)} if self.t > 150 else {}
+        return {"x": np.full(2, 0.1, np.float32 if self.t < 160 else np.float64), **late}
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        super().reset(seed=seed, options=options)
+        return self._observed(), {}
+
+    def step(self, action: Any) -> Any:
+        if action == 8:
+            raise ValueError("not allowed")
+        self.t += 1
+        return self._observed(), 0 if self.t % 2 else 0.5, False, self.t % 50 == 0, {}

@@ -3,7 +3,7 @@
 Encoder and decoder of each kind of space are adjacent. Reading the plain data needs no package and runs no code:
     {"type": "Box", "dtype": "<f4", "shape": [4], "low": numbers, "high": numbers}    one number if all are equal
     {"type": "Discrete", "dtype": "<i8", "n": 2, "start": 0}
-    {"type": "MultiBinary", "shape": [4]}
+    {"type": "MultiBinary", "shape": [4], "n": 4}    n is a list if it was given as one
     {"type": "MultiDiscrete", "dtype": "<i8", "nvec": array, "start": array}
     {"type": "Text", "min_length": 1, "max_length": 8, "characters": "ab"}
     {"type": "Dict", "spaces": [[key, space], ...]}      {"type": "Tuple" or "OneOf", "spaces": [space, ...]}
@@ -38,7 +38,8 @@ def space_to_plain(space: Any) -> Plain:
         case spaces.Discrete():
             return {"type": "Discrete", "dtype": space.dtype.str, "n": int(space.n), "start": int(space.start)}
         case spaces.MultiBinary():
-            return {"type": "MultiBinary", "shape": list(space.shape)}
+            number = space.n if isinstance(space.n, int) else list(map(int, space.n))
+            return {"type": "MultiBinary", "shape": list(space.shape), "n": number}
         case spaces.MultiDiscrete():
             numbers = {"nvec": np.array(space.nvec), "start": np.array(space.start)}
             return {"type": "MultiDiscrete", "dtype": space.dtype.str, **numbers}
@@ -80,7 +81,7 @@ def _space(plain: Mapping[str, Any]) -> spaces.Space[Any]:
             options = {} if dtype == np.int64 else {"dtype": dtype.type}
             return spaces.Discrete(plain["n"], start=plain["start"], **options)
         case "MultiBinary":
-            return spaces.MultiBinary(plain["shape"])
+            return spaces.MultiBinary(plain["n"])
         case "MultiDiscrete":
             return spaces.MultiDiscrete(plain["nvec"], np.dtype(plain["dtype"]).type, start=plain["start"])
         case "Text":

@@ -19,6 +19,7 @@ needs("gymnasium", "pettingzoo", "pyarrow")
 import gymnasium  # noqa: E402
 from collected_environments import (  # noqa: E402
     Camera,
+    Guests,
     Oddities,
     autoreset_loop,
     loop,
@@ -72,10 +73,11 @@ CASES: dict[str, tuple[Any, Any]] = {
     "autoreset": (resetting_cart, lambda env: autoreset_loop(env, COUNT, 3)),
     "next_step": (lambda: carts("NextStep"), lambda env: vector_loop(env, COUNT, 3, "NextStep")),
     "same_step": (lambda: carts("SameStep"), lambda env: vector_loop(env, COUNT, 3, "SameStep")),
+    "guests": (Guests, lambda env: parallel_loop(env, COUNT, 3)),
     "parallel": (hands, lambda env: parallel_loop(env, COUNT, 3)),
     "turns": (tictactoe, lambda env: turns_loop(env, COUNT, 3)),
 }
-REBUILT = {"camera": camera, "oddities": Oddities}  # Not registered: the user makes them.
+REBUILT = {"camera": camera, "oddities": Oddities, "guests": Guests}  # Not registered: the user makes them.
 
 
 def recorded(name: str, path: Path, **settings: Any) -> list[dict[str, Any]]:
