@@ -154,7 +154,6 @@ def extract(
         return StreamedDataset(task, parts, manifest | {"missing": _losses(sources, (), ())})
     manifest["format"] = file_format
     if store is not None:
-        store.ensure_fits(task)
         manifest["versions"] |= store.versions()
     task, parts, records, about = _parts_done(task, building, manifest, pool, progress, store)
     tables = {
@@ -192,6 +191,8 @@ def _parts_done(
 ) -> tuple[Task, Sequence[DatasetPart], list[PartRecord], dict[str, Any]]:
     """Plan and extract all parts; the last item has entries for the manifest."""
     task, parts, plan = _planned(task, pool, building.begun_columns(manifest))
+    if store is not None:
+        store.ensure_fits(task)
     as_begun = {**manifest, "parts": len(parts)}
     if plan is None:
         done = building.begin(as_begun)

@@ -81,15 +81,15 @@ def _facts_of(tape: Tape, simulation: Simulation) -> EnvironmentFacts:
     """The facts on the tape; those of the rebuilt environment if the tape has none."""
     described: Mapping[str, Any] = tape.meta["adapter"]
     inner: Any = inner_of(simulation)
-    is_alone = adapter_name(tape) == "gymnasium"
+    is_alone, name = adapter_name(tape) == "gymnasium", type(inner.env.unwrapped).__name__
     if not isinstance(described.get("spaces"), Mapping):
         from sim.adapters.gymnasium.described_spaces import describe_agents, describe_env  # noqa: PLC0415 - an extra
 
         described = describe_env(inner.env) if is_alone else describe_agents(inner.env)
     spaces = described.get("spaces") or {}
     if is_alone:
-        return EnvironmentFacts("vector" if "envs" in spaces else "single", spaces, described.get("env_spec"))
-    return EnvironmentFacts("parallel" if inner.is_parallel else "turns", spaces, None)
+        return EnvironmentFacts("vector" if "envs" in spaces else "single", spaces, described.get("env_spec"), name)
+    return EnvironmentFacts("parallel" if inner.is_parallel else "turns", spaces, None, name)
 
 
 def _columns_of_part(

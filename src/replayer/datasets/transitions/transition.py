@@ -20,11 +20,13 @@ class EnvironmentFacts:
         kind: "single", "vector" (many environments stepped together), "parallel" (many agents that act at once), or
             "turns" (many agents that act one after the other).
         spaces: as sim.adapters.gymnasium.described_spaces describes them. env_spec: JSON text; None without one.
+        name: of the environment's class.
     """
 
     kind: StreamKind
     spaces: Mapping[str, Any]
     env_spec: str | None
+    name: str = ""
 
     def space(self, name: Literal["observation", "action"], agent: str = "") -> Space | None:
         """The space of observations or actions, of an agent if there are several; None if it is unknown."""

@@ -216,7 +216,7 @@ def test_calls_that_raised_are_no_transitions(tmp_path: Path, monkeypatch: Any) 
 
 
 def test_steps_before_the_first_reset_on_the_tape_are_reported(tmp_path: Path) -> None:
-    """They are left out, since nobody knows their episode, and the data set is incomplete."""
+    """They are left out, since their episode is unknown, and the data set is incomplete."""
     inner = gymnasium.make("CartPole-v1")
     inner.reset(seed=1)
     env = recorder.record(inner, tmp_path / "run.tape", quiet=True)
