@@ -60,7 +60,7 @@ class TransitionPlan:
         """Replay all steps once to settle the columns. Raises ExtractionError."""
         task = self.task
         scans = columns_of_all_steps(task.sources, self.parts, task.request, self.examined, task.factory, pool)
-        columns = settle(self.examined, scans, task.request)
+        columns = settle(task.sources, self.examined, scans, task.request)
         return attrs.evolve(self, task=attrs.evolve(task, columns=columns), of_all_steps=True)
 
     def with_columns(self, plain: Mapping[str, Any]) -> TransitionPlan:
@@ -104,7 +104,7 @@ def plan_transitions(
         return plan.with_columns(stored)
     if needs_all_steps(examined, task.request):
         return plan.with_all_steps(pool)
-    return attrs.evolve(plan, task=attrs.evolve(task, columns=settle(examined, (), task.request)))
+    return attrs.evolve(plan, task=attrs.evolve(task, columns=settle(task.sources, examined, (), task.request)))
 
 
 def _strict(value: Any) -> Any:

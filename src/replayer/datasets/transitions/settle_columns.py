@@ -38,7 +38,21 @@ from sim.kernel.simulation import Simulation, inner_of
 FIRST_TICKS = 100  # Replayed to see what the environment returns.
 _INT64_MAX = (1 << 63) - 1
 
-Seen = dict[str, tuple[ColumnForm, str]]  # By column: its form, and the agent that it was seen of.
+
+@attrs.frozen
+class SeenForm:
+    """The form of a column's values, and the first place where it was seen.
+
+    Attributes:
+        tape: its name. agent: "" if there are none.
+    """
+
+    form: ColumnForm
+    tape: str
+    agent: str
+
+
+Seen = dict[str, SeenForm]  # By column.
 
 
 @attrs.frozen
@@ -109,8 +123,8 @@ def _columns_of_part(
         for name, value in values_of_transition(row):
             form = form_of(value)
             known = seen.get(name)
-            if known is None or known[0] != form:
-                _add(seen, name, form, row.agent)
+            if known is None or known.form != form:
+                _add(seen, name, SeenForm(form, source.name, row.agent))
     return seen
 
 
@@ -152,24 +166,25 @@ def _scanned(
         return _columns_of_part(part, source, request, facts[part.source], tape, factory)
 
 
-def settle(examined: Sequence[Examined], scans: Iterable[Seen], request: Request) -> TransitionColumns:
+def settle(
+    sources: Sequence[TapeInput], examined: Sequence[Examined], scans: Iterable[Seen], request: Request
+) -> TransitionColumns:
     """Settle the columns of all tapes. scans: of all steps; may be empty. Raises ExtractionError."""
     seen: Seen = {}
     for found in [*(one.seen for one in examined), *scans]:
-        for name, (form, agent) in found.items():
-            _add(seen, name, form, agent)
-    for one in examined:
+        for name, one_seen in found.items():
+            _add(seen, name, one_seen)
+    for source, one in zip(sources, examined, strict=True):
         for name, form, agent in _from_spaces(one.facts, request):
-            if name not in seen:
-                seen[name] = form, agent
-    reward = {name: _as_decimal(form) for name, (form, _) in seen.items() if name.partition(".")[0] == WORTH}
-    observed = {name.partition(".")[2]: form for name, (form, _) in seen.items() if name.partition(".")[0] == OBSERVED}
+            seen.setdefault(name, SeenForm(form, source.name, agent))
+    reward = {name: _as_decimal(form) for name, form in _of(seen, WORTH).items()}
+    observed = {name.partition(".")[2]: form for name, form in _of(seen, OBSERVED).items()}
     chosen, dropped = _chosen(observed, request.fields)
     forms: dict[str, ColumnForm] = {_named(OBSERVED, path): form for path, form in chosen.items()}
-    forms |= {name: form for name, (form, _) in seen.items() if name.partition(".")[0] == DONE}
+    forms |= _of(seen, DONE)
     forms |= reward or {WORTH: ColumnForm("array", "<f8")}
     forms |= {_named(THEN, path): form for path, form in chosen.items()}
-    forms |= {name: form for name, (form, _) in seen.items() if name.partition(".")[0] == ABOUT}
+    forms |= _of(seen, ABOUT)
     empty = {name for name, form in forms.items() if form.is_empty}
     left_out = empty | {_named(prefix, path) for path in dropped for prefix in (OBSERVED, THEN)}
     return TransitionColumns(
@@ -181,26 +196,39 @@ def settle(examined: Sequence[Examined], scans: Iterable[Seen], request: Request
     )
 
 
-def _add(seen: Seen, name: str, form: ColumnForm, agent: str) -> None:
+def _of(seen: Seen, prefix: str) -> dict[str, ColumnForm]:
+    return {name: one.form for name, one in seen.items() if name.partition(".")[0] == prefix}
+
+
+def _add(seen: Seen, name: str, new: SeenForm) -> None:
     """Add the form of a value. The next observation is one as the observation is. Raises ExtractionError."""
     prefix, _, path = name.partition(".")
     name = _named(OBSERVED, path) if prefix == THEN else name
     if name not in seen:
-        seen[name] = form, agent
+        seen[name] = new
         return
-    known, other = seen[name]
-    both = merged(known, form)
+    known = seen[name]
+    both = merged(known.form, new.form)
     if both is None and prefix == ABOUT:
         both = ColumnForm("json")
     if both is None:
-        if agent != other:
-            raise ExtractionError(
-                f"{name} is {known} of the agent {other} and {form} of {agent}: choose agents whose values have one "
-                f"form (--agent {other})"
-            )
-        fix = f"leave it out (--field with the names of others)" if path else "use the table states"  # noqa: F541
-        raise ExtractionError(f"{name} is {known} in some steps and {form} in others, which no column can hold: {fix}")
-    seen[name] = both, other
+        raise ExtractionError(_why_not_merged(name, known, new))
+    seen[name] = attrs.evolve(known, form=both)
+
+
+def _why_not_merged(name: str, known: SeenForm, new: SeenForm) -> str:
+    if known.tape != new.tape:
+        return (
+            f"{name} is {known.form} in {known.tape} and {new.form} in {new.tape}: extract them into separate data sets"
+        )
+    if known.agent != new.agent:
+        return (
+            f"{known.tape}: {name} of {known.agent} is {known.form}, and of {new.agent} {new.form}: choose agents whose "
+            f"values have one form, such as --agent {known.agent}"
+        )
+    is_part = "." in name and name.partition(".")[0] != DONE
+    fix = "leave it out (--field with the names of others)" if is_part else "use the table states"
+    return f"{known.tape}: {name} is {known.form} in some steps and {new.form} in others, which no column holds: {fix}"
 
 
 def _from_spaces(facts: EnvironmentFacts, request: Request) -> Iterator[tuple[str, ColumnForm, str]]:
