@@ -136,6 +136,13 @@ def autoreset_loop(env: Any, count: int, seed: int) -> list[Row]:
     return rows
 
 
+def part(value: Any, index: int, like: Any = None) -> Any:
+    """What belongs to one environment of a vector. like: a value with the same keys, without masks of who has them."""
+    if isinstance(value, dict):
+        return {key: part(value[key], index, one) for key, one in (value if like is None else like).items()}
+    return value[index]
+
+
 def vector_loop(envs: Any, count: int, seed: int, mode: str) -> list[Row]:
     """The same of a vector: a stream of episodes for each of its environments."""
     rows: list[Row] = []
@@ -143,23 +150,37 @@ def vector_loop(envs: Any, count: int, seed: int, mode: str) -> list[Row]:
     n = envs.num_envs
     seen, _ = copy.deepcopy(envs.reset(seed=seed))
     episodes, steps, over = [0] * n, [0] * n, [False] * n
+    seeds: list[Any] = [seed + i for i in range(n)]
+    options: list[Any] = [None] * n
+
+    def next_episode(i: int, asked: Any = None) -> None:
+        episodes[i], steps[i], over[i], seeds[i], options[i] = episodes[i] + 1, 0, False, None, asked
+
     while len(rows) < count:
         actions = envs.action_space.sample()
         then, rewards, terminated, truncated, infos = copy.deepcopy(envs.step(actions))
         for i in range(n):
-            is_over = bool(terminated[i] or truncated[i])
             if over[i] and mode == "NextStep":
-                episodes[i], steps[i], over[i] = episodes[i] + 1, 0, False
+                next_episode(i)
                 continue
-            final = infos["final_obs"][i] if is_over and mode == "SameStep" else then[i]
-            row = {"episode": episodes[i], "step": steps[i], "agent": "", "env": i, "options": None}
-            row |= {"seed": None if episodes[i] else seed + i, "obs": seen[i], "action": actions[i]}
-            row |= {"reward": rewards[i], "next": final}
-            rows.append(row | {"terminated": bool(terminated[i]), "truncated": bool(truncated[i])})
-            steps[i], over[i] = steps[i] + 1, is_over
-            if is_over and mode == "SameStep":
-                episodes[i], steps[i] = episodes[i] + 1, 0
+            over[i] = bool(terminated[i] or truncated[i])
+            final = (
+                part(infos["final_obs"], i, then if isinstance(then, dict) else None)
+                if (over[i] and mode == "SameStep")
+                else part(then, i)
+            )
+            row = {"episode": episodes[i], "step": steps[i], "agent": "", "env": i, "options": options[i]}
+            row |= {"seed": seeds[i], "obs": part(seen, i), "action": part(actions, i), "reward": rewards[i]}
+            rows.append(row | {"next": final, "terminated": bool(terminated[i]), "truncated": bool(truncated[i])})
+            steps[i] += 1
+            if over[i] and mode == "SameStep":
+                next_episode(i)
         seen = then
+        if mode == "Disabled" and any(over):
+            mask = np.array(over)
+            seen, _ = copy.deepcopy(envs.reset(options={"reset_mask": mask}))
+            for i in np.flatnonzero(mask).tolist():
+                next_episode(i, {"reset_mask": mask.tolist()})
     return rows
 
 

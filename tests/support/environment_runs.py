@@ -42,6 +42,10 @@ def carts(mode: str) -> Any:
     )
 
 
+def cameras() -> Any:
+    return gymnasium.vector.SyncVectorEnv([camera, camera], autoreset_mode="SameStep")
+
+
 def hands() -> Any:
     from pettingzoo.classic.rps import rps
 
@@ -66,12 +70,15 @@ CASES: dict[str, tuple[Callable[[], Any], Callable[[Any], list[Row]]]] = {
     "autoreset": (resetting_cart, lambda env: autoreset_loop(env, COUNT, 3)),
     "next_step": (lambda: carts("NextStep"), lambda env: vector_loop(env, COUNT, 3, "NextStep")),
     "same_step": (lambda: carts("SameStep"), lambda env: vector_loop(env, COUNT, 3, "SameStep")),
+    "disabled": (lambda: carts("Disabled"), lambda env: vector_loop(env, COUNT, 3, "Disabled")),
+    "cameras": (cameras, lambda env: vector_loop(env, COUNT, 3, "SameStep")),
     "guests": (Guests, lambda env: parallel_loop(env, COUNT, 3)),
     "parallel": (hands, lambda env: parallel_loop(env, COUNT, 3)),
     "turns": (tictactoe, lambda env: turns_loop(env, COUNT, 3)),
 }
 REBUILT: dict[str, Any] = {
     "camera": camera,
+    "cameras": cameras,
     "oddities": Oddities,
     "guests": Guests,
 }  # Not registered: the user makes them.

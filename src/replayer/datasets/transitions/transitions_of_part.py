@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import attrs
+
 from replayer.datasets.plan import DatasetPart, TapeInput, ranges_of
 from replayer.datasets.request import Request
 from replayer.datasets.transitions.streams import EpisodesOnTape, ParallelStream, SingleStream, Stream, TurnsStream
@@ -69,6 +71,8 @@ def transitions_of_part(
             made = stream.advance(call_of(tick, inputs[0]))
         else:
             stream.begin(tick)
+            if walker.missing and walker.missing[-1].last_tick == tick - 1:  # What ends here began in a lost tick.
+                walker.missing[-1] = attrs.evolve(walker.missing[-1], last_tick=tick)
         for row in made:
             if tick > first and row.tick >= range_first and (request.agents is None or row.agent in request.agents):
                 yield row

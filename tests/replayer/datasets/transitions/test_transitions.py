@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import random
+import re
 import signal
 import subprocess
 import sys
@@ -272,6 +274,83 @@ def test_nulls_come_back_as_masked_arrays(tmp_path: Path) -> None:
     is_masked = np.ma.getmaskarray(arrays["info.hits"])
     assert is_masked.any()
     assert [text is None for text in arrays["info.by.name"]] == is_masked.tolist()
+
+
+def test_of_a_damaged_tape_the_intact_transitions_are_extracted(tmp_path: Path, monkeypatch: Any) -> None:
+    """Each as it was, and each missing one is reported by the tick at which it ends."""
+    monkeypatch.setattr("replayer.datasets.plan.PART_TICKS", 60)
+    path = cart(tmp_path / "cart.tape", 16, full_every=2, blame="none")
+    expected = {row["tick"]: row for row in table(path, tmp_path / "whole")}
+    data, numbers, losses = path.read_bytes(), random.Random(3), 0
+    for number in range(8):
+        damaged = bytearray(data)
+        damaged[numbers.randrange(8_000, len(data) - 2_000)] ^= 0x40
+        path.write_bytes(damaged)
+        made = replayer.extract(path, tmp_path / f"set{number}")
+        found = {row["tick"]: row for row in made.table("transitions").to_arrow().to_pylist()}
+        for tick, row in found.items():
+            assert row | {"episode": 0} == expected[tick] | {"episode": 0}  # A lost reset is not counted.
+        missing = [range(one["first_tick"], one["last_tick"] + 1) for one in made.manifest["missing"]]
+        unknown = [re.search(r"from tick ([\d,]+) to ([\d,]+) are", text) for text in made.manifest["problems"]]
+        missing += [range(*(int(end.replace(",", "")) for end in one.groups())) for one in unknown if one]
+        lost = expected.keys() - found.keys()
+        assert not [tick for tick in lost if not any(tick + 1 in ticks or tick + 1 == ticks.stop for ticks in missing)]
+        assert made.code == (4 if made.manifest["missing"] else made.code)
+        losses += bool(lost)
+    assert losses > 1
+
+
+def test_tapes_of_different_environments_are_named(tmp_path: Path) -> None:
+    """They cannot be one table."""
+    first = cart(tmp_path / "cart.tape", 2)
+    env = recorder.record(gymnasium.make("FrozenLake-v1"), tmp_path / "lake.tape", quiet=True)
+    loop(env, 3, 1)
+    env.close()
+    with pytest.raises(ExtractionError) as caught:
+        replayer.extract([first, tmp_path / "lake.tape"], tmp_path / "set")
+    assert str(caught.value) == (
+        f"obs is <f4 (4,) in {first} and <i8 in {tmp_path}/lake.tape: extract them into separate data sets"
+    )
+    assert not (tmp_path / "set.unfinished").exists()
+
+
+def test_runs_are_split_whole_and_seeds_may_be_large(tmp_path: Path) -> None:
+    """Several tapes are one table; a seed beyond 63 bits makes the column unsigned."""
+    paths = []
+    for number in range(4):
+        env = recorder.record(gymnasium.make("CartPole-v1"), tmp_path / f"{number}.tape", quiet=True)
+        env.reset(seed=2**63 + number if number == 2 else number)
+        env.step(0)
+        env.close()
+        paths.append(tmp_path / f"{number}.tape")
+    made = replayer.extract(paths, tmp_path / "set", splits=(("train", 0.75), ("test", 0.25)))
+    train, test = (made.table("transitions", split=name).numpy() for name in ("train", "test"))
+
+    assert (len(train["run"]), len(test["run"])) == (3, 1)
+    assert sorted([*train["seed"], *test["seed"]]) == [0, 1, 3, 2**63 + 2]
+
+
+def test_other_readers_see_the_same(tmp_path: Path) -> None:
+    """polars, duckdb and pandas, images with their shape, from Parquet and from Arrow."""
+    polars, duckdb, pandas = (pytest.importorskip(name) for name in ("polars", "duckdb", "pandas"))
+    rows = camera(tmp_path / "run.tape")
+    for file_format in ("parquet", "arrow"):
+        made = replayer.extract(
+            tmp_path / "run.tape", tmp_path / file_format, world=camera_again, info=True, file_format=file_format
+        )
+        pattern = str(tmp_path / file_format / "transitions" / f"*.{file_format}")
+        frame = polars.read_parquet(pattern) if file_format == "parquet" else polars.read_ipc(pattern)
+        images = np.array([row["obs"]["image"] for row in rows])
+        assert frame["obs.image"].to_numpy().shape == images.shape
+        assert frame["obs.image"].to_numpy().tobytes() == images.tobytes()
+        assert frame["info.hits"].to_list() == [row["info"].get("hits") for row in rows]
+        arrow = made.table("transitions")
+        assert pandas.DataFrame(arrow.to_arrow().to_pandas())["obs.flags"].map(list).tolist() == [
+            row["obs"]["flags"].tolist() for row in rows
+        ]
+        stream = arrow.reader()  # noqa: F841 - duckdb reads the variable
+        found = duckdb.sql('select "obs.image"[3][2][1], terminated, "info.hits" from stream').fetchall()
+        assert found == [(row["obs"]["image"][2, 1, 0], row["terminated"], row["info"].get("hits")) for row in rows]
 
 
 def test_mistakes_are_one_line(tmp_path: Path, capsys: Any) -> None:
