@@ -22,7 +22,6 @@ from replayer.datasets.transitions.settle_columns import (
 )
 from replayer.datasets.transitions.transition import EnvironmentFacts
 from replayer.datasets.transitions.transition_rows import TransitionColumns
-from replayer.tape.episodes import find_episodes
 from replayer.tape.tape import Tape
 from replayer.value_text import to_json
 
@@ -121,7 +120,7 @@ def _starts(facts: EnvironmentFacts, tape: Tape) -> list[int]:
     if facts.kind == "vector":
         return []
     if facts.kind == "turns":
-        return [episode.first_tick for episode in find_episodes(tape)]
+        return [episode.first_tick for episode in facts.episodes]
     return [keyframe.tick for keyframe in tape.keyframes]
 
 

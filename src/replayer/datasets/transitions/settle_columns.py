@@ -18,6 +18,7 @@ from replayer.datasets.plan import DatasetPart, TapeInput, open_source, ranges_o
 from replayer.datasets.request import ExtractionError, Request
 from replayer.datasets.transitions.column_forms import ColumnForm, form_of, forms_of_space, merged
 from replayer.datasets.transitions.flat_values import joined
+from replayer.datasets.transitions.streams import calls_without_result
 from replayer.datasets.transitions.transition import EnvironmentFacts
 from replayer.datasets.transitions.transition_rows import (
     ABOUT,
@@ -81,8 +82,9 @@ def examine_tapes(
 def _examined(source: TapeInput, _: Report, *, request: Request, factory: Factory | None) -> Examined:
     with open_source(source) as tape:
         simulation = environment_of(tape, factory)
-        facts = _facts_of(tape, simulation)
         episodes = find_episodes(tape)
+        raised, lost = calls_without_result(tape)
+        facts = attrs.evolve(_facts_of(tape, simulation), episodes=episodes, raised=raised, lost=lost)
         seeds = [0, *(episode.seed for episode in episodes if episode.seed is not None)]
         first, last = ranges_of(source, request)[0]
         last = min(last, first + FIRST_TICKS)

@@ -9,11 +9,11 @@ Invariant: a transition depends only on the ticks of its episode, wherever the s
 from __future__ import annotations
 
 import bisect
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any, Protocol
 
 from recorder.errors import CorruptError
-from replayer.datasets.transitions.flat_values import Flat, flatten
+from replayer.datasets.transitions.flat_values import Flat, flatten, json_text
 from replayer.datasets.transitions.transition import EnvironmentFacts, Transition
 from replayer.tape.environment_calls import EnvironmentCall
 from replayer.tape.episodes import Episode
@@ -40,29 +40,47 @@ class Stream(Protocol):
 class EpisodesOnTape:
     """The episodes that begin with a tick of their own, and the number of steps at a tick."""
 
-    def __init__(self, tape: Tape, episodes: Sequence[Episode]) -> None:
-        self._tape, self._episodes = tape, episodes
-        self._starts = [episode.first_tick for episode in episodes]
+    def __init__(self, facts: EnvironmentFacts) -> None:
+        self._facts = facts
+        self._starts = [episode.first_tick for episode in facts.episodes]
+        self._options: tuple[int, str | None] = (-1, None)  # Of the episode of this index.
 
     def at(self, tick: int) -> Episode | None:
         """The episode that a tick belongs to; None before the first."""
         index = bisect.bisect_right(self._starts, tick) - 1
-        return self._episodes[index] if index >= 0 else None
+        return self._facts.episodes[index] if index >= 0 else None
+
+    def options(self, episode: Episode) -> str | None:
+        """The options of an episode's reset as JSON text; None without options. Raises CorruptError."""
+        if self._options[0] != episode.index:
+            options = episode.options
+            self._options = episode.index, None if options is None else json_text(options)
+        return self._options[1]
 
     def position(self, tick: int) -> tuple[Episode | None, int]:
         """The episode at a tick, and the number of its steps that returned; no episode if frames of it are lost."""
         episode = self.at(tick)
-        if episode is None:
-            return None, 0
-        steps = tick - episode.first_tick
-        for run in self._tape.recording.runs(episode.first_tick + 1, tick):
-            if run.error is not None:
-                return None, 0  # There may be a reset among them.
-            try:
-                steps -= sum(_ATTEMPT in frame.encoded_inputs and is_attempt(frame.inputs) for frame in run.frames)
-            except CorruptError:
-                return None, 0
-        return episode, steps
+        if episode is None or any(first <= tick and last > episode.first_tick for first, last in self._facts.lost):
+            return None, 0  # There may have been a reset among the lost frames.
+        raised = self._facts.raised
+        before = bisect.bisect_right(raised, tick) - bisect.bisect_right(raised, episode.first_tick)
+        return episode, tick - episode.first_tick - before
+
+
+def calls_without_result(tape: Tape) -> tuple[list[int], list[tuple[int, int]]]:
+    """The ticks of calls that raised, and the ranges of ticks whose frames cannot be read."""
+    raised: list[int] = []
+    lost: list[tuple[int, int]] = []
+    for run in tape.recording.runs(tape.first_tick + 1, tape.last_tick):
+        if run.error is not None:
+            lost.append((run.first_tick, run.last_tick))
+        for frame in run.frames:
+            if _ATTEMPT in frame.encoded_inputs:
+                try:
+                    raised += [frame.tick] * is_attempt(frame.inputs)
+                except CorruptError:
+                    lost.append((frame.tick, frame.tick))
+    return raised, lost
 
 
 class SingleStream:
@@ -103,7 +121,7 @@ class SingleStream:
                 "",
                 None,
                 episode.seed,
-                episode.options,
+                self._episodes.options(episode),
                 self._seen,
                 flatten(call.action, self._done),
                 flatten(last.reward),
@@ -173,7 +191,7 @@ class ParallelStream:
             str(agent),
             None,
             episode.seed,
-            episode.options,
+            self._episodes.options(episode),
             self._seen.get(agent, {}),
             flatten(action, self._facts.space("action", str(agent))),
             flatten(last.rewards.get(agent)),
@@ -252,7 +270,7 @@ class TurnsStream:
             str(agent),
             None,
             episode.seed,
-            episode.options,
+            self._episodes.options(episode),
             seen,
             action,
             flatten(last.rewards),

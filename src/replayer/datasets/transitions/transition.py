@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import attrs
 
 from replayer.datasets.transitions.flat_values import Flat, Space
+from replayer.tape.episodes import Episode
 
 StreamKind = Literal["single", "vector", "parallel", "turns"]
 
@@ -21,12 +22,16 @@ class EnvironmentFacts:
             "turns" (many agents that act one after the other).
         spaces: as sim.adapters.gymnasium.described_spaces describes them. env_spec: JSON text; None without one.
         name: of the environment's class.
+        episodes: on the tape. raised: the ticks of calls that raised. lost: ranges of ticks without a readable frame.
     """
 
     kind: StreamKind
     spaces: Mapping[str, Any]
     env_spec: str | None
     name: str = ""
+    episodes: Sequence[Episode] = ()
+    raised: Sequence[int] = ()
+    lost: Sequence[tuple[int, int]] = ()
 
     def space(self, name: Literal["observation", "action"], agent: str = "") -> Space | None:
         """The space of observations or actions, of an agent if there are several; None if it is unknown."""
@@ -48,7 +53,7 @@ class Transition:
         episode: its index. step: its index in the episode.
         tick: of the observation; end_tick: of the next one.
         agent: "" if there are none. env: the number of the environment in a vector.
-        seed, options: of the reset that began the episode.
+        seed: of the reset that began the episode. options: of this reset, as JSON text; None without options.
         observation, action, next: by path. next: None if nothing was returned for this agent.
         reward: by path, usually "". terminated, truncated: None if nothing was returned for this agent.
         info: by path; empty unless it is requested.
@@ -61,7 +66,7 @@ class Transition:
     agent: str
     env: int | None
     seed: int | None
-    options: Any
+    options: str | None
     observation: Flat
     action: Flat
     reward: Flat

@@ -6,7 +6,7 @@ run, episode, step, tick, agent, env?, seed, options?, obs.*, action.*, reward, 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import attrs
 import numpy as np
@@ -14,7 +14,7 @@ import numpy as np
 from replayer.datasets.rows.columns import Block, Column, Labels, Lists, Nested, Texts
 from replayer.datasets.rows.states import AGENT, RUN, TICK
 from replayer.datasets.transitions.column_forms import ColumnForm, MisfitError, fit, form_of
-from replayer.datasets.transitions.flat_values import Flat, FlatValue, joined, json_text
+from replayer.datasets.transitions.flat_values import Flat, FlatValue, joined
 from replayer.datasets.transitions.transition import Transition
 
 TRANSITIONS = "transitions"
@@ -58,6 +58,20 @@ def _groups(row: Transition) -> tuple[tuple[str, Flat], ...]:
     )
 
 
+class _RowFacts(NamedTuple):
+    """What a row has besides the values from the environment, which are in the columns already."""
+
+    episode: int
+    step: int
+    tick: int
+    agent: str
+    env: int | None
+    seed: int | None
+    options: str | None
+    terminated: bool | None
+    truncated: bool | None
+
+
 class TransitionRows:
     """Collects transitions."""
 
@@ -66,7 +80,7 @@ class TransitionRows:
         self._run, self._runs, self._columns = run, runs, columns
         self.bytes = 0
         self._values: dict[str, list[Any]] = {name: [] for name in columns.forms}
-        self._rows: list[Transition] = []
+        self._rows: list[_RowFacts] = []
 
     def add(self, row: Transition) -> None:
         """Add a transition. Raises MisfitError."""
@@ -80,8 +94,7 @@ class TransitionRows:
             elif name not in self._columns.left_out:
                 raise MisfitError(f"tick {row.tick:,}: {name} is {form_of(value)}, and there is no such column")
         self.bytes += _ROW_BYTES
-        # Its values are in the columns; only the facts of the row are kept.
-        self._rows.append(attrs.evolve(row, observation={}, action={}, reward={}, next={}, info={}))
+        self._rows.append(_RowFacts(*(getattr(row, name) for name in _RowFacts._fields)))
         count = len(self._rows)
         for own in values.values():
             if len(own) < count:
@@ -105,7 +118,7 @@ class TransitionRows:
             block[ENV] = nested([row.env for row in rows], ColumnForm("array", "<i8"))
         block[SEED] = nested([row.seed for row in rows], ColumnForm("array", columns.seed_dtype))
         if columns.has_options:
-            block[OPTIONS] = Texts([None if row.options is None else json_text(row.options) for row in rows])
+            block[OPTIONS] = Texts([row.options for row in rows])
         ended = False
         for name, form in columns.forms.items():
             if not ended and name.partition(".")[0] == ABOUT:

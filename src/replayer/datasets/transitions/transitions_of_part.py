@@ -22,7 +22,6 @@ from replayer.playback.inert_simulation import StatesOnly
 from replayer.playback.make_simulation import Factory, make_simulation
 from replayer.playback.sampled_states import Missing, Walker
 from replayer.tape.environment_calls import call_of
-from replayer.tape.episodes import Episode, find_episodes
 from replayer.tape.tape import Tape
 from sim.kernel.registry import UnknownWorldError
 from sim.kernel.simulation import Simulation, inner_of
@@ -53,9 +52,8 @@ def transitions_of_part(
 
     on_progress: called with the ticks done. Raises ExtractionError, and as making the environment does.
     """
-    episodes = find_episodes(tape)
     simulation = environment_of(tape, factory)
-    stream = _stream(facts, inner_of(simulation), EpisodesOnTape(tape, episodes), with_info=request.info)
+    stream = _stream(facts, inner_of(simulation), EpisodesOnTape(facts), with_info=request.info)
     inputs: list[Any] = [None]
 
     def on_step(given: Any, _: Any) -> None:
@@ -65,7 +63,7 @@ def transitions_of_part(
     first = part.ticks.start
     range_first = next(begin for begin, end in ranges_of(source, request) if begin <= first <= end)
     unknown: list[int] = []
-    for tick, follows in walker.samples(range(start_tick(facts, episodes, source, first), part.last + 1)):
+    for tick, follows in walker.samples(range(start_tick(facts, source, first), part.last + 1)):
         made: Iterator[Transition] = iter(())
         if follows:
             made = stream.advance(call_of(tick, inputs[0]))
@@ -87,12 +85,12 @@ def transitions_of_part(
         )
 
 
-def start_tick(facts: EnvironmentFacts, episodes: list[Episode], source: TapeInput, first: int) -> int:
+def start_tick(facts: EnvironmentFacts, source: TapeInput, first: int) -> int:
     """The tick from which a part that begins at first has to be replayed, to know the numbers of its episodes."""
     if facts.kind == "vector":
         return source.first_tick
     if facts.kind == "turns":
-        return max((episode.first_tick for episode in episodes if episode.first_tick <= first), default=first)
+        return max((episode.first_tick for episode in facts.episodes if episode.first_tick <= first), default=first)
     return first
 
 

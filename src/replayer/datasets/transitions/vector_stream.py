@@ -17,7 +17,7 @@ import attrs
 import numpy as np
 
 from replayer.datasets.request import ExtractionError
-from replayer.datasets.transitions.flat_values import Flat, flatten, info_of, unbatch
+from replayer.datasets.transitions.flat_values import Flat, flatten, info_of, json_text, unbatch
 from replayer.datasets.transitions.transition import EnvironmentFacts, Transition
 from replayer.tape.environment_calls import EnvironmentCall
 
@@ -32,11 +32,11 @@ class _SubEnvironment:
     episode: int = -1
     step: int = 0
     seed: int | None = None
-    options: Any = None
+    options: str | None = None
     seen: Flat = attrs.field(factory=dict)
     is_over: bool = False
 
-    def begin(self, seen: Flat, seed: int | None = None, options: Any = None) -> None:
+    def begin(self, seen: Flat, seed: int | None = None, options: str | None = None) -> None:
         """Begin an episode."""
         self.episode, self.step, self.is_over = self.episode + 1, 0, False
         self.seen, self.seed, self.options = seen, seed, options
@@ -106,6 +106,7 @@ class VectorStream:
     def _reset(self, call: EnvironmentCall, envs: list[_SubEnvironment]) -> None:
         options = call.options
         mask = options.get("reset_mask") if isinstance(options, dict) else None
+        text = None if options is None else json_text(options)
         for index, env in enumerate(envs):
             if mask is None or bool(np.asarray(mask)[index]):
                 seed = (
@@ -115,7 +116,7 @@ class VectorStream:
                     if call.seed is None
                     else call.seed + index
                 )
-                env.begin(self._observation(self._simulation.last.observation, index), seed, options)
+                env.begin(self._observation(self._simulation.last.observation, index), seed, text)
 
     def _observation(self, observations: Any, index: int) -> Flat:
         space = self._facts.space("observation")
