@@ -87,7 +87,7 @@ REBUILT: dict[str, Any] = {
 def recorded(name: str, path: Path, **settings: Any) -> list[Row]:
     """Record an environment, and return what the plain loop collected."""
     make, collect = CASES[name]
-    env = recorder.record(make(), path, quiet=True, keyframe_interval_ticks=40, **settings)
+    env = recorder.record(make(), path, quiet=True, keyframe_interval_ticks=40, trial_ms=0, **settings)
     rows = collect(env)
     env.close()
     return rows

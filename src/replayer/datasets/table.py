@@ -144,7 +144,8 @@ def values_of(batch: pa.RecordBatch, name: str, shape: Shape | None) -> Array | 
         return np.ma.masked_array(filled, column.is_null().to_numpy(zero_copy_only=False))
     if shape.is_list:
         lengths = pc.fill_null(pc.list_value_length(column), 0).to_numpy(zero_copy_only=False).astype(np.int64)
-        return Lists(_flat(column.flatten(), shape), lengths)
+        present = column.is_valid().to_numpy(zero_copy_only=False) if column.null_count else None
+        return Lists(_flat(column.flatten(), shape), lengths, present)
     if isinstance(column, pa.ExtensionArray):
         column = column.storage
     if not column.null_count:
@@ -169,7 +170,9 @@ def _flat(column: pa.Array, shape: Shape) -> Array:
 def _joined(pieces: list[Any]) -> Array | Lists:
     if isinstance(pieces[0], Lists):
         values = np.concatenate([piece.values for piece in pieces])
-        return Lists(values, np.concatenate([piece.lengths for piece in pieces]))
+        masks = [np.ones(len(piece.lengths), np.bool_) if piece.present is None else piece.present for piece in pieces]
+        present = np.concatenate(masks)
+        return Lists(values, np.concatenate([piece.lengths for piece in pieces]), None if present.all() else present)
     if any(isinstance(piece, np.ma.MaskedArray) for piece in pieces):
         return np.ma.concatenate(pieces)  # type: ignore[no-any-return, no-untyped-call]
     return np.concatenate(pieces)

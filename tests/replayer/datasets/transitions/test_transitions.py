@@ -353,6 +353,33 @@ def test_other_readers_see_the_same(tmp_path: Path) -> None:
         assert found == [(row["obs"]["image"][2, 1, 0], row["terminated"], row["info"].get("hits")) for row in rows]
 
 
+def test_zarr_has_a_mask_for_missing_values(tmp_path: Path) -> None:
+    """And only for columns that miss some."""
+    zarr = pytest.importorskip("zarr")
+    rows = camera(tmp_path / "run.tape")
+    replayer.extract(tmp_path / "run.tape", tmp_path / "set", world=camera_again, info=True, file_format="zarr")
+    group = zarr.open_group(tmp_path / "set" / "data.zarr", mode="r")["transitions"]
+
+    hits = [row["info"].get("hits") for row in rows]
+    assert group["info.hits.present"][:].tolist() == [one is not None for one in hits]
+    assert group["info.hits"][:].tolist() == [one or 0 for one in hits]
+    assert group["info.by.name"][:].tolist() == [row["info"].get("by", {}).get("name", "") for row in rows]
+    assert group["obs.image"].shape == (90, 8, 8, 3)
+    assert "obs.image.present" not in group
+
+
+def test_missing_lists_are_not_empty_lists(tmp_path: Path) -> None:
+    """As NumPy reads them, from files and without."""
+    rows = changeable(tmp_path / "run.tape", 200)
+    made = replayer.extract(tmp_path / "run.tape", tmp_path / "set", world=Changeable)
+    wide = made.table("transitions").numpy("next.wide")
+
+    expected = [row["next"].get("wide") for row in rows]
+    assert wide.present.tolist() == [one is not None for one in expected]
+    assert wide.lengths.tolist() == [0 if one is None else len(one) for one in expected]
+    assert 0 in wide.lengths[wide.present]
+
+
 def test_mistakes_are_one_line(tmp_path: Path, capsys: Any) -> None:
     """Each names the option that helps."""
     path = cart(tmp_path / "cart.tape", 2)
