@@ -12,6 +12,7 @@ from typing import Any
 
 import attrs
 
+from recorder.format.recording.tick_gaps import merged
 from replayer.datasets.plan import DatasetPart, TapeInput, ranges_of
 from replayer.datasets.request import Request
 from replayer.datasets.transitions.streams import EpisodesOnTape, ParallelStream, SingleStream, Stream, TurnsStream
@@ -23,6 +24,7 @@ from replayer.playback.make_simulation import Factory, make_simulation
 from replayer.playback.sampled_states import Missing, Walker
 from replayer.tape.environment_calls import call_of
 from replayer.tape.tape import Tape
+from replayer.value_text import tick_range
 from sim.kernel.registry import UnknownWorldError
 from sim.kernel.simulation import Simulation, inner_of
 
@@ -78,11 +80,11 @@ def transitions_of_part(
             unknown.append(tick)
         on_progress(max(0, tick - first))
     missing += [one for one in walker.missing if one.last_tick >= first]
-    if unknown:
-        problems.append(
-            f"transitions in {source.name} from tick {unknown[0]:,} to {unknown[-1]:,} are left out: the reset that "
-            "began their episode is not on the tape"
-        )
+    problems += [
+        f"transitions in {source.name} that end at {tick_range(first_tick, last_tick)} are left out: the beginning of "
+        "their episode is not on the tape"
+        for first_tick, last_tick in merged([(tick, tick) for tick in unknown])
+    ]
 
 
 def start_tick(facts: EnvironmentFacts, source: TapeInput, first: int) -> int:

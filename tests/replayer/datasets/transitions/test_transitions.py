@@ -233,7 +233,7 @@ def test_steps_before_the_first_reset_on_the_tape_are_reported(tmp_path: Path) -
     assert made.rows == {"transitions": 1}
     [problem] = made.manifest["problems"]
     assert problem == (
-        f"transitions in {tmp_path}/run.tape from tick 1 to 3 are left out: the reset that began their episode is not "
+        f"transitions in {tmp_path}/run.tape that end at ticks 1 to 3 are left out: the beginning of their episode is not "
         "on the tape"
     )
 
@@ -291,10 +291,13 @@ def test_of_a_damaged_tape_the_intact_transitions_are_extracted(tmp_path: Path, 
         for tick, row in found.items():
             assert row | {"episode": 0} == expected[tick] | {"episode": 0}  # A lost reset is not counted.
         missing = [range(one["first_tick"], one["last_tick"] + 1) for one in made.manifest["missing"]]
-        unknown = [re.search(r"from tick ([\d,]+) to ([\d,]+) are", text) for text in made.manifest["problems"]]
-        missing += [range(*(int(end.replace(",", "")) for end in one.groups())) for one in unknown if one]
+        unknown = [
+            re.search(r"that end at ticks? ([\d,]+)(?: to ([\d,]+))? are", text) for text in made.manifest["problems"]
+        ]
+        ends = [[int(end.replace(",", "")) for end in one.groups() if end] for one in unknown if one]
+        missing += [range(found_ends[0], found_ends[-1] + 1) for found_ends in ends]
         lost = expected.keys() - found.keys()
-        assert not [tick for tick in lost if not any(tick + 1 in ticks or tick + 1 == ticks.stop for ticks in missing)]
+        assert not [tick for tick in lost if not any(tick + 1 in ticks for ticks in missing)]
         assert made.code == (4 if made.manifest["missing"] else made.code)
         losses += bool(lost)
     assert losses > 1
