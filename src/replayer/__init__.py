@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from replayer.diagnose.hidden_state.sync_test import SyncTest
     from replayer.follow.tail import Tail
     from replayer.playback.rebuild_events import rebuild_events
+    from replayer.tape.environment_calls import EnvironmentCall
+    from replayer.tape.episodes import Episode
     from replayer.tape.tape import Tape
     from replayer.timeline.timeline import SeekReport, Timeline
     from replayer.timeline.timeline import Timeline as open  # noqa: A004, N813 - replayer.open is the documented name
@@ -35,6 +37,8 @@ if TYPE_CHECKING:
 __all__ = [
     "Dataset",
     "DesyncError",
+    "EnvironmentCall",
+    "Episode",
     "MissingTickError",
     "RecordingError",
     "Report",
@@ -52,6 +56,8 @@ __all__ = [
 
 _LATER = {  # Imported at first access.
     "Dataset": "replayer.datasets.dataset",
+    "EnvironmentCall": "replayer.tape.environment_calls",
+    "Episode": "replayer.tape.episodes",
     "Report": "replayer.timeline.verify:VerificationReport",
     "SeekReport": "replayer.timeline.timeline",
     "SyncTest": "replayer.diagnose.hidden_state.sync_test",

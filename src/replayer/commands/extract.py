@@ -44,14 +44,15 @@ _Ticks = Annotated[
     ),
 ]
 _Table = Annotated[
-    list[Literal["states", "pairs", "actions", "events"]] | None,
+    list[Literal["transitions", "states", "pairs", "actions", "events"]] | None,
     Parameter(negative="", help="The tables to write. May be repeated."),
 ]
 _Field = Annotated[
     _Names,
     Parameter(
         negative="",
-        help="A field to extract: in states instead of all fields, in pairs in addition to the observations. May be repeated.",
+        help="A field to extract: in transitions a part of the observation, instead of all; in states instead of all fields; "
+        "in pairs in addition to the observations. May be repeated.",
     ),
 ]
 _Observe = Annotated[
@@ -64,7 +65,10 @@ _Observe = Annotated[
 ]
 _Agent = Annotated[
     _Names,
-    Parameter(negative="", help="An agent whose pairs and actions are extracted. May be repeated. By default all."),
+    Parameter(
+        negative="",
+        help="An agent whose transitions, pairs and actions are extracted. May be repeated. By default all.",
+    ),
 ]
 _Action = Annotated[
     _Names,
@@ -92,6 +96,7 @@ _List = Annotated[
     ),
 ]
 _Long = Annotated[bool, Parameter(negative="", help="Write states as one row for each entity or cell.")]
+_Info = Annotated[bool, Parameter(negative="", help="Add what the environment returned as info to the transitions.")]
 _Mode = Annotated[
     Literal["all", "inputs", "winners", "balanced"],
     Parameter(
@@ -115,6 +120,8 @@ _Jobs = Annotated[
     Positive | None,
     Parameter(name=["--jobs", "-j"], help="The number of processes. By default one for each processor."),
 ]
+_Sim = Annotated[Sim, Parameter(help="module:factory of the simulation, for tapes that name no registered world.")]
+_Json = Annotated[Json, Parameter(help="Print one JSON object.")]
 
 
 _Append = Annotated[
@@ -137,18 +144,20 @@ def extract_tapes(
     reward: _Reward = None,
     lists: _List = None,
     long: _Long = False,
+    info: _Info = False,
     mode: _Mode = "all",
     split: _Split = None,
     seed: _Seed = 0,
     file_format: _Format = "parquet",
     append: _Append = False,
     jobs: _Jobs = None,
-    sim: Sim = None,
-    as_json: Json = False,
+    sim: _Sim = None,
+    as_json: _Json = False,
 ) -> int:
-    """Extract a data set from recordings: training pairs, states, actions, events.
+    """Extract a data set from recordings: transitions, training pairs, states, actions, events.
 
     Examples:
+    replay extract cart.tape -o data
     replay extract run.tape -o data
     replay extract runs/*.tape -o data --observe fog --reward heads
     replay extract runs/*.tape -o data --split train=0.8,test=0.2
@@ -156,27 +165,25 @@ def extract_tapes(
     replay extract run.tape -o data --observe mine.py:look --ticks 1000..2000
     replay extract runs -o data --table pairs --table events --stride 10 --append
 
-    Without --table: pairs if the world has agents, else states. To continue an
+    Without --table: transitions of environments, pairs if the world has agents,
+    else states. To continue an
     extraction that was stopped, give the same command again. The folder gets its
     final name when the data set is complete. The files do not depend on --jobs.
 
     Exit code: 0 nothing is missing, 1 a replayed state differs from the recorded
     one (its rows are left out), 3 a tape is incomplete, 4 a tape is damaged. The
     manifest lists what is missing.
-
-    Parameters
-    ----------
-    sim
-        module:factory of the simulation, for tapes that name no registered world.
-    as_json
-        Print one JSON object.
     """
     try:
-        options: dict[str, Any] = {"stride": stride, "agents": agent, "long": long, "mode": mode, "seed": seed}
         repeated = {"tables": table, "fields": field, "observations": observe, "rewards": reward, "lists": lists}
-        options |= {name: values or () for name, values in repeated.items()}
-        options |= {"actions": () if no_actions else action, "ranges": tuple(map(read_range, ticks or ()))}
-        request = Request(splits=read_splits(split) if split is not None else (), **options)
+        one: dict[str, Any] = {"stride": stride, "agents": agent, "long": long, "info": info, "mode": mode}
+        request = Request(
+            seed=seed,
+            actions=() if no_actions else action,
+            ranges=tuple(map(read_range, ticks or ())),
+            splits=read_splits(split) if split is not None else (),
+            **(one | {name: values or () for name, values in repeated.items()}),
+        )
         paths = list_tapes(tapes or [choose(None)])
         with (
             progress_bar("inspecting tapes", len(paths), quiet=as_json) as show_tapes,

@@ -32,6 +32,7 @@ from replayer.datasets.worker import FileRecord, PartRecord
 from replayer.playback.sampled_states import Missing
 
 UNFINISHED_SUFFIX = ".unfinished"
+COLUMNS = "columns"  # The entry of the plan for the columns of transitions, which are found before the first row.
 GROWING_FORMATS = ("parquet", "arrow")  # Those with a file for each part.
 
 Manifest = Mapping[str, Any]
@@ -48,19 +49,25 @@ class Building:
             )
         self.target = target
         self.folder = target.with_name(target.name + UNFINISHED_SUFFIX)
+        self._is_begun = False
 
     def begin(self, plan: Mapping[str, Any]) -> dict[int, PartRecord]:
         """Begin the data set, or continue it; return the parts that are done already, by number.
 
         Raises ExtractionError if a different data set was begun here, OSError.
         """
+        done = self._begin(plan)
+        self._is_begun = True
+        return done
+
+    def _begin(self, plan: Mapping[str, Any]) -> dict[int, PartRecord]:
         as_stored = json.loads(json.dumps(plan))
         path = self.folder / "plan.json"
         if path.exists():
             has_changed = json.loads(path.read_text(encoding="utf-8")) != as_stored
             if has_changed and not any((self.folder / "done").iterdir()):
                 shutil.rmtree(self.folder)  # It was stopped in its first part, and the request was different.
-                return self.begin(plan)
+                return self._begin(plan)
             if has_changed:
                 raise ExtractionError(
                     f"{self.folder} was begun with a different request, or its tapes have changed since: "
@@ -81,6 +88,20 @@ class Building:
             raise
         return {}
 
+    def begun_columns(self, plan: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        """Return the columns of a data set that was begun here; None if there is none, or it was of a different plan."""
+        path = self.folder / "plan.json"
+        if not path.exists():
+            return None
+        begun = json.loads(path.read_text(encoding="utf-8"))
+        columns = begun.pop(COLUMNS, None)
+        begun.pop("parts", None)
+        return columns if begun == json.loads(json.dumps(plan)) else None
+
+    def clear(self) -> None:
+        """Remove what has been built so far. Raises OSError."""
+        shutil.rmtree(self.folder)
+
     def _done(self) -> dict[int, PartRecord]:
         records = {}
         for path in sorted((self.folder / "done").glob("part-*.json")):
@@ -94,8 +115,9 @@ class Building:
         _write_json(self.folder / "done" / f"part-{record.number:05d}.json", attrs.asdict(record))
 
     def abandon(self) -> None:
-        """Remove everything: the request can never be met, so nothing is left to continue. Raises OSError."""
-        shutil.rmtree(self.folder)
+        """Remove what begin made: the request can never be met, so nothing is left to continue. Raises OSError."""
+        if self._is_begun:  # Otherwise the folder is another extraction's, or there is none.
+            shutil.rmtree(self.folder)
 
     def finish(self, manifest: Mapping[str, Any]) -> None:
         """Write the manifest and give the folder its final name. Raises OSError."""

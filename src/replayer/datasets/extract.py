@@ -14,6 +14,7 @@ from recorder.exit_codes import CORRUPT, DIFFERS, INCOMPLETE, SAME, UNREADABLE
 from recorder.processes.inline_pool import local_pool
 from recorder.processes.pool import Pool, results_in_order
 from replayer.datasets.build import (
+    COLUMNS,
     Building,
     assemble_store,
     ensure_same_request,
@@ -21,6 +22,7 @@ from replayer.datasets.build import (
     versions,
     write_record_tables,
 )
+from replayer.datasets.functions import Setting
 from replayer.datasets.manifest import FORMAT_VERSION, PARTS_FORMAT
 from replayer.datasets.plan import (
     DatasetPart,
@@ -31,10 +33,13 @@ from replayer.datasets.plan import (
     inspect_tapes,
     make_parts,
 )
+from replayer.datasets.plan_transitions import TransitionPlan, ensure_transitions, plan_transitions
 from replayer.datasets.request import RECORDS, ExtractionError, Request
 from replayer.datasets.rows.pairs import RAW, is_raw
 from replayer.datasets.stores.store_formats import Store, find_store
 from replayer.datasets.task import Task
+from replayer.datasets.transitions.column_forms import MisfitError
+from replayer.datasets.transitions.transition_rows import TRANSITIONS
 from replayer.datasets.worker import PartRecord, do_part
 from replayer.playback.make_simulation import Factory, UnfitSimulationError
 from replayer.playback.sampled_states import Missing
@@ -135,8 +140,8 @@ def extract(
     world: makes the simulation, for tapes that name no registered world. jobs: the number of processes, which does not
     change the files; tables that are not written are made in the process that reads them. file_format: "parquet",
     "arrow", "zarr" or "minari". append: if output exists, read only tapes that it does not hold, and add their rows (of
-    parquet and arrow); the request must be the same. progress: called with the ticks done and all ticks; looking, before that, with the number
-    of tapes inspected. command: for the manifest. pool: runs the parts instead of processes forked here, see
+    parquet and arrow); the request must be the same. progress: called with the ticks done and all ticks; looking, before
+    that, with the number of tapes inspected. command: for the manifest. pool: runs the parts instead of processes forked here, see
     recorder.processes.pool. wanted: see Request.
 
     Raises ExtractionError for a request that cannot be met, OSError, and as opening a tape and making its simulation do.
@@ -175,42 +180,38 @@ def _extract(
     sources = inspected.sources
     folder = building.folder if building is not None else Path()
     task = make_task(sources, request, world, folder, file_format if store is None else PARTS_FORMAT)
-    parts = make_parts(sources, request)
     manifest = _begin_manifest(sources, task, inspected.notes)
     if building is None:
         from replayer.datasets.in_memory import StreamedDataset  # noqa: PLC0415 - pyarrow is an extra
 
+        task, parts, _ = _planned(task, pool, None)
         return StreamedDataset(task, parts, manifest | {"missing": _losses(sources, (), ())})
     manifest["format"] = file_format
     if onto is not None:
         ensure_same_request(building.target.parent, onto, manifest)
     if store is not None:
-        store.ensure_fits(task)
         manifest["versions"] |= store.versions()
-    done = building.begin(manifest | {"parts": len(parts)})
     try:
-        records, tables = _build(task, parts, done, building, pool, progress, store)
+        task, parts, records, about = _parts_done(task, building, manifest, pool, progress, store)
+        tables = _tables_of(task, parts, records, building, store)
     except (ExtractionError, UnfitSimulationError):
         building.abandon()
         raise
     missing = _losses(sources, parts, records)
-    manifest |= {"tables": dict(sorted(tables.items())), "missing": missing, "command": list(command)}
+    manifest |= {"tables": dict(sorted(tables.items())), "missing": missing, "command": list(command)} | about
     manifest["problems"] = [problem for record in records for problem in record.problems]
     building.finish(manifest)
     return Extraction(building.target, manifest, _code(inspected, records))
 
 
-def _build(
+def _tables_of(
     task: Task,
     parts: Sequence[DatasetPart],
-    done: dict[int, PartRecord],
+    records: Sequence[PartRecord],
     building: Building,
-    pool: Pool,
-    progress: Progress | None,
     store: Store | None,
-) -> tuple[list[PartRecord], dict[str, dict[str, Any]]]:
-    """Make all files; return the records of the parts, and the entries of the tables for the manifest."""
-    records = _run(task, parts, done, building, pool, progress, store)
+) -> dict[str, dict[str, Any]]:
+    """Complete the files; return the entries of the tables for the manifest."""
     tables = {
         table: table_entry(table, records, parts, task.sources)
         for table in dict.fromkeys(name for record in records for name in record.files)
@@ -219,7 +220,46 @@ def _build(
     tables |= write_record_tables(task, records)
     if store is not None:
         tables = assemble_store(store, building, tables, task)
-    return records, tables
+    return tables
+
+
+def _planned(
+    task: Task, pool: Pool, stored: Mapping[str, Any] | None
+) -> tuple[Task, Sequence[DatasetPart], TransitionPlan | None]:
+    """Make the parts; for the table of transitions settle its columns, too. stored: those that were begun with."""
+    if TRANSITIONS not in task.tables:
+        return task, make_parts(task.sources, task.request), None
+    plan = plan_transitions(task, pool, stored)
+    return plan.task, plan.parts, plan
+
+
+def _parts_done(
+    task: Task,
+    building: Building,
+    manifest: Mapping[str, Any],
+    pool: Pool,
+    progress: Progress | None,
+    store: Store | None,
+) -> tuple[Task, Sequence[DatasetPart], list[PartRecord], dict[str, Any]]:
+    """Plan and extract all parts; the last item has entries for the manifest."""
+    task, parts, plan = _planned(task, pool, building.begun_columns(manifest))
+    if store is not None:
+        store.ensure_fits(task)
+    as_begun = {**manifest, "parts": len(parts)}
+    if plan is None:
+        done = building.begin(as_begun)
+        return task, parts, _run(task, parts, done, building, pool, progress, store), {}
+    done = building.begin(as_begun | {COLUMNS: plan.plain()})
+    try:
+        records = _run(task, parts, done, building, pool, progress, store)
+    except MisfitError:
+        if plan.of_all_steps:
+            raise
+        plan = plan.with_all_steps(pool)  # Later steps return something else than the first ones.
+        building.clear()
+        done = building.begin(as_begun | {COLUMNS: plan.plain()})
+        records = _run(plan.task, parts, done, building, pool, progress, store)
+    return plan.task, parts, records, {"environments": plan.environments()}
 
 
 def list_tapes(paths: Iterable[str | os.PathLike[str]]) -> list[Path]:
@@ -240,11 +280,11 @@ def make_task(
 ) -> Task:
     """Make the task of all workers, with defaults for what the request leaves open. Raises ExtractionError."""
     setting = sources[0].setting(world)
-    tables = request.tables
-    if not tables:
-        has_agents = setting.agents() != ("",)
-        asks_for_pairs = request.observations or request.rewards or request.actions or request.mode != "all"
-        tables = ("pairs",) if asks_for_pairs or (has_agents and not request.fields) else ("states",)
+    tables = request.tables or _default_tables(sources, request, setting)
+    if TRANSITIONS in tables:
+        ensure_transitions(sources, request)
+    elif request.info:
+        raise ExtractionError("infos are columns of the table transitions: add it to the tables")
     if "pairs" not in tables and (request.observations or request.rewards or request.actions):
         raise ExtractionError(
             "observations, rewards and encodings of actions are columns of the table pairs: add it to the tables"
@@ -273,6 +313,14 @@ def make_task(
     agents = chosen_agents(sources, all_agents, request)
     encodings = _encodings(sources[0], request, world) if "pairs" in tables else ()
     return Task(sources, request, tables, agents, encodings, world, file_format, folder)
+
+
+def _default_tables(sources: Sequence[TapeInput], request: Request, setting: Setting) -> tuple[str, ...]:
+    if request.observations or request.rewards or request.actions or request.mode != "all":
+        return ("pairs",)
+    if any(source.environment for source in sources) and not request.long:
+        return (TRANSITIONS,)
+    return ("pairs",) if setting.agents() != ("",) and not request.fields else ("states",)
 
 
 def _encodings(source: TapeInput, request: Request, world: Factory | None) -> tuple[str, ...]:

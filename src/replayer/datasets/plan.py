@@ -26,6 +26,7 @@ from replayer.datasets.request import ExtractionError, Request
 from replayer.playback.make_simulation import Factory
 from replayer.tape.completeness import tape_code
 from replayer.tape.digest import tape_digest
+from replayer.tape.environment_calls import ENVIRONMENTS, adapter_name
 from replayer.tape.episodes import find_episodes
 from replayer.tape.tape import Tape
 from replayer.timeline.timeline import Timeline
@@ -37,7 +38,6 @@ STOPS = ("closed", "ticks")  # Ends of a run that are not the world's own.
 _LOT_BYTES = 16
 WON, LOST, DREW = "won", "lost", "drew"
 OUTCOMES = ("", WON, LOST, DREW)
-ENVIRONMENTS = ("gymnasium", "pettingzoo")  # Adapters of environments that report the end of each episode themselves.
 ENDLESS = ("mujoco",)  # Adapters that record resets of simulations in which no episode ever ends.
 
 
@@ -52,6 +52,7 @@ class TapeInput:
         reason: why the recording ended; "" if unknown. is_end: True if the world itself ended the run.
         scores: by agent, at the end of the run, from the sealed tape or from its world; empty if unknown.
         world: its entry in META; None for the user's own simulation.
+        environment: the adapter of a tape of environments; "" for any other tape.
         lost_first: the first tick that was recorded; ticks from there up to first_tick are lost.
         split: the name of its split; "" without splits.
     """
@@ -69,6 +70,7 @@ class TapeInput:
     world: dict[str, Any] | None
     lost_first: int = 0
     split: str = ""
+    environment: str = ""
 
     def outcome(self, agent: str) -> str:
         """The agent's outcome: won, lost or drew; "" if unknown."""
@@ -186,6 +188,7 @@ def _readable_source(path: Path, factory: Factory | None, *, needs_scores: bool)
             {},
             registered,
             lost_first=_first_known(tape) if is_corrupt else tape.first_tick,
+            environment=name if (name := adapter_name(tape)) in ENVIRONMENTS else "",
         )
     if not is_end_of_run(reason):
         return source  # As in ``replay ls``: only the end of a run decides who won.
@@ -291,17 +294,15 @@ def ensure_pairs_hold(source: TapeInput, request: Request) -> None:
     Pairs treat the recording as one episode. The tape of an environment holds many, each with its own end.
     """
     with open_source(source) as tape:
-        adapter = tape.meta.get("adapter")
-        name = adapter.get("name") if isinstance(adapter, dict) else None
+        name = adapter_name(tape)
         resets = [] if name in ENVIRONMENTS else [episode.first_tick for episode in find_episodes(tape)]
     if name in ENVIRONMENTS or (resets and name not in ENDLESS):
         raise ExtractionError(
-            f"{source.name}: the adapter {name} recorded episodes, and training pairs of episodes are not supported yet: "
-            "they would join the last state before a reset to the first one after it, and terminated would be false at "
-            "the end of each episode; use the table states (--table states with --field) and the table actions "
-            "(--table actions, which has a row for each reset)"
+            f"{source.name}: the adapter {name} recorded episodes, and pairs would join the last state before a reset to "
+            "the first one after it: use the table transitions (the default; it takes no --observe, --reward, --action "
+            "and --mode), or the tables states and actions"
         )
-    for first, last in _ranges(source, request):
+    for first, last in ranges_of(source, request):
         inside = [tick for tick in resets if first < tick <= last]
         if inside:
             starts = [*resets, source.last_tick + 1]
@@ -313,21 +314,32 @@ def ensure_pairs_hold(source: TapeInput, request: Request) -> None:
             )
 
 
-def make_parts(sources: Sequence[TapeInput], request: Request, part_ticks: int | None = None) -> list[DatasetPart]:
+def make_parts(
+    sources: Sequence[TapeInput],
+    request: Request,
+    part_ticks: int | None = None,
+    starts_of: Callable[[int, Tape], Sequence[int]] | None = None,
+) -> list[DatasetPart]:
     """Make all parts, in the order of the sources and of the ranges.
 
-    A part has at least PART_TICKS, or part_ticks, if the range allows it. Raises ExtractionError for a range without ticks.
+    A part has at least PART_TICKS, or part_ticks, if the range allows it. starts_of: from the number of a source and its
+    tape to the ticks at which a part may begin; by default its keyframes. Raises ExtractionError for a range without
+    ticks.
     """
     parts: list[DatasetPart] = []
     for number, source in enumerate(sources):
         with open_source(source) as tape:
-            starts = [keyframe.tick for keyframe in tape.keyframes]
+            starts = _keyframe_ticks(number, tape) if starts_of is None else starts_of(number, tape)
             ticks_min = _part_ticks(tape, request.stride) if part_ticks is None else max(part_ticks, request.stride)
-        for first, last in _ranges(source, request):
+        for first, last in ranges_of(source, request):
             for ticks, then, until in _cut(first, last, request.stride, starts, ticks_min):
                 begin = first if ticks.start == first else ticks.start + 1
                 parts.append(DatasetPart(len(parts), number, ticks, then, begin, until))
     return parts
+
+
+def _keyframe_ticks(_: int, tape: Tape) -> list[int]:
+    return [keyframe.tick for keyframe in tape.keyframes]
 
 
 def _part_ticks(tape: Tape, stride: int) -> int:
@@ -341,7 +353,7 @@ def _part_ticks(tape: Tape, stride: int) -> int:
     return max(stride, PART_TICKS)
 
 
-def _ranges(source: TapeInput, request: Request) -> list[tuple[int, int]]:
+def ranges_of(source: TapeInput, request: Request) -> list[tuple[int, int]]:
     """Return the requested ranges of ticks of a source, cut to the ticks that it has."""
     ranges = []
     for bounds in request.ranges or ((None, None),):

@@ -10,7 +10,7 @@ import attrs
 
 from recorder.errors import RecordingError
 
-TABLES = ("states", "pairs", "actions", "events")
+TABLES = ("transitions", "states", "pairs", "actions", "events")
 RECORDS = ("actions", "events")  # Tables whose columns are known only when all rows are known.
 MODES = ("all", "inputs", "winners", "balanced")
 
@@ -39,11 +39,13 @@ class Request:
         stride: ticks from one sample to the next.
         ranges: first and last tick of each range, both included. None stands for the tape's own first or last tick,
             negative ticks count from the end. Empty is the complete tape. Sampling starts at the first tick of each range.
-        tables: states (the fields), pairs (training pairs), actions (a row for each input of an agent), events (a row for
-            each event of the simulation).
-        fields: the fields of states; all if empty. In pairs, fields in addition to the observations.
+        tables: transitions (the steps of environments), states (the fields), pairs (training pairs), actions (a row for
+            each input of an agent), events (a row for each event of the simulation).
+        fields: the fields of states; all if empty. In pairs, fields in addition to the observations. In transitions, the
+            parts of the observation, all if empty.
         observations: of pairs: names that the world defines, or module:function.
-        agents: the agents of pairs and actions; None is all that the world names.
+        info: True adds the infos to transitions.
+        agents: the agents of transitions, pairs and actions; None is all that the world names.
         actions: the encodings of actions in pairs: names that the world defines, or module:function. None is the world's
             own encoding, if it has one, or else the inputs if they are numbers of one shape; () leaves actions out.
         rewards: names that the world defines, or module:function.
@@ -67,6 +69,7 @@ class Request:
     rewards: tuple[str, ...] = attrs.field(default=(), converter=_to_tuple)
     lists: tuple[str, ...] = attrs.field(default=(), converter=_to_tuple)
     long: bool = False
+    info: bool = False
     mode: Literal["all", "inputs", "winners", "balanced"] = "all"
     splits: tuple[tuple[str, float], ...] = ()
     seed: int = 0

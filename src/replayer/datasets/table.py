@@ -135,7 +135,7 @@ def values_of(batch: pa.RecordBatch, name: str, shape: Shape | None) -> Array | 
     if pa.types.is_dictionary(column.type):
         texts = np.array(column.dictionary.to_pylist(), dtype=str)
         return texts[column.indices.to_numpy(zero_copy_only=False)] if len(texts) else np.zeros(len(column), str)
-    if pa.types.is_string(column.type):
+    if pa.types.is_string(column.type) or (shape is not None and shape.dtype == "text"):
         return np.array([*column.to_pylist(), None], dtype=object)[:-1]
     if shape is None:
         values = pc.fill_null(column, False if pa.types.is_boolean(column.type) else 0)
@@ -144,11 +144,17 @@ def values_of(batch: pa.RecordBatch, name: str, shape: Shape | None) -> Array | 
             return filled  # type: ignore[no-any-return]
         return np.ma.masked_array(filled, column.is_null().to_numpy(zero_copy_only=False))
     if shape.is_list:
-        lengths = pc.list_value_length(column).to_numpy(zero_copy_only=False).astype(np.int64)
-        return Lists(_flat(column.flatten(), shape), lengths)
+        lengths = pc.fill_null(pc.list_value_length(column), 0).to_numpy(zero_copy_only=False).astype(np.int64)
+        present = column.is_valid().to_numpy(zero_copy_only=False) if column.null_count else None
+        return Lists(_flat(column.flatten(), shape), lengths, present)
     if isinstance(column, pa.ExtensionArray):
         column = column.storage
-    return _flat(column, shape)
+    if not column.null_count:
+        return _flat(column, shape)
+    present = column.is_valid().to_numpy(zero_copy_only=False)
+    values = np.zeros((len(column), *shape.shape), shape.dtype)
+    values[present] = _flat(column.drop_null(), shape)
+    return np.ma.masked_array(values, np.broadcast_to(~present.reshape(-1, *(1,) * len(shape.shape)), values.shape))
 
 
 def _flat(column: pa.Array, shape: Shape) -> Array:
@@ -167,7 +173,9 @@ def _flat(column: pa.Array, shape: Shape) -> Array:
 def _joined(pieces: list[Any]) -> Array | Lists:
     if isinstance(pieces[0], Lists):
         values = np.concatenate([piece.values for piece in pieces])
-        return Lists(values, np.concatenate([piece.lengths for piece in pieces]))
+        masks = [np.ones(len(piece.lengths), np.bool_) if piece.present is None else piece.present for piece in pieces]
+        present = np.concatenate(masks)
+        return Lists(values, np.concatenate([piece.lengths for piece in pieces]), None if present.all() else present)
     if any(isinstance(piece, np.ma.MaskedArray) for piece in pieces):
         return np.ma.concatenate(pieces)  # type: ignore[no-any-return, no-untyped-call]
     return np.concatenate(pieces)

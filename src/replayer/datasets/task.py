@@ -11,6 +11,8 @@ from replayer.datasets.plan import OUTCOMES, TapeInput
 from replayer.datasets.request import Request
 from replayer.datasets.rows.columns import AGENT
 from replayer.datasets.rows.states import RUN, Vocabulary
+from replayer.datasets.transitions.transition import EnvironmentFacts
+from replayer.datasets.transitions.transition_rows import TransitionColumns
 from replayer.playback.make_simulation import Factory
 
 
@@ -22,6 +24,7 @@ class Task:
         sources: the tapes. request: with its defaults filled in. tables: to make.
         agents: of each source. encodings: of actions in pairs.
         factory: of the user's simulation; None for registered worlds.
+        environments: of each source, for the table of transitions; empty without it. columns: of this table.
         format: of the files, see arrow_files.py. folder: of the files.
     """
 
@@ -33,6 +36,8 @@ class Task:
     factory: Factory | None
     format: str
     folder: Path
+    environments: Sequence[EnvironmentFacts] = ()
+    columns: TransitionColumns | None = None
 
     def labels(self) -> Vocabulary:
         """Return all texts of the columns that hold texts."""

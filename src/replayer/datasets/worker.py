@@ -24,6 +24,8 @@ from replayer.datasets.rows.pairs import Pairs
 from replayer.datasets.rows.records import Row
 from replayer.datasets.rows.states import RUN, StateCells, StateRows
 from replayer.datasets.task import Task
+from replayer.datasets.transitions.transition_rows import TRANSITIONS, TransitionRows
+from replayer.datasets.transitions.transitions_of_part import transitions_of_part
 from replayer.playback.cursor import Cursor
 from replayer.playback.make_simulation import UnfitSimulationError, make_simulation
 from replayer.playback.rebuild_events import rebuild_events
@@ -109,6 +111,8 @@ def rows_of_part(
     limit = BUFFER_BYTES if buffer_bytes is None else buffer_bytes
     if {"states", "pairs", "actions"} & set(task.tables):
         yield from _walk(task, part, tape, on_progress, losses, limit, buffer_samples)
+    if TRANSITIONS in task.tables:
+        yield from _transitions(task, part, tape, on_progress, losses, limit, buffer_samples)
     if "events" in task.tables:
         yield from _events(task, part, tape, losses)
 
@@ -160,6 +164,38 @@ def _walk(
         on_progress(tick - part.ticks[0])
     for table in tables:
         yield from table.take()
+
+
+def _transitions(
+    task: Task,
+    part: DatasetPart,
+    tape: Tape,
+    on_progress: Callable[[int], None],
+    losses: Losses,
+    buffer_bytes: int,
+    buffer_samples: int | None,
+) -> Iterator[tuple[str, Block]]:
+    source, facts = task.sources[part.source], task.environments[part.source]
+    assert task.columns is not None
+    rows = TransitionRows(source.run, task.labels()[RUN], task.columns)
+    missing: list[Missing] = []
+    made = transitions_of_part(
+        part,
+        source,
+        task.request,
+        facts,
+        tape,
+        task.factory,
+        missing=missing,
+        problems=losses.problems,
+        on_progress=on_progress,
+    )
+    for count, row in enumerate(made, 1):
+        rows.add(row)
+        if rows.bytes > buffer_bytes or (buffer_samples is not None and count % buffer_samples == 0):
+            yield from rows.take()
+    yield from rows.take()
+    losses.missing += [one for one in missing if one not in losses.missing]  # The other tables may miss them, too.
 
 
 class _Actions:

@@ -11,6 +11,7 @@ from typing import Any
 import attrs
 
 from recorder.errors import CorruptError, MissingTickError
+from replayer.tape.environment_calls import plain_options
 from replayer.tape.tape import Tape
 
 _MARKS = (b"reset", b"begins")  # Found in encoded inputs that begin an episode; inputs without them are not decoded.
@@ -27,6 +28,7 @@ class Episode:
         seed: seed passed to the reset; None if the generator was not seeded again.
         total: the sum of the rewards, the episode's return; None if it was not recorded.
         over: True if the environment ended the episode (terminated or truncated); None if that is unknown.
+        terminated, truncated: the flags of the last step; None if they are unknown, or if agents differ in them.
     """
 
     index: int
@@ -35,6 +37,17 @@ class Episode:
     seed: int | None
     total: float | None
     over: bool | None
+    terminated: bool | None = None
+    truncated: bool | None = None
+    _options: Any = attrs.field(default=None, repr=False)
+
+    @property
+    def options(self) -> Any:
+        """The options passed to the reset, each time as new objects; None without options.
+
+        Raises CorruptError if they are damaged.
+        """
+        return plain_options(self.first_tick, self._options)
 
     @property
     def steps(self) -> int:
@@ -68,11 +81,11 @@ def find_episodes(tape: Tape) -> list[Episode]:
     for index, (first_tick, inputs) in enumerate(starts):
         has_next = index + 1 < len(starts)
         last_tick = starts[index + 1][0] - 1 if has_next else tape.last_tick
-        total, over = _result(
-            starts[index + 1][1].get("ended") if has_next else _unfinished_episode(tape), last_tick - first_tick
-        )
+        ended = starts[index + 1][1].get("ended") if has_next else _unfinished_episode(tape)
         seed = inputs.get("reset")
-        episodes.append(Episode(index, first_tick, last_tick, seed if isinstance(seed, int) else None, total, over))
+        seed = seed if isinstance(seed, int) else None
+        result = _result(ended, last_tick - first_tick)
+        episodes.append(Episode(index, first_tick, last_tick, seed, *result, inputs.get("options")))
     return episodes
 
 
@@ -82,15 +95,18 @@ def _unfinished_episode(tape: Tape) -> Any:
     return outcome.get("episode") if isinstance(outcome, dict) else None
 
 
-def _result(ended: Any, steps: int) -> tuple[float | None, bool | None]:
-    """The return of an episode, and True if it was over.
+def _result(ended: Any, steps: int) -> tuple[float | None, bool | None, bool | None, bool | None]:
+    """The return of an episode, and True if it was over, terminated, truncated.
 
     ended: the entry recorded with the next reset; ignored unless its number of steps is the given one.
     """
     match ended:
         case {"steps": int(count), "return": float() | int() as total, "over": bool(over)} if count == steps:
-            return float(total), over
-    return (0.0, False) if steps == 0 else (None, None)
+            terminated, truncated = (
+                flag if isinstance(flag, bool) else None for flag in (ended.get("terminated"), ended.get("truncated"))
+            )
+            return float(total), over, terminated, truncated
+    return (0.0, False, False, False) if steps == 0 else (None, None, None, None)
 
 
 def episode_facts(episodes: list[Episode]) -> list[dict[str, Any]]:
@@ -104,6 +120,8 @@ def episode_facts(episodes: list[Episode]) -> list[dict[str, Any]]:
             "seed": episode.seed,
             "return": episode.total,
             "over": episode.over,
+            "terminated": episode.terminated,
+            "truncated": episode.truncated,
         }
         for episode in episodes
     ]

@@ -22,6 +22,7 @@ from replayer.desync.finding import find_desync
 from replayer.html_renderers import RenderedAsHtml
 from replayer.playback.cursor import Arrival, Cursor, MismatchError, Progress
 from replayer.playback.make_simulation import Factory, make_simulation
+from replayer.tape.environment_calls import EnvironmentCall, call_at
 from replayer.tape.episodes import Episode, find_episodes
 from replayer.tape.tape import Mode, Tape
 from sim.kernel.simulation import Simulation, inner_of, subject_of
@@ -135,6 +136,14 @@ class Timeline(RenderedAsHtml):
         if self._episodes is None:
             self._episodes = find_episodes(self.tape)
         return self._episodes
+
+    def call(self, tick: int) -> EnvironmentCall:
+        """The decoded call of an environment that led to a tick; negative ticks count from the end.
+
+        Nothing is simulated, and the timeline does not move. Raises ValueError for a tape of anything but a Gymnasium
+        or PettingZoo environment, MissingTickError for a tick without a call, CorruptError for a damaged one.
+        """
+        return call_at(self.tape, self._absolute(tick))
 
     def __len__(self) -> int:
         return self.last_tick - self.first_tick + 1

@@ -18,8 +18,8 @@ from replayer.datasets.request import ExtractionError
 from oracle.command_lines import assert_one_line, run
 
 HERE = Path(__file__).stem
-REFUSED = "recorded episodes, and training pairs of episodes are not supported yet"
-REPLACED = "use the table states (--table states with --field) and the table actions"
+REFUSED = "recorded episodes, and pairs would join the last state before a reset to the first one after it"
+REPLACED = "use the table transitions (the default; it takes no --observe, --reward, --action and --mode)"
 
 
 def reward(_before: Any, after: Any) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -22,11 +22,38 @@ class Lists:
 
     Attributes:
         values: the items of all rows, one row after the other: (sum of lengths, *shape of an item).
-        lengths: of each row, int64.
+        lengths: of each row, int64; 0 of a missing one.
+        present: a mask of the rows that are not missing; None if none is.
     """
 
     values: Array
     lengths: npt.NDArray[np.int64]
+    present: npt.NDArray[np.bool_] | None = None
+
+
+@attrs.frozen(eq=False)
+class Nested:
+    """A column of arrays of one shape, some of which may be missing. Files hold them as nested lists.
+
+    Attributes:
+        values: (rows, *shape); zeros where a value is missing.
+        present: a mask of the rows that are not missing; None if none is.
+    """
+
+    values: Array
+    present: npt.NDArray[np.bool_] | None = None
+
+
+@attrs.frozen(eq=False)
+class Texts:
+    """A column of texts, or of lists of texts, None where one is missing.
+
+    Attributes:
+        values: of each row. is_list: True for lists of texts.
+    """
+
+    values: Sequence[Any]
+    is_list: bool = False
 
 
 @attrs.frozen(eq=False)
@@ -42,7 +69,7 @@ class Labels:
     codes: npt.NDArray[np.int32]
 
 
-Column = Array | Lists | Labels
+Column = Array | Lists | Labels | Nested | Texts
 Block = Mapping[str, Column]  # All columns have the same number of rows.
 
 
@@ -73,8 +100,12 @@ def shape_of(column: Column) -> Shape:
     """Return the shape of a column."""
     if isinstance(column, Labels):
         return Shape("text")
+    if isinstance(column, Texts):
+        return Shape("text", is_list=column.is_list)
     if isinstance(column, Lists):
         return Shape(column.values.dtype.str, column.values.shape[1:], is_list=True)
+    if isinstance(column, Nested):
+        return Shape(column.values.dtype.str, column.values.shape[1:])
     return Shape(column.dtype.str, column.shape[1:])
 
 

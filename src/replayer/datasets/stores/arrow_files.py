@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from replayer.datasets.rows.columns import Array, Block, Column, Labels, Lists
+from replayer.datasets.rows.columns import Array, Block, Column, Labels, Lists, Nested, Texts
 from replayer.datasets.rows.records import as_form
 
 pa.array(np.zeros(1))  # The first array makes pyarrow import pandas, if installed: once here, not in each worker.
@@ -33,9 +33,14 @@ def to_arrow(block: Block) -> pa.RecordBatch:
 def _to_array(column: Column) -> pa.Array:
     if isinstance(column, Labels):
         return pa.DictionaryArray.from_arrays(pa.array(column.codes), pa.array(column.texts, pa.string()))
+    if isinstance(column, Texts):
+        return pa.array(column.values, pa.list_(pa.string()) if column.is_list else pa.string())
     if isinstance(column, Lists):
         offsets = np.concatenate([[0], np.cumsum(column.lengths)]).astype(np.int32)
-        return pa.ListArray.from_arrays(pa.array(offsets), _nested(_as_reals(column.values)))
+        mask = None if column.present is None else pa.array(~column.present)
+        return pa.ListArray.from_arrays(pa.array(offsets), _nested(_as_reals(column.values)), mask=mask)
+    if isinstance(column, Nested):
+        return _nested(_as_reals(column.values), column.present)
     column = _as_reals(column)
     if column.ndim == 1:
         return pa.array(column)
@@ -52,12 +57,15 @@ def _as_reals(values: Array) -> Array:
     return np.ascontiguousarray(values)[..., None].view(values.real.dtype)
 
 
-def _nested(values: Any) -> pa.Array:
-    """Convert the items of a list: numbers, or lists of a fixed length for each further axis."""
+def _nested(values: Any, present: Any = None) -> pa.Array:
+    """Convert arrays of one shape: numbers, or lists of a fixed length for each further axis, null where not present."""
+    mask = None if present is None else ~present
+    if values.ndim == 1:
+        return pa.array(values, mask=mask)
     array = pa.array(np.ascontiguousarray(values).reshape(-1))
-    for size in reversed(values.shape[1:]):
+    for size in reversed(values.shape[2:]):
         array = pa.FixedSizeListArray.from_arrays(array, size)
-    return array
+    return pa.FixedSizeListArray.from_arrays(array, values.shape[1], mask=None if mask is None else pa.array(mask))
 
 
 class ParquetFile:

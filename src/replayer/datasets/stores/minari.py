@@ -1,5 +1,7 @@
 """Build Minari data sets from the table of pairs: one episode for each run and agent, one data set for each split.
 
+Those from transitions of environments, which have episodes of their own, are made in minari_episodes.py.
+
     DIR/fog-v0/data/main_data.hdf5         for "-o fog"; MINARI_DATASETS_PATH=DIR minari.load_dataset("fog-v0")
     DIR/fog-train-v0/data/main_data.hdf5   with splits
 
@@ -10,7 +12,6 @@ Invariant: an episode of T actions has T + 1 observations, of ticks without a ga
 
 from __future__ import annotations
 
-import re
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import metadata
@@ -19,37 +20,34 @@ from typing import Any
 
 import attrs
 import gymnasium
-import minari
 import numpy as np
 from minari.data_collector.episode_buffer import EpisodeBuffer
 from minari.dataset.minari_storage import MinariStorage
 
 from replayer.datasets.dataset import file_table
 from replayer.datasets.manifest import PARTS_FORMAT, Tables, described_file
-from replayer.datasets.plan import TapeInput, open_source
+from replayer.datasets.plan import TapeInput
 from replayer.datasets.request import ExtractionError
 from replayer.datasets.rows.columns import AGENT, Array, Shape
 from replayer.datasets.rows.states import RUN, TICK
+from replayer.datasets.stores.minari_episodes import ensure_episodes_fit, write_episodes
+from replayer.datasets.stores.minari_metadata import DATA_FORMAT, SEED_MAX, dataset_id, describe_dataset
 from replayer.datasets.table import DatasetTable, values_of
 from replayer.datasets.task import Task
+from replayer.datasets.transitions.transition_rows import TRANSITIONS
 
-DATA_FORMAT = "hdf5"
 OBSERVED, DONE, WORTH, THEN = "obs.", "action.", "reward.", "next."
-NOTES = (
-    "author",
-    "author_email",
-    "code_permalink",
-    "description",
-    "algorithm_name",
-)  # Notes of a tape that are copied.
-_SEED_MAX = (1 << 63) - 1  # The limit of an attribute of HDF5.
 
 
 def ensure_fits(task: Task) -> None:
     """Raise ExtractionError if Minari cannot hold what the request asks for."""
     request = task.request
+    if task.tables == (TRANSITIONS,):
+        ensure_episodes_fit(task)
+        return
     if task.tables != ("pairs",):
-        raise ExtractionError(f"Minari holds only pairs, not the table {', '.join(set(task.tables) - {'pairs'})}")
+        others = ", ".join(set(task.tables) - {"pairs", TRANSITIONS}) or "pairs and transitions together"
+        raise ExtractionError(f"Minari holds only pairs or transitions, not the table {others}")
     if len(request.rewards) != 1:
         names = ", ".join(request.rewards) or "none"
         raise ExtractionError(f"Minari holds one reward per step: expected one reward, got {names}")
@@ -62,6 +60,8 @@ def ensure_fits(task: Task) -> None:
 
 def ensure_columns(table: str, columns: Mapping[str, Mapping[str, Any]]) -> None:
     """Raise ExtractionError if Minari cannot hold these columns."""
+    if table == TRANSITIONS:
+        return  # The spaces were checked before.
     for name, shape in columns.items():
         if shape["is_list"]:
             raise ExtractionError(
@@ -101,7 +101,10 @@ def assemble(folder: Path, name: str, tables: Tables, task: Task) -> Tables:
             if rows.rows:
                 own = [source for source in task.sources if source.split == split]
                 path = folder.resolve() / identity / "data"  # Minari joins a relative one to itself.
-                _Building(rows, own, identity).write(path)
+                if table == TRANSITIONS:
+                    write_episodes(rows, own, identity, path, task)
+                else:
+                    _Building(rows, own, identity).write(path)
                 identities.append(identity)
                 files = sorted(file for file in (folder / identity).rglob("*") if file.is_file())
                 listed += [described_file(folder, file) for file in files]
@@ -112,13 +115,6 @@ def assemble(folder: Path, name: str, tables: Tables, task: Task) -> Tables:
             "files": listed,
         }
     return built
-
-
-def dataset_id(name: str, split: str) -> str:
-    """Make the id of a data set from the folder's name: without forbidden characters, and with the required version."""
-    stem, version = re.fullmatch(r"(.*?)(-v\d+)?", name, re.DOTALL).groups()  # type: ignore[union-attr]
-    stem = re.sub(r"[^A-Za-z0-9_-]+", "-", stem).strip("-") or "data"
-    return f"{stem}{'-' if split else ''}{split}{version or '-v0'}"
 
 
 @attrs.define
@@ -235,26 +231,8 @@ class _Building:
         }
 
     def _metadata(self) -> dict[str, Any]:
-        """Collect author, description and policies from the notes of the tapes."""
-        notes: dict[str, list[str]] = {}
-        policies: dict[str, None] = {}
-        for source in self._sources.values():
-            with open_source(source) as tape:
-                recorded = tape.meta.get("notes")
-            own = recorded if isinstance(recorded, dict) else {}
-            for name in NOTES:
-                if isinstance(own.get(name), str) and own[name] not in notes.setdefault(name, []):
-                    notes[name].append(own[name])
-            players = own.get("players")
-            for agent, policy in (players if isinstance(players, dict) else {}).items():
-                if any(agent == acting for _, acting in self._episodes):
-                    policies[f"{agent}={policy}"] = None
-        if policies:
-            notes.setdefault("algorithm_name", list(policies))
-        notes.setdefault("description", [self._description()])
-        people = {name: {", ".join(texts)} for name, texts in notes.items() if name.startswith("author")}
-        texts = {name: ", ".join(texts) for name, texts in notes.items()}
-        return {"dataset_id": self._identity, "minari_version": minari.__version__} | texts | people
+        agents = {agent for _, agent in self._episodes}
+        return describe_dataset(self._identity, list(self._sources.values()), agents, self._description())
 
     def _description(self) -> str:
         worlds = dict.fromkeys(
@@ -270,7 +248,7 @@ class _Building:
 def _seed(source: TapeInput) -> int | None:
     """Return the run's seed, if its world's configuration has one."""
     seed = source.world["config"].get("seed") if source.world is not None else None
-    return seed if type(seed) is int and 0 <= seed <= _SEED_MAX else None
+    return seed if type(seed) is int and 0 <= seed <= SEED_MAX else None
 
 
 def _plain(arrays: dict[str, Array]) -> Any:

@@ -3,6 +3,7 @@
     DIR/data.zarr/pairs/obs.grid           (row, obs.grid_0, obs.grid_1)
     DIR/data.zarr/pairs/obs.ants           (obs.ants_item): the items of lists, one row after the other,
     DIR/data.zarr/pairs/obs.ants.lengths   (row): the number of items of each row (CF's contiguous ragged arrays)
+    DIR/data.zarr/transitions/seed.present (row): false where a value is missing, if any is; zeros stand in its place
     DIR/data.zarr/pairs/train/obs.grid     with splits
 
 Invariant: a shard is written once, complete.
@@ -34,7 +35,7 @@ STORE = "data.zarr"
 CHUNK_BYTES = 1 << 20  # Read at once; more would be wasted on a reader of few rows.
 SHARD_BYTES = 64 << 20  # The size of a file, and the memory needed to write it.
 TEXT_BYTES = 32  # The size of a text, roughly.
-LENGTHS = ".lengths"
+LENGTHS, PRESENT = ".lengths", ".present"
 _ZSTD = ZstdCodec(level=1)
 
 
@@ -55,6 +56,12 @@ def ensure_columns(table: str, columns: Mapping[str, Mapping[str, Any]]) -> None
         if columns[name]["is_list"] and f"{name}{LENGTHS}" in columns:
             raise ExtractionError(
                 f"the column {name}{LENGTHS} clashes with the lengths of {name}, which get this name in Zarr"
+            )
+        if columns[name]["is_list"] and columns[name]["dtype"] == "text":
+            raise ExtractionError(f"Zarr cannot hold {name}, lists of texts (table {table}): use parquet or arrow")
+        if f"{name}{PRESENT}" in columns:
+            raise ExtractionError(
+                f"the column {name}{PRESENT} clashes with the mask of {name}, which gets this name in Zarr"
             )
 
 
@@ -93,26 +100,42 @@ def _write_table(path: Path, name: str, table: DatasetTable) -> None:
     assert rows is not None
     for column, shape in table.shapes.items():
         assert shape is not None
+        about = {}
+        present = _present(table, column)
+        if not present.all():
+            about = {"ancillary_variables": f"{column}{PRESENT}"}
+            _write(group, f"{column}{PRESENT}", Shape("|b1"), rows, iter([present]), "row", {})
         if shape.is_list:
             count = 0
             lengths = np.zeros(rows, np.int64)
             start = 0
             for batch in table.select(column):
-                lengths[start : start + batch.num_rows] = pc.list_value_length(batch.column(column))
+                lengths[start : start + batch.num_rows] = pc.fill_null(pc.list_value_length(batch.column(column)), 0)
                 start += batch.num_rows
             count = int(lengths.sum())
             item = f"{column}_item"
-            about = {"sample_dimension": item}
+            about |= {"sample_dimension": item}
             _write(group, f"{column}{LENGTHS}", Shape("<i8"), rows, iter([lengths]), "row", about)
             _write(group, column, shape, count, _values(table, column, shape), item, {})
         else:
-            _write(group, column, shape, rows, _values(table, column, shape), "row", {})
+            _write(group, column, shape, rows, _values(table, column, shape), "row", about)
 
 
 def _values(table: DatasetTable, column: str, shape: Shape) -> Iterator[Array]:
     for batch in table.select(column):
         values = values_of(batch, column, shape)
-        yield values.values if isinstance(values, Lists) else values
+        if isinstance(values, Lists):
+            yield values.values
+        elif values.dtype == object:
+            yield np.array(["" if text is None else text for text in values], dtype=str)
+        else:
+            yield np.ma.getdata(values)
+
+
+def _present(table: DatasetTable, column: str) -> Array:
+    """A mask of the rows whose value is not missing."""
+    masks = [batch.column(column).is_valid().to_numpy(zero_copy_only=False) for batch in table.select(column)]
+    return np.concatenate([*masks, np.zeros(0, np.bool_)])
 
 
 @attrs.frozen

@@ -23,10 +23,12 @@ import attrs
 from recorder.processes.inline_pool import local_pool
 from replayer.datasets.extract import list_tapes, make_task
 from replayer.datasets.plan import DatasetPart, TapeInput, inspect_tapes, make_parts, open_source
+from replayer.datasets.plan_transitions import columns_to_plain, plan_transitions
 from replayer.datasets.request import ExtractionError, Request
 from replayer.datasets.rows.columns import Block, Shape, shape_of
 from replayer.datasets.stream.shuffle_buffer import Chunk, ShuffleBuffer, cut, in_batches, row_count, to_chunk
 from replayer.datasets.task import Task
+from replayer.datasets.transitions.transition_rows import TRANSITIONS
 from replayer.datasets.worker import Losses, rows_of_part
 from replayer.playback.make_simulation import Factory
 from replayer.playback.sampled_states import Missing
@@ -35,6 +37,21 @@ PART_STRIDES = 8  # The least number of samples in a part: the ticks shared with
 CHUNK_ROWS_MAX = 256  # The number of rows collected before they go into the buffer,
 CHUNK_SHARE = 16  # unless they take 1/16 of its bytes before.
 OUTCOME = "outcome"
+SAMPLED = (TRANSITIONS, "pairs", "states")
+# Of transitions, by default: the others may miss values, which arrays cannot.
+ALWAYS_THERE = (
+    "run",
+    "episode",
+    "step",
+    "tick",
+    "agent",
+    "obs*",
+    "action*",
+    "reward*",
+    "next*",
+    "terminated",
+    "truncated",
+)
 
 Sample = dict[str, Any]  # Arrays, NumPy numbers, texts.
 
@@ -82,7 +99,7 @@ class Order:
 def samples(
     tapes: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
     *,
-    table: Literal["pairs", "states"] | None = None,
+    table: Literal["transitions", "pairs", "states"] | None = None,
     world: Factory | None = None,
     shuffle: bool = True,
     seed: int = 0,
@@ -101,7 +118,8 @@ def samples(
     Each iteration yields one epoch. With batch, arrays have a first axis for the rows, and arrays that differ in length
     are a list.
 
-    table: training pairs, or states; by default as extract chooses. world: makes the simulation, for tapes that name no
+    table: transitions of environments, training pairs, or states; by default as extract chooses. Of transitions, those
+    columns are yielded by default that every row has. world: makes the simulation, for tapes that name no
     registered world. shuffle, buffer_rows, buffer_bytes, shard, batch, columns: see Order. seed: of the order, and of the
     random choices of splits and balanced agents. epoch: the first one, see Samples.set_epoch. split: read only the runs
     of this split. jobs: the number of processes that inspect the tapes before the first row. wanted: see Request.
@@ -121,18 +139,25 @@ def samples(
     inspected = inspect_tapes(paths, inspected_request, world, local_pool(jobs), lambda _: None)
     sources = inspected.sources
     task = make_task(sources, request, world, Path(), "parquet")
-    if len(task.tables) != 1 or task.tables[0] not in ("pairs", "states"):
-        raise ExtractionError(f"table: expected pairs or states, got {', '.join(task.tables)}")
+    if len(task.tables) != 1 or task.tables[0] not in SAMPLED:
+        raise ExtractionError(f"table: expected {', '.join(SAMPLED)}, got {', '.join(task.tables)}")
     if split is not None and not any(source.split == split for source in sources):
         splits = ", ".join(name for name, _ in request.splits) or "none"
         raise ExtractionError(f"no run is in split {split}; splits: {splits}")
+    cut: Sequence[DatasetPart]
+    if task.tables == (TRANSITIONS,):
+        plan = plan_transitions(task, local_pool(jobs), None, PART_STRIDES)
+        task, cut = plan.task, plan.parts
+        if order.columns is None:
+            has_env = task.columns is not None and task.columns.has_env
+            order = attrs.evolve(order, columns=(*ALWAYS_THERE, "env") if has_env else ALWAYS_THERE)
+    else:
+        cut = make_parts(sources, task.request, PART_STRIDES * request.stride)
     parts = [
         part
-        for part in make_parts(sources, task.request, PART_STRIDES * request.stride)
+        for part in cut
         if (split is None or sources[part.source].split == split)
-        and (
-            task.tables == ("states",) or (task.agents[part.source] and (part.then is not None or len(part.ticks) > 1))
-        )
+        and (task.tables != ("pairs",) or (task.agents[part.source] and (part.then is not None or len(part.ticks) > 1)))
     ]
     return Samples(task, parts, order, inspected.notes, epoch)
 
@@ -185,7 +210,8 @@ class Samples:
     def _digest(self) -> str:
         tapes = [(source.run, source.digest) for source in self.sources]
         order = attrs.evolve(self.order, batch=None)
-        plan = (tapes, self._task.request, self._task.agents, self._task.encodings, self._parts, order)
+        columns = () if self._task.columns is None else (columns_to_plain(self._task.columns),)
+        plan = (tapes, self._task.request, self._task.agents, self._task.encodings, self._parts, order, *columns)
         return hashlib.blake2b(repr(plan).encode(), digest_size=16).hexdigest()
 
     def __iter__(self) -> Iterator[Sample]:

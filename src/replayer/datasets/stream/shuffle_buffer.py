@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from replayer.datasets.rows.columns import Block, Labels, Lists
+from replayer.datasets.request import ExtractionError
+from replayer.datasets.rows.columns import Block, Column, Labels, Lists, Nested, Texts
 
 Array = npt.NDArray[Any]
 Chunk = Mapping[
@@ -23,7 +24,10 @@ DRAINED_SHARE = 16  # The buffer is emptied in about 16 pieces, so that it is ne
 
 
 def to_chunk(block: Block) -> dict[str, Array | list[Array]]:
-    """Convert a block: labels to arrays of text, lists to separate arrays."""
+    """Convert a block: labels to arrays of text, lists to separate arrays, texts to arrays of objects.
+
+    Raises ExtractionError for a missing value.
+    """
     chunk: dict[str, Array | list[Array]] = {}
     for name, column in block.items():
         if isinstance(column, Labels):
@@ -32,9 +36,23 @@ def to_chunk(block: Block) -> dict[str, Array | list[Array]]:
             ends = np.cumsum(column.lengths)
             pairs = zip((ends - column.lengths).tolist(), ends.tolist(), strict=True)
             chunk[name] = [column.values[start:end].copy() for start, end in pairs]
+        elif isinstance(column, Texts):
+            # Objects: an array of text would have the length of the longest one so far.
+            chunk[name] = np.array([*column.values, None], object)[:-1]
         else:
-            chunk[name] = column
+            chunk[name] = column.values if isinstance(column, Nested) else column
+        if _misses_some(column):
+            raise ExtractionError(
+                f"the column {name} misses some values, which an array cannot: choose others (columns=...), or extract "
+                "into a folder"
+            )
     return chunk
+
+
+def _misses_some(column: Column) -> bool:
+    if isinstance(column, Texts):
+        return None in column.values
+    return isinstance(column, Nested | Lists) and column.present is not None
 
 
 def row_count(chunk: Chunk) -> int:

@@ -65,4 +65,4 @@ def to_tensor(value: Any) -> Any:
     if isinstance(value, list):
         return [torch.from_numpy(array) for array in value]
     array = np.asarray(value)
-    return array.tolist() if array.dtype.kind == "U" else torch.from_numpy(array)
+    return array.tolist() if array.dtype.kind in "UO" else torch.from_numpy(array)

@@ -26,6 +26,7 @@ from sim.adapters.capture.recapture import ProvedSimulation, ProvedState
 from sim.adapters.capture.repeated.inputs_since_reset import InputsSinceReset
 from sim.adapters.capture.survey import Treatment
 from sim.adapters.capture.unpack import parts_of
+from sim.adapters.gymnasium.described_spaces import describe_env
 from sim.adapters.gymnasium.inputs import decode_call, encode_action, encode_own_reset, encode_reset
 from sim.adapters.gymnasium.last_env_call import OBSERVATION, LastEnvCall, ObservationItems
 from sim.adapters.gymnasium.layers import (
@@ -75,7 +76,8 @@ class GymnasiumSimulation(KeepsItsAttempts, ProvedSimulation):
 
     Attributes:
         env: the environment with its wrappers.
-        last: the results of the last call, without its info.
+        last: the results of the last call.
+        info: what the last call returned as its info, which is not saved: None after a load.
         level: the exactness of a load.
     """
 
@@ -99,6 +101,7 @@ class GymnasiumSimulation(KeepsItsAttempts, ProvedSimulation):
         self._ignored = tuple(ignore)
         self._pickler = pickler
         self.last = LastEnvCall()
+        self.info: dict[str, Any] | None = None
         self.level = level_from(level)
         settle_unseeded_start(layers_of(env))
         layers: list[tuple[str, Any]] = [(RESULT, self.last), *captured_layers(env)]
@@ -184,7 +187,8 @@ class GymnasiumSimulation(KeepsItsAttempts, ProvedSimulation):
             kind, arguments = decode_call(inputs)
             if kind == "reset":
                 result: Any = self.env.reset(**arguments)
-                last.take(result[0])
+                observation, self.info = result
+                last.take(observation)
                 last.clear()
                 return result
             inputs = arguments
@@ -195,7 +199,7 @@ class GymnasiumSimulation(KeepsItsAttempts, ProvedSimulation):
         result = self.env.step(action)
         if space_states is not None:
             self._spaces.after(space_states)
-        observation, last.reward, last.terminated, last.truncated, _ = result
+        observation, last.reward, last.terminated, last.truncated, self.info = result
         last.take(observation)
         return result
 
@@ -213,6 +217,7 @@ class GymnasiumSimulation(KeepsItsAttempts, ProvedSimulation):
 
     def after_restore(self) -> None:
         """Restore the environment from the arena. Raises NotCapturedError or ValueError."""
+        self.info = None
         if self._repeated is not None:
             self._repeated.state = self.state
             self._repeated.load(self._repeat)
@@ -250,6 +255,7 @@ class GymnasiumSimulation(KeepsItsAttempts, ProvedSimulation):
             "report": self.report().to_plain(),
             "subject": subject_of(self.env),
             "ignored": list(self._ignored),
+            **describe_env(self.env),
         }
 
 
@@ -267,7 +273,7 @@ class RecordedEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
         self._repeated = simulation._repeated  # noqa: SLF001 - of the same module
         self._has_warned = False
         self._return = 0.0
-        self._over = False
+        self._over = self._terminated = self._truncated = False
         self._resets_itself = any(isinstance(one, gymnasium.wrappers.Autoreset) for _, one in layers_of(self.env))
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
@@ -285,7 +291,8 @@ class RecordedEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
         else:
             result = self._call(action if type(action) is int else encode_action(action))
         self._return += result[1]
-        self._over = result[2] or result[3]
+        self._terminated, self._truncated = bool(result[2]), bool(result[3])
+        self._over = self._terminated or self._truncated
         return result  # type: ignore[no-any-return]
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
@@ -295,7 +302,8 @@ class RecordedEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
         elif seed is None and not self._has_warned:
             self._warn_of_unsaved_sources()
         result = self._call(encode_reset(seed, options, self._ended()))
-        self._begun_at, self._return, self._over, self._lacks_reset = self.tape.tick, 0.0, False, False
+        self._begun_at, self._return, self._lacks_reset = self.tape.tick, 0.0, False
+        self._over = self._terminated = self._truncated = False
         return result  # type: ignore[no-any-return]
 
     def _warn_of_unsaved_sources(self) -> None:
@@ -316,7 +324,8 @@ class RecordedEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
         if not steps:
             return None
         # A reward may be a vector, one number for each objective.
-        return {"steps": steps, "return": float(np.sum(self._return)), "over": bool(self._over)}
+        flags = {"terminated": self._terminated, "truncated": self._truncated}
+        return {"steps": steps, "return": float(np.sum(self._return)), "over": self._over, **flags}
 
     def close(self) -> None:
         """Close the tape, then the environment."""

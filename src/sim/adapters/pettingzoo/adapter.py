@@ -21,6 +21,7 @@ from sim.adapters.capture.recapture import ProvedSimulation, ProvedState
 from sim.adapters.capture.repeated.inputs_since_reset import InputsSinceReset
 from sim.adapters.capture.rng_state import is_generator
 from sim.adapters.capture.unpack import parts_of
+from sim.adapters.gymnasium.described_spaces import describe_agents
 from sim.adapters.gymnasium.inputs import decode_call, encode_action, encode_reset
 from sim.adapters.interface.adapter_registry import Adapter, NotCapturedError
 from sim.adapters.interface.attempts import KeepsItsAttempts, attempt_of, repeat_attempt
@@ -217,6 +218,7 @@ class PettingZooSimulation(KeepsItsAttempts, ProvedSimulation):
             "report": self.report().to_plain(),
             "subject": subject_of(self.env),
             "ignored": list(self._ignored),
+            **describe_agents(self.env),
         }
 
 
@@ -228,19 +230,31 @@ class _Episode:
         self._tape = tape
         self._begun_at = 0  # The tick of the last reset.
         self.total = 0.0
+        self._terminated: dict[Any, bool] = {}  # By agent that ended.
+        self._truncated: dict[Any, bool] = {}
 
     def add(self) -> None:
-        """Add the rewards of all agents after a step."""
+        """Add the rewards of all agents after a step, and note the agents that ended."""
         simulation = self.simulation
-        rewards = simulation.last.rewards if simulation.is_parallel else simulation.env.rewards
-        self.total += float(sum(rewards.values()))
+        holder = simulation.last if simulation.is_parallel else simulation.env
+        self.total += float(sum(holder.rewards.values()))
+        for agent, terminated in holder.terminations.items():
+            truncated = holder.truncations.get(agent, False)
+            if terminated or truncated:
+                self._terminated[agent], self._truncated[agent] = bool(terminated), bool(truncated)
 
     def ended(self) -> dict[str, Any] | None:
         """The totals of the episode that ends here; None if it had no step. A step that raised counts."""
         steps = self._tape.tick - self._begun_at
         if not steps:
             return None
-        return {"steps": steps, "return": self.total, "over": not self.simulation.env.agents}
+        is_over = not self.simulation.env.agents
+        result = {"steps": steps, "return": self.total, "over": is_over}
+        for name, by_agent in (("terminated", self._terminated), ("truncated", self._truncated)):
+            flags = set(by_agent.values()) if is_over else {False}
+            if len(flags) == 1:  # The agents agree.
+                result[name] = flags.pop()
+        return result
 
     def next_reset(self, seed: int | None, options: dict[str, Any] | None) -> dict[str, Any]:
         """Begin the next episode: the inputs of its reset, with a drawn seed if there never was one."""
@@ -248,6 +262,7 @@ class _Episode:
             seed = int(np.random.SeedSequence().entropy) & 0x7FFF_FFFF  # type: ignore[arg-type]
         call = encode_reset(seed, options, self.ended())
         self._begun_at, self.total = self._tape.tick + 1, 0.0
+        self._terminated, self._truncated = {}, {}
         return call
 
     def outcome(self) -> dict[str, Any] | None:

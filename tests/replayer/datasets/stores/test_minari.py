@@ -297,10 +297,10 @@ def test_mistakes_get_one_line(runs: Any, tmp_path: Path, capsys: Any, monkeypat
     pull, agents = f"--action {HERE}:pull", "--agent red --agent blue"
     for rest, text in (
         (f"--table states {view}", "are columns of the table pairs: add it to the tables"),
-        ("--table states", "Minari holds only pairs, not the table states"),
+        ("--table states", "Minari holds only pairs or transitions, not the table states"),
         (
             f"--table pairs --table events {view} {gain} {pull} {agents}",
-            "Minari holds only pairs, not the table events",
+            "Minari holds only pairs or transitions, not the table events",
         ),
         (f"{view} {pull} {agents}", "Minari holds one reward per step: expected one reward, got none"),
         (f"{view} {pull} {agents} {gain} --reward {HERE}:view", f"expected one reward, got {HERE}:gain, {HERE}:view"),

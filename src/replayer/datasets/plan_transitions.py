@@ -1,0 +1,157 @@
+"""Plan the table of transitions: examine the environments, cut the tapes where episodes allow it, settle the columns."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import attrs
+
+from recorder.processes.pool import Pool
+from replayer.datasets.plan import DatasetPart, TapeInput, make_parts
+from replayer.datasets.request import ExtractionError, Request
+from replayer.datasets.task import Task
+from replayer.datasets.transitions.column_forms import forms_from_plain, forms_to_plain
+from replayer.datasets.transitions.settle_columns import (
+    Examined,
+    columns_of_all_steps,
+    examine_tapes,
+    needs_all_steps,
+    settle,
+)
+from replayer.datasets.transitions.transition import EnvironmentFacts
+from replayer.datasets.transitions.transition_rows import TransitionColumns
+from replayer.tape.tape import Tape
+from replayer.value_text import to_json
+
+
+def ensure_transitions(sources: Sequence[TapeInput], request: Request) -> None:
+    """Raise ExtractionError if the request cannot be met with transitions of these tapes."""
+    other = next((source for source in sources if not source.environment), None)
+    if other is not None:
+        raise ExtractionError(
+            f"{other.name} is not the tape of a Gymnasium or PettingZoo environment, so it has no transitions: choose "
+            "its tables with --table (states, pairs, actions, events)"
+        )
+    if request.stride != 1:
+        raise ExtractionError(
+            f"stride: a transition is one step of an environment, got {request.stride}: leave --stride out, or use the "
+            "table states"
+        )
+
+
+@attrs.frozen(eq=False)
+class TransitionPlan:
+    """The parts of an extraction of transitions, and its task with the columns settled.
+
+    Attributes:
+        task: with environments and columns. parts: of the tapes. examined: the tapes.
+        of_all_steps: True if the columns are known from all steps.
+    """
+
+    task: Task
+    parts: Sequence[DatasetPart]
+    examined: Sequence[Examined]
+    of_all_steps: bool = False
+
+    def with_all_steps(self, pool: Pool) -> TransitionPlan:
+        """Replay all steps once to settle the columns. Raises ExtractionError."""
+        task = self.task
+        scans = columns_of_all_steps(task.sources, self.parts, task.request, self.examined, task.factory, pool)
+        columns = settle(task.sources, self.examined, scans, task.request)
+        return attrs.evolve(self, task=attrs.evolve(task, columns=columns), of_all_steps=True)
+
+    def with_columns(self, plain: Mapping[str, Any]) -> TransitionPlan:
+        """Return the plan with the columns that an extraction of the same tapes has begun with."""
+        task = attrs.evolve(self.task, columns=columns_from_plain(plain["columns"]))
+        return attrs.evolve(self, task=task, of_all_steps=plain["of_all_steps"])
+
+    def environments(self) -> list[dict[str, Any]]:
+        """The environments for the manifest."""
+        return [
+            {
+                "tape": source.name,
+                "kind": facts.kind,
+                "spaces": _strict(to_json(facts.spaces)),
+                "env_spec": facts.env_spec,
+            }
+            for source, facts in zip(self.task.sources, self.task.environments, strict=True)
+        ]
+
+    def plain(self) -> dict[str, Any]:
+        """The columns as JSON objects."""
+        assert self.task.columns is not None
+        return {"columns": columns_to_plain(self.task.columns), "of_all_steps": self.of_all_steps}
+
+
+def plan_transitions(
+    task: Task, pool: Pool, stored: Mapping[str, Any] | None, part_ticks: int | None = None
+) -> TransitionPlan:
+    """Plan a task that has the table of transitions.
+
+    stored: the columns of an extraction that was begun, see TransitionPlan.plain. Raises ExtractionError, and as making
+    the environments does.
+    """
+    examined = examine_tapes(task.sources, task.request, task.factory, pool)
+    _ensure_agents(examined, task.request)
+    environments = [one.facts for one in examined]
+    task = attrs.evolve(task, environments=environments)
+    parts = make_parts(task.sources, task.request, part_ticks, lambda number, tape: _starts(environments[number], tape))
+    plan = TransitionPlan(task, parts, examined)
+    if stored is not None:
+        return plan.with_columns(stored)
+    if needs_all_steps(examined, task.request):
+        return plan.with_all_steps(pool)
+    return attrs.evolve(plan, task=attrs.evolve(task, columns=settle(task.sources, examined, (), task.request)))
+
+
+def _strict(value: Any) -> Any:
+    """A JSON value with the limits of unbounded spaces as texts, since JSON has no such numbers."""
+    if isinstance(value, dict):
+        return {key: _strict(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return list(map(_strict, value))
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _starts(facts: EnvironmentFacts, tape: Tape) -> list[int]:
+    """The ticks at which a part may begin without replaying much of what comes before."""
+    if facts.kind == "vector":
+        return []
+    if facts.kind == "turns":
+        return [episode.first_tick for episode in facts.episodes]
+    return [keyframe.tick for keyframe in tape.keyframes]
+
+
+def _ensure_agents(examined: Sequence[Examined], request: Request) -> None:
+    known = dict.fromkeys(agent for one in examined for agent in one.facts.agents if agent)
+    unknown = next((agent for agent in request.agents or () if agent not in known), None)
+    if unknown is None:
+        return
+    if not any(one.facts.kind in ("parallel", "turns") for one in examined):
+        raise ExtractionError(f"there is no agent {unknown}: the environments have no agents")
+    if known:  # An environment need not tell its agents.
+        raise ExtractionError(f"there is no agent {unknown}; agents: {', '.join(known)}")
+
+
+def columns_to_plain(columns: TransitionColumns) -> dict[str, Any]:
+    """Columns as JSON objects."""
+    return {
+        "forms": forms_to_plain(columns.forms),
+        "left_out": sorted(columns.left_out),
+        "has_env": columns.has_env,
+        "has_options": columns.has_options,
+        "seed_dtype": columns.seed_dtype,
+    }
+
+
+def columns_from_plain(plain: Mapping[str, Any]) -> TransitionColumns:
+    """Columns from JSON objects."""
+    return TransitionColumns(
+        forms_from_plain(plain["forms"]),
+        frozenset(plain["left_out"]),
+        has_env=plain["has_env"],
+        has_options=plain["has_options"],
+        seed_dtype=plain["seed_dtype"],
+    )

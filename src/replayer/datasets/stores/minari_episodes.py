@@ -1,0 +1,280 @@
+"""Build a Minari data set from transitions: one episode for each episode of an environment and agent.
+
+Its spaces are those of the environment, cut to the requested fields, and its specification makes the environment again.
+
+Invariant: an episode of T actions has T + 1 observations, the last one as the environment returned it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import attrs
+import gymnasium
+import numpy as np
+from gymnasium.envs.registration import EnvSpec
+from minari.data_collector.episode_buffer import EpisodeBuffer
+from minari.dataset.minari_storage import MinariStorage
+
+from replayer.datasets.plan import TapeInput
+from replayer.datasets.request import ExtractionError
+from replayer.datasets.rows.columns import AGENT, Array
+from replayer.datasets.rows.states import RUN, TICK
+from replayer.datasets.stores.minari_metadata import DATA_FORMAT, SEED_MAX, describe_dataset
+from replayer.datasets.table import DatasetTable, values_of
+from replayer.datasets.task import Task
+from replayer.datasets.transitions.flat_values import NUMBER_SPACES, Space, joined
+from replayer.datasets.transitions.transition_rows import (
+    DONE,
+    ENDS,
+    ENV,
+    EPISODE,
+    OBSERVED,
+    OPTIONS,
+    SEED,
+    STEP,
+    THEN,
+    WORTH,
+)
+from sim.adapters.gymnasium.space_codec import SpaceNotKnownError, space_from_plain
+
+_Columns = dict[str, Array]
+_HELD = (*NUMBER_SPACES, "Text", "Dict", "Tuple")  # Kinds of spaces that Minari can describe.
+
+
+def ensure_episodes_fit(task: Task) -> None:
+    """Raise ExtractionError if Minari cannot hold the transitions of these environments."""
+    if task.request.info:
+        raise ExtractionError("infos are not written for Minari: leave --info out, or use parquet")
+    if len(task.request.ranges) > 1:
+        raise ExtractionError("an episode of Minari must not have gaps, which several ranges of ticks would cause")
+    for prefix in (OBSERVED, DONE):
+        _space_of(task, prefix)
+
+
+def write_episodes(table: DatasetTable, sources: Sequence[TapeInput], identity: str, path: Path, task: Task) -> None:
+    """Write a data set at path. Raises ExtractionError if a transition is missing inside an episode, OSError."""
+    observed, done = _space_of(task, OBSERVED), _space_of(task, DONE)
+    path.mkdir(parents=True)
+    storage = MinariStorage.new(
+        path,
+        observation_space=_made(observed, OBSERVED),
+        action_space=_made(done, DONE),
+        env_spec=_env_spec(task),
+        data_format=DATA_FORMAT,
+        jpeg_encoding=False,  # Pixels must come back as they were.
+    )
+    names = {source.run: source for source in sources}
+    abouts: list[dict[str, Any]] = []
+
+    def buffers() -> Iterator[EpisodeBuffer]:
+        for number, episode in enumerate(_episodes(table, names)):
+            abouts.append(episode.about(names))
+            yield episode.buffer(number, observed, done)
+
+    storage.update_episodes(buffers())
+    storage.update_episode_metadata(abouts, range(len(abouts)))
+    agents = {about["agent"] for about in abouts if about["agent"]}
+    text = (
+        f"Recordings of {task.environments[0].name or 'an environment'}: {len(abouts)} episodes of {len(sources)} runs."
+    )
+    storage.update_metadata(describe_dataset(identity, sources, agents, text))
+
+
+@attrs.define(eq=False)
+class _Episode:
+    """The rows of one episode, in pieces.
+
+    Attributes:
+        run, env, agent, episode: of all its rows. pieces: of the columns.
+    """
+
+    run: str
+    env: int
+    agent: str
+    episode: int
+    pieces: list[_Columns] = attrs.field(factory=list)
+
+    def column(self, name: str) -> Array:
+        """A column of all rows. Raises ExtractionError if a value of it is missing."""
+        values: Any = np.ma.concatenate([piece[name] for piece in self.pieces])  # type: ignore[no-untyped-call]
+        if np.ma.getmaskarray(values).any():
+            raise ExtractionError(
+                f"episode {self.episode}{self._of_agent()}: {name} is missing in some steps, and an episode of Minari "
+                "must not have gaps: leave it out (--field with the names of others), or use parquet"
+            )
+        return np.asarray(values.data)
+
+    def texts(self, name: str) -> list[str]:
+        """A column of texts of all rows."""
+        return [text for piece in self.pieces for text in piece[name].tolist()]
+
+    def buffer(self, number: int, observed: Space, done: Space) -> EpisodeBuffer:
+        """The episode as Minari writes it. Raises ExtractionError if a step is missing."""
+        steps = self.column(STEP)
+        jumps = np.flatnonzero(np.diff(steps) != 1)
+        if len(jumps):
+            raise ExtractionError(
+                f"episode {self.episode}{self._of_agent()}: the steps after {int(steps[jumps[0]])} are missing, and an "
+                "episode of Minari must not have gaps: give --ticks without them, or use parquet"
+            )
+        terminated, truncated = (self.column(name).copy() for name in ENDS)
+        truncated[-1] |= not terminated[-1]  # Minari has no other end; the attribute "end" tells.
+        ticks = self.column(TICK)
+        is_each_tick = bool(np.all(np.diff(ticks) == 1))  # Not if agents act in turn: the last tick is then unknown.
+        return EpisodeBuffer(
+            id=number,
+            seed=self._seed(),
+            options=self._options(),
+            observations=self._nested(observed, OBSERVED, THEN),
+            actions=self._nested(done, DONE),
+            rewards=self.column(WORTH),
+            terminations=terminated,
+            truncations=truncated,
+            infos={"tick": np.append(ticks, ticks[-1] + 1)} if is_each_tick else {},
+        )
+
+    def about(self, sources: Mapping[str, TapeInput]) -> dict[str, Any]:
+        """The attributes of the episode."""
+        ends = [bool(self.column(name)[-1]) for name in ENDS]
+        own = {
+            "run": self.run,
+            "tape": sources[self.run].path.name,
+            "agent": self.agent,
+            "episode": self.episode,
+            "end": "terminated" if ends[0] else "truncated" if ends[1] else "cut",
+        }
+        return own if self.env < 0 else own | {"env": self.env}
+
+    def _nested(self, space: Space, prefix: str, then: str | None = None) -> Any:
+        """The values of a space of all steps; then: the prefix of the columns whose last value is added."""
+        match space:
+            case {"type": "Dict", "spaces": list(inner)}:
+                return {key: self._nested(one, joined(prefix, key), then and joined(then, key)) for key, one in inner}
+            case {"type": "Tuple", "spaces": list(inner)}:
+                numbered = enumerate(inner)
+                return tuple(self._nested(one, joined(prefix, at), then and joined(then, at)) for at, one in numbered)
+            case {"type": "Text"}:
+                texts = self.texts(prefix)
+                return texts if then is None else [*texts, self.texts(then)[-1]]
+        if 0 in space.get("shape", ()):
+            count = sum(len(piece[TICK]) for piece in self.pieces) + (then is not None)
+            return np.zeros((count, *space["shape"]), space["dtype"])
+        values = self.column(prefix)
+        return values if then is None else np.concatenate([values, self.column(then)[-1:]])
+
+    def _seed(self) -> int | None:
+        first = self.pieces[0][SEED][0]
+        if np.ma.is_masked(first) or not 0 <= int(first) <= SEED_MAX or self.pieces[0][STEP][0]:
+            return None
+        return int(first)
+
+    def _options(self) -> dict[str, Any] | None:
+        """The options, if attributes of HDF5 can hold them."""
+        texts = self.pieces[0].get(OPTIONS)
+        options = None if texts is None or texts[0] is None else json.loads(texts[0])
+        return options if isinstance(options, dict) and _fits_attributes(options) else None
+
+    def _of_agent(self) -> str:
+        return f" of {self.agent}" if self.agent else ""
+
+
+def _episodes(table: DatasetTable, sources: Mapping[str, TapeInput]) -> Iterator[_Episode]:
+    """Yield the episodes in the order in which they end. Only those that have not ended are in memory."""
+    assert sources
+    running: dict[tuple[str, int, str], _Episode] = {}
+    for batch in table:
+        columns = {name: values_of(batch, name, shape) for name, shape in table.shapes.items()}
+        own: _Columns = {name: values for name, values in columns.items() if isinstance(values, np.ndarray)}
+        runs, agents, numbers = own[RUN].tolist(), own[AGENT].tolist(), own[EPISODE].tolist()
+        envs = np.ma.filled(own[ENV], -1).tolist() if ENV in own else [-1] * len(runs)
+        rows: dict[tuple[str, int, str, int], list[int]] = {}
+        for row, key in enumerate(zip(runs, envs, agents, numbers, strict=True)):
+            rows.setdefault(key, []).append(row)
+        for (run, env, agent, number), indices in rows.items():
+            before = running.get((run, env, agent))
+            if before is not None and before.episode != number:
+                yield running.pop((run, env, agent))
+            episode = running.setdefault((run, env, agent), _Episode(run, env, agent, number))
+            episode.pieces.append({name: values[indices] for name, values in own.items()})
+    yield from running.values()
+
+
+def _space_of(task: Task, prefix: str) -> Space:
+    """The space of observations or actions that all tapes and agents share. Raises ExtractionError."""
+    assert task.columns is not None
+    kind = "observation" if prefix == OBSERVED else "action"
+    shared: Space | None = None
+    for source, facts in zip(task.sources, task.environments, strict=True):
+        for agent in facts.agents:
+            if task.request.agents is not None and agent not in task.request.agents:
+                continue
+            space = facts.space(kind, agent)  # type: ignore[arg-type]
+            space = None if space is None else _cut(space, prefix, [*task.columns.forms, *_empty(space, prefix)])
+            if space is None:
+                raise ExtractionError(f"{source.name}: the {kind} space is unknown, and Minari needs it: use parquet")
+            if shared is not None and json.dumps(space, default=repr) != json.dumps(shared, default=repr):
+                fix = "choose agents with --agent" if agent else "extract the tapes one by one"
+                raise ExtractionError(f"a data set of Minari has one {kind} space, and these differ: {fix}")
+            shared = space
+    if shared is None:
+        raise ExtractionError(f"the {kind} space of the agents is unknown, and Minari needs it: use parquet")
+    _made(shared, prefix)
+    return shared
+
+
+def _empty(space: Space, path: str) -> list[str]:
+    """The paths of spaces without numbers, for which there is no column."""
+    match space:
+        case {"type": "Dict", "spaces": list(inner)}:
+            return [name for key, one in inner for name in _empty(one, joined(path, key))]
+        case {"type": "Tuple", "spaces": list(inner)}:
+            return [name for index, one in enumerate(inner) for name in _empty(one, joined(path, index))]
+    return [path] if 0 in space.get("shape", ()) else []
+
+
+def _cut(space: Space, path: str, columns: Sequence[str]) -> Space | None:
+    """The parts of a space that have columns; None if nothing of it has. Raises ExtractionError for other spaces."""
+    if not any(name == path or name.startswith(f"{path}.") for name in columns):
+        return None
+    if space["type"] == "Dict":
+        inner = [[key, _cut(one, joined(path, key), columns)] for key, one in space["spaces"]]
+        return {**space, "spaces": [[key, one] for key, one in inner if one is not None]}
+    if space["type"] == "Tuple":
+        parts = [_cut(one, joined(path, index), columns) for index, one in enumerate(space["spaces"])]
+        if None in parts:
+            raise ExtractionError(f"Minari needs all parts of the Tuple {path}: leave --field out, or use parquet")
+        return {**space, "spaces": parts}
+    if space["type"] not in _HELD:
+        raise ExtractionError(
+            f"Minari cannot hold {path}, which is a {space.get('class', space['type'])}: leave it out (--field with the "
+            "names of others), or use parquet"
+        )
+    return space
+
+
+def _made(space: Space, path: str) -> gymnasium.Space[Any]:
+    try:
+        return space_from_plain(space)
+    except SpaceNotKnownError as error:
+        raise ExtractionError(f"Minari needs the space of {path}: {error}; use parquet") from None
+
+
+def _env_spec(task: Task) -> EnvSpec | None:
+    """The specification of the environment, if all tapes have the same."""
+    texts = {facts.env_spec for facts in task.environments}
+    [text, *others] = texts
+    if others or text is None or task.environments[0].kind == "vector":
+        return None
+    return EnvSpec.from_json(text)
+
+
+def _fits_attributes(value: Any) -> bool:
+    if isinstance(value, dict):
+        return all("/" not in key and _fits_attributes(item) for key, item in value.items())
+    if isinstance(value, list):
+        return bool(value) and all(isinstance(item, int | float) for item in value)
+    return isinstance(value, str | int | float)

@@ -1,0 +1,275 @@
+"""Settle the columns of the table of transitions before its first row, so that all of its files have the same.
+
+The spaces tell which columns there are; the first steps of each tape tell what the environment returns in fact. Where
+the spaces are unknown, and for infos, all steps are replayed once for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import attrs
+import numpy as np
+
+from recorder.processes.pool import Pool, Report, results_in_order
+from replayer.datasets.plan import DatasetPart, TapeInput, open_source, ranges_of
+from replayer.datasets.request import ExtractionError, Request
+from replayer.datasets.transitions.column_forms import ColumnForm, form_of, forms_of_space, merged
+from replayer.datasets.transitions.flat_values import joined
+from replayer.datasets.transitions.streams import calls_without_result
+from replayer.datasets.transitions.transition import EnvironmentFacts
+from replayer.datasets.transitions.transition_rows import (
+    ABOUT,
+    DONE,
+    OBSERVED,
+    THEN,
+    WORTH,
+    TransitionColumns,
+    values_of_transition,
+)
+from replayer.datasets.transitions.transitions_of_part import environment_of, transitions_of_part
+from replayer.playback.make_simulation import Factory
+from replayer.tape.environment_calls import adapter_name
+from replayer.tape.episodes import find_episodes
+from replayer.tape.tape import Tape
+from sim.kernel.simulation import Simulation, inner_of
+
+FIRST_TICKS = 100  # Replayed to see what the environment returns.
+_INT64_MAX = (1 << 63) - 1
+
+
+@attrs.frozen
+class SeenForm:
+    """The form of a column's values, and the first place where it was seen.
+
+    Attributes:
+        tape: its name. agent: "" if there are none.
+    """
+
+    form: ColumnForm
+    tape: str
+    agent: str
+
+
+Seen = dict[str, SeenForm]  # By column.
+
+
+@attrs.frozen
+class Examined:
+    """A tape of an environment, examined.
+
+    Attributes:
+        facts: about the environment. seen: the columns of the first steps.
+        seed_max: the largest seed of a reset. has_options: True if a reset has options.
+    """
+
+    facts: EnvironmentFacts
+    seen: Seen
+    seed_max: int
+    has_options: bool
+
+
+def examine_tapes(
+    sources: Sequence[TapeInput], request: Request, factory: Factory | None, pool: Pool
+) -> list[Examined]:
+    """Examine the environments of tapes. Raises ExtractionError, and as making their simulations does."""
+    work = partial(_examined, request=request, factory=factory)
+    return list(results_in_order(pool, work, sources, name=lambda source: f"examined {source.name}"))
+
+
+def _examined(source: TapeInput, _: Report, *, request: Request, factory: Factory | None) -> Examined:
+    with open_source(source) as tape:
+        simulation = environment_of(tape, factory)
+        episodes = find_episodes(tape)
+        raised, lost = calls_without_result(tape)
+        facts = attrs.evolve(_facts_of(tape, simulation), episodes=episodes, raised=raised, lost=lost)
+        seeds = [0, *(episode.seed for episode in episodes if episode.seed is not None)]
+        first, last = ranges_of(source, request)[0]
+        last = min(last, first + FIRST_TICKS)
+        part = DatasetPart(0, 0, range(first, last + 1), None, first, last)
+        seen = _columns_of_part(part, source, request, facts, tape, factory)
+        return Examined(facts, seen, max(seeds), any(episode.options is not None for episode in episodes))
+
+
+def _facts_of(tape: Tape, simulation: Simulation) -> EnvironmentFacts:
+    """The facts on the tape; those of the rebuilt environment if the tape has none."""
+    described: Mapping[str, Any] = tape.meta["adapter"]
+    inner: Any = inner_of(simulation)
+    is_alone, name = adapter_name(tape) == "gymnasium", type(inner.env.unwrapped).__name__
+    if not isinstance(described.get("spaces"), Mapping):
+        from sim.adapters.gymnasium.described_spaces import describe_agents, describe_env  # noqa: PLC0415 - an extra
+
+        described = describe_env(inner.env) if is_alone else describe_agents(inner.env)
+    spaces = described.get("spaces") or {}
+    if is_alone:
+        return EnvironmentFacts("vector" if "envs" in spaces else "single", spaces, described.get("env_spec"), name)
+    return EnvironmentFacts("parallel" if inner.is_parallel else "turns", spaces, None, name)
+
+
+def _columns_of_part(
+    part: DatasetPart,
+    source: TapeInput,
+    request: Request,
+    facts: EnvironmentFacts,
+    tape: Tape,
+    factory: Factory | None,
+) -> Seen:
+    """Replay a part and find the columns of its transitions."""
+    seen: Seen = {}
+    rows = transitions_of_part(
+        part, source, request, facts, tape, factory, missing=[], problems=[], on_progress=lambda _: None
+    )
+    for row in rows:
+        for name, value in values_of_transition(row):
+            form = form_of(value)
+            known = seen.get(name)
+            if known is None or known.form != form:
+                _add(seen, name, SeenForm(form, source.name, row.agent))
+    return seen
+
+
+def needs_all_steps(examined: Sequence[Examined], request: Request) -> bool:
+    """Return True if the columns cannot be known from the spaces and the first steps."""
+    return request.info or any(
+        not forms_of_space(one.facts.space(kind, agent))
+        for one in examined
+        for agent in one.facts.agents or ("",)
+        for kind in ("observation", "action")
+    )
+
+
+def columns_of_all_steps(
+    sources: Sequence[TapeInput],
+    parts: Sequence[DatasetPart],
+    request: Request,
+    examined: Sequence[Examined],
+    factory: Factory | None,
+    pool: Pool,
+) -> list[Seen]:
+    """Replay all parts and find the columns of each. Raises ExtractionError."""
+    facts = [one.facts for one in examined]
+    work = partial(_scanned, sources=sources, request=request, facts=facts, factory=factory)
+    return list(results_in_order(pool, work, parts, name=lambda part: f"scanned {sources[part.source].name}"))
+
+
+def _scanned(
+    part: DatasetPart,
+    _: Report,
+    *,
+    sources: Sequence[TapeInput],
+    request: Request,
+    facts: Sequence[EnvironmentFacts],
+    factory: Factory | None,
+) -> Seen:
+    source = sources[part.source]
+    with open_source(source) as tape:
+        return _columns_of_part(part, source, request, facts[part.source], tape, factory)
+
+
+def settle(
+    sources: Sequence[TapeInput], examined: Sequence[Examined], scans: Iterable[Seen], request: Request
+) -> TransitionColumns:
+    """Settle the columns of all tapes. scans: of all steps; may be empty. Raises ExtractionError."""
+    seen: Seen = {}
+    for found in [*(one.seen for one in examined), *scans]:
+        for name, one_seen in found.items():
+            _add(seen, name, one_seen)
+    for source, one in zip(sources, examined, strict=True):
+        for name, form, agent in _from_spaces(one.facts, request):
+            seen.setdefault(name, SeenForm(form, source.name, agent))
+    reward = {name: _as_decimal(form) for name, form in _of(seen, WORTH).items()}
+    observed = {name.partition(".")[2]: form for name, form in _of(seen, OBSERVED).items()}
+    chosen, dropped = _chosen(observed, request.fields)
+    forms: dict[str, ColumnForm] = {_named(OBSERVED, path): form for path, form in chosen.items()}
+    forms |= _of(seen, DONE)
+    forms |= reward or {WORTH: ColumnForm("array", "<f8")}
+    forms |= {_named(THEN, path): form for path, form in chosen.items()}
+    forms |= _of(seen, ABOUT)
+    empty = {name for name, form in forms.items() if form.is_empty}
+    left_out = empty | {_named(prefix, path) for path in dropped for prefix in (OBSERVED, THEN)}
+    return TransitionColumns(
+        {name: form for name, form in forms.items() if name not in empty},
+        frozenset(left_out),
+        has_env=any(one.facts.kind == "vector" for one in examined),
+        has_options=any(one.has_options for one in examined),
+        seed_dtype="<i8" if all(one.seed_max <= _INT64_MAX for one in examined) else "<u8",
+    )
+
+
+def _of(seen: Seen, prefix: str) -> dict[str, ColumnForm]:
+    return {name: one.form for name, one in seen.items() if name.partition(".")[0] == prefix}
+
+
+def _add(seen: Seen, name: str, new: SeenForm) -> None:
+    """Add the form of a value. The next observation is one as the observation is. Raises ExtractionError."""
+    prefix, _, path = name.partition(".")
+    name = _named(OBSERVED, path) if prefix == THEN else name
+    if name not in seen:
+        seen[name] = new
+        return
+    known = seen[name]
+    both = merged(known.form, new.form)
+    if both is None and prefix == ABOUT:
+        both = ColumnForm("json")
+    if both is None:
+        raise ExtractionError(_why_not_merged(name, known, new))
+    seen[name] = attrs.evolve(known, form=both)
+
+
+def _why_not_merged(name: str, known: SeenForm, new: SeenForm) -> str:
+    if known.tape != new.tape:
+        return (
+            f"{name} is {known.form} in {known.tape} and {new.form} in {new.tape}: extract them into separate data sets"
+        )
+    if known.agent != new.agent:
+        return (
+            f"{known.tape}: {name} of {known.agent} is {known.form}, and of {new.agent} {new.form}: choose agents whose "
+            f"values have one form, such as --agent {known.agent}"
+        )
+    is_part = "." in name and name.partition(".")[0] != DONE
+    fix = "leave it out (--field with the names of others)" if is_part else "use the table states"
+    return f"{known.tape}: {name} is {known.form} in some steps and {new.form} in others, which no column holds: {fix}"
+
+
+def _from_spaces(facts: EnvironmentFacts, request: Request) -> Iterator[tuple[str, ColumnForm, str]]:
+    for agent in facts.agents:
+        if request.agents is not None and agent not in request.agents:
+            continue
+        for kind, prefix in (("observation", OBSERVED), ("action", DONE)):
+            for path, form in forms_of_space(facts.space(kind, agent)).items():  # type: ignore[arg-type]
+                yield _named(prefix, path), form, agent
+
+
+def _chosen(
+    observed: Mapping[str, ColumnForm], fields: Sequence[str]
+) -> tuple[dict[str, ColumnForm], dict[str, ColumnForm]]:
+    """The observations that the fields choose, all without fields, and the others. Raises ExtractionError."""
+    if not fields:
+        return dict(observed), {}
+
+    def is_in(path: str, field: str) -> bool:
+        return path == field or path.startswith(f"{field}.")
+
+    unknown = next((field for field in fields if not any(is_in(path, field) for path in observed)), None)
+    if unknown is not None:
+        known = ", ".join(path for path in observed if path)
+        has = f"it has {known}" if known else "it is a single value"
+        raise ExtractionError(
+            f"there is no field {unknown} in the observation, {has}; fields of the state are in the table states "
+            "(--table states)"
+        )
+    chosen = {path: form for path, form in observed.items() if any(is_in(path, field) for field in fields)}
+    return chosen, {path: form for path, form in observed.items() if path not in chosen}
+
+
+def _named(prefix: str, path: str) -> str:
+    return joined(prefix, path) if path else prefix
+
+
+def _as_decimal(form: ColumnForm) -> ColumnForm:
+    """Rewards are float64: environments mix 0 and 1.0."""
+    if form.kind != "array" or np.dtype(form.dtype).kind not in "biuf":
+        return form
+    return attrs.evolve(form, dtype="<f8")

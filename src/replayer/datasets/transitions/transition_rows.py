@@ -1,0 +1,159 @@
+"""The rows of the table of transitions, collected as columns whose forms are settled before the first row.
+
+run, episode, step, tick, agent, env?, seed, options?, obs.*, action.*, reward, next.*, terminated, truncated, info.*?
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+import attrs
+import numpy as np
+
+from replayer.datasets.rows.columns import AGENT, Block, Column, Labels, Lists, Nested, Texts
+from replayer.datasets.rows.states import RUN, TICK
+from replayer.datasets.transitions.column_forms import ColumnForm, MisfitError, fit, form_of
+from replayer.datasets.transitions.flat_values import Flat, FlatValue, joined
+from replayer.datasets.transitions.transition import Transition
+
+TRANSITIONS = "transitions"
+OBSERVED, DONE, WORTH, THEN, ABOUT = "obs", "action", "reward", "next", "info"
+EPISODE, STEP, ENV, SEED, OPTIONS = "episode", "step", "env", "seed", "options"
+ENDS = ("terminated", "truncated")
+_ROW_BYTES = 100  # Of the columns that are not counted one by one.
+
+
+@attrs.frozen(eq=False)
+class TransitionColumns:
+    """The columns of the table.
+
+    Attributes:
+        forms: of the columns with values from the environment, in order: obs.*, action.*, reward, next.*, info.*.
+        left_out: names of columns that the table does not have: not requested, or without numbers.
+        has_env, has_options: True if the table has these columns. seed_dtype: of the column of seeds.
+    """
+
+    forms: Mapping[str, ColumnForm]
+    left_out: frozenset[str] = frozenset()
+    has_env: bool = False
+    has_options: bool = False
+    seed_dtype: str = "<i8"
+
+
+def values_of_transition(row: Transition) -> Iterator[tuple[str, FlatValue]]:
+    """The values of the columns with forms, by the names of the columns."""
+    for prefix, flat in _groups(row):
+        for path, value in flat.items():
+            yield joined(prefix, path) if path else prefix, value
+
+
+def _groups(row: Transition) -> tuple[tuple[str, Flat], ...]:
+    return (
+        (OBSERVED, row.observation),
+        (DONE, row.action),
+        (WORTH, row.reward),
+        (THEN, row.next),
+        (ABOUT, row.info),
+    )
+
+
+class _RowFacts(NamedTuple):
+    """What a row has besides the values from the environment, which are in the columns already."""
+
+    episode: int
+    step: int
+    tick: int
+    agent: str
+    env: int | None
+    seed: int | None
+    options: str | None
+    terminated: bool | None
+    truncated: bool | None
+
+
+class TransitionRows:
+    """Collects transitions."""
+
+    def __init__(self, run: str, runs: tuple[str, ...], columns: TransitionColumns) -> None:
+        """run: of the transitions. runs: all of the data set."""
+        self._run, self._runs, self._columns = run, runs, columns
+        self.bytes = 0
+        self._values: dict[str, list[Any]] = {name: [] for name in columns.forms}
+        self._rows: list[_RowFacts] = []
+
+    def add(self, row: Transition) -> None:
+        """Add a transition. Raises MisfitError."""
+        forms, values = self._columns.forms, self._values
+        for name, value in values_of_transition(row):
+            form = forms.get(name)
+            if form is not None:
+                data = fit(name, row.tick, value, form)
+                values[name].append(data)
+                self.bytes += getattr(data, "nbytes", 8)
+            elif name not in self._columns.left_out:
+                raise MisfitError(f"tick {row.tick:,}: {name} is {form_of(value)}, and there is no such column")
+        self.bytes += _ROW_BYTES
+        self._rows.append(_RowFacts(*(getattr(row, name) for name in _RowFacts._fields)))
+        count = len(self._rows)
+        for own in values.values():
+            if len(own) < count:
+                own.append(None)
+
+    def take(self) -> Iterator[tuple[str, Block]]:
+        """Yield the collected rows with their table, and forget them."""
+        if self._rows:
+            yield TRANSITIONS, self._block()
+            self._rows, self._values, self.bytes = [], {name: [] for name in self._values}, 0
+
+    def _block(self) -> Block:
+        rows, columns = self._rows, self._columns
+        code = self._runs.index(self._run)
+        block: dict[str, Column] = {RUN: Labels(self._runs, np.full(len(rows), code, np.int32))}
+        block[EPISODE] = np.array([row.episode for row in rows], np.int64)
+        block[STEP] = np.array([row.step for row in rows], np.int64)
+        block[TICK] = np.array([row.tick for row in rows], np.int64)
+        block[AGENT] = Texts([row.agent for row in rows])
+        if columns.has_env:
+            block[ENV] = nested([row.env for row in rows], ColumnForm("array", "<i8"))
+        block[SEED] = nested([row.seed for row in rows], ColumnForm("array", columns.seed_dtype))
+        if columns.has_options:
+            block[OPTIONS] = Texts([row.options for row in rows])
+        ended = False
+        for name, form in columns.forms.items():
+            if not ended and name.partition(".")[0] == ABOUT:
+                block |= self._ends()
+                ended = True
+            block[name] = column_of(self._values[name], form)
+        return block if ended else block | self._ends()
+
+    def _ends(self) -> dict[str, Column]:
+        flag = ColumnForm("array", "|b1")
+        return {name: nested([getattr(row, name) for row in self._rows], flag) for name in ENDS}
+
+
+def column_of(values: list[Any], form: ColumnForm) -> Column:
+    """Make a column of values of one form, None where a value is missing."""
+    if form.kind == "array":
+        return nested(values, form)
+    if form.kind != "list":
+        return Texts(values, is_list=form.kind == "texts")
+    empty = np.zeros((0, *form.shape), form.dtype)
+    items = [empty if value is None else value for value in values]
+    lengths = np.array([len(item) for item in items], np.int64)
+    return Lists(np.concatenate([*items, empty]), lengths, _present(values))
+
+
+def nested(values: list[Any], form: ColumnForm) -> Nested:
+    """Make a column of arrays of one shape, None where a value is missing."""
+    array = np.zeros((len(values), *form.shape), form.dtype)
+    for index, value in enumerate(values):
+        if value is not None:
+            array[index] = value
+    return Nested(array, _present(values))
+
+
+def _present(values: list[Any]) -> np.ndarray[Any, Any] | None:
+    """A mask of the values that are there; None if all are."""
+    present = np.array([value is not None for value in values], np.bool_)
+    return None if present.all() else present

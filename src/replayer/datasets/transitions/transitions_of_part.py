@@ -1,0 +1,105 @@
+"""Replay a part of an environment's tape and yield its transitions.
+
+Invariants:
+    1. A transition belongs to the part in whose ticks it ends, and so to exactly one.
+    2. The transitions of a part do not depend on where other parts begin.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import attrs
+
+from recorder.format.recording.tick_gaps import merged
+from replayer.datasets.plan import DatasetPart, TapeInput, ranges_of
+from replayer.datasets.request import Request
+from replayer.datasets.transitions.streams import EpisodesOnTape, ParallelStream, SingleStream, Stream, TurnsStream
+from replayer.datasets.transitions.transition import EnvironmentFacts, Transition
+from replayer.datasets.transitions.vector_stream import VectorStream
+from replayer.playback.cursor import Cursor
+from replayer.playback.inert_simulation import StatesOnly
+from replayer.playback.make_simulation import Factory, make_simulation
+from replayer.playback.sampled_states import Missing, Walker
+from replayer.tape.environment_calls import call_of
+from replayer.tape.tape import Tape
+from replayer.value_text import tick_range
+from sim.kernel.registry import UnknownWorldError
+from sim.kernel.simulation import Simulation, inner_of
+
+
+def environment_of(tape: Tape, factory: Factory | None) -> Simulation:
+    """Make the environment of a tape. Raises UnknownWorldError if only the user can, and as make_simulation does."""
+    simulation = make_simulation(tape, factory)
+    inner = inner_of(simulation)
+    if isinstance(inner, StatesOnly):
+        raise UnknownWorldError(inner.why)
+    return simulation
+
+
+def transitions_of_part(
+    part: DatasetPart,
+    source: TapeInput,
+    request: Request,
+    facts: EnvironmentFacts,
+    tape: Tape,
+    factory: Factory | None,
+    *,
+    missing: list[Missing],
+    problems: list[str],
+    on_progress: Callable[[int], None],
+) -> Iterator[Transition]:
+    """Yield the transitions that end in the part, in the order in which they end. Fills missing and problems.
+
+    on_progress: called with the ticks done. Raises ExtractionError, and as making the environment does.
+    """
+    simulation = environment_of(tape, factory)
+    stream = _stream(facts, inner_of(simulation), EpisodesOnTape(facts), with_info=request.info)
+    inputs: list[Any] = [None]
+
+    def on_step(given: Any, _: Any) -> None:
+        inputs[0] = given
+
+    walker = Walker(Cursor(tape, simulation), on_step)
+    first = part.ticks.start
+    range_first = next(begin for begin, end in ranges_of(source, request) if begin <= first <= end)
+    unknown: list[int] = []
+    for tick, follows in walker.samples(range(start_tick(facts, source, first), part.last + 1)):
+        made: Iterator[Transition] = iter(())
+        if follows:
+            made = stream.advance(call_of(tick, inputs[0]))
+        else:
+            stream.begin(tick)
+            if walker.missing and walker.missing[-1].last_tick == tick - 1:  # What ends here began in a lost tick.
+                walker.missing[-1] = attrs.evolve(walker.missing[-1], last_tick=tick)
+        for row in made:
+            if tick > first and row.tick >= range_first and (request.agents is None or row.agent in request.agents):
+                yield row
+        if tick > first and not stream.is_known:
+            unknown.append(tick)
+        on_progress(max(0, tick - first))
+    missing += [one for one in walker.missing if one.last_tick >= first]
+    problems += [
+        f"transitions in {source.name} that end at {tick_range(first_tick, last_tick)} are left out: the beginning of "
+        "their episode is not on the tape"
+        for first_tick, last_tick in merged([(tick, tick) for tick in unknown])
+    ]
+
+
+def start_tick(facts: EnvironmentFacts, source: TapeInput, first: int) -> int:
+    """The tick from which a part that begins at first has to be replayed, to know the numbers of its episodes."""
+    if facts.kind == "vector":
+        return source.first_tick
+    if facts.kind == "turns":
+        return max((episode.first_tick for episode in facts.episodes if episode.first_tick <= first), default=first)
+    return first
+
+
+def _stream(facts: EnvironmentFacts, simulation: Any, episodes: EpisodesOnTape, *, with_info: bool) -> Stream:
+    if facts.kind == "vector":
+        return VectorStream(facts, simulation, with_info=with_info)
+    if facts.kind == "turns":
+        return TurnsStream(facts, simulation, episodes, with_info=with_info)
+    one_step = SingleStream if facts.kind == "single" else ParallelStream
+    return one_step(facts, simulation, episodes, with_info=with_info)
