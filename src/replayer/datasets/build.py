@@ -22,7 +22,7 @@ import numpy as np
 
 from recorder.storage.atomic_file import PART_SUFFIX, atomic_file, write_file
 from recorder.storage.atomic_folder import publish_folder
-from replayer.datasets.manifest import MANIFEST, described_file
+from replayer.datasets.manifest import FORMAT_VERSION, MANIFEST, described_file
 from replayer.datasets.plan import DatasetPart, TapeInput
 from replayer.datasets.request import RECORDS, ExtractionError
 from replayer.datasets.rows.records import BATCH_ROWS, column_forms, read_rows
@@ -229,3 +229,36 @@ def _plain(value: Any) -> Any:
 def versions() -> dict[str, str]:
     """Return the versions of the packages that decide the contents of the files."""
     return {"simulation-flight-recorder": metadata.version("simulation-flight-recorder"), "numpy": np.__version__}
+
+
+def begun_manifest(sources: Sequence[TapeInput], task: Task, notes: list[str]) -> dict[str, Any]:
+    """Make the part of the manifest that is known before the work begins."""
+    tapes = []
+    for source, agents in zip(sources, task.agents, strict=True):
+        plain = attrs.asdict(source) | {"path": source.path.name, "agents": list(agents)}
+        plain["outcomes"] = {agent: source.outcome(agent) for agent in agents}
+        tapes.append(plain)
+    request = attrs.asdict(task.request) | {"tables": list(task.tables), "actions": list(task.encodings)}
+    return {
+        "version": FORMAT_VERSION,
+        "format": task.format,
+        "versions": versions(),
+        "request": request,
+        "tapes": tapes,
+        "notes": notes,
+    }
+
+
+def listed_losses(
+    sources: Sequence[TapeInput], parts: Sequence[DatasetPart], records: Sequence[PartRecord]
+) -> list[dict[str, Any]]:
+    """List the samples that are missing, by tape, for the manifest."""
+    losses: dict[tuple[int, Missing], None] = {}
+    for number, source in enumerate(sources):
+        if source.lost_first < source.first_tick:
+            why = "the keyframe that led to them is lost"
+            losses[number, Missing(source.lost_first, source.first_tick - 1, why)] = None
+    for part, record in zip(parts, records, strict=True):
+        for missing in record.missing:
+            losses[part.source, missing] = None
+    return [{"tape": sources[source].name, **attrs.asdict(missing)} for source, missing in losses]

@@ -17,13 +17,14 @@ from replayer.datasets.build import (
     COLUMNS,
     Building,
     assemble_store,
+    begun_manifest,
     ensure_same_request,
+    listed_losses,
     table_entry,
-    versions,
     write_record_tables,
 )
 from replayer.datasets.functions import Setting
-from replayer.datasets.manifest import FORMAT_VERSION, PARTS_FORMAT
+from replayer.datasets.manifest import PARTS_FORMAT
 from replayer.datasets.plan import (
     DatasetPart,
     InspectedTapes,
@@ -42,7 +43,6 @@ from replayer.datasets.transitions.column_forms import MisfitError
 from replayer.datasets.transitions.transition_rows import TRANSITIONS
 from replayer.datasets.worker import PartRecord, do_part
 from replayer.playback.make_simulation import Factory, UnfitSimulationError
-from replayer.playback.sampled_states import Missing
 from replayer.status import STATUS_CODES, worst_code
 from replayer.tape.tape import Tape
 
@@ -180,12 +180,12 @@ def _extract(
     sources = inspected.sources
     folder = building.folder if building is not None else Path()
     task = make_task(sources, request, world, folder, file_format if store is None else PARTS_FORMAT)
-    manifest = _begin_manifest(sources, task, inspected.notes)
+    manifest = begun_manifest(sources, task, inspected.notes)
     if building is None:
         from replayer.datasets.in_memory import StreamedDataset  # noqa: PLC0415 - pyarrow is an extra
 
         task, parts, _ = _planned(task, pool, None)
-        return StreamedDataset(task, parts, manifest | {"missing": _losses(sources, (), ())})
+        return StreamedDataset(task, parts, manifest | {"missing": listed_losses(sources, (), ())})
     manifest["format"] = file_format
     if onto is not None:
         ensure_same_request(building.target.parent, onto, manifest)
@@ -197,7 +197,7 @@ def _extract(
     except (ExtractionError, UnfitSimulationError):
         building.abandon()
         raise
-    missing = _losses(sources, parts, records)
+    missing = listed_losses(sources, parts, records)
     manifest |= {"tables": dict(sorted(tables.items())), "missing": missing, "command": list(command)} | about
     manifest["problems"] = [problem for record in records for problem in record.problems]
     building.finish(manifest)
@@ -335,24 +335,6 @@ def _encodings(source: TapeInput, request: Request, world: Factory | None) -> tu
         return (RAW,) if first <= tape.last_tick and is_raw(tape.frame(first).inputs) else ()
 
 
-def _begin_manifest(sources: Sequence[TapeInput], task: Task, notes: list[str]) -> dict[str, Any]:
-    """Make the part of the manifest that is known before the work begins."""
-    tapes = []
-    for source, agents in zip(sources, task.agents, strict=True):
-        plain = attrs.asdict(source) | {"path": source.path.name, "agents": list(agents)}
-        plain["outcomes"] = {agent: source.outcome(agent) for agent in agents}
-        tapes.append(plain)
-    request = attrs.asdict(task.request) | {"tables": list(task.tables), "actions": list(task.encodings)}
-    return {
-        "version": FORMAT_VERSION,
-        "format": task.format,
-        "versions": versions(),
-        "request": request,
-        "tapes": tapes,
-        "notes": notes,
-    }
-
-
 def _run(
     task: Task,
     parts: Sequence[DatasetPart],
@@ -391,21 +373,6 @@ def _run(
 
 def _ticks(part: DatasetPart) -> int:
     return part.last - part.first + 1
-
-
-def _losses(
-    sources: Sequence[TapeInput], parts: Sequence[DatasetPart], records: Sequence[PartRecord]
-) -> list[dict[str, Any]]:
-    """List the samples that are missing, by tape, for the manifest."""
-    losses: dict[tuple[int, Missing], None] = {}
-    for number, source in enumerate(sources):
-        if source.lost_first < source.first_tick:
-            why = "the keyframe that led to them is lost"
-            losses[number, Missing(source.lost_first, source.first_tick - 1, why)] = None
-    for part, record in zip(parts, records, strict=True):
-        for missing in record.missing:
-            losses[part.source, missing] = None
-    return [{"tape": sources[source].name, **attrs.asdict(missing)} for source, missing in losses]
 
 
 def _code(inspected: InspectedTapes, records: Sequence[PartRecord]) -> int:
