@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from object_graphs.classes import OBJECTS, Cell, Fixed, Half, Made, Narrow, Slim, Special, Team, Thing
+from object_graphs.classes import OBJECTS, Cell, Fixed, Half, Made, Narrow, Slim, Special, Team, Thing, Tile
 from object_graphs.makers import MAKERS, WEAK_MAKERS, key_of, member_of, thing_of
 from object_graphs.walk import ITERATORS
 
@@ -262,7 +262,7 @@ def _change_array(one: Any, operation: int, b: int) -> None:
 
 
 def _change_object(one: Any, operation: int, value: Any, b: int) -> None:
-    if isinstance(one, Cell | Fixed):
+    if isinstance(one, Cell | Fixed | Tile):
         return
     if isinstance(one, Narrow | Slim | Made) and not isinstance(one, Half):
         _change_slots(one, operation, value, b)

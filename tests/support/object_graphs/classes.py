@@ -41,10 +41,18 @@ class Data:
 
 @dataclass(frozen=True)
 class Cell:
-    """Equal by value, so that it is a key as numbers are."""
+    """Equal by value, so that it is a key as numbers are; equal ones are still different objects."""
 
     x: int
     y: Any = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """The same, of two numbers in slots: its hash is the same in every process."""
+
+    x: int
+    y: int = 0
 
 
 @dataclass(slots=True)
@@ -143,4 +151,4 @@ def double(n: Any) -> Any:
     return n
 
 
-OBJECTS = (Thing, Data, Cell, Slim, Narrow, Made, Loose, Fixed, Team)  # Subclasses included.
+OBJECTS = (Thing, Data, Cell, Tile, Slim, Narrow, Made, Loose, Fixed, Team)  # Subclasses included.

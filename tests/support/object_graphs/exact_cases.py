@@ -27,6 +27,7 @@ from object_graphs.classes import (
     Slim,
     Special,
     Thing,
+    Tile,
     halve,
 )
 from object_graphs.odd_classes import (
@@ -38,6 +39,7 @@ from object_graphs.odd_classes import (
     chain,
     cut_iterator,
     identity_set,
+    knot,
     memory_of_two,
     ring,
     shuffled_set,
@@ -61,6 +63,7 @@ THINGS = [
     Narrower(4),
     Cell(1, 2),
 ]
+SAME = "[[one is other for one in s.held] for other in s.held]"
 PRESENT = "(type(s.held).__name__, repr(s.held))"
 
 
@@ -110,6 +113,29 @@ EXACT: dict[str, Case] = {
     "slots and a __dict__": case([Half(1)], "s.held[0].b = 2; s.held[0].extra = 3", "del s.held[0].b"),
     "a frozen object that is shared": case(
         lambda: sharing(Fixed(1, [2]), lambda one: [one, {"k": one}, (one,)]), "s.held[0].near.append(3)"
+    ),
+    "equal frozen objects that are not the same one": case(
+        lambda: [Cell(1), Cell(1), Tile(1), Tile(1), Fixed(1), Fixed(1)],
+        "s.held += [s.held[0], Cell(1), s.held[3], Tile(1)]",
+        "s.held[1] = s.held[0]; s.held.append(Fixed(1))",
+        seen=SAME,
+    ),
+    "equal frozen objects as keys, in tuples and named tuples": case(
+        lambda: sharing(Tile(1), lambda one: [one, {one: 1}, {Tile(1): 1}, (Tile(1), one), Point(one, Tile(1))]),
+        "s.held[1] = {Tile(1): s.held[0]}",
+        "s.held[2][s.held[3][1]] = 5",
+        "s.held[4] = s.held[4]._replace(y=s.held[0])",
+        seen="[one is s.held[0] for one in (*s.held[1], *s.held[2], *s.held[3], *s.held[4])]",
+    ),
+    "equal frozen objects in sets and frozensets": case(
+        lambda: sharing(Tile(3), lambda one: [one, {one, Tile(11), Tile(19)}, {Tile(3)}, frozenset({one, Tile(7, 1)})]),
+        "s.held[1].discard(Tile(3)); s.held[1].add(Tile(3)); s.held[2] = {s.held[0]}",
+        "s.held[3] = frozenset({Tile(3), Cell(3, frozenset({s.held[0]}))})",
+        "s.held[1] |= {Tile(n, n) for n in range(20)}",
+        seen="[[one is s.held[0] for one in held] for held in s.held[1:]]",
+    ),
+    "a frozen object in the frozenset that it refers to": case(
+        lambda: [knot(1), knot(1)], "s.held.append(s.held[0])", "s.held[0] = knot(2)", seen=SAME
     ),
     # Anywhere.
     "objects of all kinds in a list": case(THINGS, "s.held.reverse()", "s.held.pop()", "s.held[4].x = 8"),

@@ -38,6 +38,7 @@ from object_graphs.classes import (
     Special,
     Team,
     Thing,
+    Tile,
     double,
     halve,
 )
@@ -79,7 +80,6 @@ KEYS = (
     2**61 - 1,
     2**200,
     Thing,
-    Cell(3, 4),
 )
 
 Maker = Callable[[Any, list[Any], int], Any]
@@ -101,6 +101,8 @@ def key_of(world: Any, objects: list[Any], b: int) -> Any:
     """A key for a dict; some are objects that are hashed by identity."""
     if b % 4 == 0:
         return thing_of(world, objects, b)
+    if b % 8 == 1:
+        return (Cell(b % 3, "k"), Tile(b % 3), Point(b % 3, Tile(b % 3)))[b % 3]
     return KEYS[b % len(KEYS)] if b % 4 < 3 else b
 
 
@@ -212,6 +214,11 @@ FEATURES: dict[str, list[Maker]] = {
         lambda _, __, b: Data(b / 7),
         lambda w, o, b: Data(b, [picked(w, o, b)]),
         lambda w, o, b: Cell(b, picked(w, o, b)),
+        lambda _, __, b: [Tile(b % 3), Tile(b % 3), Cell(b % 3), Cell(b % 3)],
+        lambda _, __, b: {Tile(b % 3): Cell(b % 2), Cell(b % 3): (Tile(b % 3), Tile(b % 3))},
+        lambda _, __, b: {Tile(x % 5, b % 3) for x in range(b % 9)},
+        lambda _, __, b: [Cell(b % 3, frozenset({Tile(b % 5), Tile(b % 3)})), frozenset({Cell(1, frozenset())})],
+        lambda _, __, b: (Point(b % 3, Tile(b % 2)), Size(b % 3), (b % 3, Cell(b % 2))),
         lambda w, o, b: Slim(b, picked(w, o, b)),
         lambda w, o, b: Made(b, picked(w, o, b)),
         lambda _, __, b: Loose(b),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 import itertools
 import random
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -142,6 +143,21 @@ def chain(depth: int) -> Any:
     one = None
     for _ in range(depth):
         one = Chain(one)
+    return one
+
+
+@dataclass(frozen=True)
+class Knot:
+    """Hashes by its number; what it is tied to may hold itself."""
+
+    x: int
+    tied: Any = field(default=None, compare=False)
+
+
+def knot(x: int) -> Knot:
+    """A frozen object in the frozenset that it refers to."""
+    one = Knot(x)
+    object.__setattr__(one, "tied", frozenset({one}))
     return one
 
 

@@ -20,7 +20,7 @@ from sim.kernel.schema import Blob, Schema
 from sim.kernel.state import State
 
 from object_graphs.changes import objects_of
-from object_graphs.classes import WALL, Cell, Half, Narrow, Rank, Special, Thing, Wall
+from object_graphs.classes import WALL, Cell, Half, Narrow, Rank, Special, Thing, Tile, Wall
 from object_graphs.world import World, make_world
 
 Fault = Callable[[World], None]
@@ -78,7 +78,7 @@ def _replace(world: World, new: Callable[[Any], Any]) -> None:
         elif isinstance(one, dict):
             for key, value in one.items():
                 one[key] = new(value)
-        elif hasattr(one, "__dict__") and not isinstance(one, Cell):
+        elif hasattr(one, "__dict__") and not isinstance(one, Cell | Tile):
             for name, value in vars(one).items():
                 setattr(one, name, new(value))
 
@@ -121,6 +121,11 @@ def alias_is_lost(world: World) -> None:
         return value
 
     _replace(world, new)
+
+
+def equal_objects_are_one(world: World) -> None:
+    seen: dict[Tile, Tile] = {}
+    _replace(world, lambda value: seen.setdefault(value, value) if type(value) is Tile else value)
 
 
 def dict_order_is_lost(world: World) -> None:
@@ -230,6 +235,7 @@ AFTER_RESTORING: dict[str, tuple[Fault, str]] = {  # With the feature in which i
         (attribute_order_is_lost, "basic"),
         (deleted_attribute_returns, "basic"),
         (class_change_is_lost, "reshape"),
+        (equal_objects_are_one, "dataclasses"),
         (rank_as_number, "values"),
         (deque_without_length, "containers"),
         (ordered_dict_is_a_dict, "containers"),

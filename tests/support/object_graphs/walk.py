@@ -29,7 +29,7 @@ from typing import Any
 import attrs
 import numpy as np
 
-from object_graphs.classes import SINGLETONS, Cell
+from object_graphs.classes import SINGLETONS
 
 NAMED = (type, types.FunctionType, types.BuiltinFunctionType)
 BY_TEXT = (Decimal, Fraction, PurePath, dt.date, dt.time, dt.timedelta, range, slice)
@@ -106,8 +106,6 @@ class _Walker:
         if kind is frozenset:
             shown = [self.value(one) for one in v]
             return ("frozenset", shown if all(type(one) is int for one in v) else sorted(shown, key=repr))
-        if kind is Cell:
-            return ("Cell", [self.value(one) for one in vars(v).values()])
         if kind is types.MethodType:
             return ("method", v.__func__.__qualname__, self.value(v.__self__))
         if kind is weakref.ref:

@@ -1,17 +1,20 @@
 """Make the objects of a graph again from an arena.
 
 Objects are made without any code of their classes, in this order: empty shells, then arrays and iterators, then
-attributes, lists, dicts (whose keys may hash by attributes), and sets at last. Classes come from a ClassFinder: those
-that the user's own object reaches, and those that stand beside them. Nothing is imported.
+attributes, lists, dicts (whose keys may hash by attributes), and sets at last. The members of a frozenset get their
+attributes before it is made. Classes come from a ClassFinder: those that the user's own object reaches, and those that
+stand beside them. Nothing is imported.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from itertools import compress
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from sim.adapters.capture.graph.groups import Group
 from sim.adapters.capture.graph.kinds.array_kind import finish_array, make_array
@@ -22,7 +25,7 @@ from sim.adapters.capture.graph.names.classes import NotFoundError
 from sim.adapters.capture.graph.names.python_class import make_shell
 from sim.adapters.capture.graph.nodes import Content
 from sim.adapters.capture.graph.object_graph import NAMED_NODES, ObjectGraph
-from sim.adapters.capture.graph.rows import DICTS, LISTS, ObjectRows, clear_attributes, setter_of
+from sim.adapters.capture.graph.rows import DICTS, LISTS, ObjectRows, clear_attributes, set_attributes, setter_of
 from sim.adapters.capture.graph.special_nodes import (
     ARRAY_BYTES,
     ARRAY_LETTER,
@@ -51,12 +54,16 @@ class Restoring:
         """
         self._graph, self._known, self._in_place = graph, known, in_place
         self._made: dict[int, Any] = graph.nodes.objects
-        self._decoder = TreeDecoder(graph.finder, known, self._node)
+        self._decoder = TreeDecoder(graph.finder, known, self._node, self._complete)
         self._values: dict[int, Any] = {}
         self._trees: dict[int, list[Any]] = {}
         self._contents: dict[int, bytes] = {}
         self._memory: dict[int, bytes] = {}
         self._making: set[int] = set()
+        self._decoding: set[int] = set()
+        self._rows: dict[int, tuple[Group, int]] = {}
+        self._completed: set[int] = set()
+        self._partial: set[int] = set()
 
     def run(self) -> list[Any]:
         """Make all objects, and return the roots. Raises ValueError, LookupError, TypeError for another arena."""
@@ -181,9 +188,12 @@ class Restoring:
     def _cells(self, group: Group) -> list[Any]:
         """The values of all cells of a group."""
         columns = group.columns
-        ints, floats = columns.values.tolist(), columns.values.view(np.float64).tolist()
+        return self._values_of(columns.tags, columns.values)
+
+    def _values_of(self, tags: npt.NDArray[np.uint8], values: npt.NDArray[np.int64]) -> list[Any]:
+        """The values of cells."""
         cells: list[Any] = []
-        for tag, number, real in zip(columns.tags.tolist(), ints, floats, strict=True):
+        for tag, number, real in zip(tags.tolist(), values.tolist(), values.view(np.float64).tolist(), strict=True):
             if tag == INT:
                 cells.append(number)
             elif tag == FLOAT:
@@ -200,9 +210,41 @@ class Restoring:
 
     def _value(self, number: int) -> Any:
         if number not in self._values:
+            self._decoding.add(number)
             content = self._graph.values.content(number)
             self._values[number] = self._decoder.value(content)
+            self._decoding.remove(number)
         return self._values[number]
+
+    def _complete(self, numbers: Iterable[int]) -> None:
+        """Set the attributes of objects before the others: members of a frozenset, which hash by what they hold.
+
+        A value that is being made, because it leads to such a member itself, is left out: its hash cannot need it.
+        """
+        if not self._rows:
+            self._rows = {
+                node: (group, row)
+                for group in self._graph.groups.ordered
+                if group.key[0] == "object"
+                for row, node in enumerate(group.columns.nodes.tolist())
+            }
+        for number in numbers:
+            if number in self._completed or number not in self._rows:
+                continue
+            self._completed.add(number)
+            group, row = self._rows[number]
+            columns, count = group.columns, len(group.key[2])
+            hash_method: Any = type(self._made[number]).__hash__
+            if hash_method is object.__hash__:
+                continue
+            cells = slice(row * count, (row + 1) * count)
+            tags, values = columns.tags[cells], columns.values[cells]
+            is_made = [tag != VALUE_TAG or one not in self._decoding
+                       for tag, one in zip(tags.tolist(), values.tolist(), strict=True)]  # fmt: skip
+            names = list(compress(group.key[2], is_made))
+            if not all(is_made):
+                self._partial.add(number)
+            set_attributes(self._made[number], names, self._values_of(tags[is_made], values[is_made]))
 
     def _fill(self, group: Group, cells: list[Any]) -> None:
         """Put the values into the objects of a group."""
@@ -213,6 +255,8 @@ class Restoring:
             mine = cells[start : start + length]
             start += length
             if set_all is not None:
+                if node in self._partial:
+                    clear_attributes(self._made[node])  # So that all are set in their order.
                 set_all(self._made[node], mine)
                 continue
             target = self._made[node]

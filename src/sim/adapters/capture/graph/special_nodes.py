@@ -14,11 +14,12 @@ import numpy as np
 from sim.adapters.capture.graph.kinds.array_kind import is_array, layout_of, memory_of, owns_memory
 from sim.adapters.capture.graph.kinds.kind_protocol import SpecialKind
 from sim.adapters.capture.graph.kinds.refusals import is_picklable, refusal
-from sim.adapters.capture.graph.kinds.set_kind import SetKind, canonical_order
+from sim.adapters.capture.graph.kinds.set_kind import SetKind
 from sim.adapters.capture.graph.kinds.special_kinds import KINDS, learn_kind
 from sim.adapters.capture.graph.sets.set_layout import table_of
 from sim.adapters.capture.graph.storage import Storage
 from sim.adapters.capture.graph.unsavable import UnsavableError
+from sim.adapters.capture.graph.values.canonical_order import canonical_order
 from sim.adapters.capture.graph.values.foreign_values import (
     Memory,
     encode_foreign,

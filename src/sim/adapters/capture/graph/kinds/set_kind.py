@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,10 +10,6 @@ import numpy as np
 from sim.adapters.capture.graph.sets.equal_hashes import hashes_alike
 from sim.adapters.capture.graph.sets.set_layout import SetTable, fingerprint, rebuild, table_of
 from sim.adapters.capture.graph.unsavable import UnsavableError
-from sim.kernel.class_names import module_of
-
-_SIMPLE = (type(None), bool, int, float, complex, str, bytes, np.generic)
-_DEPTH = 4  # Of what is compared to order objects that are new in this step.
 
 
 class SetKind:
@@ -55,30 +50,3 @@ class _Identities:
         return isinstance(other, _Identities) and list(map(id, self._objects)) == list(map(id, other._objects))
 
     __hash__ = None  # type: ignore[assignment]
-
-
-def canonical_order(elements: Iterable[Any], node_at: Callable[[int], tuple[int, Any] | None]) -> list[Any]:
-    """Elements in an order that does not depend on their hashes: nodes by number, others by what they hold."""
-
-    def key(value: Any) -> tuple[int, int, str]:
-        node = node_at(id(value))
-        return (0, node[0], "") if node is not None else (1, 0, _content_of(value, _DEPTH))
-
-    return sorted(elements, key=key)
-
-
-def _content_of(value: Any, depth: int) -> str:
-    """What a value holds, as a text that is equal in every process."""
-    kind = type(value)
-    name = f"{module_of(kind)}.{kind.__qualname__}"
-    if depth and isinstance(value, np.ndarray):
-        return f"{name}{value.dtype}{value.shape}{value.tobytes().hex()}"
-    if depth and isinstance(value, list | tuple | deque):
-        return f"{name}[{', '.join(_content_of(one, depth - 1) for one in value)}]"
-    if depth and isinstance(value, dict):
-        items = (f"{_content_of(key, depth - 1)}: {_content_of(one, depth - 1)}" for key, one in value.items())
-        return f"{name}{{{', '.join(items)}}}"
-    if depth and not callable(value) and hasattr(value, "__dict__"):
-        listed = sorted(vars(value).items())
-        return f"{name}({', '.join(f'{key}={_content_of(one, depth - 1)}' for key, one in listed)})"
-    return f"{name} {value!r}" if isinstance(value, _SIMPLE) else name

@@ -7,28 +7,27 @@ come from a ClassFinder, methods from the class of the object that they are boun
 
 from __future__ import annotations
 
-import dataclasses
 import enum
 import functools
 import inspect
 import re
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol
 
 import msgpack
 import numpy as np
 
-from sim.adapters.capture.graph.kinds.set_kind import canonical_order
 from sim.adapters.capture.graph.names.array_types import array_type_from_plain, array_type_to_plain
 from sim.adapters.capture.graph.names.classes import LOCALS, ClassFinder
 from sim.adapters.capture.graph.names.known_names import NAMED, NAMES
 from sim.adapters.capture.graph.names.local_functions import function_in, name_in_function
 from sim.adapters.capture.graph.names.python_class import base_of, make_shell
-from sim.adapters.capture.graph.rows import names_of, read_slowly, set_attributes
+from sim.adapters.capture.graph.rows import set_attributes
 from sim.adapters.capture.graph.sets.equal_hashes import hashes_alike
 from sim.adapters.capture.graph.sets.set_layout import SetTable, frozen, table_of
 from sim.adapters.capture.graph.unsavable import UnsavableError
+from sim.adapters.capture.graph.values.canonical_order import canonical_order
 from sim.adapters.capture.graph.values.foreign_values import decode_foreign, encode_foreign, is_foreign_constant
 from sim.adapters.capture.graph.values.immutable_values import (
     decode_immutable,
@@ -164,14 +163,7 @@ class TreeEncoder:
         if base is not None and not getattr(value, "__dict__", None):
             return ["s", self._finder.name_of(kind), self.tree(base.__new__(base, value), edges, depth + 1)]
         plain = encode_immutable(value)
-        if plain is not None:
-            return ["x", plain]
-        if _is_frozen(kind):
-            names = names_of(value)
-            if set(names) == _field_names(kind):  # Otherwise it remembers more than its fields.
-                parts = [self.tree(item, edges, depth + 1) for item in read_slowly(value, names)]
-                return ["D", self._finder.name_of(kind), list(names), *parts]
-        return None
+        return None if plain is None else ["x", plain]
 
     def _of_frozenset(self, value: frozenset[Any], edges: list[int], depth: int) -> list[Any]:
         """Elements in their order, where it is the same in every process; sorted otherwise."""
@@ -219,13 +211,22 @@ class TreeEncoder:
 class TreeDecoder:
     """Makes values from plain data."""
 
-    def __init__(self, finder: ClassFinder, known: Mapping[str, Any], node: Callable[[int], Any]) -> None:
-        """known: objects that are saved elsewhere, by name. node: the object of a number; raises ValueError."""
-        self._finder, self._known, self._node = finder, known, node
+    def __init__(
+        self,
+        finder: ClassFinder,
+        known: Mapping[str, Any],
+        node: Callable[[int], Any],
+        complete: Callable[[Iterable[int]], object] = list,
+    ) -> None:
+        """known: objects that are saved elsewhere, by name. node: the object of a number; raises ValueError.
+
+        complete: sets the attributes of the objects of these numbers, by which they may hash. By default it does not.
+        """
+        self._finder, self._known, self._node, self._complete = finder, known, node, complete
 
     def forget(self) -> None:
         """Keep nothing alive."""
-        self._known, self._node = {}, int
+        self._known, self._node, self._complete = {}, int, list
 
     def value(self, content: bytes) -> Any:
         """The value of these bytes. Raises ValueError, LookupError."""
@@ -247,8 +248,10 @@ class TreeDecoder:
             case ["n", str(dtype), bytes(content)] if _DTYPE_TEXT.fullmatch(dtype):
                 return np.frombuffer(content, dtype)[0]
             case ["f", table, *items]:
+                self._complete(marked_in(tree, "r"))
                 return frozen([self.of(item) for item in items], SetTable.from_plain(table))
             case ["S", *items]:
+                self._complete(marked_in(tree, "r"))
                 return frozenset(map(self.of, items))
             case ["x", plain]:
                 return decode_immutable(plain)
@@ -270,6 +273,7 @@ class TreeDecoder:
                 plain = self.of(value)
                 return type(plain).__new__(self._class(name, type(plain)), plain)
             case ["D", str(name), list(names), *items] if all(isinstance(one, str) for one in names):
+                # A frozen dataclass, of which tapes hold one for all that were equal; now each is a node.
                 made = make_shell(self._class(name, object))
                 set_attributes(made, names, [self.of(item) for item in items])
                 return made
@@ -299,21 +303,9 @@ class TreeDecoder:
 def _is_always_a_node(value: Any) -> bool:
     """Return True if no object of this class has a value that counts instead of its identity."""
     cls: Any = type(value)  # Any: mypy takes no class for hashable.
-    if is_immutable_kind(cls) or is_foreign_array(value) or _is_frozen(cls):
+    if is_immutable_kind(cls) or is_foreign_array(value):
         return False
     return type(cls) is type and base_of(cls) is object
-
-
-@functools.cache
-def _is_frozen(kind: type) -> bool:
-    """Return True for a frozen dataclass with equality by its fields, which any equal object can replace."""
-    settings = vars(kind).get("__dataclass_params__")
-    return settings is not None and settings.frozen and settings.eq
-
-
-@functools.cache
-def _field_names(kind: Any) -> set[str]:
-    return {field.name for field in dataclasses.fields(kind)}
 
 
 def _bound(function: Any, owner: Any) -> Any:
