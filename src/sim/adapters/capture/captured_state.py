@@ -32,13 +32,12 @@ from sim.adapters.capture.pickle_protocol import Pickler
 from sim.adapters.capture.rng_state import PCG_WORDS
 from sim.adapters.capture.survey import (
     Classify,
-    Structure,
     Surveyor,
     field_name,
     slots_of,
     type_name,
 )
-from sim.adapters.capture.unpack import kept_values, restore_objects
+from sim.adapters.capture.unpack import kept_values, releasable, restore_objects, with_rest
 from sim.adapters.interface.adapter_registry import NotCapturedError
 from sim.kernel.class_names import module_of
 from sim.kernel.foreign_arrays import is_immutable_array
@@ -100,6 +99,10 @@ class CapturedState:
             classify, self._finder, ignored=self._ignored, detached=self._detached, opens_objects=opens_objects
         )
         self._steps = 0
+        self._classify = classify
+        self._graph: Any = None  # An ObjectGraph from the first survey on.
+        self._packer: Any = None  # A StepPacker.
+        self._met_layers: dict[str, Any] = {}  # The objects of the last look for weak references to them.
         self._survey_first()
 
     def ensure_all_known(self, subject: str) -> None:
@@ -117,6 +120,8 @@ class CapturedState:
             )
         known = {full: attributes[name] for full, attributes, name in self._elsewhere}
         known |= kept_values(self.structure, self.objects) | self.objects
+        if self._graph.has_finalizers():
+            return  # The user's __del__ would notice the end of the copies.
         if not is_restorable(self.state, self._make_graph, known, self._known_names, subject):
             raise NotCapturedError(f"{subject} would be restored to other values than it has. {self._ways_out()}")
 
@@ -184,6 +189,7 @@ class CapturedState:
         if self.state.arena is not self._packer.arena:
             self._make_packer()  # The graph has grown, and the arena with it.
         self._packer.rest_was_captured(roots, holds_nodes=not self._graph.holds_values_only)
+        self._release()
         return True
 
     def _ensure_apart(self) -> None:
@@ -221,7 +227,7 @@ class CapturedState:
                     "class of the recorded object is not saved; keep what differs in attributes"
                 )
         replaced = self._replaced()
-        structure, self.objects = self._surveyor.survey(self._layers, self._learn(replaced))
+        structure, self.objects = self._surveyor.survey(self._layers, with_rest(self.structure, replaced))
         if structure.encode() == self.structure.encode():
             self.structure = structure
             self._find_all()
@@ -230,7 +236,7 @@ class CapturedState:
             return
         changed = self._changed_constants(replaced)
         if changed:  # Otherwise the new arena would treat the changed values as the original ones.
-            structure, self.objects = self._surveyor.survey(self._layers, self._learn(replaced | changed))
+            structure, self.objects = self._surveyor.survey(self._layers, with_rest(self.structure, replaced | changed))
         self.structure = structure
         self._lay_out()
 
@@ -254,25 +260,10 @@ class CapturedState:
         value = vars(self.objects[key[0]]).get(key[1])
         return not hasattr(value, "__dict__") or self._graph.nodes.node_at(id(value)) is not None
 
-    def _learn(self, moved: set[tuple[str, str]]) -> Structure:
-        """The present structure, with these attributes moved to the rest."""
-        return Structure(
-            tuple(
-                attrs.evolve(
-                    layer,
-                    attributes=tuple(
-                        attrs.evolve(one, category="rest", detail=None) if (layer.name, one.name) in moved else one
-                        for one in layer.attributes
-                    ),
-                )
-                for layer in self.structure.layers
-            )
-        )
-
     def _check_constants(self) -> None:
         if self.constants_have_changed():
             moved = self._changed_constants(set())
-            self.structure, self.objects = self._surveyor.survey(self._layers, self._learn(moved))
+            self.structure, self.objects = self._surveyor.survey(self._layers, with_rest(self.structure, moved))
             self._lay_out()
 
     def constants_have_changed(self) -> bool:
@@ -318,7 +309,9 @@ class CapturedState:
         self.state = State(Schema(*hot, *entries, kinds, *blobs, *graph_entries()))
         for name, content in contents.items():
             self.state.set_blob(name, content)
-        self._graph = self._make_graph(self.state)
+        before, self._graph = self._graph, self._make_graph(self.state)
+        if before is not None:
+            self._graph.replace(before)
         self._make_packer()
         self._write_everything()
 
@@ -352,7 +345,7 @@ class CapturedState:
                     self._elsewhere.append((full, attributes, attribute.name))
 
     def _make_packer(self) -> None:
-        self._packer = StepPacker(self.state, self.structure, self.objects, self._detached)
+        self._packer = StepPacker(self.state, self.structure, self.objects, self._detached, self._packer)
 
     def _write_everything(self) -> None:
         written = self._packer.pack_all(self._steps)
@@ -362,6 +355,18 @@ class CapturedState:
         self._ensure_apart()
         if self.state.arena is not self._packer.arena:
             self._make_packer()
+        self._release()
+
+    def _release(self) -> None:
+        """Make objects with fields of their own nodes of the graph, if their end may be seen: it lets them go."""
+        before, self._met_layers = self._met_layers, self.objects
+        lets_go = self._graph.is_forgotten
+        if len(self.objects) == len(self._layers) or (self.objects is before and not lets_go):
+            return
+        moved = releasable(self.structure, self.objects, before, self._classify, lets_go=lets_go)
+        if moved:
+            self.structure, self.objects = self._surveyor.survey(self._layers, with_rest(self.structure, moved))
+            self._lay_out()
 
     def _known_names(self) -> dict[int, str]:
         """The names of objects that the graph refers to and does not hold, by identity."""
@@ -394,8 +399,10 @@ class CapturedState:
             self.structure, self.objects = surveyed, objects
         self._steps = int(state[STEPS_FIELD])
         self._find_all()
+        self._graph.forget()
         self._graph = graph
         if not is_present:
             self._constants = Constants(self._finder, self._constant_values())
         graph.encoder.known = self._known_names()
+        self._met_layers = self.objects
         self._make_packer()

@@ -87,8 +87,17 @@ class StepPacker:
         rest_has_moved: true if these have to be captured: one of them is another object, or they are not looked at.
     """
 
-    def __init__(self, state: State, structure: Structure, objects: dict[str, Any], detached: frozenset[str]) -> None:
-        """detached: layers whose arrays are copies."""
+    def __init__(
+        self,
+        state: State,
+        structure: Structure,
+        objects: dict[str, Any],
+        detached: frozenset[str],
+        replaced: StepPacker | None,
+    ) -> None:
+        """detached: layers whose arrays are copies. replaced: a packer that is used no more, and keeps nothing alive."""
+        if replaced is not None:
+            vars(replaced).clear()  # A packer and its plan refer to each other.
         self.before: dict[tuple[str, str], Any] = {}
         self.arena = state.arena
         self._structure, self._objects = structure, objects

@@ -51,7 +51,6 @@ class ProvedState(CapturedState):
         """classifies_layers_only: classify gives None for any other object. The other options: see CapturedState."""
         self._classifies_layers_only = classifies_layers_only
         self._readers: dict[type, AttributeReader] = {}
-        self._classify = classify
         self.home = home
         super().__init__(layers, classify, **options)
 

@@ -7,9 +7,11 @@ it was saved, so that no tape can import or call a class.
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
+from weakref import getweakrefcount
 
+import attrs
 import numpy as np
 
 from sim.adapters.capture.foreign_fields import restore_foreign
@@ -22,6 +24,7 @@ from sim.adapters.capture.survey import (
     KINDS,
     TEXT_KINDS,
     Attribute,
+    Classify,
     Structure,
     Surveyor,
     field_name,
@@ -34,6 +37,7 @@ from sim.adapters.interface.capture_report import Part
 from sim.kernel.state import State
 
 _SIMPLE = (type(None), bool, int, float, str, bytes, tuple, enum.Enum)
+_SAVED = frozenset(("cell", "array", "generator", "rest", "constant", "object", "same"))
 _LEFT_ALONE = ("kept", "clock", "drawing", "fixed")
 
 
@@ -208,9 +212,60 @@ def kept_values(structure: Structure, objects: Mapping[str, Any]) -> dict[str, A
     }
 
 
+def with_rest(structure: Structure, moved: Collection[tuple[str, str]]) -> Structure:
+    """The structure with these attributes moved to the rest."""
+    return Structure(
+        tuple(
+            attrs.evolve(
+                layer,
+                attributes=tuple(
+                    attrs.evolve(one, category="rest", detail=None) if (layer.name, one.name) in moved else one
+                    for one in layer.attributes
+                ),
+            )
+            for layer in structure.layers
+        )
+    )
+
+
+def releasable(
+    structure: Structure, objects: Mapping[str, Any], met: Mapping[str, Any], classify: Classify, *, lets_go: bool
+) -> set[tuple[str, str]]:
+    """The attributes whose objects have to be nodes of the graph instead of layers, since their end can be seen.
+
+    Those of which something is not saved stay layers, and so do those that an adapter opens.
+
+    met: the objects at the last look; the end of others can be seen if they have weak references, or a __del__.
+    classify: as for a Surveyor. lets_go: the graph has found such objects already.
+    """
+    inner = [f"{layer.name}.{one.name}" for layer in structure.layers for one in layer.attributes
+             if one.category == "object"]  # fmt: skip
+    fresh = [objects[name] for name in inner if met.get(name) is not objects[name]]
+    if not lets_go and not any(getweakrefcount(one) or hasattr(type(one), "__del__") for one in fresh):
+        return set()
+    layers = {layer.name: layer for layer in structure.layers}
+
+    def is_saved(name: str) -> bool:
+        return all(
+            one.category in _SAVED and (one.category != "object" or is_released(name, one))
+            for one in layers[name].attributes
+        )
+
+    def is_released(name: str, one: Attribute) -> bool:
+        full, holder = f"{name}.{one.name}", objects[name]
+        return classify(holder, one.name, vars(holder)[one.name]) != "open" and is_saved(full)
+
+    return {
+        (name, one.name)
+        for name, layer in layers.items()
+        for one in layer.attributes
+        if one.category == "object" and is_released(name, one)
+    }
+
+
 def parts_of(structure: Structure) -> tuple[Part, ...]:
     """The attributes of each layer, by what a restore does with them."""
-    saved = {"cell", "array", "foreign", "generator", "rest", "constant", "object", "same"}
+    saved = {*_SAVED, "foreign"}
 
     def names(layer: Any, *categories: str) -> tuple[str, ...]:
         return tuple(one.name for one in layer.attributes if one.category in categories)

@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from operator import is_
 from typing import Any
+from weakref import getweakrefcount
 
 import numpy as np
 
@@ -41,6 +42,7 @@ from sim.kernel.schema import Blob, Field, Table
 from sim.kernel.state import State
 
 NAMED_NODES = "graph.named"
+OBSERVED = -1  # Stands among the named nodes, if weak references outside of the graph refer to objects in it.
 
 
 def graph_entries() -> tuple[Table | Field | Blob, ...]:
@@ -57,6 +59,7 @@ class ObjectGraph:
         cells: writes the cells.
         finder: finds classes by name, and names them.
         is_forgotten: true if no object is kept alive between steps; each capture then encodes everything.
+        is_observed: true once the end of an object could be seen (see _let_go). It stays so, and is in the arena.
     """
 
     def __init__(
@@ -74,7 +77,8 @@ class ObjectGraph:
         self.root: list[Any] = []
         self._named: dict[int, str] = {}
         self._new: list[NewRows] = []
-        self.is_forgotten = False
+        self.is_forgotten = self.is_observed = False
+        self._before: ObjectGraph | None = None  # Until the first capture.
 
     @property
     def writes(self) -> int:
@@ -119,6 +123,10 @@ class ObjectGraph:
         except UnsavableError as error:
             self._explain(error)
             raise
+        finally:
+            if self._before is not None:
+                self._before.forget()
+                self._before = None
         self._let_go()
 
     def _explain(self, error: UnsavableError) -> None:
@@ -131,23 +139,42 @@ class ObjectGraph:
 
     # --- objects that must be able to die in a step
 
+    def replace(self, before: ObjectGraph) -> None:
+        """Take over from the graph of the same objects in another arena. It is forgotten after the first capture."""
+        self._before, self.is_observed = before, before.is_observed
+
     def _let_go(self) -> None:
-        """Keep no object alive if the graph has weak references, or objects that notice their end.
+        """Keep no object alive if its end can be seen: by weak references, or by a method __del__ of its class.
 
         Otherwise an object that a step removes would live until the next capture, and a step would still see it. The
         next capture then numbers all nodes again.
+
+        Weak references in the graph are known at each step. Those outside of it, such as a WeakSet in a class or module
+        or a finalizer, are looked for where they are made nearly always: when an object is new. Later ones do not count.
+        They may come from outside of the simulation, as a cache of pictures does, and are then missing in a replay,
+        whose arena has to be the same.
         """
-        notices = any(hasattr(group.rows.cls, "__del__") for group in self.groups.ordered
-                      if isinstance(group.rows, ObjectRows) and group.rows.objects)  # fmt: skip
-        if not notices and not self.special.weak():
-            return
-        self.is_forgotten = True
+        if self.is_observed:
+            self.is_forgotten = True
+            self.forget()
+
+    def has_finalizers(self) -> bool:
+        """Return True if an object has a method __del__."""
+        return any(hasattr(group.rows.cls, "__del__") for group in self.groups.ordered
+                   if isinstance(group.rows, ObjectRows) and len(group.columns.nodes))  # fmt: skip
+
+    def forget(self) -> None:
+        """Keep no object alive. The parts of a graph refer to each other, so that its end alone does not do that."""
         self.nodes.clear()
         self.special.clear()
         self.root.clear()
         for group in self.groups.ordered:
             group.rows.set_objects([])
             group.set_flat([], ())
+
+    def _observe(self, objects: Sequence[Any]) -> None:
+        met = {} if self._before is None else self._before.nodes.numbers
+        self.is_observed |= any(id(one) not in met and getweakrefcount(one) for one in objects)
 
     def _empty_columns(self) -> None:
         self.is_forgotten = False
@@ -220,11 +247,11 @@ class ObjectGraph:
             self._clean_values()
         self.values.write()
         special.write()
-        if nodes.named != self._named:
-            self._named = dict(nodes.named)
-            self.storage.state.set_blob(
-                NAMED_NODES, pack(sorted([number, name] for number, name in nodes.named.items()))
-            )
+        self.is_observed = self.is_observed or bool(special.weak()) or self.has_finalizers()
+        named = nodes.named | ({OBSERVED: ""} if self.is_observed else {})
+        if named != self._named:
+            self._named = named
+            self.storage.state.set_blob(NAMED_NODES, pack(sorted([number, name] for number, name in named.items())))
             self.storage.follow()
 
     def _encode_new(self) -> None:
@@ -240,6 +267,8 @@ class ObjectGraph:
             for group in waiting:
                 pending, group.pending = group.pending, []
                 rows = NewRows(group, pending)
+                if not self.is_observed and any(map(getweakrefcount, rows.objects)):
+                    self._observe(rows.objects)
                 self._new.append(rows)
                 self.cells.write(rows, range(len(rows.flat)))
 
@@ -306,7 +335,7 @@ class ObjectGraph:
             group.rows.set_objects(objects)
             group.set_flat(group.columns.lengths.tolist(), group.rows.read())
         nodes.parents = find_parents(nodes, self.values.edges)
-        self._named = dict(nodes.named)
+        self._named = nodes.named | ({OBSERVED: ""} if self.is_observed else {})
         roots = list(self.root)
         self._let_go()
         return roots

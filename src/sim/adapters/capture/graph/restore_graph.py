@@ -24,7 +24,7 @@ from sim.adapters.capture.graph.names.array_types import OBJECTS
 from sim.adapters.capture.graph.names.classes import NotFoundError
 from sim.adapters.capture.graph.names.python_class import make_shell
 from sim.adapters.capture.graph.nodes import Content
-from sim.adapters.capture.graph.object_graph import NAMED_NODES, ObjectGraph
+from sim.adapters.capture.graph.object_graph import NAMED_NODES, OBSERVED, ObjectGraph
 from sim.adapters.capture.graph.rows import DICTS, LISTS, ObjectRows, clear_attributes, set_attributes, setter_of
 from sim.adapters.capture.graph.special_nodes import (
     ARRAY_BYTES,
@@ -104,6 +104,7 @@ class Restoring:
     def _make_shells(self) -> None:
         made = self._made
         names = dict(unpack(self._graph.storage.state.blob(NAMED_NODES) or EMPTY))
+        self._graph.is_observed = names.pop(OBSERVED, None) is not None
         self._graph.nodes.named = names
         for group in self._graph.groups.ordered:
             nodes = group.columns.nodes.tolist()

@@ -33,4 +33,6 @@ def is_restorable(
         graph.capture(roots, known_names, whole=True)
     except (ValueError, LookupError, TypeError, NotCapturedError) as error:
         raise NotCapturedError(f"{subject} cannot be restored from what would be saved: {error}") from error
+    finally:
+        graph.forget()
     return copied.hash() == state.hash()
