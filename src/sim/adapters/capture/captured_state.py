@@ -19,9 +19,8 @@ from typing import Any
 import attrs
 
 from sim.adapters.capture.constants import Constants
-from sim.adapters.capture.foreign_fields import foreign_fields, memories_of
+from sim.adapters.capture.foreign_fields import foreign_fields, holders_of_bases, memories_of
 from sim.adapters.capture.graph.differences import differences
-from sim.adapters.capture.graph.kinds.array_kind import is_array
 from sim.adapters.capture.graph.names.classes import ClassFinder
 from sim.adapters.capture.graph.object_graph import ObjectGraph, graph_entries
 from sim.adapters.capture.graph.trial_restore import is_restorable
@@ -310,8 +309,7 @@ class CapturedState:
         for name, content in contents.items():
             self.state.set_blob(name, content)
         before, self._graph = self._graph, self._make_graph(self.state)
-        if before is not None:
-            self._graph.replace(before)
+        self._graph.replace(before)
         self._make_packer()
         self._write_everything()
 
@@ -320,7 +318,7 @@ class CapturedState:
         for layer in self.objects.values():
             self._finder.register(type(layer))
         graph = ObjectGraph(state, self._finder, pickler=self._pickler, ignored=self._ignored)
-        graph.special.find_holders = self._holders_of_bases
+        graph.special.find_holders = lambda: holders_of_bases(self._elsewhere)
         for layer in self.objects.values():
             graph.groups.global_names.update(self._finder.names_beside(type(layer)))
         return graph
@@ -373,11 +371,6 @@ class CapturedState:
         held = {id(attributes[name]): full for full, attributes, name in self._elsewhere}
         kept = {id(value): full for full, value in kept_values(self.structure, self.objects).items()}
         return kept | held | {id(one): name for name, one in self.objects.items()}
-
-    def _holders_of_bases(self) -> dict[int, Any]:
-        """The arrays with a field that alone hold their base, such as one made by reshape, by its identity."""
-        arrays = (attributes[name] for _, attributes, name in self._elsewhere)
-        return {id(one.base): one for one in arrays if is_array(one) and is_array(one.base)}
 
     # --- after a load
 

@@ -8,12 +8,13 @@ object that holds it: no tape can name any other.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import attrs
 import numpy as np
 
+from sim.adapters.capture.graph.kinds.array_kind import is_array
 from sim.adapters.capture.graph.values.foreign_values import Memory, memories_of_array, overlap, shared_memory
 from sim.adapters.interface.adapter_registry import NotCapturedError
 from sim.kernel.class_names import module_of
@@ -178,6 +179,12 @@ def named_arrays(name: str, value: Any) -> Iterator[tuple[str, Any]]:
             yield from named_arrays(f"{name}.{leaf}", one)
     else:
         yield name, value
+
+
+def holders_of_bases(held: Iterable[tuple[str, dict[str, Any], str]]) -> dict[int, Any]:
+    """The arrays with a field that alone hold their base, such as one made by reshape, by its identity."""
+    arrays = (attributes[name] for _, attributes, name in held)
+    return {id(one.base): one for one in arrays if is_array(one) and is_array(one.base)}
 
 
 def memories_of(value: Any) -> list[Memory]:

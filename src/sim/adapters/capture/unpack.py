@@ -25,6 +25,7 @@ from sim.adapters.capture.survey import (
     TEXT_KINDS,
     Attribute,
     Classify,
+    Layer,
     Structure,
     Surveyor,
     field_name,
@@ -244,23 +245,25 @@ def releasable(
     if not lets_go and not any(getweakrefcount(one) or hasattr(type(one), "__del__") for one in fresh):
         return set()
     layers = {layer.name: layer for layer in structure.layers}
-
-    def is_saved(name: str) -> bool:
-        return all(
-            one.category in _SAVED and (one.category != "object" or is_released(name, one))
-            for one in layers[name].attributes
-        )
-
-    def is_released(name: str, one: Attribute) -> bool:
-        full, holder = f"{name}.{one.name}", objects[name]
-        return classify(holder, one.name, vars(holder)[one.name]) != "open" and is_saved(full)
-
     return {
-        (name, one.name)
-        for name, layer in layers.items()
+        (layer.name, one.name)
+        for layer in structure.layers
         for one in layer.attributes
-        if one.category == "object" and is_released(name, one)
+        if one.category == "object" and _is_releasable(layer.name, one, layers, objects, classify)
     }
+
+
+def _is_releasable(
+    holder: str, attribute: Attribute, layers: Mapping[str, Layer], objects: Mapping[str, Any], classify: Classify
+) -> bool:
+    """Return True if everything in the object of an attribute is saved. No closure, which would hold the objects."""
+    name = f"{holder}.{attribute.name}"
+    if classify(objects[holder], attribute.name, objects[name]) == "open":
+        return False
+    return all(
+        one.category in _SAVED and (one.category != "object" or _is_releasable(name, one, layers, objects, classify))
+        for one in layers[name].attributes
+    )
 
 
 def parts_of(structure: Structure) -> tuple[Part, ...]:

@@ -139,9 +139,10 @@ class ObjectGraph:
 
     # --- objects that must be able to die in a step
 
-    def replace(self, before: ObjectGraph) -> None:
+    def replace(self, before: ObjectGraph | None) -> None:
         """Take over from the graph of the same objects in another arena. It is forgotten after the first capture."""
-        self._before, self.is_observed = before, before.is_observed
+        if before is not None:
+            self._before, self.is_observed = before, before.is_observed
 
     def _let_go(self) -> None:
         """Keep no object alive if its end can be seen: by weak references, or by a method __del__ of its class.
