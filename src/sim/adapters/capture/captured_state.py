@@ -113,10 +113,8 @@ class CapturedState:
                 "are captured"
             )
         if unknown := self._surveyor.unknown:
-            reasons = ", ".join(unknown.values())
-            raise NotCapturedError(
-                f"{subject} cannot be saved exactly because of {reasons}. {self._ways_out(*sorted(unknown))}"
-            )
+            why = f"{subject} cannot be saved exactly because of {', '.join(unknown.values())}"
+            raise NotCapturedError(f"{why}. {self._ways_out(*sorted(unknown))}")
         known = {full: attributes[name] for full, attributes, name in self._elsewhere}
         known |= kept_values(self.structure, self.objects) | self.objects
         if self._graph.has_finalizers():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import datetime as dt
 import enum
 import re
@@ -32,14 +31,6 @@ class Place(NamedTuple):
 class Colour(enum.Enum):
     RED = 1
     GREEN = 2
-
-
-@dataclasses.dataclass(frozen=True)
-class Mark:
-    """A value that a class may have as a constant."""
-
-    name: str
-    at: tuple[int, int]
 
 
 def dtype_of(text: Any) -> np.dtype[Any]:
@@ -87,7 +78,6 @@ class Board:
         "equal",
         b"equal",
         Place(1, "inside and alone"),
-        Mark("a", (1, 2)),
         Colour.RED,
         (Colour.RED, 2),
         (range(3), 1),
@@ -98,7 +88,6 @@ class Board:
         (dtype_of("f8"), 1),
         (dtype_of(">i4"), 1),
         (dtype_of([("a", "f8"), ("b", "f8")]), 1),
-        (dtype_of({"names": ["a"], "formats": ["f8"], "itemsize": 24}), 1),
         dt.datetime(2020, 1, 1, tzinfo=dt.UTC),
         frozenset((Colour.RED, Colour.GREEN)),
         Path("a"),
