@@ -134,12 +134,6 @@ def dict_order_is_lost(world: World) -> None:
             one[next(iter(one))] = one.pop(next(iter(one)))
 
 
-def attribute_order_is_lost(world: World) -> None:
-    for one in objects_of(world):
-        if type(one) is Thing and "near" in vars(one) and list(vars(one))[-1] != "near":
-            vars(one)["near"] = vars(one).pop("near")
-
-
 def sets_from_their_elements(world: World) -> None:
     for one in objects_of(world):
         if type(one) is set:
@@ -232,7 +226,6 @@ AFTER_RESTORING: dict[str, tuple[Fault, str]] = {  # With the feature in which i
         (zero_without_sign, "basic"),
         (alias_is_lost, "basic"),
         (dict_order_is_lost, "basic"),
-        (attribute_order_is_lost, "basic"),
         (deleted_attribute_returns, "basic"),
         (class_change_is_lost, "reshape"),
         (equal_objects_are_one, "dataclasses"),
