@@ -16,6 +16,13 @@ _MESA_SKIPPED = frozenset({"datacollector", "WolfSheep.simulator"})
 _CHECKED = frozenset({"_has_updated"})  # A check of the caller's loop, and no state.
 
 
+# What Gymnasium's checker notes of its own checks: no step's result depends on it, and the recorder leaves it out.
+_CHECKER = ("checked_reset", "checked_step", "checked_data_reuse", "_previous_data", "checked_render", "close_called")
+UNREAD = frozenset(f"PassiveEnvChecker.{name}" for name in _CHECKER) | {
+    "OrderEnforcing._disable_render_order_enforcing"
+}
+
+
 @attrs.frozen
 class Entry:
     """One environment.

@@ -21,7 +21,7 @@ from typing import Any
 
 import attrs
 import numpy as np
-from environment_list import Entry, entry_of
+from environment_list import UNREAD, Entry, entry_of
 from value_walk import Walk, digest, first_difference, texts_of
 
 import recorder
@@ -151,7 +151,7 @@ def walk_of(entry: Entry, env: Any) -> Walk:
         link = next((name for name in ("env", "aec_env", "par_env") if _is_env(vars(layer).get(name))), None)
         links |= {link} if link else set()
         layer = vars(layer)[link] if link else None
-    return Walk(layers, entry.skipped | links)
+    return Walk(layers, entry.skipped | UNREAD | links)
 
 
 def _is_env(value: Any) -> bool:

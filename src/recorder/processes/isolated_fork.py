@@ -87,7 +87,7 @@ class ForkedRun:
     messages: list[Any]
     exit_code: int | None
     error: str | None = None
-    cpu_s: float | None = None
+    cpu_s: float | None = attrs.field(default=None, eq=False)
 
 
 @attrs.frozen

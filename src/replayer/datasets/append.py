@@ -44,7 +44,7 @@ def _take(folder: Path, added: Path) -> None:
     manifest, waiting = Dataset(folder).manifest, Dataset(added).manifest
     try:
         if {tape["run"] for tape in waiting["tapes"]}.isdisjoint(tape["run"] for tape in manifest["tapes"]):
-            merge(folder, manifest, added, waiting, link=True)
+            merge(folder, manifest, added, waiting)
     except ExtractionError:
         shutil.rmtree(added)
         raise

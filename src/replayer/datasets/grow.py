@@ -37,7 +37,7 @@ def merge_datasets(folder: str | os.PathLike[str], other: str | os.PathLike[str]
     """
     data, added = Dataset(folder), Dataset(other)
     added.verify()
-    merge(data.path, data.manifest, added.path, added.manifest, link=False)
+    merge(data.path, data.manifest, added.path, added.manifest)
     return Dataset(folder)
 
 
@@ -51,11 +51,10 @@ def remove_runs(folder: str | os.PathLike[str], *runs: str) -> Dataset:
     return Dataset(folder)
 
 
-def merge(folder: Path, manifest: Manifest, other: Path, added: Manifest, *, link: bool) -> Manifest:
+def merge(folder: Path, manifest: Manifest, other: Path, added: Manifest) -> Manifest:
     """Add the rows of the data set in the folder other; return the manifest written.
 
-    link: True shares the files where the file system can, for a folder that is removed afterwards. Raises ExtractionError
-    if the data sets do not fit together, OSError; the data set is then unchanged.
+    Raises ExtractionError if the data sets do not fit together, OSError; the data set is then unchanged.
     """
     ensure_same_request(folder, manifest, added)
     runs = {tape["run"] for tape in manifest["tapes"]}
@@ -81,7 +80,8 @@ def merge(folder: Path, manifest: Manifest, other: Path, added: Manifest, *, lin
                 path = folder / place.with_name(_PART.sub(f"part-{next(numbers):05d}", place.name))
                 path.parent.mkdir(parents=True, exist_ok=True)
                 if entry["columns"] == columns:
-                    _place(source / file["path"], path, link=link)
+                    with atomic_file(path, existing="replace") as part:
+                        shutil.copyfile(source / file["path"], part)
                 else:
                     _rewrite(source / file["path"], manifest["format"], entry["columns"], path, columns)
                 files.append({**file, **described_file(folder, path)})
@@ -142,19 +142,6 @@ def _ensure_same_columns(folder: Path, manifest: Manifest, other: Path, added: M
 def _joined_columns(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> dict[str, Any]:
     forms = joined_forms(*({name: column["form"] for name, column in columns.items()} for columns in (ours, theirs)))
     return {name: {"form": form} for name, form in forms.items()}
-
-
-def _place(source: Path, target: Path, *, link: bool) -> None:
-    target.unlink(missing_ok=True)  # Of a call that was killed.
-    if link:
-        try:
-            os.link(source, target)
-        except OSError:
-            pass  # This file system has no links: the copy below has the same bytes.
-        else:
-            return
-    with atomic_file(target, existing="replace") as part:
-        shutil.copyfile(source, part)
 
 
 def _rewrite(

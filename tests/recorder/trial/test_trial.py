@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import select
 import sys
 import time
 from pathlib import Path
@@ -174,7 +175,7 @@ class Sleeps:
         self.x, self.step_s = 0, step_s
 
     def step(self) -> None:
-        time.sleep(self.step_s)
+        select.select([], [], [], self.step_s)
         self.x += 1
 
 

@@ -148,7 +148,7 @@ class StoppedError(Exception):
     """The process ends here."""
 
 
-@pytest.mark.parametrize("place", ["grow.write_file", "grow._place", "append.shutil.rmtree"])
+@pytest.mark.parametrize("place", ["grow.write_file", "grow.shutil.copyfile", "append.shutil.rmtree"])
 def test_stopped_while_the_rows_are_taken_over(tapes: list[Path], place: str, monkeypatch: Any) -> None:
     """Before the manifest the old data set is valid, after it the new one; the same call completes it."""
     extract(tapes[:1], "data", **ASKED)
