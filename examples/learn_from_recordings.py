@@ -26,7 +26,7 @@ from sim.scenario import load_scenario
 
 PLAYER, POLICY = "caterpillar", "greedy"
 DIRECTIONS = 5  # Stay, east, south, west, north.
-SPLITS = (("train", 0.7), ("test", 0.3))  # Shares of the runs, not of the rows: rows of one run are much alike.
+HELD_OUT = 0.3  # The share of the runs, not of the rows: rows of one run are much alike.
 FULL_CELL = 20 * 65536  # Much food for one cell, in the units of the state.
 
 
@@ -53,22 +53,19 @@ def record_run(path: Path, seed: int, ticks: int) -> None:
     world = scenario.world
     assert world.play is not None
     scripted, play = world.inputs(scenario.config), world.play(scenario.config, PLAYER, POLICY)
-    # Deterministic: the run's id decides if the run is held out. Without this the id would differ each time.
-    with recorder.Recorder(path, scenario.make(), deterministic=True, durability="none") as tape:
+    with recorder.Recorder(path, scenario.make(), durability="none") as tape:
         for tick in range(1, ticks + 1):
             tape.step([*scripted(tick), *play(tick, tape.simulation.state)])
 
 
-def read_decisions(folder: Path, split: str, workers: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return all decisions in the runs of a split: the food around each swarm, (n, 3 × 3), and the direction, (n)."""
+def read_decisions(folder: Path, workers: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return all decisions in the runs of a folder: the food around each swarm, (n, 3 × 3), and the direction, (n)."""
     data = TapeDataset(
         folder,
         observations="fog",
         actions=("steer",),
         agents=PLAYER,
         columns=("obs.food", "obs.swarm_x", "obs.swarm_y", "action.steer"),
-        splits=SPLITS,
-        split=split,
         batch=64,
         jobs=max(1, workers),
     )
@@ -106,10 +103,13 @@ def train(views: torch.Tensor, choices: torch.Tensor, steps: int) -> torch.nn.Mo
 
 def learn(folder: Path, runs: int = 7, ticks: int = 150, workers: int = 2, steps: int = 1500) -> Learnt:
     """Record, read, train, and test on the held-out runs."""
+    trained = runs - max(1, round(HELD_OUT * runs))
     for seed in range(1, runs + 1):
-        record_run(folder / f"run-{seed}.tape", seed, ticks)
-    views, choices = read_decisions(folder, "train", workers)
-    held_views, held_choices = read_decisions(folder, "test", workers)
+        path = folder / ("train" if seed <= trained else "test") / f"run-{seed}.tape"
+        path.parent.mkdir(exist_ok=True)
+        record_run(path, seed, ticks)
+    views, choices = read_decisions(folder / "train", workers)
+    held_views, held_choices = read_decisions(folder / "test", workers)
     model = train(views, choices, steps)
     # Each count is one higher than the data: otherwise a direction that training never saw would have an infinite loss.
     frequencies = (torch.bincount(choices, minlength=DIRECTIONS) + 1) / (len(choices) + DIRECTIONS)

@@ -21,6 +21,7 @@ from replayer.commands.main import main
 from replayer.datasets.request import ExtractionError
 
 from oracle.command_lines import assert_one_line, run
+from oracle.live_runs import splitting_seed
 
 needs("gymnasium", "pettingzoo", "pyarrow")
 
@@ -326,7 +327,9 @@ def test_runs_are_split_whole_and_seeds_may_be_large(tmp_path: Path) -> None:
         env.step(0)
         env.close()
         paths.append(tmp_path / f"{number}.tape")
-    made = replayer.extract(paths, tmp_path / "set", splits=(("train", 0.75), ("test", 0.25)))
+    splits = (("train", 0.75), ("test", 0.25))
+    seed = splitting_seed(paths, splits, 3, 1)
+    made = replayer.extract(paths, tmp_path / "set", splits=splits, seed=seed)
     train, test = (made.table("transitions", split=name).numpy() for name in ("train", "test"))
 
     assert (len(train["run"]), len(test["run"])) == (3, 1)
