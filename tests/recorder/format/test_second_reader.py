@@ -206,7 +206,7 @@ def schemas(draw: st.DrawFn) -> Schema:
     st.booleans(),
     st.sampled_from([None, 1, 2000]),
 )
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=30)
 def test_any_simulation(
     schema: Schema,
     inputs: list[int],

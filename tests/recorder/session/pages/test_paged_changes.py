@@ -551,7 +551,7 @@ def test_no_descriptor_stays_open_after_many_recorders(tmp_path: Path) -> None:
     gc.collect()
     before, descriptors = watched_bytes(), open_descriptors()
     world = Sized(5 * PAGE_BYTES)
-    for number in range(50):
+    for number in range(15):
         path = tmp_path / f"{number}.tape"
         with Recorder(path, world, changes="pages", mode="changes", durability="none", sync="never") as tape:
             tape.step(0)
