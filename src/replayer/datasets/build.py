@@ -98,10 +98,6 @@ class Building:
         begun.pop("parts", None)
         return columns if begun == json.loads(json.dumps(plan)) else None
 
-    def clear(self) -> None:
-        """Remove what has been built so far. Raises OSError."""
-        shutil.rmtree(self.folder)
-
     def _done(self) -> dict[int, PartRecord]:
         records = {}
         for path in sorted((self.folder / "done").glob("part-*.json")):
@@ -115,8 +111,9 @@ class Building:
         _write_json(self.folder / "done" / f"part-{record.number:05d}.json", attrs.asdict(record))
 
     def abandon(self) -> None:
-        """Remove what begin made: the request can never be met, so nothing is left to continue. Raises OSError."""
+        """Remove what begin made: the plan can never be carried out, so nothing is left to continue. Raises OSError."""
         if self._is_begun:  # Otherwise the folder is another extraction's, or there is none.
+            self._is_begun = False
             shutil.rmtree(self.folder)
 
     def finish(self, manifest: Mapping[str, Any]) -> None:

@@ -256,7 +256,7 @@ def _parts_done(
         if plan.of_all_steps:
             raise
         plan = plan.with_all_steps(pool)  # Later steps return something else than the first ones.
-        building.clear()
+        building.abandon()
         done = building.begin(as_begun | {COLUMNS: plan.plain()})
         records = _run(plan.task, parts, done, building, pool, progress, store)
     return plan.task, parts, records, {"environments": plan.environments()}

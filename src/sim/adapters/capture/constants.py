@@ -9,13 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from sim.adapters.capture.graph.names.classes import ClassFinder
 from sim.adapters.capture.graph.object_graph import ObjectGraph, graph_entries
 from sim.adapters.capture.graph.restore_graph import Restoring
-from sim.adapters.capture.values import NotPlainError, decode_value, encode_value
-from sim.kernel.schema import Schema, schema_from_plain, schema_to_plain
+from sim.adapters.capture.values import NotPlainError, decode_state, encode_state, encode_value
+from sim.kernel.schema import Schema
 from sim.kernel.state import State
 
 
@@ -35,9 +33,7 @@ class Constants:
             self._note()
 
     def _note(self) -> None:
-        state = self._graph.storage.state
-        plain = [schema_to_plain(state.layout.schema), dict(state.layout.capacities), state.arena.tobytes()]
-        self.content = encode_value(plain)
+        self.content = encode_state(self._graph.storage.state)
         self._writes = self._graph.writes
 
     def have_changed(self, values: Sequence[Any]) -> bool:
@@ -55,12 +51,7 @@ class Constants:
         """The containers that were written as content. Raises ValueError for other bytes."""
         if not content:
             return []
-        plain, capacities, arena = decode_value(content)
-        state = State(schema_from_plain(plain), capacities)
-        if state.layout.size_bytes != len(arena):
-            raise ValueError("expected the constants of a captured state, got bytes of another size")
-        state.arena[:] = np.frombuffer(arena, np.uint8)
-        return Restoring(ObjectGraph(state, self._finder), {}, in_place=False).run()
+        return Restoring(ObjectGraph(decode_state(content), self._finder), {}, in_place=False).run()
 
 
 def _differ(now: Any, then: Any) -> bool:

@@ -33,6 +33,8 @@ from sim.kernel.foreign_arrays import (
     to_numpy,
 )
 from sim.kernel.plain_data import DECODE_ERRORS
+from sim.kernel.schema import schema_from_plain, schema_to_plain
+from sim.kernel.state import State
 
 DEPTH_MAX = 100  # Values nested more deeply are objects in disguise; Python itself gives up at 1,000.
 _PLAIN = (bool, int, float, str, bytes)
@@ -78,6 +80,21 @@ def decode_value(data: bytes, known: Mapping[str, Any] | None = None) -> Any:
         return _Decoder(known or {}).value(tree)
     except (*DECODE_ERRORS, AttributeError, LookupError, OverflowError) as error:
         raise ValueError(f"not a captured value: {error}") from None
+
+
+def encode_state(state: State) -> bytes:
+    """A whole state, with its schema, as bytes."""
+    return encode_value([schema_to_plain(state.layout.schema), dict(state.layout.capacities), state.arena.tobytes()])
+
+
+def decode_state(content: bytes) -> State:
+    """The state that encode_state wrote. Raises ValueError for other bytes."""
+    plain, capacities, arena = decode_value(content)
+    state = State(schema_from_plain(plain), capacities)
+    if state.layout.size_bytes != len(arena):
+        raise ValueError("expected a captured state, got bytes of another size")
+    state.arena[:] = np.frombuffer(arena, np.uint8)
+    return state
 
 
 def is_array(value: Any) -> bool:

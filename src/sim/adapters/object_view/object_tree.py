@@ -18,12 +18,11 @@ from sim.adapters.capture.captured_state import CONSTANTS, STRUCTURE
 from sim.adapters.capture.graph.groups import STRUCTURE as GRAPH
 from sim.adapters.capture.pack import KINDS_FIELD, STEPS_FIELD
 from sim.adapters.capture.survey import KINDS, Attribute, field_name, structure_from_plain
-from sim.adapters.capture.values import decode_value
+from sim.adapters.capture.values import decode_state, decode_value
 from sim.adapters.object_view.graph_reader import GraphReader
 from sim.adapters.object_view.shown_values import Composite, Ref, ShownPart, Word, attributes, last_name
 from sim.adapters.object_view.value_text import count_text, is_nested, leaf_text, shortened
-from sim.kernel.schema import schema_from_plain
-from sim.kernel.state import Snapshot, State
+from sim.kernel.state import Snapshot
 
 WIDTH = 110  # Of a line, about.
 FIRST = 3  # Items that are shown of a list that does not fit into its line.
@@ -88,12 +87,7 @@ class ObjectTree:
         content = self._state.blob(CONSTANTS)
         if not content:
             return []
-        plain, capacities, arena = decode_value(content)
-        state = State(schema_from_plain(plain), capacities)
-        if state.layout.size_bytes != len(arena):
-            raise ValueError("expected the constants of a captured state, got bytes of another size")
-        state.arena[:] = np.frombuffer(arena, np.uint8)
-        return GraphReader(state, self._known).roots()
+        return GraphReader(decode_state(content), self._known).roots()
 
     def _read_values(self) -> dict[tuple[str, str], Any]:
         """The value of each saved attribute, by the names of its layer and of itself."""

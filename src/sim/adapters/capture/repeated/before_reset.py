@@ -24,9 +24,8 @@ from sim.adapters.capture.native_objects import is_native
 from sim.adapters.capture.pickle_protocol import Pickler
 from sim.adapters.capture.survey import Classify, Structure, structure_from_plain
 from sim.adapters.capture.unpack import kept_values
-from sim.adapters.capture.values import decode_value, encode_value
+from sim.adapters.capture.values import decode_state, decode_value, encode_state
 from sim.adapters.interface.adapter_registry import NotCapturedError
-from sim.kernel.schema import schema_from_plain, schema_to_plain
 from sim.kernel.state import State
 
 _COARSE = ("kept", "clock", "drawing")
@@ -144,10 +143,7 @@ class ValuesBeforeReset:
     def take(self) -> bytes:
         """Capture the values."""
         self.captured = self._capture()
-        state = self.captured.state
-        return encode_value(
-            [schema_to_plain(state.layout.schema), dict(state.layout.capacities), state.arena.tobytes()]
-        )
+        return encode_state(self.captured.state)
 
     def put(self, content: bytes, reset: Callable[[], None] | None) -> None:
         """Restore the values that take returned.
@@ -155,7 +151,7 @@ class ValuesBeforeReset:
         reset: makes a reset, after which an instance that never had one has what cannot be saved; None if no reset
         follows. Raises NotCapturedError or ValueError.
         """
-        if reset is not None and _lacks(self._capture(), _state_in(content)):
+        if reset is not None and _lacks(self._capture(), decode_state(content)):
             reset()
         try:
             self._unpack(content)
@@ -168,7 +164,7 @@ class ValuesBeforeReset:
     def _unpack(self, content: bytes) -> None:
         captured = self._capture()
         apart = captured.left_alone(has_holders=True)
-        captured.state = _state_in(content)
+        captured.state = decode_state(content)
         captured.unpack()
         for full, value in apart.items():
             holder, name = _place_of_name(captured.objects, full)
@@ -194,13 +190,6 @@ class ValuesBeforeReset:
             return classify(holder, name, value) in _COARSE and not is_native(value)
 
         return ValueSubject(dict(self._layers), excluded, home=self._home, readers=self._readers, has_closures=True)
-
-
-def _state_in(content: bytes) -> State:
-    plain, capacities, arena = decode_value(content)
-    state = State(schema_from_plain(plain), capacities)
-    state.arena[:] = np.frombuffer(arena, np.uint8)
-    return state
 
 
 def _lacks(captured: CapturedState, before: State) -> bool:
