@@ -41,11 +41,13 @@ class World:
     def step(self, inputs: Any) -> int:
         """Make the changes."""
         self.tick += 1
+        had_weak_references = self.collects
         if inputs:
             make_changes(self, inputs)
             self._cut_off()
         if self.collects:
             gc.collect()  # So that an object in a cycle dies at the same step in each run.
+        if had_weak_references:  # docs/adapt.md: what is referred to weakly only now may live to the end of this step.
             self.alive_count = sum(reference() is not None for reference in weak_references_of(self))
         return self.tick
 
