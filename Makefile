@@ -31,8 +31,10 @@ demo: $(VENV)/.installed
 	$(BIN)/replay verify $(DEMO_TAPE) --jobs 2
 
 test: $(VENV)/.tested
-	$(BIN)/pytest -n 2 --dist worksteal tests $(PACKAGE_TESTS:%=--ignore=%)
-	$(BIN)/pytest -n 2 --dist worksteal $(PACKAGE_TESTS)  # Separately: the packages that they import make every fork slow.
+	# In parts: what the tests of a part import makes every fork slow, and every watched page.
+	$(BIN)/pytest -n 2 --dist worksteal tests/recorder tests/sim --ignore=tests/sim/adapters
+	$(BIN)/pytest -n 2 --dist worksteal tests --ignore=tests/recorder --ignore=tests/sim $(PACKAGE_TESTS:%=--ignore=%)
+	$(BIN)/pytest -n 2 --dist worksteal $(PACKAGE_TESTS)
 	$(BIN)/pytest -n 2 --dist loadfile README.md docs  # Each page by one process: its blocks build on each other.
 
 test-long: $(VENV)/.tested

@@ -22,6 +22,8 @@ settings.register_profile("long", deadline=None, print_blob=True)
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
+TRIED_SHARE = 0.1  # Of the tests: their recordings are tried first, as a user's are.
+
 CASES_SEED = pytest.StashKey[int]()
 
 
@@ -113,3 +115,17 @@ def path_of_modules() -> Iterator[None]:
     before = list(sys.path)
     yield
     sys.path[:] = before
+
+
+@pytest.fixture(autouse=True)
+def seldom_tried(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Try simulations before they are recorded in tests marked tried and in a share of the others.
+
+    A trial forks the process of the tests several times, which takes longer than most tests. What a test records is the
+    same with and without it.
+    """
+    if request.node.get_closest_marker("tried") or random.random() < TRIED_SHARE:
+        return
+    monkeypatch.setattr("recorder.session.recorder.warn_of_hidden_state", lambda *_: None)
+    for module in ("record", "first_trial"):
+        monkeypatch.setattr(f"recorder.adapted.{module}.is_tried", lambda *_: False)

@@ -120,6 +120,7 @@ def test_whole_ticks(tmp_path: Path) -> None:
     assert [row["way"] for row in rows] == ["no recorder", "ours", "naive thread"]
 
 
+@pytest.mark.long
 def test_the_table_of_targets(tmp_path: Path) -> None:
     """Each line has the limit of the target, and if it is met."""
     done = subprocess.run(

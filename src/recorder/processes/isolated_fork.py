@@ -38,6 +38,7 @@ from recorder.processes.fork_hazard import fork_hazard
 from recorder.processes.parent_death import end_with_parent
 
 SHARED_BYTES_MAX = 64 << 20  # Shared memory is copied for the child; more than this would take too long.
+LOOK_MS = 50  # Five ticks of the kernel's clock of processor time: a copy that works uses one of them.
 FAILED = 1  # The exit code of a copy whose work raised.
 
 Send = Callable[[Any], None]
@@ -81,13 +82,13 @@ class ForkedRun:
         messages: what it sent, in order.
         exit_code: its own, or minus the signal that ended it; None if its time was up.
         error: what its work raised, in one line; None if it did not raise.
-        cpu_s: the processor time that it used, without that of its own copies; None if it is not known.
+        was_waiting: when its time was up it did nothing, and nothing that it could do was left to the scheduler.
     """
 
     messages: list[Any]
     exit_code: int | None
     error: str | None = None
-    cpu_s: float | None = attrs.field(default=None, eq=False)
+    was_waiting: bool = attrs.field(default=False, eq=False)
 
 
 @attrs.frozen
@@ -136,9 +137,9 @@ def run_isolated(work: Callable[[Send], None], limit_s: float) -> ForkedRun:
     finally:
         os.close(read_end)
         with _own_calls():
-            exit_code, cpu_s = _end(child, deadline_s)
+            exit_code, was_waiting = _end(child, deadline_s)
     error = messages.pop().text if messages and isinstance(messages[-1], _Raised) else None
-    return ForkedRun(messages, exit_code if is_complete else None, error, cpu_s)
+    return ForkedRun(messages, exit_code if is_complete else None, error, was_waiting)
 
 
 def denied() -> str | None:
@@ -171,17 +172,20 @@ def _receive(pipe: int, deadline_s: float) -> tuple[list[Any], bool]:
     return messages, False
 
 
-def _end(child: int, deadline_s: float) -> tuple[int, float | None]:
+def _end(child: int, deadline_s: float) -> tuple[int, bool]:
     """Wait for a copy until the deadline, and kill what is left of it and of its own copies.
 
-    Return its exit code and the processor time that it used, None if that is not known.
+    Return its exit code, and whether it was waiting at the deadline.
     """
+    was_waiting = False
     with contextlib.suppress(OSError):  # Reaped by a handler of SIGCHLD, or a filter of system calls forbids it.
         watched = os.pidfd_open(child)
         try:
             poll = select.poll()
             poll.register(watched, select.POLLIN)
             poll.poll(max(0.0, deadline_s - time.monotonic()) * 1000)
+            before = _sleeping_at(child)
+            was_waiting = before is not None and not poll.poll(LOOK_MS) and _sleeping_at(child) == before
         finally:
             os.close(watched)
     with contextlib.suppress(ProcessLookupError, PermissionError):  # A copy of a copy is in the group of that.
@@ -189,10 +193,21 @@ def _end(child: int, deadline_s: float) -> tuple[int, float | None]:
     with contextlib.suppress(ProcessLookupError):  # The process reaps all its children automatically.
         os.kill(child, signal.SIGKILL)
     try:
-        _, status, used = os.wait4(child, 0)
+        _, status = os.waitpid(child, 0)
     except ChildProcessError:
-        return 0, None  # Reaped automatically; whether its messages are complete is known from the pipe.
-    return os.waitstatus_to_exitcode(status), used.ru_utime + used.ru_stime
+        return 0, False  # Reaped automatically; whether its messages are complete is known from the pipe.
+    return os.waitstatus_to_exitcode(status), was_waiting
+
+
+def _sleeping_at(process: int) -> int | None:
+    """The processor time that a process has used, in ticks of the kernel, if its main thread sleeps; None otherwise."""
+    try:
+        stat_line = Path(f"/proc/{process}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return None
+    state, *figures = stat_line.rpartition(")")[2].split()
+    # proc(5): fields 14 and 15 are utime and stime; the state is field 3. All threads of the process count.
+    return int(figures[10]) + int(figures[11]) if state == "S" else None
 
 
 @contextlib.contextmanager

@@ -67,7 +67,6 @@ WAYS_SHARE = 0.4  # Of the budget; the ways that need only one trajectory are tr
 NEEDED_MS_PER_S = 3000  # Of the budget, for each second of a run that is too slow to be repeated.
 OVERTIME_S = 0.15  # A trial that takes twice its budget and this is ended.
 REPORT_S = 0.1  # The first copy has this time to report that one of its own copies was ended.
-WAITING_SHARE = 0.1  # A copy that used less of its time than this was not slow: it waited.
 CAUSES_S = 10.0  # The time limit of the search for the causes of a difference that was found.
 
 Player = Callable[[Any, int], Callable[[], Any]]  # From the simulation and a seed to a source of inputs.
@@ -188,10 +187,10 @@ def _finding(subject: _Subject, tried: _Tried) -> TrialFinding:
 
 def _ended_text(ended: ForkedRun, limit_s: float) -> str:
     if ended.exit_code is None:
-        if ended.cpu_s is not None and ended.cpu_s < WAITING_SHARE * limit_s:
+        if ended.was_waiting:
             return (
-                f"a copy of the process waited for {limit_s:.2g} s, as for a thread or a device, which only the "
-                "process itself has"
+                f"after {limit_s:.2g} s a copy of the process was waiting: for time to pass, or for a thread or a "
+                "device, which only the process itself has"
             )
         return f"its first steps take more than {limit_s:.2g} s; a larger trial_ms gives them more time"
     if ended.error is not None:

@@ -15,6 +15,8 @@ import replayer
 from recorder.adapted.later_trial import STEPS
 from recorder.errors import RecordingWarning
 
+pytestmark = pytest.mark.tried
+
 TRIAL_MS = 2000.0  # The machine may be busy.
 SAME = "restored and run again with the same states and results"
 

@@ -12,6 +12,8 @@ import pytest
 import recorder
 from recorder.errors import RecordingWarning
 
+pytestmark = pytest.mark.tried
+
 ENVIRONMENTS = """
 import gymnasium
 import numpy as np

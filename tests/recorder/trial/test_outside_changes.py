@@ -15,7 +15,7 @@ from recorder.trial.trial import try_simulation
 from sim.adapters import NotCapturedError, adapt, fields
 from sim.kernel.simulation import as_simulation
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="a trial needs Linux")
+pytestmark = [pytest.mark.skipif(sys.platform != "linux", reason="a trial needs Linux"), pytest.mark.tried]
 
 
 def outside(game: Any) -> tuple[str, ...]:

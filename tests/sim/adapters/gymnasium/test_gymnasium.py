@@ -107,6 +107,7 @@ def test_aliases_objects_wrappers_and_half_words_are_restored(make: Any, tmp_pat
 
 
 @pytest.mark.filterwarnings("ignore:the recording .* saw no step:recorder.RecordingWarning")
+@pytest.mark.tried
 def test_the_first_line_lists_the_captured_layers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The line on stderr has the level, the layers, and states that nothing is left out."""
     recorder.record(gymnasium.make("CartPole-v1"), tmp_path / "run.tape").close()

@@ -132,6 +132,7 @@ def test_a_fresh_instance_is_reset_first_if_only_a_reset_makes_what_cannot_be_sa
 @pytest.mark.parametrize(
     ("kind", "named"), [(traps.Heats, "Heats.engine.heat"), (traps.CountsInClosure, "CountsInClosure.count")]
 )
+@pytest.mark.tried
 def test_the_trial_names_what_outlives_a_reset(tmp_path: Path, kind: Any, named: str) -> None:
     """With the remedy. What the user leaves out is neither restored nor compared."""
     with pytest.warns(RecordingWarning, match=rf"{named}.*is not saved and outlives a reset.*ignore=\['{named}'\]"):
@@ -143,6 +144,7 @@ def test_the_trial_names_what_outlives_a_reset(tmp_path: Path, kind: Any, named:
     assert verify_tape(path, world=lambda: adapt(kind(), level="inputs_only", ignore=[named])).ok
 
 
+@pytest.mark.tried
 def test_the_trial_names_a_value_that_no_run_repeats(tmp_path: Path) -> None:
     """Such as a time; nothing is said of a restore."""
     with pytest.warns(

@@ -237,6 +237,7 @@ def drive(env: Any, seed: int, moves: int) -> list[Any]:
     return told
 
 
+@pytest.mark.tried
 def test_one_line_records_and_changes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Results equal those without a recorder; the tape makes the environment automatically; episodes are known."""
     env = recorder.record(tictactoe.env(), tmp_path / "run.tape")

@@ -53,6 +53,7 @@ def test_a_name_that_matches_nothing_is_refused_with_the_nearest(name: str, hint
 
 
 @pytest.mark.parametrize("name", ["Shop.window", "Shop.door", "Item.picture", "Bullet.sprite"])
+@pytest.mark.tried
 def test_a_name_that_is_left_out_is_printed(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Also that of an attribute, or of a class, that has no object yet."""
     with recorder.tape_of(recorder.record(Shop(), tmp_path / "run.tape", step="advance", ignore=[name])) as tape:

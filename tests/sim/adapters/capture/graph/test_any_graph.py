@@ -43,7 +43,7 @@ def test_any_graph_with_one_feature_comes_back_as_it_was(feature: str) -> None:
     run_state_machine_as_test(OneFeature, settings=settings(QUIET, max_examples=60))
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.long)])
 def test_any_graph_comes_back_in_another_process(tmp_path: Path, seed: int) -> None:
     """With other hashes of texts and other addresses; each tick's walk, and each tick's bytes as recorded."""
     seed = 1000 * random.randrange(1 << 20) + seed

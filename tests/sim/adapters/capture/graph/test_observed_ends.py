@@ -142,7 +142,7 @@ CHANGES = st.lists(
 )
 
 
-@settings(max_examples=20)
+@settings(max_examples=12)
 @given(kind=st.integers(0, 3), keeps=st.booleans(), runs=st.lists(CHANGES, min_size=2, max_size=8))
 def test_what_a_step_sees_is_what_it_sees_without_a_recording(
     *, kind: int, keeps: bool, runs: list[list[list[int]]]
