@@ -14,7 +14,7 @@ import pytest
 from hypothesis import settings
 
 # The time of an example depends on the machine's load. Each run draws different ones, so fewer than usual are enough.
-settings.register_profile("tests", deadline=None, max_examples=40, print_blob=True)
+settings.register_profile("tests", deadline=None, max_examples=30, print_blob=True)
 settings.register_profile("long", deadline=None, print_blob=True)
 
 # The tests start many processes, and pytest rewrites the assertions of 200 modules, which takes longer than the rest
@@ -79,7 +79,9 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 @pytest.hookimpl(tryfirst=True)  # Before the marks are read.
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Deselect cases of tests marked sample(n) or share(part): keep n, or that part; different ones in each run.
+    """Deselect tests marked seldom(part), but for that part of them, and cases of tests marked sample(n) or share(part).
+
+    Of the cases n are kept, or that part; all choices are different ones in each run.
 
     At least one case of each is kept; all of them in a run of the long tests, and if a test is named. All workers of a
     run keep the same ones, and so does a run with the same --cases-seed.
@@ -89,17 +91,25 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         is_marked = item.get_closest_marker("sample") or item.get_closest_marker("share")
         if is_marked and not item.get_closest_marker("long") and "[" in item.nodeid:
             cases.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    seldom = [item for item in items if item.get_closest_marker("seldom")]
     if config.option.markexpr == "long":
-        for item in [item for of_function in cases.values() for item in of_function]:
+        for item in [*seldom, *(item for of_function in cases.values() for item in of_function)]:
             item.add_marker("long")
     if config.option.markexpr != "not long" or any("::" in argument for argument in config.args):
         return
-    deselected: set[pytest.Item] = set()
+    deselected = {item for item in seldom if not _is_its_turn(item, config.stash[CASES_SEED])}
     for name, of_function in cases.items():
         kept = random.Random(f"{config.stash[CASES_SEED]} {name}").sample(of_function, _kept_count(of_function))
         deselected |= set(of_function) - set(kept)
     config.hook.pytest_deselected(items=list(deselected))
     items[:] = [item for item in items if item not in deselected]
+
+
+def _is_its_turn(item: pytest.Item, seed: int) -> bool:
+    """Whether a run does a test that is marked seldom. Its cases have their turns each for itself."""
+    mark = item.get_closest_marker("seldom")
+    assert mark is not None
+    return random.Random(f"{seed} {item.nodeid}").random() < float(mark.args[0])
 
 
 def _kept_count(cases: list[pytest.Item]) -> int:

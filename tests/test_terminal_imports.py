@@ -46,6 +46,7 @@ def modules_of(package: str) -> list[str]:
     return names
 
 
+@pytest.mark.sample(1)
 @pytest.mark.skipif(
     not all((SRC / room).is_dir() for room in ROOMS),
     reason=f"the commands have no folders of their own: {', '.join(ROOMS)}",

@@ -103,6 +103,7 @@ def test_no_acknowledged_tick_is_lost(tmp_path: Path, settings: dict[str, Any]) 
     assert not journal_path(path).exists()
 
 
+@pytest.mark.seldom(0.25)
 @pytest.mark.parametrize("number", [0, pytest.param(1, marks=pytest.mark.long)])
 def test_a_killed_record_run_is_resumed(tmp_path: Path, number: int) -> None:
     """The command, killed during the shipped scenario and resumed, ends in the uninterrupted run's state."""

@@ -18,6 +18,7 @@ from oracle.small_tapes import make_tape, truth_of
 pytestmark = pytest.mark.share(0.3)
 
 
+@pytest.mark.seldom(0.25)
 @pytest.mark.parametrize("turn", [0, *(pytest.param(turn, marks=pytest.mark.long) for turn in range(1, 8))])
 @pytest.mark.parametrize(("sync", "sealed"), [("never", True), ("block", False)])
 def test_every_flipped_bit_is_found(tmp_path: Path, sync: str, sealed: bool, turn: int) -> None:  # noqa: FBT001

@@ -56,6 +56,7 @@ def executor(workers: int) -> Iterator[ProcessPoolExecutor]:
         yield pool
 
 
+@pytest.mark.seldom(0.25)
 def test_an_executor_whose_worker_dies(tmp_path: Path) -> None:
     """Its unfinished jobs run in our own processes; the job that kills its worker again is named."""
     truth = run_many(jobs_of(5), workers=1)

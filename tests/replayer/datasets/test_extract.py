@@ -304,6 +304,7 @@ def test_killed_at_any_time_it_is_whole_or_not_there(herd: tuple[Path, Live], tm
     assert files(tmp_path / "out") == files(tmp_path / "whole")
 
 
+@pytest.mark.seldom(0.25)
 def test_runs_are_split_whole(tmp_path: Path) -> None:
     tapes = []
     for seed in range(10):

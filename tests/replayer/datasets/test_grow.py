@@ -125,6 +125,7 @@ extract(["a.tape", "b.tape", "c.tape"], "data", world=Walkers, append=True, **as
 """
 
 
+@pytest.mark.seldom(0.25)
 @pytest.mark.parametrize("progress", [1, 4, 8])
 def test_killed_while_it_appends(tapes: list[Path], progress: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Killed at any time, the old data set is valid, and the same call gives the files of a call that was not killed."""

@@ -19,6 +19,7 @@ def example() -> Any:
     return runpy.run_path(str(EXAMPLES / "learn_from_recordings.py"))
 
 
+@pytest.mark.seldom(0.25)
 def test_a_few_short_runs_teach_something(example: Any, tmp_path: Path) -> None:
     """Everything is seeded: the losses, 0.31 and 1.28 at the time of writing, change only slightly with torch's version."""
     learnt = example["learn"](tmp_path, runs=3, ticks=30, workers=0, steps=250)

@@ -142,6 +142,7 @@ has_kernels = pytest.mark.skipif(
 )
 
 
+@pytest.mark.seldom(0.25)
 @pytest.mark.parametrize(
     ("name", "guilty", "field"),
     [

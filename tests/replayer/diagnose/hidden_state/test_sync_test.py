@@ -308,6 +308,7 @@ def test_a_cause_that_is_not_visible_is_reported_as_such() -> None:
     assert "no Python value was seen to differ" in str(report.findings[0])
 
 
+@pytest.mark.seldom(0.25)
 def test_values_beyond_the_limit_are_noted() -> None:
     """Values beyond the limit are not skipped silently."""
 

@@ -251,6 +251,7 @@ def test_the_six_lines_of_a_house_with_lamps(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", ["FrozenLake", "Taxi"])
 @pytest.mark.parametrize("seed", range(8))
 @pytest.mark.share(0.25)

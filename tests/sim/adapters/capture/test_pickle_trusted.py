@@ -62,6 +62,7 @@ class Board:
             self.past.clear()
 
 
+@pytest.mark.sample(10)
 @pytest.mark.parametrize(
     "value",
     [

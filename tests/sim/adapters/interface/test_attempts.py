@@ -218,6 +218,7 @@ def environment(kind: str) -> Callable[[], Any]:
     }[kind]
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("level", ["exact", "inputs_only"])
 @pytest.mark.parametrize("kind", ["bare", "wrapped", "cart pole"])
 def test_invalid_actions_of_an_environment(kind: str, level: str, tmp_path: Path) -> None:

@@ -79,6 +79,7 @@ def shown(env: Any) -> list[bytes]:
     return [np.array(value).tobytes() for value in (data.qpos, data.qvel, data.xpos, model.body_pos, model.opt.gravity)]
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("kind", [Swing, Remade])
 @pytest.mark.parametrize("interval", [1, 5, 300])
 def test_data_in_a_part_and_a_model_that_resets_change_are_restored(tmp_path: Path, interval: int, kind: Any) -> None:

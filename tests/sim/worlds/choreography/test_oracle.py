@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -30,6 +31,7 @@ def plain(event: dict[str, Any]) -> dict[str, Any]:
     return {**event, "kind": "received"} if event["kind"] == "offered" else event
 
 
+@pytest.mark.seldom(0.25)
 @settings(deadline=None, max_examples=20)
 @given(st.data())
 def test_every_event_of_every_round_follows_the_global_type(data: st.DataObject) -> None:

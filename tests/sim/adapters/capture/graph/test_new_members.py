@@ -49,6 +49,7 @@ def digest(kind: str) -> str:
     return repr(hashes)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("kind", ["text", "date", "frozenset"])
 def test_members_are_numbered_alike_in_every_process(kind: str) -> None:
     """With other hashes of texts and dates the arena has the same bytes."""

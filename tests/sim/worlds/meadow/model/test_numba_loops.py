@@ -81,6 +81,7 @@ def test_every_way_gives_the_same_bytes_events_and_books(way: str, data: st.Data
     assert books[0].entries == books[1].entries
 
 
+@pytest.mark.seldom(0.25)
 @pytest.mark.parametrize("way", WAYS)
 @settings(deadline=None, max_examples=3, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(data=st.data())
@@ -94,6 +95,7 @@ def test_every_way_is_that_of_the_oracle(way: str, data: st.DataObject) -> None:
             followed.step(inputs[followed.tick] if followed.tick < len(inputs) else [])
 
 
+@pytest.mark.seldom(0.25)
 @pytest.mark.parametrize("way", ["arrays", *WAYS])
 @settings(deadline=None, max_examples=6)
 @given(data=st.data())
@@ -186,6 +188,7 @@ def run_alone(code: str, folder: Path, **more: str) -> subprocess.CompletedProce
     )
 
 
+@pytest.mark.seldom(0.25)
 @needs_numba
 def test_numba_is_imported_when_useful_and_announces_compiling_once(tmp_path: Path) -> None:
     """Neither imports nor small meadows import numba; compiled code is cached, and the second run prints nothing."""
