@@ -67,9 +67,15 @@ class Outcome:
         return ", ".join(str(options.get("level", "exact")).split() + ["trust"] * options.get("trust", False))
 
     @property
+    def is_deterministic(self) -> bool:
+        """True unless two plain runs with the same seeds and actions differ: inputs cannot repeat such a run."""
+        return not (self.record or {}).get("random")
+
+    @property
     def wrong_state_verifies(self) -> bool:
-        """True if a seek gave a wrong state, and verify found nothing."""
-        return bool(self.seek and self.seek["wrong"] and any(self.seek["verified"]))
+        """True if a seek gave a wrong state, and verify found nothing, although the recording claims more than inputs."""
+        is_claimed = self.level != "inputs_only" or self.is_deterministic
+        return bool(is_claimed and self.seek and self.seek["wrong"] and any(self.seek["verified"]))
 
     def problems(self) -> list[str]:
         """What is a failure of the recorder."""
@@ -79,9 +85,9 @@ class Outcome:
         found = [f"recording changes the run: {self.record['changed']}"] if self.record.get("changed") else []
         if self.seek is None:
             return found
-        is_exact, is_deterministic = self.level != "inputs_only", not self.record["random"]
+        is_exact, is_deterministic = self.level != "inputs_only", self.is_deterministic
         counts = {name: self.seek[name] for name in ("wrong", "raised", "false_desyncs")}
-        is_wrong = counts["wrong"] and (is_exact or is_deterministic)  # Repeated inputs of such a run cannot be right.
+        is_wrong = counts["wrong"] and (is_deterministic or self.wrong_state_verifies)
         if is_wrong or counts["false_desyncs"] or (counts["raised"] and is_exact and is_deterministic):
             found += self.seek["messages"][:4]
         if not all(self.seek["verified"]) and is_exact and is_deterministic:
