@@ -154,7 +154,10 @@ def _proved_lines(path: Path, report: VerificationReport | None) -> list[str]:
     ]
 
 
-_NO_CAUSE = "cause: no line of the simulation's Python code differs before the state does: it lies in code that cannot be traced"
+_NO_CAUSE = (
+    "the cause is not known: no traced line gives different values before the state differs; compiled code and other "
+    "packages are not traced"
+)
 
 
 def _notes(explanation: Explanation) -> list[str]:
@@ -227,7 +230,8 @@ def _elements_text(elements: DifferingElements) -> str:
 
 def _known_lines(explanation: Explanation) -> list[str]:
     lines = [
-        "  the cause is not known: the recorded state needs a version of the code, or of a library, that is not available"
+        "  the cause is not known: not tested are other versions of the code (--code FOLDER) and of libraries, and a change",
+        "  of the state between two steps, which no variant repeats",
     ]
     if explanation.place.fields:
         lines.append(f"  fields that differ at tick {explanation.tick:,}: {', '.join(explanation.place.fields)}")

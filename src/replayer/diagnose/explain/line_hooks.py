@@ -16,8 +16,9 @@ from types import CodeType, FrameType
 from typing import Any, Protocol
 
 import recorder
+import sim.adapters
 import sim.kernel
-from sim.kernel.simulation import ArenaOfSaved, Simulation
+from sim.kernel.simulation import Simulation, subject_of
 
 _TOOLS = (3, 4, 2, 5, 1, 0)  # sys.monitoring has six tool ids; 3 and 4 are not reserved.
 
@@ -39,10 +40,11 @@ class OwnCode:
         paths = sysconfig.get_paths()
         others = {paths[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")}
         replayer = Path(__file__).parents[2]  # Not imported: the package's names lead to every layer above this one.
-        library = [str(Path(package.__file__ or "").parent) for package in (recorder, sim.kernel)] + [str(replayer)]
+        library = [str(Path(package.__file__ or "").parent) for package in (recorder, sim.kernel, sim.adapters)] + [
+            str(replayer)
+        ]
         self._others = tuple(f"{folder}/" for folder in [*others, *library])
-        inner = simulation.inner if isinstance(simulation, ArenaOfSaved) else simulation
-        self._own = _root_of(type(inner).__module__)
+        self._own = _root_of(type(subject_of(simulation)).__module__)
         self._decided: dict[str, bool] = {}
 
     def __call__(self, path: str) -> bool:

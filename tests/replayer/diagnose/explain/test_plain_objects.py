@@ -1,0 +1,96 @@
+"""replay explain names lines of the recorded object's program, never those of the code that captures it."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import recorder
+import replayer.commands.main
+
+from oracle.command_lines import run
+
+GAMES = '''
+class Recruit:
+    count = 0  # Of all games of a process: no restore sets it.
+
+    def __init__(self):
+        self.number = Recruit.count
+        Recruit.count = self.number + 1
+
+
+class Numbered:
+    """The number of a new object comes from its class."""
+
+    def __init__(self):
+        self.recruits = []
+        self.total = 0
+
+    def advance(self):
+        self.recruits.append(Recruit())
+        self.total += self.recruits[-1].number
+        return self.total
+
+
+class Slotted:
+    __slots__ = ("number",)
+
+    def __init__(self):
+        self.number = Recruit().number
+
+
+class Nested:
+    """Objects with slots, in a dict."""
+
+    def __init__(self):
+        self.units = {}
+
+    def advance(self):
+        self.units["new"] = Slotted()
+'''
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder with the module."""
+    (tmp_path / "plain_games.py").write_text(GAMES)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    yield tmp_path
+    sys.modules.pop("plain_games", None)
+
+
+def explained(name: str, capsys: Any) -> dict[str, Any]:
+    """Record a game, and return what the command prints about it, without a trial, which would refuse the game."""
+    game = getattr(importlib.import_module("plain_games"), name)()
+    options: Any = {"step": "advance", "quiet": True, "trial_ms": 0, "keyframe_interval_ticks": 10}
+    with recorder.record(game, f"{name}.tape", **options) as recorded:
+        for _ in range(20):
+            recorded.advance()
+    sys.modules.pop("plain_games")
+    assert run(replayer.commands.main.main, f"explain {name}.tape --sim plain_games:{name} --tick 11 --json") == 1
+    facts: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return facts
+
+
+@pytest.mark.parametrize(
+    ("name", "line", "field"),
+    [
+        ("Numbered", "self.recruits.append(Recruit())", "Numbered.total"),
+        ("Nested", "self.number = Recruit().number", "graph.2.Slotted.cells.value"),
+    ],
+)
+def test_every_line_named_is_one_of_the_program(name: str, line: str, field: str, capsys: Any) -> None:
+    """The line that made the object with another number; all others are on the way from there into the state."""
+    facts = explained(name, capsys)
+
+    cause = facts["cause"]
+    assert GAMES.splitlines()[cause["line"] - 1].strip() == line
+    assert {Path(place["file"]).name for place in [cause, *cause["way"]]} == {"plain_games.py"}
+    assert field in {one["field"] for one in facts["fields"]}
