@@ -11,6 +11,7 @@ from recorder.exit_codes import UsageError
 from replayer.tape.fields import ensure_fields
 from replayer.value_text import describe_field, field_lines, plain_text, state_summary
 from sim.kernel.registry import Config, World
+from sim.kernel.schema import COUNTS_FIELD
 from sim.kernel.state import Snapshot
 
 if TYPE_CHECKING:
@@ -85,18 +86,26 @@ class ShownState:
         return values
 
 
-def object_difference_lines(recorded: Snapshot, replayed: Snapshot) -> list[str]:
-    """The first values of captured objects that differ between two states, by their paths; empty for other states."""
+def object_difference_lines(recorded: Snapshot, replayed: Snapshot) -> tuple[list[str], set[str]]:
+    """The first values of captured objects that differ between two states, by their paths, and the fields that hold them.
+
+    Both are empty for other states, and if no value differs: what differs then is only how the objects are saved.
+    """
     trees = [_objects_in(state) for state in (recorded, replayed)]
     if trees[0] is None or trees[1] is None:
-        return []
+        return [], set()
     try:
         found = list(islice(trees[0].differences(trees[1]), DIFFERENCES + 1))
     except _MALFORMED as error:
         _note(error)
-        return []
+        return [], set()
     lines = [plain_text(f"{path}: recorded {first}, replayed {second}") for path, first, second in found[:DIFFERENCES]]
-    return lines + (["… and more"] if len(found) > DIFFERENCES else [])
+    if not lines:
+        return [], set()
+    shown = {*trees[0].fields, *trees[1].fields}
+    if all(name in shown or name == COUNTS_FIELD for state in (recorded, replayed) for name in state):
+        shown.add(COUNTS_FIELD)  # All tables are those of the objects.
+    return lines + (["… and more"] if len(found) > DIFFERENCES else []), shown
 
 
 def _objects_in(snapshot: Snapshot) -> ObjectTree | None:

@@ -164,14 +164,17 @@ def _print_finding(finding: Finding) -> None:
     print(f"  recorded hash {finding.expected_hash:016x}, replayed {finding.actual_hash:016x}")
     for line in place_lines(finding):
         print(f"  {line}")
+    values, shown = [], set[str]()
+    if finding.compared_recorded is not None and finding.compared_replayed is not None:
+        values, shown = object_difference_lines(finding.compared_recorded, finding.compared_replayed)
     if finding.differences:
-        print(f"  at the next recorded keyframe, tick {finding.compared_tick:,}, these fields differ:")
+        what = "values" if values else "fields"
+        print(f"  at the next recorded keyframe, tick {finding.compared_tick:,}, these {what} differ:")
     elif finding.compared_replayed is not None:
         print(f"  at the next recorded keyframe, tick {finding.compared_tick:,}, no field differs any more")
-    if finding.compared_recorded is not None and finding.compared_replayed is not None:
-        for line in object_difference_lines(finding.compared_recorded, finding.compared_replayed):
-            print(f"    {line}")
-    for difference in finding.differences:
+    for line in values:
+        print(f"    {line}")
+    for difference in (one for one in finding.differences if one.field not in shown):
         for line in difference_lines(difference)[:3]:
             print(f"    {line}")
     if finding.note and finding.note not in [tested.found for tested in finding.tested]:
