@@ -14,7 +14,13 @@ from typing import Any
 import msgpack
 import numpy as np
 
-from recorder.processes.interpreter import begin_as_python, end_all, module_program, start_python
+from recorder.processes.interpreter import (
+    answer_alone_on_stdout,
+    begin_as_python,
+    end_all,
+    module_program,
+    start_python,
+)
 from recorder.trial.trajectory import Trajectory, restore_and_follow
 from sim.adapters.interface.adapter_registry import adapter_named
 from sim.kernel.schema import schema_from_plain, schema_to_plain
@@ -90,8 +96,7 @@ def _continue(request: Mapping[str, Any]) -> tuple[bool, str | None]:
 def main() -> None:
     """Read a request from stdin, write the difference to stdout, both as MessagePack; stdout is the answer's alone."""
     begin_as_python()
-    answer = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # What the simulation prints.
+    answer = answer_alone_on_stdout()
     request = msgpack.unpackb(sys.stdin.buffer.read(), strict_map_key=False)
     sys.path[:] = request["path"]
     with answer:

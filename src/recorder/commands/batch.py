@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import signal
 import warnings
 from collections import Counter
@@ -16,7 +15,7 @@ from cyclopts import Parameter
 
 from recorder.commands.resume_plan import goal_of
 from recorder.console.argument_types import Positive
-from recorder.console.output import say, say_on_stderr
+from recorder.console.output import print_json, say, say_on_stderr
 from recorder.console.progress import progress_bar
 from recorder.errors import RecordingWarning
 from recorder.exit_codes import DIFFERS, SAME, TERMINATED, UsageError
@@ -326,7 +325,7 @@ def _print_json(records: list[RunRecord], folder: Path, smaller: tuple[list[Smal
         "not_yet_smaller": smaller[1],
         "runs": [attrs.asdict(record) for record in records],
     }
-    print(json.dumps(facts, indent=1))
+    print_json(facts)
 
 
 def _report_next_steps(records: list[RunRecord], folder: Path) -> None:

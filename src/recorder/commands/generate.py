@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -12,7 +11,7 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from recorder.console.argument_types import Positive
-from recorder.console.output import say, say_on_stderr
+from recorder.console.output import print_json, say, say_on_stderr
 from recorder.console.progress import progress_bar
 from recorder.corpus.corpus import Corpus, refresh_index
 from recorder.corpus.generate import PlannedRun, locked_folder, missing_runs, plan_runs, run_missing
@@ -85,7 +84,7 @@ def generate(
     records = _run(plan, output, jobs, quiet=as_json)
     seconds = time.perf_counter() - start_s
     if as_json:
-        print(json.dumps(_facts(plan, records, output), indent=1))
+        print_json(_facts(plan, records, output))
     else:
         _report(plan, records, output, seconds)
     return DIFFERS if any(record.error is not None for record in records) else SAME

@@ -12,7 +12,7 @@ import msgpack
 from recorder.adapted.first_trial import returned_names
 from recorder.conformance.contract_checks import adapter_of_simulation, simulation_from
 from recorder.factory_spec import load_factory
-from recorder.processes.interpreter import begin_as_python
+from recorder.processes.interpreter import answer_alone_on_stdout, begin_as_python
 from recorder.trial.returned import leaves_of
 from sim.kernel.plain_data import decode_plain
 
@@ -39,6 +39,7 @@ def factory_at(file: str, name: str) -> Any:
 def main() -> None:
     """Read a request from stdin, write hashes and results to stdout, both as MessagePack."""
     begin_as_python()
+    answer = answer_alone_on_stdout()
     request = msgpack.unpackb(sys.stdin.buffer.read())
     sys.path[:] = request["path"]
     make = factory_at(*request["location"])
@@ -51,7 +52,8 @@ def main() -> None:
             results.append(leaves_of(simulation.step(decode_plain(encoded)), names))  # type: ignore[func-returns-value]
             hashes.append(simulation.state.hash())
         answers.append([hashes, results])
-    sys.stdout.buffer.write(msgpack.packb(answers))
+    with answer:
+        answer.write(msgpack.packb(answers))
 
 
 if __name__ == "__main__":

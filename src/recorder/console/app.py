@@ -6,6 +6,7 @@ import io
 import shlex
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from importlib import metadata
 
 from cyclopts import App, CycloptsError, MissingArgumentError
@@ -13,7 +14,7 @@ from cyclopts.exceptions import ConsumeMultipleError, UnusedCliTokensError
 from rich.console import Console
 
 from recorder.console.broken_pipes import patient_streams
-from recorder.console.output import say_on_stderr, silence
+from recorder.console.output import results_alone_on_stdout, say_on_stderr, silence
 from recorder.errors import (
     CorruptError,
     DesyncError,
@@ -25,6 +26,7 @@ from recorder.errors import (
     WriterFailedError,
 )
 from recorder.exit_codes import CORRUPT, DIFFERS, INCOMPLETE, INTERRUPTED, SAME, UNREADABLE, USAGE, UsageError
+from recorder.processes.pool import WorkerDiedError
 from recorder.text import shown_path
 from sim.kernel.registry import ConfigError, UnknownWorldError
 
@@ -48,6 +50,7 @@ _CODES: tuple[tuple[type[BaseException], int], ...] = (
     (OSError, USAGE),
     (UsageError, USAGE),
     (RecordingError, USAGE),
+    (WorkerDiedError, USAGE),
 )
 
 
@@ -86,17 +89,19 @@ def run_app(
 
 
 def _run(app: App, arguments: Sequence[str] | None, on_error: OnError | None, unnamed: str | None) -> int:
+    words = sys.argv[1:] if arguments is None else arguments
     try:
-        result = app(
-            arguments, exit_on_error=False, print_error=False, result_action="return_value", console=_PipeConsole()
-        )
+        with results_alone_on_stdout() if "--json" in words else nullcontext():
+            result = app(
+                arguments, exit_on_error=False, print_error=False, result_action="return_value", console=_PipeConsole()
+            )
         return result if isinstance(result, int) else SAME
     except KeyboardInterrupt:
         _show("interrupted")
         return INTERRUPTED
     except BrokenPipeError:
         raise
-    except (RecordingError, ConfigError, UnknownWorldError, UsageError, CycloptsError, OSError) as error:
+    except tuple(kind for kind, _ in _CODES) as error:
         if isinstance(error, OSError) and error.filename is None and error.errno is not None:
             error.filename = _culprit(unnamed)
         line, code = _one_line(error), _code_of(error)

@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from recorder.console.output import result_stream
+
 
 class _Outlet(io.TextIOWrapper):
     """A text stream for a pipe or socket. When its reader leaves, further text is discarded without an error.
@@ -58,7 +60,8 @@ def patient_streams() -> Iterator[None]:
 
 def ensure_reader() -> None:
     """Raise BrokenPipeError if the reader of stdout has left. For commands that never end on their own."""
-    if isinstance(sys.stdout, _Outlet) and sys.stdout.reader_left:
+    stream = result_stream()
+    if isinstance(stream, _Outlet) and stream.reader_left:
         raise BrokenPipeError
 
 

@@ -1,10 +1,45 @@
-"""Print lines on stdout and stderr. A full disk or a reader that has left never stops a recording."""
+"""Print lines on stdout and stderr. A full disk or a reader that has left never stops a recording.
+
+While a command runs with --json, stdout is for its result alone: what a simulation prints goes to stderr.
+"""
 
 from __future__ import annotations
 
+import json
 import os
 import sys
-from typing import TextIO
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, redirect_stdout
+from contextvars import ContextVar
+from typing import Any, TextIO
+
+_RESULTS: ContextVar[TextIO | None] = ContextVar("the stream of results", default=None)
+
+
+@contextmanager
+def results_alone_on_stdout() -> Iterator[None]:
+    """Print on stderr, but for print_result."""
+    token = _RESULTS.set(sys.stdout)
+    try:
+        with redirect_stdout(sys.stderr):
+            yield
+    finally:
+        _RESULTS.reset(token)
+
+
+def result_stream() -> TextIO:
+    """The stream of a command's result: stdout, also while other prints go to stderr."""
+    return _RESULTS.get() or sys.stdout
+
+
+def print_result(line: str) -> None:
+    """Print a line of a command's result on stdout, at once."""
+    print(line, file=result_stream(), flush=True)
+
+
+def print_json(facts: Any, default: Callable[[Any], Any] | None = None) -> None:
+    """Print a command's result as JSON on stdout. default: see json.dumps."""
+    print_result(json.dumps(facts, indent=1, default=default))
 
 
 def say(line: str) -> None:

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from typing import BinaryIO
 
 import attrs
 
@@ -107,3 +108,10 @@ def end_all(processes: Iterable[PythonProcess], patience_s: float = 0.0) -> None
 def begin_as_python() -> None:
     """Let this process end with the one that started it; the first call in a process of start_python."""
     end_with_parent(os.getppid())
+
+
+def answer_alone_on_stdout() -> BinaryIO:
+    """Return stdout for the answer of this process; what a simulation prints from now on goes to stderr."""
+    answer = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    return answer

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
 from recorder.console.argument_types import Positive
+from recorder.console.output import print_json
 from recorder.console.progress import progress_bar
 from recorder.exit_codes import DIFFERS, UNREADABLE, UsageError
 from recorder.storage.os_errors import reading
@@ -105,7 +105,7 @@ def certify_tape(
     certificate = certificate_of(certification, path, digest)
     keep_certificate(certificate, kept)
     if as_json:
-        print(json.dumps(certificate | {"path": str(kept)}, indent=1))
+        print_json(certificate | {"path": str(kept)})
     else:
         _print_certification(path, certification)
         print(f"  certificate: {kept}")
@@ -201,7 +201,7 @@ def _check(path: Path, kept: Path, *, as_json: bool) -> int:
     if as_json:
         facts: dict[str, Any] = {"path": str(kept), "belongs": why_not is None, "why_not": why_not}
         facts |= {"date": certificate["date"], "status": status, "same_everywhere": same and status != "corrupt"}
-        print(json.dumps(facts | {"factors": certificate["factors"]}, indent=1))
+        print_json(facts | {"factors": certificate["factors"]})
     elif why_not is not None:
         print(f"{kept}: does not belong to {path}: {plain_text(why_not)}")
     else:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import itertools
-import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,6 +12,7 @@ from cyclopts import Parameter
 
 from recorder.conformance.contract_checks import SEEDS, Subject, simulation_from
 from recorder.console.argument_types import Positive
+from recorder.console.output import print_json
 from recorder.console.progress import progress_bar
 from recorder.exit_codes import DIFFERS, SAME, UsageError
 from recorder.factory_spec import load_factory
@@ -121,7 +121,7 @@ def check(
 def _print(simulation: str, report: SyncReport, further: LevelReport | None, *, verbose: bool, as_json: bool) -> None:
     if as_json:
         trajectories = {} if further is None else {"trajectories": level_facts(further)}
-        print(json.dumps({"simulation": simulation, **report_facts(report), **trajectories}, indent=1))
+        print_json({"simulation": simulation, **report_facts(report), **trajectories})
     else:
         print("\n".join(report_lines(simulation, report, verbose=verbose)))
         if further is not None:

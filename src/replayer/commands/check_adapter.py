@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from typing import Any
 
@@ -22,6 +21,7 @@ from recorder.conformance.contract_checks import (
     check_run,
     simulation_from,
 )
+from recorder.console.output import print_json
 from recorder.console.progress import progress_bar
 from recorder.exception_text import raised_text
 from recorder.exit_codes import DIFFERS, SAME, UsageError
@@ -97,7 +97,7 @@ def check_adapted(
     with progress_bar("checking", seeds, quiet=as_json) as show:
         report = check_level(subject, simulation, ticks, seeds, show)
     if as_json:
-        print(json.dumps({"simulation": name, **level_facts(report)}, indent=1))
+        print_json({"simulation": name, **level_facts(report)})
     else:
         print("\n".join(plain_text(line) for line in level_lines(name, report)))
     return SAME if report.ok else DIFFERS

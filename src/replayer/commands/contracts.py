@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import attrs
 
+from recorder.console.output import print_json
 from recorder.console.progress import progress_bar
 from recorder.exit_codes import DIFFERS, INCOMPLETE, SAME, UsageError
 from recorder.storage.os_errors import reading
@@ -58,7 +58,7 @@ def contracts(
     except WriteContractError as error:
         raise UsageError(f"expected a simulation with valid write contracts: {error}") from None
     if as_json:
-        print(json.dumps({"ok": report.ok} | attrs.asdict(report), indent=1))
+        print_json({"ok": report.ok} | attrs.asdict(report))
     else:
         print(plain_text_lines(path, report))
     return worst_code((code, SAME if report.ok else DIFFERS, INCOMPLETE if report.unreached else SAME))

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 from recorder.console.argument_types import Positive
+from recorder.console.output import print_json
 from recorder.console.progress import progress_bar
 from recorder.errors import RecordingError
 from recorder.exit_codes import CORRUPT, DIFFERS, INCOMPLETE, SAME, UsageError
@@ -88,7 +88,7 @@ def diff(
     if output is not None:
         _draw(output, one, other, spread, why)
     if as_json:  # Last: if there is an error, that is the one object that is printed.
-        print(json.dumps(_facts(result, spread), indent=1))
+        print_json(_facts(result, spread))
     elif output is not None:
         print(f"  picture: {output}")
     return worst_code([*codes, DIFFERS if result.ticks or result.inputs_tick is not None else SAME])
@@ -120,7 +120,7 @@ def _diff_dumps(one: Path, other: Path, *, as_json: bool) -> int:
     if as_json:
         facts = {"ticks": result.ticks, "blocks": result.blocks, "block_count": result.block_count}
         fields = [difference.field for difference in result.differences]
-        print(json.dumps({**facts, "exchanges": result.exchanges, "fields": fields}, indent=1))
+        print_json({**facts, "exchanges": result.exchanges, "fields": fields})
         return DIFFERS if result.differences else SAME
     left, right = result.ticks
     print(

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import attrs
 
+from recorder.console.output import print_json
 from recorder.console.progress import progress_bar
 from recorder.exit_codes import DIFFERS, INCOMPLETE
 from recorder.storage.os_errors import reading
@@ -53,7 +53,7 @@ def drift(
     with reading(path), progress_bar("measuring", total, quiet=as_json) as show:
         report = measure_drift(path, factory_of(sim), progress=lambda done, _: show(done))
     if as_json:
-        print(json.dumps(drift_facts(report), indent=1))
+        print_json(drift_facts(report))
     else:
         print("\n".join(plain_text(line) for line in _lines(path, report)))
     if not report.exact:

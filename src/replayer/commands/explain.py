@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import sys
 from contextlib import redirect_stdout
@@ -13,6 +12,7 @@ import attrs
 from cyclopts import Parameter
 
 from recorder.console.argument_types import Whole
+from recorder.console.output import print_json
 from recorder.console.progress import progress_bar
 from recorder.exit_codes import DIFFERS, SAME, UsageError
 from recorder.storage.os_errors import reading
@@ -96,7 +96,7 @@ def explain(
             progress=lambda fraction: show(round(100 * fraction)),
         )
     if as_json:
-        print(json.dumps(_facts(path, explanation), indent=1))
+        print_json(_facts(path, explanation))
     else:
         print("\n".join(map(plain_text, _lines(path, explanation))))
     if not explanation.agrees:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -11,6 +10,7 @@ from typing import Annotated, Any, Literal
 from cyclopts import Parameter
 
 from recorder.console.argument_types import Whole
+from recorder.console.output import print_json
 from recorder.exit_codes import INCOMPLETE, SAME, UsageError
 from recorder.storage.os_errors import reading, writing
 from recorder.text import counted
@@ -96,7 +96,7 @@ def _export_telemetry(path: Path, output: Path, *, as_json: bool) -> int:
         write_table(columns, output)
     rows, figures = len(columns["tick"]), len(columns) - 1
     if as_json:
-        print(json.dumps({"path": str(output), "rows": rows, "columns": list(columns)}, indent=1))
+        print_json({"path": str(output), "rows": rows, "columns": list(columns)})
     else:
         print(f"{output}: {counted(rows, 'row')} of {counted(figures, 'figure')}")
     return SAME
@@ -115,7 +115,7 @@ def _export_events(path: Path, output: Path, sim: str | None, *, as_json: bool) 
             count, columns = _write_events(path, opened.events, output)
     if as_json:
         facts = {"path": str(output), "rows": count, "columns": columns, "missing_event_ticks": missing}
-        print(json.dumps(facts | ({"made_again": True} if rebuilt else {}), indent=1))
+        print_json(facts | ({"made_again": True} if rebuilt else {}))
     else:
         print(f"{output}: {counted(count, 'event')}" + (", rebuilt by re-simulating" if rebuilt else ""))
         for first, last in missing:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +12,7 @@ from cyclopts import Parameter
 from cyclopts.validators import Number
 
 from recorder.console.argument_types import Positive, Whole
+from recorder.console.output import print_json
 from recorder.console.progress import progress_bar
 from recorder.exit_codes import UsageError
 from recorder.storage.os_errors import writing
@@ -90,7 +90,7 @@ def export_for_viewer(
         lines, code = source.losses()
     shown = [plain_text(line) for line in lines]
     if as_json:
-        print(json.dumps(_facts(source, output) | {"missing": shown}, indent=1))
+        print_json(_facts(source, output) | {"missing": shown})
         return code
     print(f"{output}: {_describe(source)}")
     for line in shown[:LINES_SHOWN]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 import sys
 from collections.abc import Sequence
@@ -12,6 +11,7 @@ from typing import Annotated, Any, Literal
 from cyclopts import Parameter
 
 from recorder.console.argument_types import NotNegative, Positive
+from recorder.console.output import print_json
 from recorder.console.progress import progress_bar
 from recorder.exit_codes import UsageError
 from recorder.storage.os_errors import reading
@@ -223,7 +223,7 @@ def _repeatable(words: Sequence[str]) -> list[str]:
 
 def _print(extraction: Extraction, *, as_json: bool) -> None:
     if as_json:
-        print(json.dumps({"path": str(extraction.path), "rows": extraction.rows, "code": extraction.code}, indent=1))
+        print_json({"path": str(extraction.path), "rows": extraction.rows, "code": extraction.code})
         return
     manifest = extraction.manifest
     for name, table in manifest["tables"].items():

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
 
+from recorder.console.output import print_json
 from recorder.storage.os_errors import reading
 from replayer.commands.arguments import choose
 from replayer.commands.options import Json
@@ -42,7 +42,7 @@ def info(
     with reading(path), Tape(path) as opened:
         facts = tape_facts(opened, check=not fast)
     if as_json:
-        print(json.dumps(facts, indent=1))
+        print_json(facts)
     else:
         print_tape(facts)
     return STATUS_CODES[facts["status"]]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
@@ -11,6 +10,7 @@ from typing import Annotated, Literal
 from cyclopts import Parameter
 
 from recorder.console.argument_types import Positive
+from recorder.console.output import print_json
 from recorder.console.progress import progress_bar
 from recorder.corpus.corpus import Corpus, add_tape, order_of, refresh_index
 from recorder.corpus.run import TIERS, Run
@@ -102,7 +102,7 @@ def ls(
     if paths:
         print("\n".join(str(run.path) for run in runs), end="\n" if runs else "")
     elif as_json:
-        print(json.dumps(_facts(folder, runs, statistics, stats=stats, plot=plot), indent=1))
+        print_json(_facts(folder, runs, statistics, stats=stats, plot=plot))
     else:
         lines = statistics_lines(statistics) if statistics is not None and stats else run_lines(runs)
         print("\n".join(plain_text(line) for line in [f"{folder}: {lines[0]}", *lines[1:]]))

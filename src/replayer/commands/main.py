@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -11,6 +10,7 @@ from cyclopts import App
 
 from recorder.console.app import run_app, version
 from recorder.console.lazy_commands import add_commands
+from recorder.console.output import print_json
 from recorder.errors import DesyncError
 
 COMMANDS = {  # The function of each command; its module is imported only when the command is used.
@@ -75,7 +75,7 @@ def _error_as_json(error: BaseException, line: str, code: int) -> None:
             "note": error.finding.note if error.finding else None,
             "dump": str(error.dump_path) if error.dump_path is not None else None,
         }
-    print(json.dumps(facts, indent=1))
+    print_json(facts)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

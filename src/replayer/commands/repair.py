@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
+from recorder.console.output import print_json
 from recorder.console.progress import progress_bar
 from recorder.exit_codes import CORRUPT, INCOMPLETE, SAME, UsageError
 from recorder.storage.os_errors import reading, writing
@@ -59,7 +59,7 @@ def repair(
     except NothingToRepairError as error:
         raise UsageError(f"{tape}: {error}", CORRUPT if error.damaged else INCOMPLETE) from None
     if as_json:
-        print(json.dumps(repair_facts(report), indent=1))
+        print_json(repair_facts(report))
     else:
         print_repair(tape, report, sim)
     return SAME if report.complete else INCOMPLETE

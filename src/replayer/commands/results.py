@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import attrs
 from cyclopts import Parameter
 
+from recorder.console.output import print_json
 from recorder.exit_codes import DIFFERS, SAME, UsageError
 from recorder.storage.os_errors import reading
 from recorder.text import counted
@@ -81,7 +82,7 @@ def results(
     if as_json:
         facts = {"result": attrs.asdict(result), "missing": missing}
         facts |= {"canonical": _canonical_facts(canonical_replay)} if canonical_replay else {}
-        print(json.dumps(facts, indent=1, default=repr))
+        print_json(facts, default=repr)
     else:
         lines = _result_lines(result, path, sim, missing)
         lines += _canonical_lines(canonical_replay) if canonical_replay else []
@@ -136,7 +137,7 @@ def compare(
         notes = _limits(left, right)
     notes += [f"{path}: {line}" for path, (lines, _) in zip((one, other), lost, strict=True) for line in lines]
     if as_json:
-        print(json.dumps({**attrs.asdict(comparison), "notes": notes}, indent=1, default=repr))
+        print_json({**attrs.asdict(comparison), "notes": notes}, default=repr)
     else:
         lines = _comparison_lines(comparison, str(one), str(other)) + [f"  {note}" for note in notes]
         print("\n".join(plain_text(line) for line in lines))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import sys
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from recorder.console.argument_types import Whole
+from recorder.console.output import print_json
 from recorder.console.progress import progress_bar
 from recorder.exit_codes import SAME
 from recorder.storage.os_errors import reading
@@ -89,7 +89,7 @@ def seek(
     if output is not None:
         write_state_whole(output, snapshot)
     if as_json:
-        print(json.dumps(seek_facts(report, shown.summary(world, config), shown.requested_values()), indent=1))
+        print_json(seek_facts(report, shown.summary(world, config), shown.requested_values()))
         return SAME
     print_seek(path, report, shown.summary_lines(world, config, whole=all_rows and not names))
     for line in shown.requested_lines(whole=all_rows or not sys.stdout.isatty()):

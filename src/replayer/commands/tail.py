@@ -9,6 +9,7 @@ from cyclopts import Parameter
 
 from recorder.console.argument_types import NotNegative
 from recorder.console.broken_pipes import ensure_reader
+from recorder.console.output import print_result
 from recorder.exit_codes import CORRUPT, SAME
 from recorder.storage.os_errors import reading
 from replayer.commands.arguments import choose
@@ -62,7 +63,7 @@ def tail(
                     line = next(lines, None)
                 if line is None:
                     return code if not follow else SAME
-                print(line, flush=True)
+                print_result(line)
                 ensure_reader()
         except KeyboardInterrupt:
             return SAME  # Ctrl-C is the normal way to end a tail.

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
 
 from recorder.console.argument_types import Positive
+from recorder.console.output import print_json
 from recorder.console.progress import progress_bar
 from recorder.exit_codes import DIFFERS
 from recorder.storage.os_errors import reading
@@ -70,7 +70,7 @@ def verify(
             dump_folder=dump_folder or path.parent,
         )
     if as_json:
-        print(json.dumps(report_facts(report), indent=1))
+        print_json(report_facts(report))
     else:
         print_report(path, report, sim)
     if report.first_bad is not None or report.wrong_keyframes:
@@ -88,7 +88,7 @@ def _verify_headers(path: Path, *, as_json: bool) -> int:
         status = "corrupt" if seals else opened.status
         blocks = sum(len(segment.contents.entries) for segment in opened.segments)
     if as_json:
-        print(json.dumps({"status": status, "blocks": blocks, "problems": problems}, indent=1))
+        print_json({"status": status, "blocks": blocks, "problems": problems})
     else:
         print(f"{path}: {status}, {counted(blocks, 'block')}")
         print("\n".join(f"  {plain_text(problem)}" for problem in problems), end="\n" if problems else "")

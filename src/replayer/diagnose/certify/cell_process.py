@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,7 +18,7 @@ import attrs
 
 from recorder.errors import RecordingError, SimulationFailedError
 from recorder.factory_spec import load_factory
-from recorder.processes.interpreter import begin_as_python
+from recorder.processes.interpreter import answer_alone_on_stdout, begin_as_python
 from replayer.diagnose.certify.arithmetic import describe_arithmetic
 from replayer.playback.make_simulation import Factory
 from replayer.tape.tape import Tape
@@ -35,12 +34,10 @@ def main(arguments: Sequence[str]) -> int:
     """Run the process; the exit code is 0 if a result was printed."""
     begin_as_python()
     path, sim, *tick = arguments
-    # The prints of a user's simulation go to stderr: stdout holds the one object and nothing else.
-    stdout = os.dup(1)
-    os.dup2(2, 1)
+    answer = answer_alone_on_stdout()
     facts = _facts(Path(path), sim, int(tick[0]) if tick else None)
-    with os.fdopen(stdout, "w", encoding="utf-8") as out:
-        json.dump(facts, out)
+    with answer:
+        answer.write(json.dumps(facts).encode())
     return 0
 
 
