@@ -140,8 +140,11 @@ class LineTracer:
             return {}
         fresh: Values = {}
         self._read_state(fresh)
+        read_before = len(self._objects)
         for name, value in self._shared(frame).items():
-            self._take(name, value, self._last, fresh)
+            # A new attribute of an object whose attributes were read before was created by a line since then.
+            is_made = name.startswith("o") and int(name[1:].partition(":")[0]) < read_before
+            self._take(name, value, self._last, fresh, is_made=is_made)
         if id(frame) in self._frames:
             fresh |= self._read_locals(frame)
         return fresh
@@ -152,19 +155,19 @@ class LineTracer:
         running = self._running.get(id(frame), -1)
         present = {f"{prefix}{name}": value for name, value in frame.f_locals.items()}
         for name, value in present.items():
-            self._take(name, value, running, fresh, is_local=True)
+            self._take(name, value, running, fresh, is_made=True)
         for name in [name for name in self._seen if name.startswith(prefix) and name not in present]:
             del self._seen[name]
             if running >= 0:
                 self.trace.records[running].after[name] = None
         return fresh
 
-    def _take(self, name: str, value: Any, record: int, fresh: Values, *, is_local: bool = False) -> None:
+    def _take(self, name: str, value: Any, record: int, fresh: Values, *, is_made: bool = False) -> None:
         last_read = self._large[name][2] if name in self._large else None
         digest = self._current_digest(name, value, record)
         if name not in self._seen:
-            if is_local and record >= 0:
-                self.trace.records[record].after[name] = digest  # A variable that the line created.
+            if is_made and record >= 0:
+                self.trace.records[record].after[name] = digest  # A variable or an attribute that the line created.
             else:
                 fresh[name] = digest
         elif self._seen[name] != digest and record >= 0:
