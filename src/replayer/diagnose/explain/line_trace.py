@@ -18,7 +18,8 @@ from replayer.diagnose.explain.source_lines import SourceFile
 from replayer.diagnose.explain.step_trace import LINE, RESUME, RETURN, Operation, Record, StepTrace, Values
 from replayer.diagnose.explain.value_hash import Digester, is_cache, is_data, text_of
 from sim.kernel.hashing import hash_arena
-from sim.kernel.simulation import Simulation
+from sim.kernel.hooks import HasAdapter, hook
+from sim.kernel.simulation import Simulation, inner_of
 from sim.kernel.state import State
 
 RECORDS_MAX = 200_000
@@ -39,6 +40,7 @@ class LineTracer:
         self.digester = Digester(self._state_offset_of)
         self._by_content = Digester()
         self._simulation = simulation
+        self._is_captured = hook(inner_of(simulation), HasAdapter) is not None
         self._running: dict[int, int] = {}  # By frame id: the record that the frame runs.
         self._frames: dict[int, int] = {}  # By frame id: its number.
         self._suspended: dict[int, FrameType] = {}  # Suspended generators.
@@ -225,6 +227,8 @@ class LineTracer:
         return values
 
     def _read_state(self, fresh: Values) -> None:
+        if self._is_captured:
+            return  # It is taken from the objects after the step: no line of the step writes it.
         state = self._simulation.state
         arena_hash = hash_arena(state.layout, state.arena)
         self.digester.hashed_bytes += state.layout.size_bytes
