@@ -25,6 +25,7 @@ from replayer.desync.ulps import DifferingElements
 from replayer.diagnose.explain.cause import Cause, DifferingValue, SourceLocation
 from replayer.diagnose.explain.explain import Explanation, explain_tape
 from replayer.diagnose.explain.variants import VariantOutcome
+from replayer.report.object_lines import object_difference_lines
 from replayer.status import STATUS_CODES
 from replayer.timeline.verify import VerificationReport
 from replayer.value_text import plain_text, tick_range, to_json
@@ -165,11 +166,16 @@ def _notes(explanation: Explanation) -> list[str]:
 
 
 def _field_lines(explanation: Explanation) -> list[str]:
-    lines = [
+    steps = [outcome.step for outcome in explanation.pair or ()]
+    states = [step.state for step in steps if step is not None and step.state is not None]
+    values, shown = object_difference_lines(states[0], states[1], ("A", "B")) if len(states) > 1 else ([], set())
+    fields = [field for field in explanation.fields if field.name not in shown]
+    lines = [f"  {value}" for value in values]
+    lines += [
         f"  field {field.name}: {_elements_text(field.elements) if field.elements else 'its size differs'}"
-        for field in explanation.fields[:_FIELDS_SHOWN]
+        for field in fields[:_FIELDS_SHOWN]
     ]
-    return [*lines, *(f"  {more}" for more in _more_fields(len(explanation.fields))), *_phase_lines(explanation)]
+    return [*lines, *(f"  {more}" for more in _more_fields(len(fields))), *_phase_lines(explanation)]
 
 
 def _cause_lines(cause: Cause) -> list[str]:
@@ -237,18 +243,22 @@ def _known_lines(explanation: Explanation) -> list[str]:
         lines.append(f"  fields that differ at tick {explanation.tick:,}: {', '.join(explanation.place.fields)}")
     lines += _phase_lines(explanation)
     if explanation.known_fields:
-        lines.append(f"  at the next recorded keyframe, tick {explanation.known_tick:,}, these fields differ:")
-        for difference in explanation.known_fields[:_FIELDS_SHOWN]:
+        values, shown = object_difference_lines(*explanation.known_states) if explanation.known_states else ([], set())
+        what = "values" if values else "fields"
+        lines.append(f"  at the next recorded keyframe, tick {explanation.known_tick:,}, these {what} differ:")
+        lines += [f"    {value}" for value in values]
+        fields = [difference for difference in explanation.known_fields if difference.field not in shown]
+        for difference in fields[:_FIELDS_SHOWN]:
             lines += [f"    {line}" for line in difference_lines(difference)[:2]]
-        lines += [f"    {more}" for more in _more_fields(len(explanation.known_fields))]
+        lines += [f"    {more}" for more in _more_fields(len(fields))]
     if explanation.writers:
         if explanation.place.fields:
             what = f"the fields that differ at tick {explanation.tick:,}"
         else:
             what = "them in this tick" if explanation.known_fields else "to the state"
         lines.append(f"  lines that wrote {what}:")
-    for place, fields in explanation.writers[:_WRITERS_SHOWN]:
-        lines.append(f"    {place.name:<20} {', '.join(fields)}: {place.text}")
+    for place, written in explanation.writers[:_WRITERS_SHOWN]:
+        lines.append(f"    {place.name:<20} {', '.join(written)}: {place.text}")
     if len(explanation.writers) > _WRITERS_SHOWN:
         lines.append(f"    and {counted(len(explanation.writers) - _WRITERS_SHOWN, 'more line')}")
     return lines

@@ -86,12 +86,14 @@ class ShownState:
         return values
 
 
-def object_difference_lines(recorded: Snapshot, replayed: Snapshot) -> tuple[list[str], set[str]]:
+def object_difference_lines(
+    one: Snapshot, other: Snapshot, labels: tuple[str, str] = ("recorded", "replayed")
+) -> tuple[list[str], set[str]]:
     """The first values of captured objects that differ between two states, by their paths, and the fields that hold them.
 
     Both are empty for other states, and if no value differs: what differs then is only how the objects are saved.
     """
-    trees = [_objects_in(state) for state in (recorded, replayed)]
+    trees = [_objects_in(state) for state in (one, other)]
     if trees[0] is None or trees[1] is None:
         return [], set()
     try:
@@ -99,11 +101,12 @@ def object_difference_lines(recorded: Snapshot, replayed: Snapshot) -> tuple[lis
     except _MALFORMED as error:
         _note(error)
         return [], set()
-    lines = [plain_text(f"{path}: recorded {first}, replayed {second}") for path, first, second in found[:DIFFERENCES]]
+    left, right = labels
+    lines = [plain_text(f"{path}: {left} {first}, {right} {second}") for path, first, second in found[:DIFFERENCES]]
     if not lines:
         return [], set()
     shown = {*trees[0].fields, *trees[1].fields}
-    if all(name in shown or name == COUNTS_FIELD for state in (recorded, replayed) for name in state):
+    if all(name in shown or name == COUNTS_FIELD for state in (one, other) for name in state):
         shown.add(COUNTS_FIELD)  # All tables are those of the objects.
     return lines + (["… and more"] if len(found) > DIFFERENCES else []), shown
 

@@ -58,6 +58,7 @@ class Explanation:
         cause: the line at which they diverge; None if it is not known.
         known_fields: if no variant gives the recorded state: the differences at the next recorded keyframe.
         known_tick: the tick of that keyframe; None if there is none.
+        known_states: the recorded and the replayed state of that tick; None without them.
         writers: the lines that write the fields that differ at this tick, in their order. If the tape does not name
             those: the fields that differ at the next recorded keyframe. If none differ there: all fields.
         notes: further remarks, a sentence each.
@@ -77,6 +78,7 @@ class Explanation:
     notes: list[str]
     place: DesyncLocation = attrs.field(factory=DesyncLocation)
     report: VerificationReport | None = None
+    known_states: tuple[Snapshot, Snapshot] | None = None
 
     @property
     def agrees(self) -> bool:
@@ -293,7 +295,7 @@ def _unexplained(tape: Tape, factory: Factory | None, explanation: Explanation, 
     assert present.step is not None
     assert explanation.tick is not None
     fields: list[FieldDifference] = []
-    known_tick, notes, place = None, list(explanation.notes), DesyncLocation()
+    known_tick, known_states, notes, place = None, None, list(explanation.notes), DesyncLocation()
     if present.step.state is not None:
         place = place_of(tape.frame(explanation.tick), present.step.state, present.step.phases)
         try:
@@ -302,6 +304,8 @@ def _unexplained(tape: Tape, factory: Factory | None, explanation: Explanation, 
                 cursor = Cursor(tape, make_simulation(tape, factory))
                 finding = find_desync(cursor, explanation.tick, state_hash)
             fields, known_tick = finding.differences, finding.compared_tick
+            if finding.compared_recorded is not None and finding.compared_replayed is not None:
+                known_states = finding.compared_recorded, finding.compared_replayed
             notes += [finding.note] if finding.note is not None else []
         except RecordingError as error:
             notes.append(f"the next keyframe cannot be compared: {error}")
@@ -319,5 +323,11 @@ def _unexplained(tape: Tape, factory: Factory | None, explanation: Explanation, 
         for line, fields_of_line in writers.items()
     ]
     return attrs.evolve(
-        explanation, known_fields=fields, known_tick=known_tick, writers=shown, notes=notes, place=place
+        explanation,
+        known_fields=fields,
+        known_tick=known_tick,
+        known_states=known_states,
+        writers=shown,
+        notes=notes,
+        place=place,
     )

@@ -90,3 +90,13 @@ def test_a_count_of_a_class_is_named(name: str, field: str, capsys: Any) -> None
     assert GAMES.splitlines()[cause["line"] - 1].strip() == "self.number = Recruit.count"
     assert {Path(place["file"]).name for place in [cause, *cause["way"]]} == {"plain_games.py"}
     assert field in {one["field"] for one in facts["fields"]}
+
+
+def test_values_that_differ_are_shown_by_paths(capsys: Any) -> None:
+    """Of the tick's two states, and not the fields of the arena that hold them."""
+    explained("Numbered", capsys)
+    assert run(replayer.commands.main.main, "explain Numbered.tape --sim plain_games:Numbered --tick 11") == 1
+
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[1:4] == ["  total: A 55, B 45", "  recruits[10].number: A 10, B 0", ""]
+    assert not [line for line in lines if "graph." in line]
