@@ -101,3 +101,17 @@ def test_a_desync_names_the_values_of_the_object(capsys: pytest.CaptureFixture[s
         "    units[3]['hp']: recorded 70, replayed 3",
     ]
     assert not [line for line in lines[at:] if "graph." in line or "#counts" in line]
+
+
+def test_two_recordings_are_compared_by_paths(capsys: pytest.CaptureFixture[str]) -> None:
+    """At the first keyframe that both have from the difference on: the path and both values, and no field of the arena."""
+    for name in ("one", "other"):
+        with recorder.record(Patrol(), f"{name}.tape", step="advance", quiet=True, keyframe_interval_ticks=5) as game:
+            for tick in range(8):
+                if (name, tick) == ("other", 2):
+                    game.units[3]["hp"] = 70
+                game.advance()
+    assert run(replayer.commands.main.main, "diff one.tape other.tape") == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert "    units[3]['hp']: first 3, second 70" in lines
+    assert not [line for line in lines if "graph." in line or "#counts" in line]

@@ -23,6 +23,7 @@ from replayer.diagnose.compare.spread import DifferenceSpread, measure_spread
 from replayer.diagnose.compare.tape_diff import TapeDifference, diff_tapes
 from replayer.playback.cursor import Cursor, MismatchError
 from replayer.playback.make_simulation import UnfitSimulationError, make_simulation
+from replayer.report.object_lines import object_difference_lines
 from replayer.status import worst_code
 from replayer.tape.completeness import tape_code
 from replayer.tape.tape import Tape
@@ -82,9 +83,10 @@ def diff(
         except ValueError as error:
             raise UsageError(f"{one}, {other}: {error}") from None
         spread, why = _measure_spread(left, right, result, ticks, sim, quiet=as_json)
+        values = _values(left, right, result)
         codes = [tape_code(left), tape_code(right), INCOMPLETE if result.unreadable_ticks else SAME]
     if not as_json:
-        _print(one, other, result, spread, why)
+        _print(one, other, result, values, spread, why)
     if output is not None:
         _draw(output, one, other, spread, why)
     if as_json:  # Last: if there is an error, that is the one object that is printed.
@@ -180,7 +182,21 @@ def _facts(result: TapeDifference, spread: DifferenceSpread | None) -> dict[str,
     }
 
 
-def _print(one: Path, other: Path, result: TapeDifference, spread: DifferenceSpread | None, why: str | None) -> None:
+def _values(left: Tape, right: Tape, result: TapeDifference) -> tuple[list[str], set[str]]:
+    """The values of recorded objects that differ at the compared keyframes; see object_difference_lines."""
+    places = [tape.keyframe_at(result.keyframe_tick) for tape in (left, right) if result.keyframe_tick is not None]
+    states = [tape.snapshot(place) for tape, place in zip((left, right), places, strict=False) if place is not None]
+    return object_difference_lines(states[0], states[1], STATE_LABELS) if len(states) > 1 else ([], set())
+
+
+def _print(
+    one: Path,
+    other: Path,
+    result: TapeDifference,
+    values: tuple[list[str], set[str]],
+    spread: DifferenceSpread | None,
+    why: str | None,
+) -> None:
     both = f"{one} and {other}"
     if not result.ticks:
         print(
@@ -200,7 +216,9 @@ def _print(one: Path, other: Path, result: TapeDifference, spread: DifferenceSpr
         print(f"  not compared: {counted(result.unreadable_ticks, 'tick')} that one of them lacks")
     if result.ticks:
         print(f"  trend: {_trend_text(result, spread)}")
-    for difference in result.differences:
+    for line in values[0]:
+        print(f"    {line}")
+    for difference in (entry for entry in result.differences if entry.field not in values[1]):
         for line in difference_lines(difference, STATE_LABELS)[:3]:
             print(f"    {line}")
     if spread is not None and spread.stopped:
