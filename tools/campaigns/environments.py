@@ -15,8 +15,10 @@ the run. Refused environments and missing packages are listed and are no failure
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -98,19 +100,27 @@ class Outcome:
 def run_half(half: str, entry: Entry, folder: Path, options: argparse.Namespace, hash_seed: int) -> dict[str, Any]:
     """Run one half in a process with this hash seed. Raises RuntimeError if it fails."""
     arguments = [half, entry.name, str(folder), str(options.seeds), str(options.steps), str(options.seeks)]
-    done = subprocess.run(
-        [sys.executable, HERE / "environment_runs.py", *arguments, str(options.trust)],
-        env=os.environ | {"PYTHONHASHSEED": str(hash_seed), "SDL_VIDEODRIVER": "dummy", "MUJOCO_GL": "disable"},
-        cwd=folder,  # Some packages write files into the working directory.
-        capture_output=True,
-        text=True,
-        timeout=options.timeout,
-        check=False,
-    )
-    lines = done.stdout.strip().splitlines()
-    if done.returncode != 0 or not lines:
-        last = (done.stderr.strip().splitlines() or ["no message"])[-1]
-        raise RuntimeError(f"{half}: exit code {done.returncode}: {last[:400]}")
+    # Files and a session of its own: some packages start programs, which outlive it and would keep pipes open.
+    with (folder / f"{half}.out").open("w+") as output, (folder / f"{half}.err").open("w+") as errors:
+        process = subprocess.Popen(
+            [sys.executable, HERE / "environment_runs.py", *arguments, str(options.trust)],
+            env=os.environ | {"PYTHONHASHSEED": str(hash_seed), "SDL_VIDEODRIVER": "dummy", "MUJOCO_GL": "disable"},
+            cwd=folder,  # Some packages write files into the working directory.
+            stdout=output,
+            stderr=errors,
+            start_new_session=True,
+        )
+        try:
+            code = process.wait(options.timeout)
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+        output.seek(0)
+        errors.seek(0)
+        lines, words = output.read().strip().splitlines(), errors.read().strip().splitlines()
+    if code != 0 or not lines:
+        raise RuntimeError(f"{half}: exit code {code}: {(words or ['no message'])[-1][:400]}")
     result: dict[str, Any] = json.loads(lines[-1])
     return result
 

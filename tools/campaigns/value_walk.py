@@ -168,6 +168,8 @@ class Walk:
                 self._value(item)
 
     def _object(self, value: Any) -> None:
+        if type(value).__name__ == "ObservedEmulator":
+            value = value.inner  # What is recorded has it in place of the emulator.
         self._out.append(_name(value))
         special = _special(value)
         if special is not None:
@@ -258,7 +260,7 @@ def _native(value: Any, kind: str, package: str) -> Any:
         return {name: np.array(getattr(value, name)) for name in _MJMODEL}
     if package == "Box2D" and kind == "b2Body":
         return {name: repr(getattr(value, name)) for name in _B2BODY}
-    if package == "ale_py" and kind == "ALEInterface":
+    if kind == "ALEInterface":
         return np.array(value.getRAM())
     if package == "pyspiel" and hasattr(value, "history_str"):
         return value.history_str()

@@ -27,7 +27,7 @@ def with_causes(finding: Finding, tape: Tape, earlier: Mapping[str, Any]) -> Fin
 
 
 def _nondeterminism(finding: Finding) -> TestedCause:
-    cause = "a non-deterministic step (random draws, time, memory)"
+    cause = "a non-deterministic step (random draws, time, memory, what a class or a module keeps)"
     if finding.note == NOT_DETERMINISTIC:
         return TestedCause(cause, "run again on a fresh simulation, the ticks had different hashes", suspicious=True)
     return TestedCause(cause, "run again on a fresh simulation, the tick had the same wrong hash", suspicious=False)
