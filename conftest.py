@@ -93,6 +93,7 @@ def leave_folder(namespace: dict[str, object]) -> None:
 # Pages about optional packages: their examples are tested only if these are installed.
 PACKAGES_OF_PAGES = {
     "docs/adapters.md": ("pettingzoo", "pygame", "mesa", "networkx", "mujoco"),
+    "docs/train.md": ("gymnasium", "pyarrow"),
     "docs/viewers.md": ("rerun", "mcap", "minari", "h5py", "PIL"),
 }
 

@@ -1,6 +1,7 @@
 """The folder of a data set: begun under a temporary name, built part by part, renamed when it is complete.
 
     DIR/manifest.json                              the contents and their origin
+    DIR/README.md                                  the same for people and for datasets.load_dataset, see dataset_card.py
     DIR/pairs/part-00000.parquet                   or, with splits, DIR/pairs/split=train/part-00000.parquet
     DIR.unfinished/plan.json, done/part-00000.json the plan, and a record of each finished part
 
@@ -118,6 +119,10 @@ class Building:
 
     def finish(self, manifest: Mapping[str, Any]) -> None:
         """Write the manifest and give the folder its final name. Raises OSError."""
+        if manifest["format"] in GROWING_FORMATS:
+            from replayer.datasets.stores.dataset_card import write_card  # noqa: PLC0415 - pyarrow is an extra
+
+            write_card(self.folder, manifest)
         _write_json(self.folder / MANIFEST, manifest)
         shutil.rmtree(self.folder / "done")
         for path in [*self.folder.rglob("*.ndjson"), *self.folder.rglob(f"*{PART_SUFFIX}")]:

@@ -120,7 +120,7 @@ def file_table(folder: Path, file_format: str, name: str, entry: Mapping[str, An
     def describe() -> Columns:
         path = _ensured(folder, _to_file(entry["files"][0]))
         shapes = {column: _to_shape(shape) for column, shape in entry["columns"].items()}
-        return Columns(_SCHEMAS[file_format](path), shapes)
+        return Columns(SCHEMAS[file_format](path), shapes)
 
     def batches(columns: Sequence[str] | None) -> Iterator[pa.RecordBatch]:
         for file in chosen:
@@ -154,7 +154,7 @@ _READERS: dict[str, Callable[[Path, Sequence[str] | None], Iterator[pa.RecordBat
     "parquet": _read_parquet,
     "arrow": _read_arrow,
 }
-_SCHEMAS: dict[str, Callable[[Path], pa.Schema]] = {"parquet": pq.read_schema, "arrow": _arrow_schema}
+SCHEMAS: dict[str, Callable[[Path], pa.Schema]] = {"parquet": pq.read_schema, "arrow": _arrow_schema}
 
 
 def _to_shape(plain: Mapping[str, Any]) -> Shape | None:

@@ -25,6 +25,7 @@ from replayer.datasets.manifest import MANIFEST, described_file
 from replayer.datasets.request import RECORDS, ExtractionError
 from replayer.datasets.rows.records import BATCH_ROWS, Row, joined_forms, parsed
 from replayer.datasets.stores.arrow_files import write_records
+from replayer.datasets.stores.dataset_card import write_card
 
 _PART = re.compile(r"part-(\d+)")
 
@@ -87,6 +88,8 @@ def merge(folder: Path, manifest: Manifest, other: Path, added: Manifest) -> Man
                 files.append({**file, **described_file(folder, path)})
         tables[name] = {"rows": ours["rows"] + theirs["rows"], "columns": columns, "files": files}
     joined = {key: [*manifest[key], *added[key]] for key in ("tapes", "notes", "missing", "problems")}
+    if "environments" in manifest:
+        joined["environments"] = [*manifest["environments"], *added["environments"]]
     history = {"command": added["command"], "versions": added["versions"], "runs": [t["run"] for t in added["tapes"]]}
     appended = [*manifest.get("appended", ()), history, *added.get("appended", ())]
     return _replace(folder, manifest, {**manifest, **joined, "tables": tables, "appended": appended})
@@ -114,6 +117,8 @@ def _remove(folder: Path, manifest: Manifest, runs: Sequence[str]) -> Manifest:
         "missing": [entry for entry in manifest["missing"] if entry["tape"] not in gone],
         "removed": [*manifest.get("removed", ()), *runs],
     }
+    if "environments" in manifest:
+        changed["environments"] = [one for one in manifest["environments"] if one["tape"] not in gone]
     return _replace(folder, manifest, {**manifest, **changed})
 
 
@@ -122,6 +127,7 @@ def _paths(manifest: Manifest) -> list[str]:
 
 
 def _replace(folder: Path, before: Manifest, after: Manifest) -> Manifest:
+    write_card(folder, after)  # First: after a kill, the same call writes both again.
     write_file(folder / MANIFEST, json.dumps(after, indent=1, ensure_ascii=False) + "\n", existing="replace")
     for path in sorted({*_paths(before)} - {*_paths(after)}):
         (folder / path).unlink(missing_ok=True)

@@ -25,6 +25,8 @@ from replayer.datasets.transitions.transition_rows import TransitionColumns
 from replayer.tape.tape import Tape
 from replayer.value_text import to_json
 
+SEEDS_LISTED = 10  # In the manifest. The column seed has all of them.
+
 
 def ensure_transitions(sources: Sequence[TapeInput], request: Request) -> None:
     """Raise ExtractionError if the request cannot be met with transitions of these tapes."""
@@ -72,7 +74,9 @@ class TransitionPlan:
         return [
             {
                 "tape": source.name,
+                "name": facts.name,
                 "kind": facts.kind,
+                **_episodes_of(facts),
                 "spaces": _strict(to_json(facts.spaces)),
                 "env_spec": facts.env_spec,
             }
@@ -104,6 +108,12 @@ def plan_transitions(
     if needs_all_steps(examined, task.request):
         return plan.with_all_steps(pool)
     return attrs.evolve(plan, task=attrs.evolve(task, columns=settle(task.sources, examined, (), task.request)))
+
+
+def _episodes_of(facts: EnvironmentFacts) -> dict[str, Any]:
+    """The number of episodes on the tape, and of the seeds given to their resets, with the first few of these."""
+    seeds = list(dict.fromkeys(episode.seed for episode in facts.episodes if episode.seed is not None))
+    return {"episodes": len(facts.episodes), "seeds": {"count": len(seeds), "first": seeds[:SEEDS_LISTED]}}
 
 
 def _strict(value: Any) -> Any:

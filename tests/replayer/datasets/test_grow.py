@@ -85,7 +85,8 @@ def test_appending_gives_the_rows_of_an_extraction_of_all(tapes: list[Path], fil
         after = files(Path("data"))
         assert len(seen) == {1: 1, 3: 2, 4: 1}[count]
         assert plain(made.manifest) == Dataset("data").manifest
-        assert all(after[name] == content for name, content in before.items() if name != "manifest.json")
+        rewritten = ("manifest.json", "README.md")
+        assert all(after[name] == content for name, content in before.items() if name not in rewritten)
         for path in tapes[:count]:  # The next call does not read their rows: they have none now.
             with path.open("r+b") as file:
                 file.seek(path.stat().st_size // 2)
@@ -149,7 +150,9 @@ class StoppedError(Exception):
     """The process ends here."""
 
 
-@pytest.mark.parametrize("place", ["grow.write_file", "grow.shutil.copyfile", "append.shutil.rmtree"])
+@pytest.mark.parametrize(
+    "place", ["grow.write_card", "grow.write_file", "grow.shutil.copyfile", "append.shutil.rmtree"]
+)
 def test_stopped_while_the_rows_are_taken_over(tapes: list[Path], place: str, monkeypatch: Any) -> None:
     """Before the manifest the old data set is valid, after it the new one; the same call completes it."""
     extract(tapes[:1], "data", **ASKED)
@@ -198,6 +201,7 @@ def test_runs_are_removed_and_data_sets_merged(tapes: list[Path]) -> None:
     extract(tapes, "whole", **ASKED)
     assert rows("data") == rows("whole")
     assert rows("one")
+    assert card("data").count("| a.tape |") == card("others").count("| b.tape |") == 1
     with pytest.raises(ExtractionError, match=f"both data sets hold the run {gone}"):
         merge_datasets("data", "one")
     with pytest.raises(ExtractionError, match="has no run zz; runs: "):
@@ -212,6 +216,39 @@ def test_runs_are_removed_and_data_sets_merged(tapes: list[Path]) -> None:
     with pytest.raises(DatasetError, match="bytes, expected"):
         merge_datasets("data", "one")
     assert rows("data") == rows("others")
+
+
+def card(folder: str) -> str:
+    return Path(folder, "README.md").read_text(encoding="utf-8")
+
+
+def test_the_card_follows_the_manifest(tapes: list[Path], monkeypatch: Any) -> None:
+    """Appended, removed and merged runs are in it or not; stopped before the manifest, the same call completes both."""
+    extract(tapes[:2], "data", **ASKED)
+    first = card("data")
+    assert [f"| {path} |" in first for path in tapes] == [True, True, False, False]
+    extract(tapes[:3], "data", append=True, **ASKED)
+    assert [f"| {path} |" in card("data") for path in tapes] == [True, True, True, False]
+    runs = [tape["run"] for tape in Dataset("data").manifest["tapes"]]
+    shutil.copytree("data", "other")
+    expected = card(str(remove_runs("other", runs[1]).path))
+    assert f"Removed afterwards: the runs {runs[1]}." in expected
+
+    def stop(*_: Any, **__: Any) -> None:
+        raise StoppedError
+
+    with monkeypatch.context() as patch:
+        patch.setattr("replayer.datasets.grow.write_file", stop)
+        with pytest.raises(StoppedError):
+            remove_runs("data", runs[1])
+    Dataset("data").verify()
+    remove_runs("data", runs[1])
+    assert card("data") == expected
+    assert files(Path("data")) == files(Path("other"))
+    Path("data/README.md").unlink()  # As in data sets that older versions made.
+    extract(tapes[1:2], "one", **ASKED)
+    merge_datasets("data", "one")
+    assert [f"| {path} |" in card("data") for path in tapes] == [True, True, True, False]
 
 
 def test_what_cannot_be_added_is_refused(tapes: list[Path]) -> None:
