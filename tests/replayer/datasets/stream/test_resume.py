@@ -13,6 +13,7 @@ import pytest
 
 import replayer
 from replayer.datasets.request import ExtractionError
+from replayer.datasets.stream.shuffle_buffer import ShuffleBuffer
 
 from oracle.live_runs import record_live
 from small_worlds import Herd, Walkers
@@ -86,6 +87,32 @@ def test_the_rest_equals_that_of_an_iteration_without_interruption(
         assert later.state_dict() == state
         assert before + [as_bytes(row) for row in later] == whole, count
         assert len(list(later)) == len(whole)  # The next iteration is complete.
+
+
+def test_a_buffer_that_is_filled_again_gives_the_same_rows() -> None:
+    """With chunks of any size: those larger than the first one enter in several steps."""
+    sizes = [1, 9, 3, 12, 5, 2, 7]
+    chunks = [
+        {"n": np.arange(size) + 100 * part, "list": [np.zeros(row + part) for row in range(size)]}
+        for part, size in enumerate(sizes)
+    ]
+
+    def given(buffer: ShuffleBuffer, first: int, end: int) -> list[int]:
+        return [n for part in range(first, end) for out in buffer.add(chunks[part], part) for n in out["n"].tolist()]
+
+    for limits in ((6, 10**6), (10**6, 300)):
+        for cut in range(1, len(chunks)):
+            whole = ShuffleBuffer(*limits, 1)
+            given(whole, 0, cut)
+            later = ShuffleBuffer(*limits, 1)
+            held = whole.held()
+            later.restore(held, [(part, 0, chunks[part]) for part in reversed(range(cut))])
+            assert later.held() == held
+            assert len(later) == len(whole)
+            rest, same = given(whole, cut, len(chunks)), given(later, cut, len(chunks))
+            assert rest == same
+            drained, again = ([n for out in one.drain() for n in out["n"].tolist()] for one in (whole, later))
+            assert drained == again
 
 
 @pytest.mark.long
