@@ -11,10 +11,12 @@ Invariants:
 
 from __future__ import annotations
 
+import contextlib
 import fnmatch
+import functools
 import hashlib
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -26,7 +28,9 @@ from replayer.datasets.plan import DatasetPart, TapeInput, inspect_tapes, make_p
 from replayer.datasets.plan_transitions import columns_to_plain, plan_transitions
 from replayer.datasets.request import ExtractionError, Request
 from replayer.datasets.rows.columns import Block, Shape, shape_of
-from replayer.datasets.stream.shuffle_buffer import Chunk, ShuffleBuffer, cut, in_batches, row_count, to_chunk
+from replayer.datasets.stream.reading_progress import Position, Progress
+from replayer.datasets.stream.row_counts import rows_of_parts
+from replayer.datasets.stream.shuffle_buffer import Chunk, Held, ShuffleBuffer, cut, in_batches, row_count, to_chunk
 from replayer.datasets.task import Task
 from replayer.datasets.transitions.transition_rows import TRANSITIONS
 from replayer.datasets.worker import Losses, rows_of_part
@@ -36,6 +40,7 @@ from replayer.playback.sampled_states import Missing
 PART_STRIDES = 8  # The least number of samples in a part: the ticks shared with the next part cost little.
 CHUNK_ROWS_MAX = 256  # The number of rows collected before they go into the buffer,
 CHUNK_SHARE = 16  # unless they take 1/16 of its bytes before.
+POSITION_SHARE = 4  # A position to resume at is noted when a quarter of the shuffle buffer has been replaced.
 OUTCOME = "outcome"
 SAMPLED = (TRANSITIONS, "pairs", "states")
 # Of transitions, by default: the others may miss values, which arrays cannot.
@@ -179,35 +184,53 @@ class Samples:
         self.sources: Sequence[TapeInput] = task.sources
         self.notes = notes
         self.missing: list[tuple[str, Missing]] = []
-        self._yielded = 0  # Rows of the current iteration, or of the last one.
-        self._skip = 0  # Rows at the start of the next iteration that were yielded before.
+        self._progress = Progress(epoch)  # Of the current iteration, or of the last one.
+        self._resumed: Progress | None = None  # Where the next iteration begins; None is the beginning.
 
     def set_epoch(self, epoch: int) -> None:
         """Set the epoch of the next iteration. Each epoch has the same rows in a different order."""
-        self.epoch, self._skip, self._yielded = epoch, 0, 0
+        self.epoch, self._resumed, self._progress = epoch, None, Progress(epoch)
 
     def of_shard(self, number: int, count: int) -> Self:
         """Return the samples of a different shard."""
         order = attrs.evolve(self.order, shard=(number, count))
         return type(self)(self._task, self._parts, order, self.notes, self.epoch)
 
+    def length(self) -> int | None:
+        """Return the number of items of an iteration, rows or batches; None if only reading the tapes would tell.
+
+        It counts every state that can be replayed: samples that are missing after all (see missing) make it shorter.
+        """
+        rows = rows_of_parts(self._task, self._parts_in_order(self.epoch))
+        return rows if rows is None or self.order.batch is None else -(-rows // self.order.batch)
+
     def state_dict(self) -> dict[str, Any]:
-        """Return the position of the current iteration as plain data."""
-        return {"plan": self._digest(), "epoch": self.epoch, "rows": self._yielded}
+        """Return the position of the current iteration as plain data, which JSON can hold."""
+        return {"plan": self._digest, "shard": list(self.order.shard), **self._progress.plain()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continue after the rows that had been yielded when state_dict was called.
 
-        The next iteration simulates its way there again and drops these rows: exact, but it takes as long as before.
-        Raises ExtractionError for the state of different tapes, a different request or a different order.
+        The next iteration seeks there: of the rows yielded before, it simulates only those of the last pieces, and
+        reads the pieces again whose rows wait in the shuffle buffer. Raises ExtractionError for the state of different
+        tapes, a different request, a different order or a different shard.
         """
-        if state["plan"] != self._digest():
+        progress = Progress.from_plain(state)
+        if "shard" in state and tuple(state["shard"]) != self.order.shard:
+            (number, count), (own, own_count) = state["shard"], self.order.shard
+            raise ExtractionError(
+                f"this state is of shard {number} of {count}, and these are the rows of shard {own} of {own_count}: use as "
+                "many shards and workers as before"
+            )
+        if state["plan"] != self._digest:
             raise ExtractionError(
                 "this state is of different tapes, a different request or a different order: rows would be lost"
             )
-        self.epoch, self._skip, self._yielded = state["epoch"], state["rows"], state["rows"]
+        self.epoch, self._resumed, self._progress = progress.epoch, progress, progress
 
+    @functools.cached_property
     def _digest(self) -> str:
+        """A digest of all that decides the rows and their order; loaders take a state with each item."""
         tapes = [(source.run, source.digest) for source in self.sources]
         order = attrs.evolve(self.order, batch=None)
         columns = () if self._task.columns is None else (columns_to_plain(self._task.columns),)
@@ -215,52 +238,77 @@ class Samples:
         return hashlib.blake2b(repr(plan).encode(), digest_size=16).hexdigest()
 
     def __iter__(self) -> Iterator[Sample]:
-        self.missing, self._yielded = [], self._skip
-        skip, self._skip = self._skip, 0
-        chunks = _without(self._ordered(), skip)
+        # At once, not with the first row: a loader may make an iterator that it does not use.
+        progress = self._resumed or Progress(self.epoch)
+        self.missing, self._resumed, self._progress = [], None, progress
+        return self._iterate(progress)
+
+    def _iterate(self, progress: Progress) -> Iterator[Sample]:
+        skip = progress.rows - progress.position.rows
+        chunks = _without(self._ordered(progress), skip)
         if self.order.batch is not None:
             for batch in in_batches(chunks, self.order.batch):
-                self._yielded += row_count(batch)
+                progress.rows += row_count(batch)
                 yield dict(batch)
             return
         for chunk in chunks:
             for row in range(row_count(chunk)):
-                self._yielded += 1
+                progress.rows += 1
                 yield {name: _own(column[row]) for name, column in chunk.items()}
 
-    def _ordered(self) -> Iterator[Chunk]:
-        """Yield all rows of the shard in their order."""
+    def _parts_in_order(self, epoch: int) -> list[DatasetPart]:
+        """The parts of the shard in the order in which they are read."""
         order = self.order
         parts = list(self._parts)
         if order.shuffle:
-            parts.sort(key=lambda part: _lot(order.seed, self.epoch, f"part {part.number}"))
+            parts.sort(key=lambda part: _lot(order.seed, epoch, f"part {part.number}"))
         number, count = order.shard
-        chunks = self._rows(parts[number::count])
-        if not order.shuffle:
-            yield from chunks
-            return
-        seed = int.from_bytes(_lot(order.seed, self.epoch, f"shard {number} of {count}"))
+        return parts[number::count]
+
+    def _ordered(self, progress: Progress) -> Iterator[Chunk]:
+        """Yield the rows of the shard in their order, from the position in progress on, and note later positions there."""
+        order, start = self.order, progress.position
+        parts = self._parts_in_order(progress.epoch)
+        number, count = order.shard
+        seed = int.from_bytes(_lot(order.seed, progress.epoch, f"shard {number} of {count}"))
         buffer = ShuffleBuffer(order.buffer_rows, order.buffer_bytes, seed)
-        for chunk in chunks:
-            yield from buffer.add(chunk)
+        columns = _SharedColumns()
+        if start.held is not None:
+            buffer.restore(start.held, self._held_chunks(parts, start.held, columns))
+        made = start.rows
+        for index in range(start.part, len(parts)):
+            # Positions of a buffer cost time in proportion to its rows, so they are taken after as many rows.
+            if made - progress.newest.rows >= max(1, len(buffer) // POSITION_SHARE):
+                progress.note(Position(index, made, buffer.held() if order.shuffle else None))
+            first = 0
+            for chunk in self._chunks(parts[index], columns):
+                for piece in buffer.add(chunk, index, first) if order.shuffle else [chunk]:
+                    made += row_count(piece)
+                    yield piece
+                first += row_count(chunk)
         yield from buffer.drain()
 
-    def _rows(self, parts: Sequence[DatasetPart]) -> Iterator[Chunk]:
-        """Yield all rows of these parts, in order. Raises ExtractionError if tapes have different columns."""
-        first: tuple[str, dict[str, Shape]] | None = None
-        for part in parts:
-            source = self.sources[part.source]
-            for block in self._blocks(part):
-                shapes = {name: shape_of(column) for name, column in block.items()}
-                if first is None:
-                    first = source.name, shapes
-                elif shapes != first[1]:
-                    differing = sorted(name for name in {*shapes, *first[1]} if shapes.get(name) != first[1].get(name))
-                    raise ExtractionError(
-                        f"{first[0]} and {source.name} have different columns ({', '.join(differing[:4])}): "
-                        "iterate over them separately, or choose columns that they share"
-                    )
-                yield to_chunk(block)
+    def _held_chunks(
+        self, parts: Sequence[DatasetPart], held: Held, columns: _SharedColumns
+    ) -> Iterator[tuple[int, int, Chunk]]:
+        """Yield the chunks up to the last row that is held of each part, with the part and the first row in it."""
+        last_rows: dict[int, int] = {}
+        for index, row in zip(held.parts, held.rows, strict=True):
+            last_rows[index] = max(row, last_rows.get(index, 0))
+        for index, last in sorted(last_rows.items()):
+            first = 0
+            with contextlib.closing(self._chunks(parts[index], columns)) as chunks:
+                for chunk in chunks:
+                    yield index, first, chunk
+                    first += row_count(chunk)
+                    if first > last:
+                        break
+
+    def _chunks(self, part: DatasetPart, columns: _SharedColumns) -> Generator[Chunk]:
+        """Yield the rows of a part. Raises ExtractionError if they have other columns than those before."""
+        for block in self._blocks(part):
+            columns.ensure_same(self.sources[part.source].name, block)
+            yield to_chunk(block)
 
     def _blocks(self, part: DatasetPart) -> Iterator[Block]:
         """Yield the rows of a part, a few at a time."""
@@ -293,6 +341,26 @@ class Samples:
         if unknown is not None:
             raise ExtractionError(f"there is no column {unknown}; columns: {', '.join(block)}")
         return {name: column for name, column in block.items() if self.order.includes(name)}
+
+
+class _SharedColumns:
+    """The columns of the first rows, which all others must have."""
+
+    def __init__(self) -> None:
+        self._first: tuple[str, dict[str, Shape]] | None = None
+
+    def ensure_same(self, name: str, block: Block) -> None:
+        """Raise ExtractionError if these rows of a tape have different columns. name: of the tape."""
+        shapes = {column: shape_of(values) for column, values in block.items()}
+        if self._first is None:
+            self._first = name, shapes
+        first_name, first = self._first
+        if shapes != first:
+            differing = sorted(column for column in {*shapes, *first} if shapes.get(column) != first.get(column))
+            raise ExtractionError(
+                f"{first_name} and {name} have different columns ({', '.join(differing[:4])}): "
+                "iterate over them separately, or choose columns that they share"
+            )
 
 
 def _without(chunks: Iterator[Chunk], rows: int) -> Iterator[Chunk]:

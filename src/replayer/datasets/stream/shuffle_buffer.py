@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+import attrs
 import numpy as np
 import numpy.typing as npt
 
@@ -65,26 +66,82 @@ def cut(chunk: Chunk, start: int, end: int) -> dict[str, Array | list[Array]]:
     return {name: column[start:end] for name, column in chunk.items()}
 
 
+@attrs.frozen
+class Held:
+    """The contents of a buffer without their data: enough to fill an equal one from the parts again.
+
+    Attributes:
+        draws: the number of random words used. room: the number of rows that fit while a chunk is added.
+        parts, rows: of each row in the buffer, its part and its row in the part.
+    """
+
+    draws: int
+    room: int
+    parts: list[int]
+    rows: list[int]
+
+
 class ShuffleBuffer:
     """Holds rows up to a limit of rows and bytes; beyond it, returns random ones."""
 
     def __init__(self, rows_max: int, bytes_max: int, seed: int) -> None:
         self._rows_max, self._bytes_max = rows_max, bytes_max
         self._random = np.random.PCG64(seed)
+        self._draws = 0
+        self._origins = np.zeros((0, 2), np.int64)  # Of each row: its part, and its row in the part.
         self._columns: dict[str, Array | list[Array | None]] = {}
         self._row_bytes = 0  # Of columns of fixed size.
         self._list_bytes = 0  # Of all lists in the buffer.
         self._live: list[int] = []  # Indices of the occupied rows of _columns, in any order.
         self._free: list[int] = []  # Indices of the other rows.
 
-    def add(self, chunk: Chunk) -> Iterator[Chunk]:
-        """Put rows in; yield the rows that have to leave."""
+    def __len__(self) -> int:
+        return len(self._live)
+
+    def held(self) -> Held:
+        """Return the contents, as positions."""
+        parts, rows = self._origins[self._live].T.tolist()
+        return Held(self._draws, len(self._origins), parts, rows)
+
+    def restore(self, held: Held, chunks: Iterable[tuple[int, int, Chunk]]) -> None:
+        """Make this new buffer equal to the one that held was taken of.
+
+        chunks: each with its part and its first row in the part, with all rows of held among them. Raises
+        ExtractionError if a row is not among them.
+        """
+        positions = list(zip(held.parts, held.rows, strict=True))
+        places = {position: index for index, position in enumerate(positions)}
+        for part, first, chunk in chunks:
+            if not self._columns:
+                self._allocate(chunk, held.room)
+            inside = [row for row in range(row_count(chunk)) if (part, first + row) in places]
+            if inside:
+                picked = {
+                    name: [column[row] for row in inside] if isinstance(column, list) else column[inside]
+                    for name, column in chunk.items()
+                }
+                self._fill([places.pop((part, first + row)) for row in inside], picked)
+        if places:
+            raise ExtractionError(
+                f"{len(places):,} rows that were read before could not be read again: the state cannot be resumed"
+            )
+        self._live, self._free = list(range(len(positions))), list(range(len(positions), held.room))
+        self._origins[: len(positions)] = positions
+        self._random.advance(held.draws)
+        self._draws = held.draws
+
+    def add(self, chunk: Chunk, part: int = 0, first: int = 0) -> Iterator[Chunk]:
+        """Put rows in; yield the rows that have to leave. part, first: the part of the rows, and their first one's row in it."""
         if not self._columns:
             self._allocate(chunk)
         start, rows = 0, row_count(chunk)
         while start < rows:
             end = min(rows, start + len(self._free))
-            self._put(cut(chunk, start, end), end - start)
+            indices, self._free = self._free[: end - start], self._free[end - start :]
+            self._fill(indices, cut(chunk, start, end))
+            self._origins[indices, 0] = part
+            self._origins[indices, 1] = range(first + start, first + end)
+            self._live += indices
             start = end
             leaving = []
             while len(self._live) > self._rows_max or (self._bytes > self._bytes_max and len(self._live) > 1):
@@ -102,18 +159,18 @@ class ShuffleBuffer:
     def _bytes(self) -> int:
         return len(self._live) * self._row_bytes + self._list_bytes
 
-    def _allocate(self, chunk: Chunk) -> None:
+    def _allocate(self, chunk: Chunk, room: int | None = None) -> None:
         fixed = [column for column in chunk.values() if not isinstance(column, list)]
         self._row_bytes = sum(column.nbytes for column in fixed) // row_count(chunk)
         self._rows_max = max(1, min(self._rows_max, self._bytes_max // max(1, self._row_bytes)))
-        room = self._rows_max + row_count(chunk)
+        room = self._rows_max + row_count(chunk) if room is None else room
         for name, column in chunk.items():
             is_list = isinstance(column, list)
             self._columns[name] = [None] * room if is_list else np.empty((room, *column.shape[1:]), column.dtype)  # type: ignore[union-attr]
+        self._origins = np.zeros((room, 2), np.int64)
         self._free = list(range(room))
 
-    def _put(self, chunk: Chunk, rows: int) -> None:
-        indices, self._free = self._free[:rows], self._free[rows:]
+    def _fill(self, indices: list[int], chunk: Chunk) -> None:
         for name, column in chunk.items():
             kept = self._columns[name]
             if isinstance(kept, list):
@@ -122,11 +179,11 @@ class ShuffleBuffer:
                     self._list_bytes += value.nbytes
             else:
                 kept[indices] = column
-        self._live += indices
 
     def _draw(self) -> int:
         """Remove a random row from the live ones, and return its index."""
         word: int = self._random.random_raw()
+        self._draws += 1
         position = word * len(self._live) >> 64
         index, last = self._live[position], self._live.pop()
         if position < len(self._live):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import json
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +44,28 @@ def test_samples_are_the_rows_of_the_table(name: str, tmp_path: Path) -> None:
         for key, row in zip(keys, rows, strict=True):
             for column, value in row.items():
                 assert np.asarray(value).tobytes() == np.asarray(table[column][place[key]]).tobytes(), column
+
+
+@pytest.mark.sample(2)
+@pytest.mark.parametrize("name", ["cart", "camera", "autoreset", "next_step", "parallel", "turns"])
+def test_transitions_continue_where_they_were(name: str, tmp_path: Path) -> None:
+    """The rest of an interrupted epoch is that of an uninterrupted one; the length of single environments is known."""
+    recorded(name, tmp_path / "run.tape")
+    wanted: dict[str, Any] = {"world": REBUILT.get(name), "seed": 5, "buffer_rows": 16}
+
+    def as_bytes(row: dict[str, Any]) -> dict[str, Any]:
+        return {column: (np.asarray(value).dtype, np.asarray(value).tobytes()) for column, value in row.items()}
+
+    for shuffle in (False, True):
+        rows = replayer.samples(tmp_path / "run.tape", shuffle=shuffle, **wanted)
+        whole = [as_bytes(row) for row in rows]
+        assert rows.length() == (len(whole) if name in ("cart", "camera", "autoreset") else None)
+        for count in (len(whole) // 2, len(whole) - 1):
+            begun = replayer.samples(tmp_path / "run.tape", shuffle=shuffle, **wanted)
+            before = [as_bytes(row) for row in itertools.islice(begun, count)]
+            later = replayer.samples(tmp_path / "run.tape", shuffle=shuffle, **wanted)
+            later.load_state_dict(json.loads(json.dumps(begun.state_dict())))
+            assert before + [as_bytes(row) for row in later] == whole
 
 
 def test_columns_that_miss_values_are_not_for_arrays(tmp_path: Path) -> None:
