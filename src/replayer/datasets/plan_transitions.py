@@ -40,13 +40,11 @@ def ensure_transitions(sources: Sequence[TapeInput], request: Request, methods: 
             f"{other.name}: transitions of your own simulation need its methods {', '.join(OF_TRANSITIONS)}, and it has no "
             f"{' and no '.join(lacking)}: add it, or choose other tables with --table (states, pairs, actions, events)"
         )
-    if methods and (request.info or request.mode != "all"):
-        name = "info" if request.info else f"mode {request.mode}"
-        raise ExtractionError(f"{name}: your own simulation has none of this: leave --{name.partition(' ')[0]} out")
     if other is not None and not methods:
         raise ExtractionError(
             f"{other.name} is not the tape of a Gymnasium or PettingZoo environment, so it has no transitions: choose "
             "its tables with --table (states, pairs, actions, events)"
+            + ("" if other.world else f"; your own simulation has them with methods {', '.join(OF_TRANSITIONS)}")
         )
     if request.stride != 1:
         raise ExtractionError(
@@ -138,6 +136,12 @@ def _starts(facts: EnvironmentFacts, tape: Tape) -> list[int]:
 
 
 def _ensure_agents(examined: Sequence[Examined], request: Request) -> None:
+    if any(one.facts.kind == "agents" for one in examined) and (request.info or request.mode != "all"):
+        option = "info" if request.info else "mode"
+        raise ExtractionError(
+            f"{option}: your own simulation has no infos, and who won is not known of it: leave --{option} out, or choose "
+            "the table pairs"
+        )
     known = dict.fromkeys(agent for one in examined for agent in one.facts.agents if agent)
     unknown = next((agent for agent in request.agents or () if agent not in known), None)
     if unknown is None:

@@ -409,17 +409,41 @@ def test_methods_that_raise_change_the_state_or_take_other_arguments_are_named(t
     refused(without("agent_names"), lacks, tables="transitions")
     refused(
         Pond,
-        "mode winners: your own simulation has none of this: leave --mode out",
-        tables="transitions",
+        "mode: your own simulation has no infos, and who won is not known of it: leave --mode out",
+        tables="actions",
         mode="winners",
     )
-    refused(Pond, "info: your own simulation has none of this: leave --info out", tables="transitions", info=True)
+    refused(Pond, "info: your own simulation has no infos, .*: leave --info out", tables="transitions", info=True)
     refused(Pond, "run.tape: there is no row of crab in the requested ticks", agents="crab")
     refused(Pond, "stride: a transition is one step", tables="transitions", stride=2)
     differing = type(
         "Differs", (Pond,), {"agent_actions": lambda self, _: {n: n if n == "fish0" else 1 for n in self.agent_names()}}
     )
     refused(differing, "action of fish0 is text, and of fish1 <i8: choose agents whose values have one form")
+
+
+class Warmer(Pond):
+    """Steps otherwise than the recorded one from tick 60 on."""
+
+    def step(self, inputs: dict[str, Any]) -> None:
+        """Feed the fish."""
+        super().step(inputs)
+        if self.state["tick"] == 60:
+            self.state["energy"][0] += 1
+
+
+def test_a_desync_of_the_simulation_itself_leaves_out_rows_as_elsewhere(tmp_path: Path) -> None:
+    """It differs also where no method is asked; the rows before and after it are exact."""
+    rows = recorded_pond(tmp_path / "run.tape", Pond)
+    made = replayer.extract(tmp_path / "run.tape", tmp_path / "set", world=Warmer)
+    [missing] = made.manifest["missing"]
+    assert (made.code, missing["first_tick"], missing["is_desync"]) == (1, 60, True)
+    table = made.table("transitions").to_arrow()
+    found = {(row["tick"], row["agent"]): row for row in table.to_pylist()}
+    expected = [row for row in rows if not 59 <= row["tick"] < missing["last_tick"]]
+    assert len(found) == len(expected) > 100
+    for row in expected:
+        ensure_row(found[row["tick"], row["agent"]], row, table.schema)
 
 
 def test_other_tables_are_made_where_methods_are_missing(tmp_path: Path) -> None:
