@@ -1,4 +1,4 @@
-"""Data of the agents of one's own simulation, by its methods: every row equals what a plain loop collected beside it."""
+"""Data of the agents of your own simulation, by its methods: every row equals what a plain loop collected beside it."""
 
 from __future__ import annotations
 
