@@ -102,6 +102,28 @@ def test_arguments_of_an_extraction_keep_their_names(name: str) -> None:
         replayer.extract([], **{f"{name}_of_nothing": None})
 
 
+def test_the_methods_of_agents_keep_their_names_and_arguments(tmp_path: Path) -> None:
+    """Each is called by this name, with this number of arguments."""
+    results = {"agent_names": ["one"], "agent_observation": 0.5, "agent_actions": {"one": 1}, "agent_reward": 2.0}
+    called: dict[str, int] = {}
+
+    def method(name: str) -> Any:
+        def ask(_: Any, *given: Any) -> Any:
+            called[name] = len(given)
+            return results[name]
+
+        return ask
+
+    acting = type(
+        "Acting", (importlib.import_module("small_worlds").Walkers,), {name: method(name) for name in results}
+    )
+    with recorder.Recorder(tmp_path / "run.tape", acting(), durability="none") as tape:
+        tape.step([])
+    rows = replayer.extract(tmp_path / "run.tape", world=acting).table("transitions").to_arrow().to_pylist()
+    assert [(row["agent"], row["obs"], row["action"], row["reward"]) for row in rows] == [("one", 0.5, 1, 2.0)]
+    assert called == KNOWN["agent_methods"]
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_what_the_pages_import_is_listed(page: Path) -> None:
     """Every name that a page shows is pinned here."""

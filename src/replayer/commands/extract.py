@@ -165,10 +165,10 @@ def extract_tapes(
     replay extract run.tape -o data --observe mine.py:look --ticks 1000..2000
     replay extract runs -o data --table pairs --table events --stride 10 --append
 
-    Without --table: transitions of environments, pairs if the world has agents,
-    else states. To continue an
-    extraction that was stopped, give the same command again. The folder gets its
-    final name when the data set is complete. The files do not depend on --jobs.
+    Without --table: transitions of environments and of simulations with agent_names;
+    pairs if the world has agents; else states. To continue an extraction that was
+    stopped, give the same command again. The folder gets its final name when the
+    data set is complete. The files do not depend on --jobs.
 
     Exit code: 0 nothing is missing, 1 a replayed state differs from the recorded
     one (its rows are left out), 3 a tape is incomplete, 4 a tape is damaged. The

@@ -25,7 +25,7 @@ from recorder.storage.atomic_file import PART_SUFFIX, atomic_file, write_file
 from recorder.storage.atomic_folder import publish_folder
 from replayer.datasets.manifest import FORMAT_VERSION, MANIFEST, described_file
 from replayer.datasets.plan import DatasetPart, TapeInput
-from replayer.datasets.request import RECORDS, ExtractionError
+from replayer.datasets.request import ExtractionError
 from replayer.datasets.rows.records import BATCH_ROWS, column_forms, read_rows
 from replayer.datasets.stores.store_formats import Store
 from replayer.datasets.task import Task
@@ -151,7 +151,7 @@ def write_record_tables(task: Task, records: Sequence[PartRecord]) -> dict[str, 
     from replayer.datasets.stores.arrow_files import write_records  # noqa: PLC0415 - pyarrow is an extra
 
     entries: dict[str, dict[str, Any]] = {}
-    for table in RECORDS:
+    for table in task.record_tables:
         row_files = [record.files[table] for record in records if table in record.files]
         if not row_files:
             continue

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
@@ -35,10 +36,11 @@ from replayer.datasets.plan import (
     make_parts,
 )
 from replayer.datasets.plan_transitions import TransitionPlan, ensure_transitions, plan_transitions
-from replayer.datasets.request import RECORDS, ExtractionError, Request
+from replayer.datasets.request import ExtractionError, Request
 from replayer.datasets.rows.pairs import RAW, is_raw
 from replayer.datasets.stores.store_formats import Store, find_store
 from replayer.datasets.task import Task
+from replayer.datasets.transitions.agent_methods import ACTIONS_METHOD, OF_TRANSITIONS, methods_of_tapes
 from replayer.datasets.transitions.column_forms import MisfitError
 from replayer.datasets.transitions.transition_rows import TRANSITIONS
 from replayer.datasets.worker import PartRecord, do_part
@@ -215,7 +217,7 @@ def _tables_of(
     tables = {
         table: table_entry(table, records, parts, task.sources)
         for table in dict.fromkeys(name for record in records for name in record.files)
-        if table not in RECORDS
+        if table not in task.record_tables
     }
     tables |= write_record_tables(task, records)
     if store is not None:
@@ -227,7 +229,7 @@ def _planned(
     task: Task, pool: Pool, stored: Mapping[str, Any] | None
 ) -> tuple[Task, Sequence[DatasetPart], TransitionPlan | None]:
     """Make the parts; for the table of transitions settle its columns, too. stored: those that were begun with."""
-    if TRANSITIONS not in task.tables:
+    if not task.settled_tables:
         return task, make_parts(task.sources, task.request), None
     plan = plan_transitions(task, pool, stored)
     return plan.task, plan.parts, plan
@@ -280,9 +282,10 @@ def make_task(
 ) -> Task:
     """Make the task of all workers, with defaults for what the request leaves open. Raises ExtractionError."""
     setting = sources[0].setting(world)
-    tables = request.tables or _default_tables(sources, request, setting)
+    methods = methods_of_tapes(sources, request, world)
+    tables = request.tables or _default_tables(sources, request, setting, methods)
     if TRANSITIONS in tables:
-        ensure_transitions(sources, request)
+        ensure_transitions(sources, request, methods)
     elif request.info:
         raise ExtractionError("infos are columns of the table transitions: add it to the tables")
     if "pairs" not in tables and (request.observations or request.rewards or request.actions):
@@ -312,13 +315,18 @@ def make_task(
         all_agents = [tuple(name for name in own if name in request.agents) for own in all_agents]
     agents = chosen_agents(sources, all_agents, request)
     encodings = _encodings(sources[0], request, world) if "pairs" in tables else ()
-    return Task(sources, request, tables, agents, encodings, world, file_format, folder)
+    has_actions = ACTIONS_METHOD in methods and "actions" in tables
+    return Task(sources, request, tables, agents, encodings, world, file_format, folder, has_agent_actions=has_actions)
 
 
-def _default_tables(sources: Sequence[TapeInput], request: Request, setting: Setting) -> tuple[str, ...]:
+def _default_tables(
+    sources: Sequence[TapeInput], request: Request, setting: Setting, methods: AbstractSet[str]
+) -> tuple[str, ...]:
     if request.observations or request.rewards or request.actions or request.mode != "all":
         return ("pairs",)
     if any(source.environment for source in sources) and not request.long:
+        return (TRANSITIONS,)
+    if methods >= {*OF_TRANSITIONS} and not request.fields and not request.long:
         return (TRANSITIONS,)
     return ("pairs",) if setting.agents() != ("",) and not request.fields else ("states",)
 

@@ -31,7 +31,7 @@ class Setting:
         if ":" in name:
             function = _load(name, "observation", ("state", "agent"))
             return lambda state: _as_arrays(function(state, agent), name)
-        observe: Observe = _guarded(self._of_world("observation", name, agent), f"the observation {name}")
+        observe: Observe = guarded(self._of_world("observation", name, agent), f"the observation {name}")
         return lambda state: _as_arrays(observe(state), name)
 
     def encoding(self, name: str, agent: str) -> Callable[[Any, Readable], Arrays]:
@@ -39,7 +39,7 @@ class Setting:
         if ":" in name:
             function, own = _load(name, "encoding of actions", ("inputs", "state", "agent")), self.own_inputs(agent)
             return lambda inputs, state: _as_arrays(function(own(inputs, state), state, agent), name)
-        encode: EncodeActions = _guarded(self._of_world("action array", name, agent), f"the action array {name}")
+        encode: EncodeActions = guarded(self._of_world("action array", name, agent), f"the action array {name}")
         return lambda inputs, state: _as_arrays(encode(inputs, state), name)
 
     def reward(self, name: str, agent: str) -> Reward:
@@ -47,7 +47,7 @@ class Setting:
         if ":" in name:
             function = _load(name, "reward", ("before", "after", "agent"))
             return lambda before, after: _as_number(function(before, after, agent), name)
-        reward: Reward = _guarded(self._of_world("reward", name, agent), f"the reward {name}")
+        reward: Reward = guarded(self._of_world("reward", name, agent), f"the reward {name}")
         return lambda before, after: _as_number(reward(before, after), name)
 
     def own_inputs(self, agent: str) -> ReadActions:
@@ -109,7 +109,7 @@ def _load(name: str, what: str, parameters: tuple[str, ...]) -> Callable[..., An
         function = load_factory(name)
     except ValueError as error:
         raise ExtractionError(f"{what} {error}") from None
-    function = _guarded(function, f"the {what} {name}")
+    function = guarded(function, f"the {what} {name}")
     try:
         own = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):  # A built-in without a signature; it gets everything.
@@ -126,19 +126,19 @@ def _load(name: str, what: str, parameters: tuple[str, ...]) -> Callable[..., An
     return lambda *values: function(*values[:count])
 
 
-def _guarded(function: Callable[..., Any], what: str) -> Callable[..., Any]:
+def guarded(function: Callable[..., Any], what: str) -> Callable[..., Any]:
     """Return the function, raising ExtractionError where it raises anything else: a user's mistake is one line."""
 
     @functools.wraps(function)
-    def guarded(*values: Any) -> Any:
+    def called(*values: Any, **named: Any) -> Any:
         try:
-            return function(*values)
+            return function(*values, **named)
         except RecordingError:
             raise
         except Exception as error:
             raise ExtractionError(raised_text(what, error)) from error
 
-    return guarded
+    return called
 
 
 def _as_arrays(result: Any, name: str) -> Arrays:

@@ -22,7 +22,7 @@ from recorder.storage.atomic_file import atomic_file, write_file
 from replayer.datasets.build import GROWING_FORMATS, Manifest, ensure_same_request
 from replayer.datasets.dataset import Dataset
 from replayer.datasets.manifest import MANIFEST, described_file
-from replayer.datasets.request import RECORDS, ExtractionError
+from replayer.datasets.request import ExtractionError
 from replayer.datasets.rows.records import BATCH_ROWS, Row, joined_forms, parsed
 from replayer.datasets.stores.arrow_files import write_records
 from replayer.datasets.stores.dataset_card import write_card
@@ -69,7 +69,7 @@ def merge(folder: Path, manifest: Manifest, other: Path, added: Manifest) -> Man
     for name in sorted({**manifest["tables"], **added["tables"]}):
         ours, theirs = (made["tables"].get(name, {"rows": 0, "files": []}) for made in (manifest, added))
         columns = ours.get("columns", theirs.get("columns"))
-        if name in RECORDS and ours["files"] and theirs["files"]:
+        if _is_of_records(ours) and _is_of_records(theirs) and ours["files"] and theirs["files"]:
             columns = _joined_columns(ours["columns"], theirs["columns"])
         files = []
         for source, entry in ((folder, ours), (other, theirs)):
@@ -135,7 +135,9 @@ def _replace(folder: Path, before: Manifest, after: Manifest) -> Manifest:
 
 
 def _ensure_same_columns(folder: Path, manifest: Manifest, other: Path, added: Manifest) -> None:
-    for name in manifest["tables"].keys() & added["tables"].keys() - set(RECORDS):
+    for name in manifest["tables"].keys() & added["tables"].keys():
+        if _is_of_records(manifest["tables"][name]) and _is_of_records(added["tables"][name]):
+            continue
         one, two = manifest["tables"][name]["columns"], added["tables"][name]["columns"]
         differing = sorted(column for column in {**one, **two} if one.get(column) != two.get(column))
         if differing:
@@ -143,6 +145,11 @@ def _ensure_same_columns(folder: Path, manifest: Manifest, other: Path, added: M
                 f"{folder} and {other} have different columns in table {name} ({', '.join(differing[:4])}): "
                 "extract them into separate data sets"
             )
+
+
+def _is_of_records(entry: Mapping[str, Any]) -> bool:
+    """Return True for a table of records, whose columns have a form, and for one without columns."""
+    return all("form" in about for about in entry.get("columns", {}).values())
 
 
 def _joined_columns(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> dict[str, Any]:

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from replayer.datasets.dataset import ensure_known
 from replayer.datasets.plan import DatasetPart, open_source
-from replayer.datasets.request import RECORDS, ExtractionError
+from replayer.datasets.request import ExtractionError
 from replayer.datasets.rows.columns import Block, shape_of
 from replayer.datasets.rows.records import BATCH_ROWS, Row, column_forms
 from replayer.datasets.rows.states import long_tables
@@ -72,7 +72,7 @@ class StreamedDataset:
         kind = name if name in self._task.tables else "states"
         made = _Made(attrs.evolve(self._task, tables=(kind,)), name)
         chosen = [part for part in self._parts if split is None or self._task.sources[part.source].split == split]
-        if name in RECORDS:
+        if name in self._task.record_tables:
             return DatasetTable(
                 name, lambda: made.record_columns(self._parts), lambda names: made.records(chosen, names)
             )

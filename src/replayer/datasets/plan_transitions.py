@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Any
 
 import attrs
@@ -12,6 +13,7 @@ from recorder.processes.pool import Pool
 from replayer.datasets.plan import DatasetPart, TapeInput, make_parts
 from replayer.datasets.request import ExtractionError, Request
 from replayer.datasets.task import Task
+from replayer.datasets.transitions.agent_methods import OF_TRANSITIONS
 from replayer.datasets.transitions.column_forms import forms_from_plain, forms_to_plain
 from replayer.datasets.transitions.settle_columns import (
     Examined,
@@ -28,18 +30,27 @@ from replayer.value_text import to_json
 SEEDS_LISTED = 10  # In the manifest. The column seed has all of them.
 
 
-def ensure_transitions(sources: Sequence[TapeInput], request: Request) -> None:
-    """Raise ExtractionError if the request cannot be met with transitions of these tapes."""
+def ensure_transitions(sources: Sequence[TapeInput], request: Request, methods: AbstractSet[str] = frozenset()) -> None:
+    """Raise ExtractionError if the request cannot be met with transitions of these tapes.
+
+    methods: the names of those of the user's simulation, see agent_methods.
+    """
     other = next((source for source in sources if not source.environment), None)
-    if other is not None:
+    lacking = [name for name in OF_TRANSITIONS if name not in methods]
+    if other is not None and methods and lacking:
+        raise ExtractionError(
+            f"{other.name}: transitions of your own simulation need its methods {', '.join(OF_TRANSITIONS)}, and it has no "
+            f"{' and no '.join(lacking)}: add it, or choose other tables with --table (states, pairs, actions, events)"
+        )
+    if other is not None and not methods:
         raise ExtractionError(
             f"{other.name} is not the tape of a Gymnasium or PettingZoo environment, so it has no transitions: choose "
             "its tables with --table (states, pairs, actions, events)"
+            + ("" if other.world else f"; your own simulation has them with methods {', '.join(OF_TRANSITIONS)}")
         )
     if request.stride != 1:
         raise ExtractionError(
-            f"stride: a transition is one step of an environment, got {request.stride}: leave --stride out, or use the "
-            "table states"
+            f"stride: a transition is one step, got {request.stride}: leave --stride out, or use the table states"
         )
 
 
@@ -135,11 +146,17 @@ def _starts(facts: EnvironmentFacts, tape: Tape) -> list[int]:
 
 
 def _ensure_agents(examined: Sequence[Examined], request: Request) -> None:
+    if any(one.facts.kind == "agents" for one in examined) and (request.info or request.mode != "all"):
+        option = "info" if request.info else "mode"
+        raise ExtractionError(
+            f"{option}: your own simulation has no infos, and who won is not known of it: leave --{option} out, or choose "
+            "the table pairs"
+        )
     known = dict.fromkeys(agent for one in examined for agent in one.facts.agents if agent)
     unknown = next((agent for agent in request.agents or () if agent not in known), None)
     if unknown is None:
         return
-    if not any(one.facts.kind in ("parallel", "turns") for one in examined):
+    if not any(one.facts.kind in ("parallel", "turns", "agents") for one in examined):
         raise ExtractionError(f"there is no agent {unknown}: the environments have no agents")
     if known:  # An environment need not tell its agents.
         raise ExtractionError(f"there is no agent {unknown}; agents: {', '.join(known)}")

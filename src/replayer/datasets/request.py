@@ -39,8 +39,8 @@ class Request:
         stride: ticks from one sample to the next.
         ranges: first and last tick of each range, both included. None stands for the tape's own first or last tick,
             negative ticks count from the end. Empty is the complete tape. Sampling starts at the first tick of each range.
-        tables: transitions (the steps of environments), states (the fields), pairs (training pairs), actions (a row for
-            each input of an agent), events (a row for each event of the simulation).
+        tables: transitions (the steps of environments, or of a simulation with agent_names), states (the fields), pairs
+            (training pairs), actions (a row for each input of an agent), events (a row for each event of the simulation).
         fields: the fields of states; all if empty. In pairs, fields in addition to the observations. In transitions, the
             parts of the observation, all if empty.
         observations: of pairs: names that the world defines, or module:function.

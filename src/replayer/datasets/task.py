@@ -8,11 +8,11 @@ from pathlib import Path
 import attrs
 
 from replayer.datasets.plan import OUTCOMES, TapeInput
-from replayer.datasets.request import Request
+from replayer.datasets.request import RECORDS, Request
 from replayer.datasets.rows.columns import AGENT
 from replayer.datasets.rows.states import RUN, Vocabulary
 from replayer.datasets.transitions.transition import EnvironmentFacts
-from replayer.datasets.transitions.transition_rows import TransitionColumns
+from replayer.datasets.transitions.transition_rows import ACTIONS, TRANSITIONS, TransitionColumns
 from replayer.playback.make_simulation import Factory
 
 
@@ -25,6 +25,8 @@ class Task:
         agents: of each source. encodings: of actions in pairs.
         factory: of the user's simulation; None for registered worlds.
         environments: of each source, for the table of transitions; empty without it. columns: of this table.
+        has_agent_actions: True if the table of actions is made by the methods of the user's simulation, see
+            agent_methods: it then has the columns of the transitions.
         format: of the files, see arrow_files.py. folder: of the files.
     """
 
@@ -38,6 +40,19 @@ class Task:
     folder: Path
     environments: Sequence[EnvironmentFacts] = ()
     columns: TransitionColumns | None = None
+    has_agent_actions: bool = False
+
+    @property
+    def record_tables(self) -> tuple[str, ...]:
+        """The tables, of those requested, whose columns are known only when all rows are known."""
+        typed = (ACTIONS,) if self.has_agent_actions else ()
+        return tuple(table for table in RECORDS if table in self.tables and table not in typed)
+
+    @property
+    def settled_tables(self) -> tuple[str, ...]:
+        """The tables, of those requested, whose columns are settled before the first row."""
+        typed = (TRANSITIONS, ACTIONS) if self.has_agent_actions else (TRANSITIONS,)
+        return tuple(table for table in typed if table in self.tables)
 
     def labels(self) -> Vocabulary:
         """Return all texts of the columns that hold texts."""

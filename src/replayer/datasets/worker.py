@@ -24,7 +24,7 @@ from replayer.datasets.rows.pairs import Pairs
 from replayer.datasets.rows.records import Row
 from replayer.datasets.rows.states import RUN, StateCells, StateRows
 from replayer.datasets.task import Task
-from replayer.datasets.transitions.transition_rows import TRANSITIONS, TransitionRows
+from replayer.datasets.transitions.transition_rows import TRANSITIONS, ActionRows, TransitionRows
 from replayer.datasets.transitions.transitions_of_part import transitions_of_part
 from replayer.playback.cursor import Cursor
 from replayer.playback.make_simulation import UnfitSimulationError, make_simulation
@@ -109,9 +109,9 @@ def rows_of_part(
     after this many samples. Raises ExtractionError.
     """
     limit = BUFFER_BYTES if buffer_bytes is None else buffer_bytes
-    if {"states", "pairs", "actions"} & set(task.tables):
+    if {"states", "pairs", "actions"} & (set(task.tables) - set(task.settled_tables)):
         yield from _walk(task, part, tape, on_progress, losses, limit, buffer_samples)
-    if TRANSITIONS in task.tables:
+    if task.settled_tables:
         yield from _transitions(task, part, tape, on_progress, losses, limit, buffer_samples)
     if "events" in task.tables:
         yield from _events(task, part, tape, losses)
@@ -134,7 +134,7 @@ def _walk(
         states = (StateCells if request.long else StateRows)(source.run, request.fields, labels)
     if "pairs" in task.tables and agents:
         pairs = Pairs(source, source.setting(task.factory), request, agents, task.encodings, labels)
-    if "actions" in task.tables and agents:
+    if "actions" in task.record_tables and agents:
         actions = _Actions(task, source, agents, cursor)
     tables = [table for table in (states, pairs, actions) if table is not None]
     if not tables:
@@ -177,7 +177,11 @@ def _transitions(
 ) -> Iterator[tuple[str, Block]]:
     source, facts = task.sources[part.source], task.environments[part.source]
     assert task.columns is not None
-    rows = TransitionRows(source.run, task.labels()[RUN], task.columns)
+    runs = task.labels()[RUN]
+    tables: list[TransitionRows | ActionRows] = [
+        (TransitionRows if name == TRANSITIONS else ActionRows)(source.run, runs, task.columns)
+        for name in task.settled_tables
+    ]
     missing: list[Missing] = []
     made = transitions_of_part(
         part,
@@ -191,10 +195,13 @@ def _transitions(
         on_progress=on_progress,
     )
     for count, row in enumerate(made, 1):
-        rows.add(row)
-        if rows.bytes > buffer_bytes or (buffer_samples is not None and count % buffer_samples == 0):
-            yield from rows.take()
-    yield from rows.take()
+        is_enough = buffer_samples is not None and count % buffer_samples == 0
+        for table in tables:
+            table.add(row)
+            if is_enough or table.bytes > buffer_bytes:
+                yield from table.take()
+    for table in tables:
+        yield from table.take()
     losses.missing += [one for one in missing if one not in losses.missing]  # The other tables may miss them, too.
 
 

@@ -13,6 +13,7 @@ FACTS = ("episode", "step", "agent", "seed", "env")
 DTYPES = {
     "uint8": "u1",
     "int8": "i1",
+    "int16": "i2",
     "int32": "i4",
     "int64": "i8",
     "float": "f4",

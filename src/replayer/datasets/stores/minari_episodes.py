@@ -195,6 +195,8 @@ def _episodes(table: DatasetTable, sources: Mapping[str, TapeInput]) -> Iterator
         for row, key in enumerate(zip(runs, envs, agents, numbers, strict=True)):
             rows.setdefault(key, []).append(row)
         for (run, env, agent, number), indices in rows.items():
+            for ended in [key for key in running if key[0] != run]:  # The rows of a run are all together.
+                yield running.pop(ended)
             before = running.get((run, env, agent))
             if before is not None and before.episode != number:
                 yield running.pop((run, env, agent))

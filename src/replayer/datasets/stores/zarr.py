@@ -26,7 +26,7 @@ from zarr.codecs import ZstdCodec
 
 from replayer.datasets.dataset import file_table
 from replayer.datasets.manifest import PARTS_FORMAT, Tables, described_file
-from replayer.datasets.request import RECORDS, ExtractionError
+from replayer.datasets.request import ExtractionError
 from replayer.datasets.rows.columns import Array, Lists, Shape
 from replayer.datasets.table import DatasetTable, values_of
 from replayer.datasets.task import Task
@@ -41,7 +41,7 @@ _ZSTD = ZstdCodec(level=1)
 
 def ensure_fits(task: Task) -> None:
     """Raise ExtractionError if Zarr cannot hold what the request asks for."""
-    record_table = next((table for table in task.tables if table in RECORDS), None)
+    record_table = next(iter(task.record_tables), None)
     if record_table is not None:
         raise ExtractionError(
             f"Zarr holds arrays, and the rows of the table {record_table} have no common columns: use parquet or arrow"

@@ -1,1 +1,1 @@
-"""The table of transitions: what the environments of tapes returned, episode by episode."""
+"""The table of transitions: what environments, or methods of the user's simulation, returned, episode by episode."""

@@ -16,6 +16,7 @@ import numpy as np
 from recorder.processes.pool import Pool, Report, results_in_order
 from replayer.datasets.plan import DatasetPart, TapeInput, open_source, ranges_of
 from replayer.datasets.request import ExtractionError, Request
+from replayer.datasets.transitions.agent_stream import facts_of_agents
 from replayer.datasets.transitions.column_forms import ColumnForm, form_of, forms_of_space, merged
 from replayer.datasets.transitions.flat_values import joined
 from replayer.datasets.transitions.streams import calls_without_result
@@ -82,9 +83,13 @@ def examine_tapes(
 def _examined(source: TapeInput, _: Report, *, request: Request, factory: Factory | None) -> Examined:
     with open_source(source) as tape:
         simulation = environment_of(tape, factory)
-        episodes = find_episodes(tape)
-        raised, lost = calls_without_result(tape)
-        facts = attrs.evolve(_facts_of(tape, simulation), episodes=episodes, raised=raised, lost=lost)
+        if source.environment:
+            raised, lost = calls_without_result(tape)
+            facts = _facts_of(tape, simulation)
+            facts = attrs.evolve(facts, episodes=find_episodes(tape), raised=raised, lost=lost)
+        else:
+            facts = facts_of_agents(tape, simulation)
+        episodes = facts.episodes
         seeds = [0, *(episode.seed for episode in episodes if episode.seed is not None)]
         first, last = ranges_of(source, request)[0]
         last = min(last, first + FIRST_TICKS)
@@ -176,6 +181,12 @@ def settle(
     for found in [*(one.seen for one in examined), *scans]:
         for name, one_seen in found.items():
             _add(seen, name, one_seen)
+    if not seen and any(one.facts.kind == "agents" for one in examined):
+        asked = f"of {', '.join(request.agents)} " if request.agents else ""
+        raise ExtractionError(
+            f"{sources[0].name}: there is no row {asked}in the requested ticks: agent_names() and agent_actions() of the "
+            "simulation decide which there are; choose others with --agent or --ticks"
+        )
     for source, one in zip(sources, examined, strict=True):
         for name, form, agent in _from_spaces(one.facts, request):
             seen.setdefault(name, SeenForm(form, source.name, agent))

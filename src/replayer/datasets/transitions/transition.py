@@ -10,7 +10,7 @@ import attrs
 from replayer.datasets.transitions.flat_values import Flat, Space
 from replayer.tape.episodes import Episode
 
-StreamKind = Literal["single", "vector", "parallel", "turns"]
+StreamKind = Literal["single", "vector", "parallel", "turns", "agents"]
 
 
 @attrs.frozen(eq=False)
@@ -19,10 +19,11 @@ class EnvironmentFacts:
 
     Attributes:
         kind: "single", "vector" (many environments stepped together), "parallel" (many agents that act at once), or
-            "turns" (many agents that act one after the other).
+            "turns" (many agents that act one after the other), or "agents" (a user's simulation with the methods of
+            agent_methods, which is no environment).
         spaces: as sim.adapters.gymnasium.described_spaces describes them. env_spec: JSON text; None without one.
         name: of the environment's class.
-        episodes: on the tape. raised: the ticks of calls that raised. lost: ranges of ticks without a readable frame.
+        episodes: on the tape. raised: the ticks of calls that raised, or were no step. lost: ranges of ticks without a readable frame.
     """
 
     kind: StreamKind

@@ -17,7 +17,7 @@ from replayer.datasets.transitions.column_forms import ColumnForm, MisfitError, 
 from replayer.datasets.transitions.flat_values import Flat, FlatValue, joined
 from replayer.datasets.transitions.transition import Transition
 
-TRANSITIONS = "transitions"
+TRANSITIONS, ACTIONS = "transitions", "actions"
 OBSERVED, DONE, WORTH, THEN, ABOUT = "obs", "action", "reward", "next", "info"
 EPISODE, STEP, ENV, SEED, OPTIONS = "episode", "step", "env", "seed", "options"
 ENDS = ("terminated", "truncated")
@@ -130,6 +130,47 @@ class TransitionRows:
     def _ends(self) -> dict[str, Column]:
         flag = ColumnForm("array", "|b1")
         return {name: nested([getattr(row, name) for row in self._rows], flag) for name in ENDS}
+
+
+class ActionRows:
+    """Collects the actions of transitions as a table of their own: a row for each tick and agent that acted.
+
+    run, tick (after the step), agent, action.*
+    """
+
+    def __init__(self, run: str, runs: tuple[str, ...], columns: TransitionColumns) -> None:
+        """See TransitionRows."""
+        self._run, self._runs, self._left_out = run, runs, columns.left_out
+        self._forms = {name: form for name, form in columns.forms.items() if name.partition(".")[0] == DONE}
+        self.bytes = 0
+        self._rows: list[tuple[int, str, dict[str, Any]]] = []
+
+    def add(self, row: Transition) -> None:
+        """Add the action of a transition, if it has one. Raises MisfitError."""
+        if not row.action:
+            return
+        values = {}
+        for path, value in row.action.items():
+            name = joined(DONE, path) if path else DONE
+            if name in self._forms:
+                values[name] = fit(name, row.tick, value, self._forms[name])
+                self.bytes += getattr(values[name], "nbytes", 8)
+            elif name not in self._left_out:
+                raise MisfitError(f"tick {row.tick:,}: {name} is {form_of(value)}, and there is no such column")
+        self.bytes += _ROW_BYTES
+        self._rows.append((row.end_tick, row.agent, values))
+
+    def take(self) -> Iterator[tuple[str, Block]]:
+        """Yield the collected rows with their table, and forget them."""
+        if self._rows:
+            code = self._runs.index(self._run)
+            block: dict[str, Column] = {RUN: Labels(self._runs, np.full(len(self._rows), code, np.int32))}
+            block[TICK] = np.array([tick for tick, _, _ in self._rows], np.int64)
+            block[AGENT] = Texts([agent for _, agent, _ in self._rows])
+            for name, form in self._forms.items():
+                block[name] = column_of([values.get(name) for _, _, values in self._rows], form)
+            yield ACTIONS, block
+            self._rows, self.bytes = [], 0
 
 
 def column_of(values: list[Any], form: ColumnForm) -> Column:

@@ -7,22 +7,24 @@ Invariants:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import attrs
 
 from recorder.format.recording.tick_gaps import merged
 from replayer.datasets.plan import DatasetPart, TapeInput, ranges_of
-from replayer.datasets.request import Request
+from replayer.datasets.request import ExtractionError, Request
+from replayer.datasets.transitions.agent_stream import AgentStream
 from replayer.datasets.transitions.streams import EpisodesOnTape, ParallelStream, SingleStream, Stream, TurnsStream
 from replayer.datasets.transitions.transition import EnvironmentFacts, Transition
+from replayer.datasets.transitions.transition_rows import TRANSITIONS
 from replayer.datasets.transitions.vector_stream import VectorStream
 from replayer.playback.cursor import Cursor
 from replayer.playback.inert_simulation import StatesOnly
 from replayer.playback.make_simulation import Factory, make_simulation
 from replayer.playback.sampled_states import Missing, Walker
-from replayer.tape.environment_calls import call_of
+from replayer.tape.environment_calls import EnvironmentCall, call_of
 from replayer.tape.tape import Tape
 from replayer.value_text import tick_range
 from sim.kernel.registry import UnknownWorldError
@@ -55,20 +57,25 @@ def transitions_of_part(
     on_progress: called with the ticks done. Raises ExtractionError, and as making the environment does.
     """
     simulation = environment_of(tape, factory)
-    stream = _stream(facts, inner_of(simulation), EpisodesOnTape(facts), with_info=request.info)
+    stream = _stream(facts, simulation, request)
+    cursor = Cursor(tape, simulation)
     inputs: list[Any] = [None]
 
     def on_step(given: Any, _: Any) -> None:
         inputs[0] = given
+        if isinstance(stream, AgentStream):
+            assert cursor.tick is not None
+            stream.prepare(cursor.tick, given)
 
-    walker = Walker(Cursor(tape, simulation), on_step)
+    walker = Walker(cursor, on_step)
     first = part.ticks.start
     range_first = next(begin for begin, end in ranges_of(source, request) if begin <= first <= end)
     unknown: list[int] = []
     for tick, follows in walker.samples(range(start_tick(facts, source, first), part.last + 1)):
         made: Iterator[Transition] = iter(())
         if follows:
-            made = stream.advance(call_of(tick, inputs[0]))
+            is_own = facts.kind == "agents"
+            made = stream.advance(EnvironmentCall(tick, "step") if is_own else call_of(tick, inputs[0]))
         else:
             stream.begin(tick)
             if walker.missing and walker.missing[-1].last_tick == tick - 1:  # What ends here began in a lost tick.
@@ -79,6 +86,8 @@ def transitions_of_part(
         if tick > first and not stream.is_known:
             unknown.append(tick)
         on_progress(max(0, tick - first))
+    if facts.kind == "agents":
+        _ensure_methods_only_read(walker.missing, start_tick(facts, source, first), facts.name, tape, factory)
     missing += [one for one in walker.missing if one.last_tick >= first]
     problems += [
         f"transitions in {source.name} that end at {tick_range(first_tick, last_tick)} are left out: the beginning of "
@@ -96,10 +105,28 @@ def start_tick(facts: EnvironmentFacts, source: TapeInput, first: int) -> int:
     return first
 
 
-def _stream(facts: EnvironmentFacts, simulation: Any, episodes: EpisodesOnTape, *, with_info: bool) -> Stream:
+def _ensure_methods_only_read(
+    missing: Sequence[Missing], start: int, name: str, tape: Tape, factory: Factory | None
+) -> None:
+    """Raise ExtractionError if a state differs only where the methods of the agents are asked: they changed it."""
+    differing = next((one.first_tick for one in missing if one.is_desync), None)
+    if differing is None:
+        return
+    unasked = Walker(Cursor(tape, environment_of(tape, factory)), lambda *_: None)
+    if any(tick == differing for tick, _ in unasked.samples(range(start, differing + 1))):
+        raise ExtractionError(
+            f"the state at tick {differing:,} is as recorded if the agent_ methods of {name} are not called, and differs if "
+            "they are: they may only read the simulation; copy what they change, and its random generators"
+        )
+
+
+def _stream(facts: EnvironmentFacts, simulation: Simulation, request: Request) -> Stream:
+    episodes, inner, with_info = EpisodesOnTape(facts), inner_of(simulation), request.info
+    if facts.kind == "agents":
+        return AgentStream(facts, simulation, episodes, observes=TRANSITIONS in request.tables)
     if facts.kind == "vector":
-        return VectorStream(facts, simulation, with_info=with_info)
+        return VectorStream(facts, inner, with_info=with_info)
     if facts.kind == "turns":
-        return TurnsStream(facts, simulation, episodes, with_info=with_info)
+        return TurnsStream(facts, inner, episodes, with_info=with_info)
     one_step = SingleStream if facts.kind == "single" else ParallelStream
-    return one_step(facts, simulation, episodes, with_info=with_info)
+    return one_step(facts, inner, episodes, with_info=with_info)

@@ -17,7 +17,7 @@ from sim.adapters.interface.adapter_registry import Adapter, NoStepError, NotCap
 from sim.adapters.interface.attempts import KeepsItsAttempts
 from sim.adapters.interface.capture_report import Report
 from sim.adapters.interface.proxy import make_proxy
-from sim.adapters.plain_object.calls import StepMethod, takes
+from sim.adapters.plain_object.calls import StepCall, StepMethod, takes
 from sim.adapters.plain_object.divert import function_of
 from sim.adapters.plain_object.recorded import RecordedObject, is_recorded
 from sim.kernel.class_names import importable_name
@@ -163,10 +163,7 @@ class PlainObjectSimulation(KeepsItsAttempts, ProvedSimulation):
         if self.pending is not None:
             step, arguments, keywords = self.pending
         else:
-            method = self.method
-            if type(inputs) is dict:
-                method = next((other for other in self.others.values() if other.key in inputs), method)
-            call = method.decode(inputs, self.known() if type(inputs) is dict else {})
+            method, call = self.decoded(inputs)
             for change in call.changes:
                 _change(self.subject, change)
             step, arguments, keywords = getattr(self.subject, method.name), call.arguments, dict(call.keywords)
@@ -176,6 +173,17 @@ class PlainObjectSimulation(KeepsItsAttempts, ProvedSimulation):
             return step(*arguments, **keywords)
         finally:
             self.is_stepping = False
+
+    def method_of(self, inputs: Any) -> StepMethod:
+        """The method that these inputs call."""
+        if type(inputs) is not dict:
+            return self.method
+        return next((other for other in self.others.values() if other.key in inputs), self.method)
+
+    def decoded(self, inputs: Any) -> tuple[StepMethod, StepCall]:
+        """The method that these inputs call, and its call. Raises ValueError for a damaged one."""
+        method = self.method_of(inputs)
+        return method, method.decode(inputs, self.known() if type(inputs) is dict else {})
 
     def _capture(self, inputs: Any) -> None:
         del inputs  # The object alone is the state.

@@ -394,7 +394,7 @@ def test_mistakes_are_one_line(tmp_path: Path, capsys: Any) -> None:
     path = cart(tmp_path / "cart.tape", 2)
     capsys.readouterr()
     for rest, text in (
-        ("--stride 2", "error: stride: a transition is one step of an environment, got 2: leave --stride out"),
+        ("--stride 2", "error: stride: a transition is one step, got 2: leave --stride out"),
         ("--field x", "error: there is no field x in the observation, it is a single value"),
         ("--agent ann", "error: there is no agent ann: the environments have no agents"),
         ("--info --table states", "error: infos are columns of the table transitions: add it to the tables"),
