@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 import warnings
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 import trapped_games as games
 
 import recorder
+from recorder.ambient import roots
 from recorder.trial.trial import try_simulation
 from sim.adapters import NotCapturedError, adapt, fields
 from sim.kernel.simulation import as_simulation
@@ -30,6 +32,36 @@ def test_class_attributes_and_globals_that_steps_change_are_named() -> None:
         "module trapped_games: STEPS_MADE (module global)",
     }
     assert (games.LateReader.made, games.STEPS_MADE) == before
+
+
+RULES = "MOVES = {}\n"
+GAME = """
+from many_games.war import rules
+from many_games import players
+
+class War:
+    def __init__(self):
+        self.turn = 0
+
+    def step(self, _):
+        self.turn += 1
+        rules.MOVES[self.turn] = str(self.turn)
+        players.NAMES.append("another")
+"""
+
+
+def test_modules_beside_that_of_an_installed_game_are_looked_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those of the same part of the package, as in PettingZoo's chess; what other parts keep is not."""
+    (tmp_path / "many_games/war").mkdir(parents=True)
+    for name, text in {"__init__": "", "players": "NAMES = []\n", "war/rules": RULES, "war/game": GAME}.items():
+        (tmp_path / f"many_games/{name}.py").write_text(text)
+    monkeypatch.setattr(roots, "_installed", lambda: (str(tmp_path),))
+    monkeypatch.syspath_prepend(tmp_path)
+    war = importlib.import_module("many_games.war.game").War()
+
+    assert outside(war) == ("module many_games.war.rules: MOVES (module global)",)
 
 
 @pytest.mark.parametrize("kind", [games.Sound, games.Remembers])
