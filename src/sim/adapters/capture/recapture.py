@@ -21,7 +21,7 @@ from sim.adapters.capture.graph.names.ignored import ensure_names_match
 from sim.adapters.capture.graph.unsavable import UnsavableError
 from sim.adapters.capture.pack import KINDS_FIELD
 from sim.adapters.capture.repeated.inputs_since_reset import InputsSinceReset
-from sim.adapters.capture.rng_state import pcg_bytes
+from sim.adapters.capture.rng_state import is_generator, pcg_bytes
 from sim.adapters.capture.survey import KIND_NUMBERS, TEXT_KINDS, Attribute, Classify, Structure, field_name
 from sim.kernel.exactness import Level
 from sim.kernel.foreign_arrays import to_numpy
@@ -97,6 +97,10 @@ class ProvedState(CapturedState):
     def ensure_names_match(self, ignored: Iterable[str]) -> None:
         """Raise ValueError for a name to leave out that no attribute of the objects has."""
         ensure_names_match(ignored, self.objects, self._graph.groups.classes())
+
+    def has_generator(self) -> bool:
+        """Return True if there is a random generator inside of the objects' attributes."""
+        return any(map(is_generator, self._graph.special.objects.values()))
 
     # --- the values
 

@@ -39,7 +39,7 @@ from sim.adapters.gymnasium.layers import (
 )
 from sim.adapters.gymnasium.spaces_watch import SpacesWatch
 from sim.adapters.gymnasium.unsaved_sources import unsaved_sources
-from sim.adapters.gymnasium.unseeded_start import settle_unseeded_start
+from sim.adapters.gymnasium.unseeded_start import keeps_generator, settle_unseeded_start
 from sim.adapters.gymnasium.vector import RecordedVectorEnv, has_seed, must_reset
 from sim.adapters.interface.adapter_registry import Adapter, NotCapturedError
 from sim.adapters.interface.attempts import KeepsItsAttempts, attempt_of, repeat_attempt
@@ -246,6 +246,7 @@ class RecordedEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
         super().__init__(simulation.env)
         being_recorded[id(self.env.unwrapped)] = self
         self._lacks_reset = getattr(self.env.unwrapped, "_np_random", self) is None
+        self._lacks_seed = self._lacks_reset and not keeps_generator(self.env.unwrapped)
         self.tape = tape
         self._call = tape.step
         self._begun_at = 0  # The tick of the last reset.
@@ -275,13 +276,13 @@ class RecordedEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
         return result  # type: ignore[no-any-return]
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """Call the environment's reset, recorded. If no seed was ever passed, one is drawn and recorded."""
-        if seed is None and getattr(self.env.unwrapped, "_np_random", self) is None:
+        """Call the environment's reset, recorded. Where the first one would draw a seed, it is drawn and recorded."""
+        if seed is None and self._lacks_seed:
             seed = int(np.random.SeedSequence().entropy) & 0x7FFF_FFFF  # type: ignore[arg-type]
         elif seed is None and not self._has_warned:
             self._warn_of_unsaved_sources()
         result = self._call(encode_reset(seed, options, self._ended()))
-        self._begun_at, self._return, self._lacks_reset = self.tape.tick, 0.0, False
+        self._begun_at, self._return, self._lacks_reset, self._lacks_seed = self.tape.tick, 0.0, False, False
         self._over = self._terminated = self._truncated = False
         return result  # type: ignore[no-any-return]
 

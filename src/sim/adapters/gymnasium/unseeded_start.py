@@ -10,7 +10,21 @@ import sys
 from collections.abc import Iterable
 from typing import Any
 
+import gymnasium
+
+from sim.adapters.capture.rng_state import is_generator
+
 _FUNCTIONAL = {"FunctionalJaxEnv", "FunctionalJaxVectorEnv"}
+
+
+def keeps_generator(env: Any) -> bool:
+    """Return True if an environment has a generator of its own, in an attribute or in one of an attribute's object.
+
+    A reset without a seed continues with that one: a seed drawn for it would change the run.
+    """
+    values = [value for value in vars(env).values() if not isinstance(value, gymnasium.Space)]
+    inner = [one for value in values for one in getattr(value, "__dict__", {}).values()]
+    return any(map(is_generator, [*values, *inner]))
 
 
 def settle_unseeded_start(layers: Iterable[tuple[str, Any]]) -> None:

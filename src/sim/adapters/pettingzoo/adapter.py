@@ -86,7 +86,7 @@ class PettingZooSimulation(KeepsItsAttempts, ProvedSimulation):
         self.is_parallel = isinstance(env, pettingzoo.ParallelEnv)
         self._ignored = tuple(ignore)
         self._pickler = pickler
-        self._was_reset = False
+        self._was_reset = self._was_seeded = False
         self.last = LastParallelCall()
         self.level = level_from(level)
         layers = [(name, layer) for name, layer in layers_of(env) if type(layer).__name__ not in OUTPUT_ONLY]
@@ -109,7 +109,9 @@ class PettingZooSimulation(KeepsItsAttempts, ProvedSimulation):
 
     @property
     def draws_first_seed(self) -> bool:
-        """True if the seed of a reset without one is still unknown: there is no generator yet."""
+        """True if a reset without a seed would draw one: none was passed yet, and there is no generator yet."""
+        if self._was_seeded or (self._repeated is None and self._captured.has_generator()):
+            return False
         values = [value for _, layer in layers_of(self.env) for value in vars(layer).values()]
         return not any(map(is_generator, values))
 
@@ -151,6 +153,7 @@ class PettingZooSimulation(KeepsItsAttempts, ProvedSimulation):
             is_reset = kind == "reset"
         result = self.env.reset(**arguments) if is_reset else self.env.step(arguments)
         self._was_reset = self._was_reset or is_reset
+        self._was_seeded = self._was_seeded or (is_reset and arguments.get("seed") is not None)
         last = self.last
         if not self.is_parallel:
             self._read_selected_agent()
