@@ -25,7 +25,7 @@ class Deck:
         self.cards: list[int] = []
 
     def deal(self) -> None:
-        """Deal anew."""
+        """Shuffle, and take five."""
         self.cards = self.np_random.permutation(50)[:5].tolist()
 
 
