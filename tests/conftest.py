@@ -22,7 +22,7 @@ settings.register_profile("long", deadline=None, print_blob=True)
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
-TRIED_SHARE = 0.1  # Of the tests: their recordings are tried first, as a user's are.
+TRIED_SHARE = 0.05  # Of the tests: their recordings are tried first, as a user's are.
 
 CASES_SEED = pytest.StashKey[int]()
 

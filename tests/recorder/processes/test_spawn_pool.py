@@ -140,6 +140,7 @@ def waiting_batch(folder: Path) -> Iterator[tuple[subprocess.Popen[bytes], list[
                 os.killpg(process.pid, signal.SIGKILL)
 
 
+@pytest.mark.seldom(0.25)
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends processes with their parent")
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
 def test_workers_end_with_the_parent(tmp_path: Path, number: signal.Signals) -> None:

@@ -98,6 +98,7 @@ def whose(folder: Path) -> set[tuple[str, str, str]]:
     return set(zip(*(table[name].to_pylist() for name in ("run", "agent", "outcome")), strict=True))
 
 
+@pytest.mark.seldom(0.25)
 def test_all_have_the_outcome_of_their_run(tapes: list[Path], tmp_path: Path) -> None:
     extract(tapes, tmp_path / "all", stride=10)
     expected = outcomes(tapes)

@@ -430,6 +430,7 @@ def test_tick_fields_and_phase_of_a_planted_defect_are_exact(case: Case, zoo: Ca
     assert (truth.phase is not None) == hasattr(as_simulation(specimen.faulty()), "phases")
 
 
+@pytest.mark.seldom(0.25)
 @pytest.mark.parametrize(("case", "tool"), ASKED, ids=lambda value: value if isinstance(value, str) else value.name)
 def test_what_a_tool_claims_to_know_is_right(case: Case, tool: str, zoo: Callable[[Case], Specimen]) -> None:
     """The tool names the planted line or cause; cases that the table lists as missed are still missed."""

@@ -55,6 +55,7 @@ def test_every_transition_equals_the_one_of_the_loop(
         ensure_row(row, expected, schema, observed)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("file_format", ["parquet", "arrow"])
 def test_every_table_is_read_with_its_types(file_format: str, tmp_path: Path, monkeypatch: Any) -> None:
     """Tensors as flat lists, booleans as booleans; equal to what Dataset reads, split by split."""

@@ -112,6 +112,7 @@ def run_of(path: Path) -> str:
         return tape.run_id
 
 
+@pytest.mark.seldom(0.25)
 def test_it_is_cut_into_shards(runs: Any, tmp_path: Path) -> None:
     """Shards have the size of one file; chunks are smaller parts of it."""
     extracted(runs, tmp_path / "set", "states", fields=("tick", "real", "flag"))
@@ -150,6 +151,7 @@ class StoppedError(Exception):
     pass
 
 
+@pytest.mark.seldom(0.25)
 def test_a_stopped_extraction_goes_on(runs: Any, tmp_path: Path) -> None:
     """A continued extraction keeps its parts and removes the unfinished store."""
     few = {"tables": "states", "fields": ("real", "ants.place")}

@@ -67,6 +67,7 @@ def interrupted(path: Path, wanted: Mapping[str, Any], count: int) -> tuple[list
     return before, json.loads(json.dumps(rows.state_dict()))
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("batch", [None, 7])
 @pytest.mark.parametrize(
     "order",

@@ -29,6 +29,7 @@ CASES: dict[str, tuple[Callable[[Path], list[Row]], Callable[[], Any]]] = {
 }
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("jobs", [1, 2])
 @pytest.mark.parametrize("name", CASES)
 def test_every_row_equals_the_one_of_a_loop(name: str, jobs: int, tmp_path: Path, monkeypatch: Any) -> None:

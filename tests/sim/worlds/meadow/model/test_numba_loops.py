@@ -56,6 +56,7 @@ def account(meadow: Meadow) -> tuple[Any, ...]:
     return meadow.state.arena.tobytes(), meadow.events(), dict(meadow.telemetry())
 
 
+@pytest.mark.seldom(0.25)
 @pytest.mark.parametrize("way", WAYS)
 @settings(deadline=None, max_examples=8, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(data=st.data())
