@@ -29,7 +29,7 @@ def lacks(*names: str) -> bool:
     return any(importlib.util.find_spec(name) is None for name in names)
 
 
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.15)
 def test_every_way_that_is_installed_keeps_what_was(tmp_path: Path) -> None:
     """Each peer's states, read back, are those that were recorded, or the way is named as failed; so is one not there."""
     groups = run(
@@ -55,7 +55,7 @@ def test_states_now_and_then(tmp_path: Path) -> None:
         assert rows["pickle + lz4"]["keyframe, µs"] is not None
 
 
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.15)
 def test_plain_objects(tmp_path: Path) -> None:
     """A game in three ways, verified; each line of the targets has its limit."""
     smallest = ("--quick", "--only", "units-200", "CartPole", "--rounds", "1", "--slice", "5")
@@ -136,7 +136,7 @@ def test_the_table_of_targets(tmp_path: Path) -> None:
     assert all(line["limit"] and isinstance(line["met"], bool) for line in lines)
 
 
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.15)
 def test_the_page_is_made_between_its_marks(tmp_path: Path) -> None:
     """A section is replaced, what stands around it stays; docs/performance.md has all sections."""
     page = tmp_path / "page.md"

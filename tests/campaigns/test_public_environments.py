@@ -31,7 +31,7 @@ def campaign(folder: Path, *names: str) -> tuple[int, dict[str, Any]]:
     return done.returncode, json.loads((folder / "results.json").read_text())
 
 
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.15)
 def test_environments_come_back_in_a_process_with_a_different_hash_seed(tmp_path: Path) -> None:
     """Every value of every tick that is sought, and of the steps after it, is that of the live run."""
     code, results = campaign(tmp_path, "FrozenLake-v1", "CartPole-v1")

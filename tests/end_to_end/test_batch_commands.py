@@ -22,7 +22,7 @@ from sim.extras import missing_package
 
 from oracle.command_lines import TINY, assert_one_line, files, run
 
-pytestmark = pytest.mark.share(0.3)
+pytestmark = pytest.mark.share(0.18)
 
 PROVOKED = TINY.replace("ticks = 90", "ticks = 12") + '[[players]]\nspecies = "snail"\n[scenario]\n'
 FOREIGN = "[scenario]\nsteps = 3\n"

@@ -121,7 +121,7 @@ def test_inputs_come_from_a_file(replay: Replay) -> None:
     )
 
 
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.15)
 def test_a_shipped_scenario_is_checked_by_its_name(replay: Replay) -> None:
     """With its own inputs, and with further ones from a file."""
     assert replay("quiet-meadow", "--ticks", "10")[0] == 0

@@ -13,7 +13,7 @@ from recorder import Recorder
 
 from small_worlds import Walkers
 
-pytestmark = pytest.mark.share(0.3)
+pytestmark = pytest.mark.share(0.18)
 
 REPLAY = [sys.executable, "-c", "import replayer.commands.main; replayer.commands.main.main()"]
 
@@ -62,7 +62,7 @@ def unread(words: str, *, both: bool = False) -> tuple[int, str]:
     return finished.returncode, finished.stderr or ""
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("words", "code"),
     [

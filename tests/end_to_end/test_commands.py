@@ -25,7 +25,7 @@ from sim.worlds.meadow.phases.lifecycle import run_lifecycle
 from oracle.command_lines import TINY, files, run
 from oracle.second_reader import FRAMES, Reader
 
-pytestmark = pytest.mark.share(0.3)
+pytestmark = pytest.mark.share(0.18)
 
 
 @pytest.fixture(autouse=True)

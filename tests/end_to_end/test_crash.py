@@ -26,7 +26,7 @@ from sim.scenario.scenario_file import load_scenario
 from project_paths import SUPPORT
 from small_worlds import Walkers
 
-pytestmark = pytest.mark.share(0.3)
+pytestmark = pytest.mark.share(0.18)
 
 TICK_BYTES = 8
 RECORD = [sys.executable, "-c", "import recorder.commands.main; recorder.commands.main.main()"]
@@ -69,7 +69,7 @@ def record_and_kill(path: Path, settings: dict[str, Any], seconds: float) -> int
     return int.from_bytes((received + rest)[-TICK_BYTES:], "little")
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("settings", SETTINGS, ids=str)
 def test_no_acknowledged_tick_is_lost(tmp_path: Path, settings: dict[str, Any]) -> None:
     """Killed, resumed and killed again: all acknowledged ticks are there, with the states of an uninterrupted run."""
@@ -103,7 +103,7 @@ def test_no_acknowledged_tick_is_lost(tmp_path: Path, settings: dict[str, Any]) 
     assert not journal_path(path).exists()
 
 
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.15)
 @pytest.mark.parametrize("number", [0, pytest.param(1, marks=pytest.mark.long)])
 def test_a_killed_record_run_is_resumed(tmp_path: Path, number: int) -> None:
     """The command, killed during the shipped scenario and resumed, ends in the uninterrupted run's state."""

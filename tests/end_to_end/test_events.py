@@ -38,7 +38,7 @@ from oracle.hostile_tapes import Still, frames, full, meta, write_tape
 from oracle.second_checks import CheckedTape, events_of
 from oracle.second_reader import EVENTS, FRAMES, Reader, unpack
 
-pytestmark = pytest.mark.share(0.3)
+pytestmark = pytest.mark.share(0.18)
 
 TICKS = 40
 TRUTH = told_live(Nursery, births, TICKS)

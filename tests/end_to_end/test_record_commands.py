@@ -28,7 +28,7 @@ from oracle.second_reader import DELTA, FULL, Reader
 from project_paths import GOLDEN
 from small_worlds import Walkers
 
-pytestmark = pytest.mark.share(0.3)
+pytestmark = pytest.mark.share(0.18)
 
 GOLDEN_0_1 = GOLDEN / "0.1"
 RECORD = [sys.executable, "-c", "import recorder.commands.main; recorder.commands.main.main()"]

@@ -24,7 +24,7 @@ from oracle.command_lines import TINY, assert_one_line, files, run
 from project_paths import SUPPORT
 from small_worlds import Walkers
 
-pytestmark = pytest.mark.share(0.3)
+pytestmark = pytest.mark.share(0.18)
 
 RECORD = [sys.executable, "-c", "import recorder.commands.main; recorder.commands.main.main()"]
 

@@ -13,7 +13,7 @@ from replayer import Tape
 
 from oracle.command_lines import TINY
 
-pytestmark = pytest.mark.share(0.3)
+pytestmark = pytest.mark.share(0.18)
 
 RECORD = [sys.executable, "-c", "import recorder.commands.main; recorder.commands.main.main()"]
 SHOWN_BY_HELP = [
@@ -39,7 +39,7 @@ def broken_pipe() -> int:
     return writing
 
 
-@pytest.mark.sample(5)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("broken", ["full disk", "pipe", "closed"])
 @pytest.mark.parametrize("stream", ["stdout", "stderr"])
 @pytest.mark.parametrize("more", [[], ["-q"]], ids=["", "-q"])

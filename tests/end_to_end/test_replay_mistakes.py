@@ -28,7 +28,7 @@ from oracle.hostile_tapes import Still, frames, full, write_tape
 from oracle.second_reader import FRAMES, Reader
 from project_paths import SOURCES, SUPPORT
 
-pytestmark = pytest.mark.share(0.3)
+pytestmark = pytest.mark.share(0.18)
 
 REPLAY = [sys.executable, "-c", "import replayer.commands.main; replayer.commands.main.main()"]
 
@@ -94,7 +94,7 @@ def start(line: str, **options: Any) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(2)
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full here")
 @pytest.mark.parametrize("line", ["info a.tape", "tail a.tape --last 80", "info a.tape --json"])
 @pytest.mark.parametrize("unbuffered", ["", "1"])

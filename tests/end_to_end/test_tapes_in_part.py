@@ -26,7 +26,7 @@ from replayer.timeline.scenario_results import compare_tapes, scenario_result
 
 from oracle.command_lines import TINY, assert_one_line, files, run
 
-pytestmark = pytest.mark.share(0.3)
+pytestmark = pytest.mark.share(0.18)
 
 PROVOKED = (
     TINY.replace("ticks = 90", "ticks = 60")

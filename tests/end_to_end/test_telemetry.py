@@ -23,7 +23,7 @@ from sim import Field, Schema, State
 
 from oracle.command_lines import assert_one_line, run
 
-pytestmark = pytest.mark.share(0.3)
+pytestmark = pytest.mark.share(0.18)
 
 
 class Counter:

@@ -245,7 +245,7 @@ def skip_without_extra(site: str) -> None:
         pytest.skip(f"{needed} is not installed")
 
 
-@pytest.mark.sample(30)
+@pytest.mark.sample(18)
 @pytest.mark.parametrize("disk", DISKS)
 @pytest.mark.parametrize("site", SITES)
 def test_nothing_half_written_stays(folder: Path, tapes: Path, site: str, disk: str) -> None:

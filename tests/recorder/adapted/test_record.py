@@ -94,7 +94,7 @@ EXPECTED = [
 ]
 
 
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.15)
 def test_a_type_checker_sees_the_object(tmp_path: Path) -> None:
     """Its methods with their parameters, and what it does not have; the recorder by tape_of."""
     pytest.importorskip("mypy")

@@ -65,7 +65,7 @@ def killed(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.15)
 def test_a_killed_recording_of_a_class_of_the_script(killed: Path) -> None:
     """The name of its step is needed nowhere again."""
     assert (

@@ -118,7 +118,7 @@ def test_only_what_is_missing_is_run(capsys: pytest.CaptureFixture[str]) -> None
     assert json.loads(capsys.readouterr().out)["ran"] == 8  # Of 16: the others existed.
 
 
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.15)
 def test_a_kill_costs_only_the_runs_in_progress(capsys: pytest.CaptureFixture[str]) -> None:
     """After a kill of the process and its workers, only unfinished runs are generated, with the same result."""
     change("slow", stops_at=20)
@@ -170,7 +170,7 @@ def _of_session(session: int) -> list[str]:
     return found
 
 
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.15)
 def test_an_interrupt_stops_all_and_leaves_nothing_half() -> None:
     """Ctrl-C reaches the workers, too; finished runs are kept."""
     change("slow", stops_at=20)

@@ -15,10 +15,10 @@ from oracle.readings import Reading, read_everything
 from oracle.second_reader import CONTINUATION, DELTA, FRAMES, FULL, INDEX, Reader, ticks_of
 from oracle.small_tapes import make_tape, truth_of
 
-pytestmark = pytest.mark.share(0.3)
+pytestmark = pytest.mark.share(0.18)
 
 
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.15)
 @pytest.mark.parametrize("turn", [0, *(pytest.param(turn, marks=pytest.mark.long) for turn in range(1, 8))])
 @pytest.mark.parametrize(("sync", "sealed"), [("never", True), ("block", False)])
 def test_every_flipped_bit_is_found(tmp_path: Path, sync: str, sealed: bool, turn: int) -> None:  # noqa: FBT001

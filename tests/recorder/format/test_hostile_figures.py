@@ -42,7 +42,7 @@ from oracle.exhaust import exhaust
 from oracle.second_reader import DELTA, END, FRAMES, FULL, INDEX
 from small_worlds import Walkers
 
-pytestmark = pytest.mark.share(0.3)
+pytestmark = pytest.mark.share(0.18)
 
 FEW = (-1, 1 << 31, (1 << 32) - 1, (1 << 63) - 1, (1 << 64) - 1)
 HUGE = (-1, 1 << 16, 1 << 31, (1 << 32) - 1, 1 << 32, 1 << 53, (1 << 63) - 1, 1 << 63, (1 << 64) - 1)
@@ -176,7 +176,7 @@ HEADER_FIELDS = {
 ALL_KINDS = (BlockKind.META, BlockKind.FRAMES, BlockKind.FULL, BlockKind.DELTA, BlockKind.INDEX, BlockKind.END)
 
 
-@pytest.mark.sample(5)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("field", HEADER_FIELDS)
 @pytest.mark.parametrize(
     "kinds",
@@ -241,7 +241,7 @@ def cost_of_scanning(data: bytes) -> int:
     return read_bytes
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", ["tags", "headers", "every other block damaged", "far ends", "zeros"])
 def test_work_grows_with_the_file_and_not_with_its_square(tape: bytes, name: str) -> None:
     """Ten times the file costs about ten times the bytes read, for any content."""

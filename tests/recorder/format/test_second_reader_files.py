@@ -108,7 +108,7 @@ def failing(calls: set[int], real: Callable[..., Any]) -> Callable[..., Any]:
     return method
 
 
-@pytest.mark.sample(20)
+@pytest.mark.sample(12)
 @pytest.mark.parametrize("call", range(1, 12))
 @pytest.mark.parametrize("method", ["fdatasync", "append"])
 @pytest.mark.parametrize("settings", [{}, {"split": 600}, {"sync": "never"}], ids=str)

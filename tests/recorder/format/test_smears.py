@@ -15,7 +15,7 @@ from oracle.readings import Original, Reading, end_of
 from oracle.second_reader import FRAMES, INDEX
 from small_worlds import Walkers
 
-pytestmark = pytest.mark.share(0.3)
+pytestmark = pytest.mark.share(0.18)
 
 TICKS = 24
 
@@ -62,7 +62,7 @@ def assert_only_hit_is_lost(reading: Reading, original: Original, number: int, s
         assert any(first <= offset <= end for offset in reading.offsets), (start, reading.problems)
 
 
-@pytest.mark.sample(8)
+@pytest.mark.sample(5)
 @pytest.mark.parametrize(
     ("settings", "size"), [({}, 2), ({"split": 160}, 2), ({}, 512), ({"split": 160}, 512)], ids=str
 )

@@ -174,7 +174,7 @@ def test_a_caller_that_stops_early_ends_the_workers(make_pool: MakePool) -> None
     assert multiprocessing.active_children() == []
 
 
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.15)
 @pytest.mark.parametrize("kind", list(POOLS))
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends processes with their parent")

@@ -44,7 +44,7 @@ def ensure_used(pool: Pool) -> None:
     assert not isinstance(pool, InProcessPool) or pool.worked_on
 
 
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.15)
 @others
 def test_verify(tape: Path, make_pool: Callable[[], Pool]) -> None:
     """The same report, also of a simulation with a divergent tick."""
@@ -80,7 +80,7 @@ def plain_report(report: Any) -> list[Any]:
     return [figures, [str(problem) for problem in report.problems], [finding.tick for finding in report.findings]]
 
 
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.15)
 @others
 def test_extract(tape: Path, tmp_path: Path, make_pool: Callable[[], Pool], monkeypatch: pytest.MonkeyPatch) -> None:
     """The same files, byte by byte."""

@@ -56,7 +56,7 @@ def executor(workers: int) -> Iterator[ProcessPoolExecutor]:
         yield pool
 
 
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.15)
 def test_an_executor_whose_worker_dies(tmp_path: Path) -> None:
     """Its unfinished jobs run in our own processes; the job that kills its worker again is named."""
     truth = run_many(jobs_of(5), workers=1)
@@ -140,7 +140,7 @@ def waiting_batch(folder: Path) -> Iterator[tuple[subprocess.Popen[bytes], list[
                 os.killpg(process.pid, signal.SIGKILL)
 
 
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.15)
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends processes with their parent")
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
 def test_workers_end_with_the_parent(tmp_path: Path, number: signal.Signals) -> None:

@@ -30,7 +30,7 @@ from oracle.second_reader import DELTA, END, FRAMES, FULL, META, SESSION_START, 
 from project_paths import GOLDEN, SUPPORT
 from small_worlds import Herd, Saved, Walkers
 
-pytestmark = pytest.mark.share(0.3)
+pytestmark = pytest.mark.share(0.18)
 
 GOLDEN_0_1 = GOLDEN / "0.1"
 

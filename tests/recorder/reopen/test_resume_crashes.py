@@ -24,7 +24,7 @@ from oracle.second_checks import CheckedTape
 from oracle.second_reader import META, SESSION_START, unpack
 from small_worlds import Walkers
 
-pytestmark = pytest.mark.share(0.3)
+pytestmark = pytest.mark.share(0.18)
 
 DEATHS = 5
 INTERVAL = 5
@@ -87,7 +87,7 @@ LEVELS: list[tuple[str, str, dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(("durability", "sync", "more"), LEVELS)
 def test_five_deaths_from_every_operation_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, durability: Any, sync: str, more: dict[str, Any]
@@ -149,7 +149,7 @@ def a_death(monkeypatch: pytest.MonkeyPatch, **settings: Any) -> Moment:
     return torn[-1]
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(2)
 @pytest.mark.filterwarnings("ignore::recorder.RecordingWarning")
 @pytest.mark.parametrize("forever", [False, True], ids=["once", "forever"])
 @pytest.mark.parametrize("on_error", ["continue", "raise"])
@@ -253,7 +253,7 @@ def test_a_file_that_is_not_of_the_tape_is_left_alone(tmp_path: Path) -> None:
         tape.step()
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(3)
 @pytest.mark.filterwarnings("ignore::recorder.RecordingWarning")
 @pytest.mark.parametrize(
     ("kind", "k"),

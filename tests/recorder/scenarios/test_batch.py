@@ -83,7 +83,7 @@ def without_place(records: Sequence[RunRecord]) -> list[dict[str, Any]]:
     return [attrs.asdict(attrs.evolve(record, tape=None, attempts=1)) for record in records]
 
 
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.15)
 @pytest.mark.parametrize("count", [16, pytest.param(64, marks=pytest.mark.long)])
 def test_the_number_of_workers_does_not_matter(tiny: Path, tmp_path: Path, count: int) -> None:
     """The records are the same on 1, 2 and 4 workers, in threads of this process, and one by one."""
@@ -102,7 +102,7 @@ def test_the_number_of_workers_does_not_matter(tiny: Path, tmp_path: Path, count
     assert len(tapes_in(tmp_path / "tapes")) == 5
 
 
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.15)
 def test_a_worker_that_is_killed(tiny: Path, tmp_path: Path) -> None:
     """Its job runs again; if it kills the worker again, its record has the error; the other records are unchanged."""
     jobs = jobs_of(tiny, 5, tmp_path / "tapes")

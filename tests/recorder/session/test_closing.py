@@ -22,7 +22,7 @@ from sim import Field, Schema, State
 from project_paths import SUPPORT
 from small_worlds import Walkers
 
-pytestmark = pytest.mark.share(0.3)
+pytestmark = pytest.mark.share(0.18)
 
 
 class UnspeakableError(Exception):

@@ -23,7 +23,7 @@ from sim.kernel.state import Snapshot
 from keyframe_payloads import encode_delta
 from oracle.second_checks import CheckedTape
 
-pytestmark = pytest.mark.share(0.3)
+pytestmark = pytest.mark.share(0.18)
 
 ROWS = 40_000
 

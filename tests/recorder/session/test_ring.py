@@ -27,7 +27,7 @@ from oracle.second_checks import CheckedTape
 from project_paths import SUPPORT
 from small_worlds import Herd, Walkers
 
-pytestmark = pytest.mark.share(0.3)
+pytestmark = pytest.mark.share(0.18)
 
 
 def push(tick: int) -> Any:

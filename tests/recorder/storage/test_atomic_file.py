@@ -212,7 +212,7 @@ def in_child(work: Callable[[], None]) -> int:
     return os.waitpid(child, 0)[1]
 
 
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.15)
 @pytest.mark.parametrize("after", [False, True])
 @pytest.mark.parametrize("work", AFTER, ids=lambda work: work.__name__)
 def test_a_kill_at_each_step_leaves_the_old_or_the_new(tmp_path: Path, work: Any, *, after: bool) -> None:

@@ -15,7 +15,7 @@ from sim import Field, Schema, State
 
 from oracle.fake_files import FailingFiles, MemoryFiles, use_files
 
-pytestmark = pytest.mark.share(0.3)
+pytestmark = pytest.mark.share(0.18)
 
 TICKS = 40
 CONTINUING = {"keyframe_interval_ticks": 7, "full_every": 3, "deterministic": True, "sync": "block"}
@@ -107,7 +107,7 @@ def calls_without_failures(monkeypatch: pytest.MonkeyPatch, **settings: Any) -> 
     return files.calls
 
 
-@pytest.mark.sample(8)
+@pytest.mark.sample(5)
 @pytest.mark.parametrize(
     ("settings", "kept"),
     [

@@ -15,7 +15,7 @@ from oracle.crash_images import Image, powerless
 from oracle.fake_files import MemoryFiles
 from oracle.power_cuts import RUNS, TICKS, Adder, Run, assembled_in, check_cut, record_run
 
-pytestmark = pytest.mark.share(0.3)
+pytestmark = pytest.mark.share(0.18)
 
 CUTS_AT_EACH_OPERATION = 6
 

@@ -51,7 +51,7 @@ def read(files: MemoryFiles) -> Assembled:
     return assemble(sources)
 
 
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.15)
 def test_a_full_journal_does_not_wait_for_frames_that_are_lost(monkeypatch: pytest.MonkeyPatch) -> None:
     """The keyframe that ends the dropping comes from the thread that would wait."""
     monkeypatch.setattr(recorder.writer.journal, "AREA_BYTES", 300)

@@ -51,7 +51,7 @@ def trials(folder: str) -> dict[str, list[object]]:
     return found
 
 
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.15)
 @pytest.mark.skipif(sys.platform != "linux", reason="a trial needs Linux")
 def test_no_correct_simulation_is_accused() -> None:
     """All of them are tried."""
@@ -60,7 +60,7 @@ def test_no_correct_simulation_is_accused() -> None:
     assert all(result == [None, []] for result in found.values()), found
 
 
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.15)
 @pytest.mark.skipif(sys.platform != "linux", reason="a trial needs Linux")
 def test_hidden_state_of_the_faulty_ones_is_named() -> None:
     """Not found is what no trial in copies of one process can show: other processors, versions, inputs, hash seeds."""

@@ -17,7 +17,7 @@ from oracle.fake_files import FailingFiles, GatedFiles, MemoryFiles, use_files
 from oracle.second_reader import FRAMES, Reader
 from small_worlds import Walkers
 
-pytestmark = pytest.mark.share(0.3)
+pytestmark = pytest.mark.share(0.18)
 
 
 def push(tick: int) -> Any:
@@ -82,7 +82,7 @@ class Observed(MemoryFiles):
             self.disks.append((acknowledged, segments | {operation.segment: torn}, journal))
 
 
-@pytest.mark.sample(6)
+@pytest.mark.sample(4)
 @pytest.mark.parametrize(
     "settings",
     [{}, {"sync": "block"}, {"sync": "never"}, {"split": 900}, {"keep": 20}, {"deterministic": True}],

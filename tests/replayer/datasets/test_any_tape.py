@@ -27,7 +27,7 @@ from sim.kernel.registry import find_world
 from oracle.command_lines import assert_one_line, run
 from oracle.live_runs import record_live
 
-pytestmark = pytest.mark.share(0.25)
+pytestmark = pytest.mark.share(0.15)
 
 TICKS = 12
 HERE = Path(__file__).stem

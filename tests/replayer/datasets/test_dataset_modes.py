@@ -16,7 +16,7 @@ from replayer.datasets.request import ExtractionError
 
 from oracle.command_lines import run
 
-pytestmark = pytest.mark.share(0.3)
+pytestmark = pytest.mark.share(0.18)
 
 MEADOW = """
 world = "meadow"
@@ -98,7 +98,7 @@ def whose(folder: Path) -> set[tuple[str, str, str]]:
     return set(zip(*(table[name].to_pylist() for name in ("run", "agent", "outcome")), strict=True))
 
 
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.15)
 def test_all_have_the_outcome_of_their_run(tapes: list[Path], tmp_path: Path) -> None:
     extract(tapes, tmp_path / "all", stride=10)
     expected = outcomes(tapes)

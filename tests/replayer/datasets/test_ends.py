@@ -17,7 +17,7 @@ from replayer.datasets.extract import extract
 from replayer.datasets.request import ExtractionError
 from replayer.repair.repair import repair_tape
 
-pytestmark = [pytest.mark.share(0.2), pytest.mark.usefixtures("duel_folder")]
+pytestmark = [pytest.mark.share(0.12), pytest.mark.usefixtures("duel_folder")]
 
 TICKS = 20
 

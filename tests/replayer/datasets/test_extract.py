@@ -28,7 +28,7 @@ from oracle.live_runs import Live, record_live, splitting_seed
 from project_paths import SOURCES, SUPPORT
 from small_worlds import Herd, Saved, Walkers
 
-pytestmark = pytest.mark.share(0.3)
+pytestmark = pytest.mark.share(0.18)
 
 TICKS = 60
 
@@ -304,7 +304,7 @@ def test_killed_at_any_time_it_is_whole_or_not_there(herd: tuple[Path, Live], tm
     assert files(tmp_path / "out") == files(tmp_path / "whole")
 
 
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.15)
 def test_runs_are_split_whole(tmp_path: Path) -> None:
     tapes = []
     for seed in range(10):

@@ -22,7 +22,7 @@ from oracle.command_lines import assert_one_line, run
 from oracle.live_runs import record_live
 from small_worlds import Walkers, record
 
-pytestmark = pytest.mark.share(0.3)
+pytestmark = pytest.mark.share(0.18)
 
 TICKS = 60
 

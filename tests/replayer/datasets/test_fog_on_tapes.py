@@ -18,7 +18,7 @@ from sim.kernel.registry import Readable
 from sim.scenario.scenario_file import load_scenario
 from sim.worlds.meadow import WORLD, Meadow
 
-pytestmark = pytest.mark.share(0.3)
+pytestmark = pytest.mark.share(0.18)
 
 TICKS = 90
 KEYFRAME_TICKS = 8

@@ -29,7 +29,7 @@ from oracle.live_runs import record_live
 from project_paths import SOURCES, SUPPORT
 from small_worlds import Saved, Walkers
 
-pytestmark = pytest.mark.share(0.5)
+pytestmark = pytest.mark.share(0.3)
 
 TICKS = 30
 ASKED: dict[str, Any] = {
@@ -126,7 +126,7 @@ extract(["a.tape", "b.tape", "c.tape"], "data", world=Walkers, append=True, **as
 """
 
 
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.15)
 @pytest.mark.parametrize("progress", [1, 4, 8])
 def test_killed_while_it_appends(tapes: list[Path], progress: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Killed at any time, the old data set is valid, and the same call gives the files of a call that was not killed."""

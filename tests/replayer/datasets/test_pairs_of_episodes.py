@@ -139,7 +139,7 @@ def test_pairs_of_an_environment_are_refused_in_each_format(file_format: str, ne
         replayer.extract(path, tmp_path / "set", tables="pairs", file_format=file_format, **asked)
 
 
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.15)
 def test_pairs_of_an_environment_are_refused_by_the_pytorch_data_set(tmp_path: Path) -> None:
     pytest.importorskip("torch")
     from replayer.datasets.stream.torch import TapeDataset
@@ -168,7 +168,7 @@ def test_the_command_refuses_in_one_line_with_exit_code_2(tmp_path: Path, capsys
     assert REPLACED in finished.stderr
 
 
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.15)
 def test_one_tape_of_an_environment_among_others_is_named(tmp_path: Path, swings: Path) -> None:
     path = pole(tmp_path / "run.tape")
     with pytest.raises(ExtractionError, match=f"{path}: the adapter gymnasium {REFUSED}"):

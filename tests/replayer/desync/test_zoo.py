@@ -35,7 +35,7 @@ from zoo import meadows, observing
 from zoo.meadows import Edit
 from zoo.observing import FOLDERS, TICKS, Step, Truth
 
-pytestmark = pytest.mark.share(0.3)
+pytestmark = pytest.mark.share(0.18)
 
 RIGHT_AT_LEAST = 0.9  # Share of correct answers among the claims of replay explain.
 MEADOW_TICKS = 30
@@ -414,7 +414,7 @@ def skip_without_features(case: Case) -> None:
         pytest.skip("this processor has no features that NumPy could be told to leave alone")
 
 
-@pytest.mark.sample(20)
+@pytest.mark.sample(12)
 @pytest.mark.parametrize("case", PLANTED, ids=lambda case: case.name)
 def test_tick_fields_and_phase_of_a_planted_defect_are_exact(case: Case, zoo: Callable[[Case], Specimen]) -> None:
     """The finding of verification equals a comparison of both runs, tick by tick and phase by phase."""
@@ -430,7 +430,7 @@ def test_tick_fields_and_phase_of_a_planted_defect_are_exact(case: Case, zoo: Ca
     assert (truth.phase is not None) == hasattr(as_simulation(specimen.faulty()), "phases")
 
 
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.15)
 @pytest.mark.parametrize(("case", "tool"), ASKED, ids=lambda value: value if isinstance(value, str) else value.name)
 def test_what_a_tool_claims_to_know_is_right(case: Case, tool: str, zoo: Callable[[Case], Specimen]) -> None:
     """The tool names the planted line or cause; cases that the table lists as missed are still missed."""
@@ -598,7 +598,7 @@ TOOLS: dict[str, Callable[[Specimen, str], tuple[Any, bool]]] = {
 SOUND = [case for case in CASES if not case.is_meadow]
 
 
-@pytest.mark.sample(7)
+@pytest.mark.sample(5)
 @pytest.mark.parametrize(
     "case", some([(case,) for case in SOUND], [case.cause for case in SOUND]), ids=lambda case: case.name
 )

@@ -35,7 +35,7 @@ from oracle.second_reader import DELTA, DROP, END, FRAMES, FULL, INDEX, META, Re
 from project_paths import GOLDEN
 from small_worlds import Herd, Saved
 
-pytestmark = pytest.mark.share(0.3)
+pytestmark = pytest.mark.share(0.18)
 
 WORLDS: dict[str, Any] = {"walkers": Pushed, "herd": Herd, "saved": Saved}
 REBUILT = int(Flags.REBUILT)
@@ -45,7 +45,7 @@ EACH = [*itertools.product(WORLDS, ["payload", "header"]), ("herd", "zeros")]
 ORDINARY = [("walkers", "payload"), ("herd", "header"), ("saved", "payload")]
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("name", "how"), [pytest.param(*one, marks=[] if one in ORDINARY else pytest.mark.long) for one in EACH]
 )

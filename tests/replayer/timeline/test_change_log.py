@@ -63,7 +63,7 @@ def assert_reached_without_a_step(path: Path, make: Any, live: dict[int, bytes],
             assert report.state_hash == run.state.hash()
 
 
-@pytest.mark.sample(9)
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("make", [Herd, Walkers, Kinds, Saved])
 @pytest.mark.parametrize(
     "settings",

@@ -120,7 +120,7 @@ def moves(way: str) -> Iterator[int]:
     yield from ticks[way]
 
 
-@pytest.mark.sample(14)
+@pytest.mark.sample(9)
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_next_seek_is_right(kind: str, way: str, tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from oracle.repair_runs import Pushed, destroy, record_small
 from oracle.second_reader import DELTA, FRAMES, FULL
 from small_worlds import Herd, Saved
 
-pytestmark = pytest.mark.share(0.3)
+pytestmark = pytest.mark.share(0.18)
 
 WORLDS: dict[str, Any] = {"walkers": Pushed, "herd": Herd, "saved": Saved}
 TICKS = 40
@@ -60,7 +60,7 @@ ORDINARY = {  # Each world, each way, each form.
 }
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     ("name", "how", "form"),
     [

@@ -17,7 +17,7 @@ from sim import Field, Schema, State
 
 from small_worlds import Walkers, record
 
-pytestmark = pytest.mark.share(0.3)
+pytestmark = pytest.mark.share(0.18)
 
 
 class OwnGenerator:

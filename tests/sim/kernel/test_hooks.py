@@ -90,7 +90,7 @@ def test_each_protocol_is_listed_once_and_has_a_member_of_its_own() -> None:
     assert len(MEMBERS) == len(KINDS)
 
 
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.15)
 def test_members_are_looked_up_by_hook_alone() -> None:
     """No file of the source looks a member up by its name."""
     asked = []

@@ -23,7 +23,7 @@ from sim.kernel.messages import Event
 from sim.kernel.plain_data import decode_plain, encode_plain
 from sim.scenario.scenario_file import load_scenario
 
-pytestmark = pytest.mark.share(0.3)
+pytestmark = pytest.mark.share(0.18)
 
 SETTINGS: dict[str, Any] = {"keyframe_interval_ticks": 3, "full_every": 2}
 TICKS = 14
@@ -100,7 +100,7 @@ with recorder.resume(tape, None if case.is_registered else case.make()) as tape:
 """
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", CASES)
 def test_a_killed_run_is_resumed_in_a_different_process(tmp_path: Path, name: str) -> None:
     """The resuming process has a different hash seed, and knows nothing but the world."""

@@ -26,7 +26,7 @@ from replayer.timeline.verify import check_seal, verify_tape
 from oracle.second_reader import END, FRAMES, INDEX
 from small_worlds import Walkers
 
-pytestmark = pytest.mark.share(0.3)
+pytestmark = pytest.mark.share(0.18)
 
 TICKS = 24
 Blocks = list[tuple[BlockHeader, bytes]]  # Headers and padded bytes.

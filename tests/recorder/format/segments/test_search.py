@@ -13,7 +13,7 @@ from recorder.format.segments.contents_by_scan import SEARCH_BYTES, _all_zeros, 
 from recorder.format.segments.segment_encoder import SegmentEncoder, frames_piece
 from sim.kernel.plain_data import encode_plain
 
-pytestmark = pytest.mark.share(0.3)
+pytestmark = pytest.mark.share(0.18)
 
 
 def block_at(offset: int, run: int = 0) -> bytes:
@@ -45,7 +45,7 @@ PLACES = [
 ]
 
 
-@pytest.mark.sample(20)
+@pytest.mark.sample(12)
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("filling", [b"\0", b"\xf5", TAG, b"\xf5BLK\xf5BLX"], ids=repr)
 def test_a_block_is_found_wherever_it_is(place: int, filling: bytes) -> None:

@@ -41,7 +41,7 @@ from sim.kernel.schema import make_layout
 from keyframe_payloads import encode_delta
 from oracle.watched_memory import open_descriptors, watched_bytes
 
-pytestmark = pytest.mark.share(0.5)  # Of the cases of each test; different ones in each run.
+pytestmark = pytest.mark.share(0.3)  # Of the cases of each test; different ones in each run.
 
 needs_kernel = pytest.mark.skipif(obstacle() is not None, reason=str(obstacle()))
 FIELDS = st.tuples(
@@ -375,7 +375,7 @@ def test_watch_cost_backs_off_twice_as_long_each_time() -> None:
     assert [watch_cost.backoff_over() for _ in range(BACKOFF_MIN)] == [False] * (BACKOFF_MIN - 1) + [True]
 
 
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.15)
 @needs_kernel
 def test_a_watch_that_is_not_worth_it_ends_and_is_tried_again() -> None:
     """Ticks that write everything are scanned, without faults; once they write little they are watched again."""
@@ -546,7 +546,7 @@ def test_a_forked_child_may_watch_what_it_has(tmp_path: Path) -> None:
     reader.close()
 
 
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.15)
 @needs_kernel
 def test_no_descriptor_stays_open_after_many_recorders(tmp_path: Path) -> None:
     """No descriptor stays open after recorders that were closed or garbage-collected, and no fork registration."""

@@ -259,7 +259,7 @@ def test_a_child_that_lives_on_does_not_keep_the_watch() -> None:
     os.waitpid(child, 0)
 
 
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.15)
 @pytest.mark.parametrize(
     ("name", "number", "why"),
     [

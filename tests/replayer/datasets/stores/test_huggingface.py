@@ -37,7 +37,7 @@ def loaded(folder: Path, name: str | None = None, **settings: Any) -> Any:
     return datasets.load_dataset(str(folder), name, cache_dir=str(folder.parent / "cache"), **settings)
 
 
-@pytest.mark.share(0.5)
+@pytest.mark.share(0.3)
 @pytest.mark.parametrize("is_streamed", [False, True])
 @pytest.mark.parametrize("name", CASES)
 def test_every_transition_equals_the_one_of_the_loop(

@@ -60,7 +60,7 @@ def key(row: dict[str, Any]) -> tuple[int, str, int]:
     return row.get("env", 0), row["agent"], row["episode"]
 
 
-@pytest.mark.share(0.3)
+@pytest.mark.share(0.18)
 @pytest.mark.parametrize("name", NAMES)
 def test_each_episode_equals_that_of_the_loop(name: str, tmp_path: Path, monkeypatch: Any) -> None:
     """Loaded, sampled, filtered and split by Minari, over rows of several batches."""

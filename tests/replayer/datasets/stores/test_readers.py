@@ -27,7 +27,7 @@ from oracle.command_lines import files
 from oracle.live_runs import Live, record_live, splitting_seed
 from small_worlds import Kinds
 
-pytestmark = pytest.mark.share(0.3)
+pytestmark = pytest.mark.share(0.18)
 
 TICKS = 32
 FIXED = ("tick", "flag", "mask", "half", "byte", "wide", "real", "rng")

@@ -23,7 +23,7 @@ from oracle.command_lines import assert_one_line, files, run
 from oracle.live_runs import Live, record_live, splitting_seed
 from small_worlds import Kinds
 
-pytestmark = pytest.mark.share(0.3)
+pytestmark = pytest.mark.share(0.18)
 
 zarr = lazily("zarr")
 
@@ -112,7 +112,7 @@ def run_of(path: Path) -> str:
         return tape.run_id
 
 
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.15)
 def test_it_is_cut_into_shards(runs: Any, tmp_path: Path) -> None:
     """Shards have the size of one file; chunks are smaller parts of it."""
     extracted(runs, tmp_path / "set", "states", fields=("tick", "real", "flag"))
@@ -151,7 +151,7 @@ class StoppedError(Exception):
     pass
 
 
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.15)
 def test_a_stopped_extraction_goes_on(runs: Any, tmp_path: Path) -> None:
     """A continued extraction keeps its parts and removes the unfinished store."""
     few = {"tables": "states", "fields": ("real", "ants.place")}

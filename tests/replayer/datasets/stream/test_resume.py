@@ -18,7 +18,7 @@ from replayer.datasets.stream.shuffle_buffer import ShuffleBuffer
 from oracle.live_runs import record_live
 from small_worlds import Herd, Walkers
 
-pytestmark = pytest.mark.share(0.3)
+pytestmark = pytest.mark.share(0.18)
 
 TICKS = 100
 LONG_TICKS = 1500

@@ -24,7 +24,7 @@ from oracle.live_runs import Live, record_live, splitting_seed
 from oracle.repair_runs import all_blocks, destroy
 from small_worlds import Herd, Saved, Walkers
 
-pytestmark = pytest.mark.share(0.3)
+pytestmark = pytest.mark.share(0.18)
 
 TICKS = 100
 

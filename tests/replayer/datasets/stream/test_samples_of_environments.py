@@ -26,7 +26,7 @@ def extracted(path: Path, name: str) -> dict[str, Any]:
     return arrays
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", ["cart", "camera", "autoreset", "next_step", "parallel", "turns"])
 def test_samples_are_the_rows_of_the_table(name: str, tmp_path: Path) -> None:
     """In order without shuffling; each exactly once with it, in parts that begin within episodes."""

@@ -13,7 +13,7 @@ from optional_packages import lazily
 from oracle.live_runs import Live, record_live
 from small_worlds import Herd, Walkers
 
-pytestmark = pytest.mark.share(0.3)
+pytestmark = pytest.mark.share(0.18)
 
 torch = lazily("torch")
 

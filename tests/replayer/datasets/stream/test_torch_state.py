@@ -19,7 +19,7 @@ from oracle.live_runs import record_live
 from small_worlds import Walkers
 
 pytestmark = [
-    pytest.mark.share(0.3),
+    pytest.mark.share(0.18),
     pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning"),
     pytest.mark.filterwarnings("ignore:This DataLoader will create:UserWarning"),  # More workers than cores.
 ]

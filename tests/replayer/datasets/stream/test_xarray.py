@@ -19,7 +19,7 @@ from sim.kernel.registry import UnknownWorldError, find_world
 from oracle.live_runs import Live, record_live
 from small_worlds import Herd, Saved, Walkers
 
-pytestmark = pytest.mark.share(0.3)
+pytestmark = pytest.mark.share(0.18)
 
 xarray = lazily("xarray")
 

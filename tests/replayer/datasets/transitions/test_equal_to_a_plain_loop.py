@@ -27,7 +27,7 @@ SETTINGS += [
 ]
 
 
-@pytest.mark.share(0.3)
+@pytest.mark.share(0.18)
 @pytest.mark.parametrize("jobs", [1, 2])
 @pytest.mark.parametrize(("name", "settings"), SETTINGS, ids=str)
 def test_every_transition_equals_the_one_of_the_loop(

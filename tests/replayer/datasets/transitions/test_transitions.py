@@ -75,7 +75,7 @@ def test_one_command_without_options(tmp_path: Path, capsys: Any) -> None:
     assert "columns: run, episode, step, tick, agent, seed, obs, action, reward, next, terminated, truncated" in printed
 
 
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.15)
 def test_the_files_are_the_same_for_any_number_of_processes_and_any_cut(tmp_path: Path, monkeypatch: Any) -> None:
     """With many parts, one process and three write the same bytes; without parts the rows are the same."""
     path = cart(tmp_path / "cart.tape")
@@ -105,7 +105,7 @@ replayer.extract(sys.argv[1], sys.argv[2], info=bool(int(sys.argv[3])))
 """
 
 
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.15)
 @pytest.mark.parametrize("info", [False, True])
 def test_killed_in_the_middle_and_continued_it_is_the_same(info: Any, tmp_path: Path, monkeypatch: Any) -> None:
     """The same bytes as without the kill; the parts that were done are not made again."""
@@ -279,7 +279,7 @@ def test_nulls_come_back_as_masked_arrays(tmp_path: Path) -> None:
     assert [text is None for text in arrays["info.by.name"]] == is_masked.tolist()
 
 
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.15)
 def test_of_a_damaged_tape_the_intact_transitions_are_extracted(tmp_path: Path, monkeypatch: Any) -> None:
     """Each as it was, and each missing one is reported by the tick at which it ends."""
     monkeypatch.setattr("replayer.datasets.plan.PART_TICKS", 60)

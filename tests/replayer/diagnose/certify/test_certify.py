@@ -27,7 +27,7 @@ from replayer.tape.digest import tape_digest
 from oracle.command_lines import assert_one_line, run
 from small_worlds import Walkers
 
-pytestmark = pytest.mark.share(0.3)
+pytestmark = pytest.mark.share(0.18)
 
 PLANTED = '''
 import os
@@ -142,7 +142,7 @@ has_kernels = pytest.mark.skipif(
 )
 
 
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.15)
 @pytest.mark.parametrize(
     ("name", "guilty", "field"),
     [

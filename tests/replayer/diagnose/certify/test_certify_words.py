@@ -135,7 +135,7 @@ def test_a_tape_without_a_seal_is_the_same_everywhere_and_reported_as_not_sealed
     assert (code, "the tape is not sealed" in output) == (3, True)
 
 
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.15)
 def test_environments_that_all_differ_from_the_tape_are_told_apart(capsys: Any) -> None:
     """The report shows which of them differ from the present one, and that none gives the recorded states."""
     record("Sets", WHILE_RECORDING="1")

@@ -24,7 +24,7 @@ from sim.kernel.simulation import run_phases
 from oracle.command_lines import run
 from small_worlds import Herd, Walkers
 
-pytestmark = pytest.mark.share(0.3)
+pytestmark = pytest.mark.share(0.18)
 
 FIELD_COUNT = 12
 

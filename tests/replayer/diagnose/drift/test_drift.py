@@ -21,7 +21,7 @@ from sim import Field, Schema, State, Table
 from oracle.command_lines import run
 from small_worlds import Herd, Saved, Walkers
 
-pytestmark = pytest.mark.share(0.3)
+pytestmark = pytest.mark.share(0.18)
 
 INTERVAL = 25
 TICKS = 110

@@ -20,7 +20,7 @@ from replayer.diagnose.explain.variant_choice import first_variants
 
 from project_paths import SOURCES
 
-pytestmark = pytest.mark.share(0.3)
+pytestmark = pytest.mark.share(0.18)
 
 
 HEAD = """

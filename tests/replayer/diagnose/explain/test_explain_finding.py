@@ -21,7 +21,7 @@ from replayer.diagnose import explain_tape
 from oracle.command_lines import assert_one_line, run
 from project_paths import SOURCES
 
-pytestmark = pytest.mark.share(0.3)
+pytestmark = pytest.mark.share(0.18)
 
 BAD_TICK = 28
 MODULE = """
@@ -103,7 +103,7 @@ def forks_of(work: Callable[[], Any]) -> tuple[Any, int]:
     return work(), counts.stat().st_size
 
 
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.15)
 def test_verified_ticks_are_not_verified_again(module: Any) -> None:
     """Explaining a finding costs as many processes as explaining its tick; without one, the tape is verified once."""
     how: dict[str, Any] = {"sim": "finding_variants:LateEdit", "factory": module.LateEdit}
@@ -162,7 +162,7 @@ def test_the_prints_of_a_simulation_are_not_part_of_the_output() -> None:
     assert b"a step" in finished.stderr
 
 
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.15)
 def test_a_difference_that_no_variant_shows_is_noted(module: Any) -> None:
     """This process makes a different simulation from the variants, as if it diverged by chance."""
     explanation = explain_tape("late.tape", sim="finding_variants:Plain", factory=module.LateEdit)

@@ -22,7 +22,7 @@ from replayer.timeline.verify import verify_tape
 from oracle.command_lines import assert_one_line, run
 from project_paths import SOURCES
 
-pytestmark = pytest.mark.share(0.3)
+pytestmark = pytest.mark.share(0.18)
 
 BAD_TICK = 15
 MODULE = '''

@@ -23,7 +23,7 @@ from sim.scenario.scenario_file import load_scenario
 
 from small_worlds import Herd, Saved, Walkers
 
-pytestmark = pytest.mark.share(0.3)
+pytestmark = pytest.mark.share(0.18)
 
 # The first twelve are the zoo of DESYNC.md's capability 2; each with the name of its suspect.
 ZOO = {
@@ -308,7 +308,7 @@ def test_a_cause_that_is_not_visible_is_reported_as_such() -> None:
     assert "no Python value was seen to differ" in str(report.findings[0])
 
 
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.15)
 def test_values_beyond_the_limit_are_noted() -> None:
     """Values beyond the limit are not skipped silently."""
 

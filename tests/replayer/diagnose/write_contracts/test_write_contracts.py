@@ -27,7 +27,7 @@ from oracle.command_lines import TINY, assert_one_line, run
 from project_paths import SOURCES
 from small_worlds import Saved, Walkers
 
-pytestmark = pytest.mark.share(0.3)
+pytestmark = pytest.mark.share(0.18)
 
 GUILTY_TICK = 23
 

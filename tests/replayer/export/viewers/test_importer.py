@@ -68,7 +68,7 @@ def importer(monkeypatch: Any, capfdbinary: Any, tmp_path: Path) -> Any:
     return run
 
 
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.15)
 def test_the_viewer_opens_a_tape(tape: Path, tmp_path: Path) -> None:
     """Rerun finds the importer on the PATH by its name, loads its output, and has every state of the tape."""
     folder = tmp_path / "bin"

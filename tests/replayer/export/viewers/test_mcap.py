@@ -29,7 +29,7 @@ from oracle.shown_world import Shapes
 
 mcap_reader = lazily("mcap.reader")
 
-pytestmark = pytest.mark.share(0.3)
+pytestmark = pytest.mark.share(0.18)
 
 TICKS = 40
 SIM = "--sim oracle.shown_world:Shapes"

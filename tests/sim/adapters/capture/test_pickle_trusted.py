@@ -62,7 +62,7 @@ class Board:
             self.past.clear()
 
 
-@pytest.mark.sample(10)
+@pytest.mark.sample(6)
 @pytest.mark.parametrize(
     "value",
     [

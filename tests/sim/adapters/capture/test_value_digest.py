@@ -295,7 +295,7 @@ def test_objects_of_unknown_kinds_are_listed() -> None:
     assert looked.not_looked_at == ("weakref:ProxyType",)
 
 
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.15)
 def test_a_chain_of_a_hundred_thousand_objects_needs_no_recursion() -> None:
     """Neither lists in lists nor tuples in tuples; a tuple that holds itself twice over does not grow."""
     deep: Any = None

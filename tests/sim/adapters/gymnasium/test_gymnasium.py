@@ -31,7 +31,7 @@ from sim.kernel.registry import UnknownWorldError  # noqa: E402
 import environments as zoo  # noqa: E402
 from gymnasium_runs import continued, drive, last_result, record_run  # noqa: E402
 
-pytestmark = pytest.mark.share(0.3)
+pytestmark = pytest.mark.share(0.18)
 
 
 CONTINUE = """

@@ -129,7 +129,7 @@ def test_a_fresh_instance_is_reset_first_if_only_a_reset_makes_what_cannot_be_sa
             assert (len(run.subject.engines), run.subject.made.heat) == seen[tick - 1]
 
 
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.15)
 @pytest.mark.parametrize(
     ("kind", "named"), [(traps.Heats, "Heats.engine.heat"), (traps.CountsInClosure, "CountsInClosure.count")]
 )

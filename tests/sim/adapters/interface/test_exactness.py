@@ -24,7 +24,7 @@ gymnasium = pytest.importorskip("gymnasium")
 sys.path.insert(0, str(Path(__file__).parent))  # For --sim.
 import environments as zoo  # noqa: E402
 
-pytestmark = pytest.mark.share(0.3)
+pytestmark = pytest.mark.share(0.18)
 
 
 class Rounding:

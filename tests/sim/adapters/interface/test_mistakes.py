@@ -23,7 +23,7 @@ from gymnasium import spaces  # noqa: E402
 import environments as zoo  # noqa: E402
 from gymnasium_runs import drive, last_result  # noqa: E402
 
-pytestmark = pytest.mark.share(0.3)
+pytestmark = pytest.mark.share(0.18)
 
 
 def cart_pole() -> Any:

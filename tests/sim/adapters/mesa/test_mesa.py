@@ -110,7 +110,7 @@ CASES = {
 }
 
 
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.15)
 @pytest.mark.parametrize(
     "name", ["wolves", *(pytest.param(name, marks=pytest.mark.long) for name in ("meadow", "boids"))]
 )

@@ -75,7 +75,7 @@ CASES = {
 }
 
 
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.15)
 @pytest.mark.parametrize("name", ["robot", "Humanoid-v5"])  # All of them in the long one.
 def test_a_restored_simulation_continues_as_the_live_one_did(name: str, tmp_path: Path, monkeypatch: Any) -> None:
     """From random ticks, here and in a fresh process, observations, rewards and states are equal bit for bit."""
@@ -116,7 +116,7 @@ def with_less(monkeypatch: pytest.MonkeyPatch, specification: int, derived: tupl
     return {one.trial for seed in range(3) for one in check_run(subject, subject.live(seed, 60))}
 
 
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.15)
 @pytest.mark.parametrize("less", ["mjSTATE_PHYSICS", "mjSTATE_FULLPHYSICS"])
 def test_a_smaller_state_is_not_exact(less: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Even with the controls the warm start of the solver is missing, in contact with the ground."""

@@ -32,7 +32,7 @@ from recorder.testing import SimulationContract
 from sim.adapters import NotCapturedError, adapt
 from sim.adapters.capture.values import encode_value
 
-pytestmark = pytest.mark.share(0.3)
+pytestmark = pytest.mark.share(0.18)
 
 
 class Catch(ParallelEnv):

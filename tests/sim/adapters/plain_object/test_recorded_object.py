@@ -856,7 +856,7 @@ def program(folder: Path, *arguments: str, text: str | None = None) -> subproces
 REPLAY = ("-c", "import sys; from simulation_flight_recorder import replay; sys.argv[0] = 'replay'; replay()")
 
 
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.15)
 @pytest.mark.parametrize("way", [("game.py",), ("-m", "game")], ids=["script", "module"])
 def test_a_tape_of_a_script_is_replayed_by_the_class_of_its_module(way: tuple[str, ...], tmp_path: Path) -> None:
     (tmp_path / "game.py").write_text(SCRIPT)

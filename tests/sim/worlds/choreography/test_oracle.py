@@ -31,7 +31,7 @@ def plain(event: dict[str, Any]) -> dict[str, Any]:
     return {**event, "kind": "received"} if event["kind"] == "offered" else event
 
 
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.15)
 @settings(deadline=None, max_examples=20)
 @given(st.data())
 def test_every_event_of_every_round_follows_the_global_type(data: st.DataObject) -> None:

@@ -84,7 +84,7 @@ class Late:
         return world.events(), world.state.arena.tobytes(), world.telemetry(), world.ended(), world.buffered_count()
 
 
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.15)
 @settings(deadline=None, max_examples=12)
 @given(full_configs(), st.booleans())
 def test_a_run_continues_exactly_from_any_snapshot(config: dict[str, Any], late: bool) -> None:  # noqa: FBT001

@@ -30,7 +30,7 @@ def test_the_order_in_a_scenario_means_nothing(data: st.DataObject) -> None:
         two.step(None)
 
 
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.15)
 @settings(deadline=None, max_examples=10)
 @given(st.data())
 def test_the_order_of_rows_means_nothing(data: st.DataObject) -> None:
@@ -62,7 +62,7 @@ def test_the_order_of_rows_means_nothing(data: st.DataObject) -> None:
             assert lives[0] == lives[1]
 
 
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.15)
 @settings(deadline=None, max_examples=10)
 @given(st.data())
 def test_every_write_is_marked(data: st.DataObject) -> None:

@@ -41,7 +41,7 @@ def run(request: pytest.FixtureRequest) -> Run:
     return make
 
 
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.15)
 @settings(deadline=None, max_examples=5, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(st.data(), st.sampled_from((20, 100, 300)))
 def test_both_meadows_have_the_same_state_at_every_tick(data: st.DataObject, ticks: int) -> None:
@@ -53,7 +53,7 @@ def test_both_meadows_have_the_same_state_at_every_tick(data: st.DataObject, tic
         followed.step(inputs[followed.tick] if followed.tick < len(inputs) else [])
 
 
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.15)
 @pytest.mark.parametrize(
     "name", ["arms-race", *(pytest.param(name, marks=pytest.mark.long) for name in ("quiet-meadow", "boom-and-crash"))]
 )

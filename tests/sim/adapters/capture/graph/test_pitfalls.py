@@ -28,14 +28,14 @@ def cases(named: dict[str, Any]) -> list[Any]:
     return [pytest.param(name, marks=pytest.mark.long) if large else name for name, large in is_large.items()]
 
 
-@pytest.mark.share(0.4)
+@pytest.mark.share(0.24)
 @pytest.mark.parametrize("name", cases(EXACT))
 def test_exact(name: str) -> None:
     """Saved without trust, without a warning, and right at every tick."""
     prove_exact(EXACT[name])
 
 
-@pytest.mark.share(0.4)
+@pytest.mark.share(0.24)
 @pytest.mark.parametrize("name", cases(SAID))
 def test_never_silently_wrong(name: str) -> None:
     """Right at every tick, or refused by path, class and what to do, or warned of by name."""

@@ -18,7 +18,7 @@ from sim.worlds.meadow.phases import lifecycle
 
 from sim_strategies import idle_flora, meadow_inputs, meadows, small_meadow
 
-pytestmark = pytest.mark.share(0.3)
+pytestmark = pytest.mark.share(0.18)
 
 FIRST_POISONED = 502  # The first tick of the arms race at which toxins kill.
 

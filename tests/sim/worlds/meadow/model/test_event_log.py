@@ -202,7 +202,7 @@ def test_the_end_is_an_event_of_its_tick() -> None:
 # --- on tapes
 
 
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.15)
 @settings(max_examples=5, **QUICK)
 @given(st.data())
 def test_recorded_rebuilt_and_live_events_are_the_same(

@@ -32,7 +32,7 @@ from sim.worlds.meadow.model.energy_ledger import Ledger
 from oracle.followed_meadow import FollowedMeadow
 from sim_strategies import meadow_inputs, meadows
 
-pytestmark = pytest.mark.share(0.5)  # Of the cases of each test; each run takes a different share.
+pytestmark = pytest.mark.share(0.3)  # Of the cases of each test; each run takes a different share.
 
 SWARMS_MAX = 100  # With more swarms the oracle is too slow: the run ends.
 LARGE = {1: 0x7216349300B022F1, 10: 0x26F2A064E6597AC5}
@@ -56,7 +56,7 @@ def account(meadow: Meadow) -> tuple[Any, ...]:
     return meadow.state.arena.tobytes(), meadow.events(), dict(meadow.telemetry())
 
 
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.15)
 @pytest.mark.parametrize("way", WAYS)
 @settings(deadline=None, max_examples=8, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(data=st.data())
@@ -82,7 +82,7 @@ def test_every_way_gives_the_same_bytes_events_and_books(way: str, data: st.Data
     assert books[0].entries == books[1].entries
 
 
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.15)
 @pytest.mark.parametrize("way", WAYS)
 @settings(deadline=None, max_examples=3, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(data=st.data())
@@ -96,7 +96,7 @@ def test_every_way_is_that_of_the_oracle(way: str, data: st.DataObject) -> None:
             followed.step(inputs[followed.tick] if followed.tick < len(inputs) else [])
 
 
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.15)
 @pytest.mark.parametrize("way", ["arrays", *WAYS])
 @settings(deadline=None, max_examples=6)
 @given(data=st.data())
@@ -189,7 +189,7 @@ def run_alone(code: str, folder: Path, **more: str) -> subprocess.CompletedProce
     )
 
 
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.15)
 @needs_numba
 def test_numba_is_imported_when_useful_and_announces_compiling_once(tmp_path: Path) -> None:
     """Neither imports nor small meadows import numba; compiled code is cached, and the second run prints nothing."""
