@@ -24,6 +24,16 @@ class Walkers:
             self.state["x"][walker] += distance
 
 
+class CountedWalkers(Walkers):
+    """Counts the steps of all its objects."""
+
+    steps = 0
+
+    def step(self, inputs: Any) -> None:
+        CountedWalkers.steps += 1
+        super().step(inputs)
+
+
 class Herd:
     """A table that grows and shrinks, a grid and a blob; marks every write."""
 

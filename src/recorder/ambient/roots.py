@@ -1,8 +1,8 @@
 """Find the modules, classes and functions in which a simulation's code can keep values outside its instances.
 
 These are the user's modules and those that they import; of installed packages, the modules that define the classes of
-the simulation's objects, and those that they import from their own part of the package. Python's own modules, NumPy and the recorder are excluded: their global values (random
-generators, the environment) are handled in ambient.py.
+the simulation's objects, and those that they import from their own part of the package. Python's own modules, NumPy and
+the recorder are excluded: their global values (random generators, the environment) are handled in ambient.py.
 """
 
 from __future__ import annotations
@@ -80,16 +80,19 @@ class Roots:
         self.modules[name] = module
         for value in list(vars(module).values()):
             if isinstance(value, ModuleType):
-                if (follow and is_users(value.__name__)) or _is_beside(name, value.__name__):
-                    self._add_module(value.__name__, follow=follow)
+                self._follow_import(name, value.__name__, follow=follow)
                 continue
             home = getattr(value, "__module__", None) if isinstance(value, type | FunctionType | CACHE_TYPE) else None
             if home == name and isinstance(value, type):
                 self._add_class(value)
             elif home == name:
                 self._add_function(getattr(value, "__wrapped__", value) if type(value) is CACHE_TYPE else value)
-            elif home is not None and ((follow and is_users(home)) or _is_beside(name, home)):
-                self._add_module(home, follow=follow)
+            elif home is not None:
+                self._follow_import(name, home, follow=follow)
+
+    def _follow_import(self, name: str, imported: str, *, follow: bool) -> None:
+        if (follow and is_users(imported)) or _is_beside(name, imported):
+            self._add_module(imported, follow=follow)
 
     def _add_class(self, kind: type) -> None:
         if kind in self.classes or _is_excluded(module_of(kind)):

@@ -83,10 +83,9 @@ def diff(
         except ValueError as error:
             raise UsageError(f"{one}, {other}: {error}") from None
         spread, why = _measure_spread(left, right, result, ticks, sim, quiet=as_json)
-        values = _values(left, right, result)
         codes = [tape_code(left), tape_code(right), INCOMPLETE if result.unreadable_ticks else SAME]
     if not as_json:
-        _print(one, other, result, values, spread, why)
+        _print(one, other, result, spread, why)
     if output is not None:
         _draw(output, one, other, spread, why)
     if as_json:  # Last: if there is an error, that is the one object that is printed.
@@ -182,21 +181,7 @@ def _facts(result: TapeDifference, spread: DifferenceSpread | None) -> dict[str,
     }
 
 
-def _values(left: Tape, right: Tape, result: TapeDifference) -> tuple[list[str], set[str]]:
-    """The values of recorded objects that differ at the compared keyframes; see object_difference_lines."""
-    places = [tape.keyframe_at(result.keyframe_tick) for tape in (left, right) if result.keyframe_tick is not None]
-    states = [tape.snapshot(place) for tape, place in zip((left, right), places, strict=False) if place is not None]
-    return object_difference_lines(states[0], states[1], STATE_LABELS) if len(states) > 1 else ([], set())
-
-
-def _print(
-    one: Path,
-    other: Path,
-    result: TapeDifference,
-    values: tuple[list[str], set[str]],
-    spread: DifferenceSpread | None,
-    why: str | None,
-) -> None:
+def _print(one: Path, other: Path, result: TapeDifference, spread: DifferenceSpread | None, why: str | None) -> None:
     both = f"{one} and {other}"
     if not result.ticks:
         print(
@@ -216,9 +201,10 @@ def _print(
         print(f"  not compared: {counted(result.unreadable_ticks, 'tick')} that one of them lacks")
     if result.ticks:
         print(f"  trend: {_trend_text(result, spread)}")
-    for line in values[0]:
+    values, shown = object_difference_lines(result.states, STATE_LABELS)
+    for line in values:
         print(f"    {line}")
-    for difference in (entry for entry in result.differences if entry.field not in values[1]):
+    for difference in (entry for entry in result.differences if entry.field not in shown):
         for line in difference_lines(difference, STATE_LABELS)[:3]:
             print(f"    {line}")
     if spread is not None and spread.stopped:

@@ -166,9 +166,9 @@ def _notes(explanation: Explanation) -> list[str]:
 
 
 def _field_lines(explanation: Explanation) -> list[str]:
-    steps = [outcome.step for outcome in explanation.pair or ()]
-    states = [step.state for step in steps if step is not None and step.state is not None]
-    values, shown = object_difference_lines(states[0], states[1], ("A", "B")) if len(states) > 1 else ([], set())
+    states = [outcome.step.state for outcome in explanation.pair or () if outcome.step is not None]
+    both = (states[0], states[1]) if len(states) > 1 and states[0] is not None and states[1] is not None else None
+    values, shown = object_difference_lines(both, ("A", "B"))
     fields = [field for field in explanation.fields if field.name not in shown]
     lines = [f"  {value}" for value in values]
     lines += [
@@ -243,7 +243,7 @@ def _known_lines(explanation: Explanation) -> list[str]:
         lines.append(f"  fields that differ at tick {explanation.tick:,}: {', '.join(explanation.place.fields)}")
     lines += _phase_lines(explanation)
     if explanation.known_fields:
-        values, shown = object_difference_lines(*explanation.known_states) if explanation.known_states else ([], set())
+        values, shown = object_difference_lines(explanation.known_states)
         what = "values" if values else "fields"
         lines.append(f"  at the next recorded keyframe, tick {explanation.known_tick:,}, these {what} differ:")
         lines += [f"    {value}" for value in values]

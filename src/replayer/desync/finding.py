@@ -73,6 +73,13 @@ class Finding:
     tested: list[TestedCause] = attrs.field(factory=list)
 
     @property
+    def compared_states(self) -> tuple[Snapshot, Snapshot] | None:
+        """The recorded and the replayed state at compared_tick; None unless there are both."""
+        if self.compared_recorded is None or self.compared_replayed is None:
+            return None
+        return self.compared_recorded, self.compared_replayed
+
+    @property
     def hints_at_hidden_state(self) -> bool:
         """True if a test, or two runs of the interval, showed a step that reads more than the state and the inputs."""
         was_found = any(tested.cause == HIDDEN_STATE and tested.suspicious for tested in self.tested)

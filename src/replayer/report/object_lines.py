@@ -1,4 +1,4 @@
-"""The recorded object in a state, for ``replay seek``: its values by their paths, without its classes."""
+"""The recorded object in a state, and what differs in it between two: values by their paths, without its classes."""
 
 from __future__ import annotations
 
@@ -87,13 +87,16 @@ class ShownState:
 
 
 def object_difference_lines(
-    one: Snapshot, other: Snapshot, labels: tuple[str, str] = ("recorded", "replayed")
+    states: tuple[Snapshot, Snapshot] | None, labels: tuple[str, str] = ("recorded", "replayed")
 ) -> tuple[list[str], set[str]]:
     """The first values of captured objects that differ between two states, by their paths, and the fields that hold them.
 
-    Both are empty for other states, and if no value differs: what differs then is only how the objects are saved.
+    Both are empty without states, for states of anything else, and if no value differs: what differs then is only how
+    the objects are saved.
     """
-    trees = [_objects_in(state) for state in (one, other)]
+    if states is None:
+        return [], set()
+    trees = [_objects_in(state) for state in states]
     if trees[0] is None or trees[1] is None:
         return [], set()
     try:
@@ -106,7 +109,7 @@ def object_difference_lines(
     if not lines:
         return [], set()
     shown = {*trees[0].fields, *trees[1].fields}
-    if all(name in shown or name == COUNTS_FIELD for state in (one, other) for name in state):
+    if all(name in shown or name == COUNTS_FIELD for state in states for name in state):
         shown.add(COUNTS_FIELD)  # All tables are those of the objects.
     return lines + (["… and more"] if len(found) > DIFFERENCES else []), shown
 

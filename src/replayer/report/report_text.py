@@ -164,10 +164,7 @@ def _print_finding(finding: Finding) -> None:
     print(f"  recorded hash {finding.expected_hash:016x}, replayed {finding.actual_hash:016x}")
     for line in place_lines(finding):
         print(f"  {line}")
-    values: list[str] = []
-    shown: set[str] = set()
-    if finding.compared_recorded is not None and finding.compared_replayed is not None:
-        values, shown = object_difference_lines(finding.compared_recorded, finding.compared_replayed)
+    values, shown = object_difference_lines(finding.compared_states)
     if finding.differences:
         what = "values" if values else "fields"
         print(f"  at the next recorded keyframe, tick {finding.compared_tick:,}, these {what} differ:")

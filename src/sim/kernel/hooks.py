@@ -364,14 +364,20 @@ def ensure_hooks(simulation: object, kinds: Iterable[Callable[..., Any]] = RECOR
                 f"{type(simulation).__name__}.{name}: expected a method, called as {called}, "
                 f"got {type(member).__name__}; rename the attribute if it is something else"
             )
-        try:
-            signature = inspect.signature(member)
-        except (TypeError, ValueError):
-            continue  # Some methods of extension modules do not expose their parameters.
-        try:
-            signature.bind(*parameters)
-        except TypeError as error:
-            raise TypeError(
-                f"{type(simulation).__name__}.{name}: expected a method that can be called as {called}, "
-                f"got {name}{signature}: {error}"
-            ) from None
+        ensure_parameters(simulation, name, parameters)
+
+
+def ensure_parameters(simulation: object, name: str, parameters: Sequence[str]) -> None:
+    """Raise TypeError, naming the method, unless it can be called with these parameters, by position."""
+    method = getattr(simulation, name)
+    try:
+        signature = inspect.signature(method)
+    except (TypeError, ValueError):
+        return  # Some methods of extension modules do not expose their parameters.
+    try:
+        signature.bind(*parameters)
+    except TypeError as error:
+        raise TypeError(
+            f"{type(simulation).__name__}.{name}: expected a method that can be called as "
+            f"{name}({', '.join(parameters)}), got {name}{signature}: {error}"
+        ) from None

@@ -12,7 +12,6 @@ Invariants:
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, KeysView, Mapping, Sequence
 from typing import Any
 
@@ -23,11 +22,13 @@ from replayer.datasets.plan import TapeInput, open_source
 from replayer.datasets.request import ExtractionError, Request
 from replayer.datasets.transitions.flat_values import Flat, flatten
 from replayer.playback.make_simulation import Factory, make_simulation
+from sim.kernel.hooks import ensure_parameters
 from sim.kernel.simulation import subject_of
 
 NAMES, OBSERVATION, ACTIONS_METHOD, REWARD = "agent_names", "agent_observation", "agent_actions", "agent_reward"
 OF_TRANSITIONS = (NAMES, OBSERVATION, ACTIONS_METHOD)  # Without a reward the column is null.
-_PARAMETERS = {NAMES: (), OBSERVATION: ("agent",), REWARD: ("agent",)}
+# Those of agent_actions are the step's own: only its call shows if they fit.
+_PARAMETERS: dict[str, tuple[str, ...]] = {NAMES: (), OBSERVATION: ("agent",), REWARD: ("agent",)}
 _VALUES = "numbers, texts or arrays, or dicts or tuples of them"
 
 
@@ -57,9 +58,12 @@ class AgentMethods:
         self.present = names_of_methods(subject)
         self._methods: dict[str, Callable[..., Any]] = {}
         for name in self.present:
-            method = getattr(subject, name)
-            self._ensure_parameters(name, method)
-            self._methods[name] = guarded(method, f"{self._class}.{name}")
+            if name in _PARAMETERS:
+                try:
+                    ensure_parameters(subject, name, _PARAMETERS[name])
+                except TypeError as error:
+                    raise ExtractionError(str(error)) from None
+            self._methods[name] = guarded(getattr(subject, name), f"{self._class}.{name}")
 
     def names(self, tick: int) -> tuple[str, ...]:
         """The agents at the present tick, in order."""
@@ -133,23 +137,6 @@ class AgentMethods:
 
     def _at(self, name: str, tick: int) -> str:
         return f"{self._class}.{name} at tick {tick:,}"
-
-    def _ensure_parameters(self, name: str, method: Callable[..., Any]) -> None:
-        """The parameters of agent_actions are those of the step; only its call shows if they fit."""
-        parameters = _PARAMETERS.get(name)
-        if parameters is None:
-            return
-        try:
-            signature = inspect.signature(method)
-        except (TypeError, ValueError):
-            return  # Some methods of extension modules do not expose their parameters.
-        try:
-            signature.bind(*parameters)
-        except TypeError as error:
-            raise ExtractionError(
-                f"{self._class}.{name}: expected a method that can be called as {name}({', '.join(parameters)}), got "
-                f"{name}{signature}: {error}"
-            ) from None
 
 
 def _at_path(value: Any, path: str) -> Any:

@@ -5,7 +5,7 @@ run, episode, step, tick, agent, env?, seed, options?, obs.*, action.*, reward, 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import attrs
@@ -44,8 +44,25 @@ class TransitionColumns:
 def values_of_transition(row: Transition) -> Iterator[tuple[str, FlatValue]]:
     """The values of the columns with forms, by the names of the columns."""
     for prefix, flat in _groups(row):
-        for path, value in flat.items():
-            yield joined(prefix, path) if path else prefix, value
+        yield from _named(prefix, flat)
+
+
+def _named(prefix: str, flat: Flat) -> Iterator[tuple[str, FlatValue]]:
+    for path, value in flat.items():
+        yield joined(prefix, path) if path else prefix, value
+
+
+def _fitted(
+    values: Iterable[tuple[str, FlatValue]], tick: int, forms: Mapping[str, ColumnForm], left_out: frozenset[str]
+) -> Iterator[tuple[str, Any, int]]:
+    """Yield the name of a column, the data for it and its bytes, of those values that have one. Raises MisfitError."""
+    for name, value in values:
+        form = forms.get(name)
+        if form is not None:
+            data = fit(name, tick, value, form)
+            yield name, data, getattr(data, "nbytes", 8)
+        elif name not in left_out:
+            raise MisfitError(f"tick {tick:,}: {name} is {form_of(value)}, and there is no such column")
 
 
 def _groups(row: Transition) -> tuple[tuple[str, Flat], ...]:
@@ -84,15 +101,10 @@ class TransitionRows:
 
     def add(self, row: Transition) -> None:
         """Add a transition. Raises MisfitError."""
-        forms, values = self._columns.forms, self._values
-        for name, value in values_of_transition(row):
-            form = forms.get(name)
-            if form is not None:
-                data = fit(name, row.tick, value, form)
-                values[name].append(data)
-                self.bytes += getattr(data, "nbytes", 8)
-            elif name not in self._columns.left_out:
-                raise MisfitError(f"tick {row.tick:,}: {name} is {form_of(value)}, and there is no such column")
+        columns, values = self._columns, self._values
+        for name, data, size in _fitted(values_of_transition(row), row.tick, columns.forms, columns.left_out):
+            values[name].append(data)
+            self.bytes += size
         self.bytes += _ROW_BYTES
         self._rows.append(_RowFacts(*(getattr(row, name) for name in _RowFacts._fields)))
         count = len(self._rows)
@@ -150,13 +162,9 @@ class ActionRows:
         if not row.action:
             return
         values = {}
-        for path, value in row.action.items():
-            name = joined(DONE, path) if path else DONE
-            if name in self._forms:
-                values[name] = fit(name, row.tick, value, self._forms[name])
-                self.bytes += getattr(values[name], "nbytes", 8)
-            elif name not in self._left_out:
-                raise MisfitError(f"tick {row.tick:,}: {name} is {form_of(value)}, and there is no such column")
+        for name, data, size in _fitted(_named(DONE, row.action), row.tick, self._forms, self._left_out):
+            values[name] = data
+            self.bytes += size
         self.bytes += _ROW_BYTES
         self._rows.append((row.end_tick, row.agent, values))
 

@@ -53,8 +53,8 @@ def write_dump(folder: Path, tape: Tape, finding: Finding) -> Path:
 
 def _write_files(folder: Path, tape: Tape, finding: Finding) -> None:
     table = None
-    if finding.compared_recorded is not None and finding.compared_replayed is not None:
-        table = write_differences(folder / "differences.csv", finding.compared_recorded, finding.compared_replayed)
+    if finding.compared_states is not None:
+        table = write_differences(folder / "differences.csv", *finding.compared_states)
     (folder / "report.md").write_text("\n".join(report_lines(tape, finding, table)) + "\n", encoding="utf-8")
     facts = _as_json(tape, finding) | {"differences": None if table is None else attrs.asdict(table)}
     (folder / "finding.json").write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")

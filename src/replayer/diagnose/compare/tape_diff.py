@@ -16,6 +16,7 @@ from recorder.format.blocks.frame import Frame
 from replayer.desync.state_diff import STATE_LABELS, FieldDifference, compare_states
 from replayer.tape.tape import Tape
 from sim.kernel.hashing import FIELD_HASH_BYTES, split_short
+from sim.kernel.state import Snapshot
 
 Progress = Callable[[int, int], None]
 Trend = Literal["transient", "bounded", "spreading"]
@@ -52,6 +53,7 @@ class TapeDifference:
             "spreading": more and more differs; "bounded": as much as in the beginning, or less.
         keyframe_tick: the first tick, from the first bad one, of which both have a keyframe; None if there is none.
         differences: by field, at keyframe_tick; recorded is the value on the first tape, replayed on the second.
+        states: of both tapes at keyframe_tick; None without one.
     """
 
     first_tick: int
@@ -64,6 +66,7 @@ class TapeDifference:
     trend: Trend | None
     keyframe_tick: int | None
     differences: list[FieldDifference]
+    states: tuple[Snapshot, Snapshot] | None
 
     @property
     def first_bad(self) -> int | None:
@@ -87,10 +90,10 @@ def diff_tapes(one: Tape, other: Tape, progress: Progress | None = None) -> Tape
     tapes = _ComparedTape(one), _ComparedTape(other)
     ticks: list[TickDifference] = []
     phase, inputs_tick, compared, unreadable = None, None, 0, 0
-    if (state := _first_states(one, other, first)) is not None:
+    if (states := _states_at(one, other, first)) is not None:
         compared = 1
-        if state:
-            ticks.append(TickDifference(first, tuple(entry.field for entry in state)))
+        if differences := _differences(states):
+            ticks.append(TickDifference(first, tuple(entry.field for entry in differences)))
     for tick, pair in _pairs(one, other, first + 1, last):
         if progress is not None and tick % PROGRESS_TICKS == 0:
             progress(tick - first, last - first)
@@ -105,10 +108,11 @@ def diff_tapes(one: Tape, other: Tape, progress: Progress | None = None) -> Tape
             if not ticks:
                 phase = _first_phase(tapes, *pair)
             ticks.append(difference)
-    keyframe_tick, differences = _values(one, other, ticks[0].tick) if ticks else (None, [])
+    keyframe_tick, states = _later_states(one, other, ticks[0].tick) if ticks else (None, None)
+    differences = _differences(states) if states is not None else []
     trend = _trend(ticks, last)
     return TapeDifference(
-        first, last, compared, unreadable, inputs_tick, ticks, phase, trend, keyframe_tick, differences
+        first, last, compared, unreadable, inputs_tick, ticks, phase, trend, keyframe_tick, differences, states
     )
 
 
@@ -188,8 +192,8 @@ def _first_phase(tapes: tuple[_ComparedTape, _ComparedTape], left: Frame, right:
     return next((str(name) for name, one, other in zip(names, ours, theirs, strict=True) if one != other), None)
 
 
-def _first_states(one: Tape, other: Tape, tick: int) -> list[FieldDifference] | None:
-    """The difference at the first common tick, which need not have a frame; None if a keyframe is missing."""
+def _states_at(one: Tape, other: Tape, tick: int) -> tuple[Snapshot, Snapshot] | None:
+    """The states in the keyframes of a tick, which need not have a frame; None if a keyframe is missing."""
     states = []
     for tape in (one, other):
         place = tape.keyframe_at(tick)
@@ -199,22 +203,24 @@ def _first_states(one: Tape, other: Tape, tick: int) -> list[FieldDifference] | 
             states.append(tape.snapshot(place))
         except RecordingError:
             return None
-    if states[0].hash() == states[1].hash():
-        return []
-    return compare_states(states[0], states[1], STATE_LABELS)
+    return states[0], states[1]
 
 
-def _values(one: Tape, other: Tape, tick: int) -> tuple[int | None, list[FieldDifference]]:
-    """The first tick, from tick on, of which both have a keyframe, and the difference between the states."""
+def _differences(states: tuple[Snapshot, Snapshot]) -> list[FieldDifference]:
+    return [] if states[0].hash() == states[1].hash() else compare_states(*states, STATE_LABELS)
+
+
+def _later_states(one: Tape, other: Tape, tick: int) -> tuple[int | None, tuple[Snapshot, Snapshot] | None]:
+    """The first tick, from tick on, of which both have a keyframe, and the states there."""
     left, right = one.keyframe_after(tick), other.keyframe_after(tick)
     while left is not None and right is not None:
         if left.tick == right.tick:
-            differences = _first_states(one, other, left.tick)
-            if differences is not None:
-                return left.tick, differences
+            states = _states_at(one, other, left.tick)
+            if states is not None:
+                return left.tick, states
         last = max(left.tick, right.tick) + (left.tick == right.tick)
         left, right = one.keyframe_after(last), other.keyframe_after(last)
-    return None, []
+    return None, None
 
 
 def _trend(ticks: list[TickDifference], last_tick: int) -> Trend | None:

@@ -303,9 +303,7 @@ def _unexplained(tape: Tape, factory: Factory | None, explanation: Explanation, 
             if finding is None or finding.replayed.hash() != state_hash:  # The present variant gives yet another state.
                 cursor = Cursor(tape, make_simulation(tape, factory))
                 finding = find_desync(cursor, explanation.tick, state_hash)
-            fields, known_tick = finding.differences, finding.compared_tick
-            if finding.compared_recorded is not None and finding.compared_replayed is not None:
-                known_states = finding.compared_recorded, finding.compared_replayed
+            fields, known_tick, known_states = finding.differences, finding.compared_tick, finding.compared_states
             notes += [finding.note] if finding.note is not None else []
         except RecordingError as error:
             notes.append(f"the next keyframe cannot be compared: {error}")

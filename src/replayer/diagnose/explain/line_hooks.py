@@ -40,10 +40,8 @@ class OwnCode:
         paths = sysconfig.get_paths()
         others = {paths[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")}
         replayer = Path(__file__).parents[2]  # Not imported: the package's names lead to every layer above this one.
-        library = [str(Path(package.__file__ or "").parent) for package in (recorder, sim.kernel, sim.adapters)] + [
-            str(replayer)
-        ]
-        self._others = tuple(f"{folder}/" for folder in [*others, *library])
+        library = (Path(package.__file__ or "").parent for package in (recorder, sim.kernel, sim.adapters))
+        self._others = tuple(f"{folder}/" for folder in [*others, *library, replayer])
         self._own = _root_of(type(subject_of(simulation)).__module__)
         self._decided: dict[str, bool] = {}
 

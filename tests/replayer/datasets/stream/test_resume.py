@@ -16,22 +16,12 @@ from replayer.datasets.request import ExtractionError
 from replayer.datasets.stream.shuffle_buffer import ShuffleBuffer
 
 from oracle.live_runs import record_live
-from small_worlds import Herd, Walkers
+from small_worlds import CountedWalkers, Herd, Walkers
 
 pytestmark = pytest.mark.share(0.18)
 
 TICKS = 100
 LONG_TICKS = 1500
-
-
-class Counted(Walkers):
-    """Counts the steps of all its objects."""
-
-    steps = 0
-
-    def step(self, inputs: Any) -> None:
-        Counted.steps += 1
-        super().step(inputs)
 
 
 @pytest.fixture(scope="module")
@@ -139,14 +129,14 @@ def test_resuming_seeks_and_does_not_simulate_the_epoch_again(
     folder: Path, order: Mapping[str, Any], most: int
 ) -> None:
     """Only the last piece is simulated again, and the pieces whose rows wait in the buffer."""
-    wanted = {**WALKERS, "world": Counted, **order}
+    wanted = {**WALKERS, "world": CountedWalkers, **order}
     _, state = interrupted(folder / "long.tape", wanted, LONG_TICKS - 200)
     later = replayer.samples(folder / "long.tape", **wanted)
     later.load_state_dict(state)
-    Counted.steps = 0
+    CountedWalkers.steps = 0
     rest = iter(later)
     next(rest)
-    assert 0 < Counted.steps < most
+    assert 0 < CountedWalkers.steps < most
     assert 1 + len(list(rest)) == 200
 
 

@@ -16,7 +16,7 @@ from optional_packages import lazily
 from replayer.datasets.request import ExtractionError
 
 from oracle.live_runs import record_live
-from small_worlds import Walkers
+from small_worlds import CountedWalkers, Walkers
 
 pytestmark = [
     pytest.mark.share(0.18),
@@ -28,16 +28,6 @@ torch = lazily("torch")
 
 TICKS = 100
 ORDERS = {"tapes": {"shuffle": False}, "shuffled": {"buffer_rows": 12}}
-
-
-class Counted(Walkers):
-    """Counts the steps of all its objects."""
-
-    steps = 0
-
-    def step(self, inputs: Any) -> None:
-        Counted.steps += 1
-        super().step(inputs)
 
 
 @pytest.fixture(scope="module")
@@ -198,15 +188,15 @@ def test_torchdata_resumes_in_mid_epoch(
 
 
 def test_torchdata_does_not_simulate_its_way_there_again(path: Path) -> None:
-    begun = stateful(dataset(path, world=Counted, shuffle=False), 0, batch_size=None)
+    begun = stateful(dataset(path, world=CountedWalkers, shuffle=False), 0, batch_size=None)
     for _ in zip(range(90), begun, strict=False):
         pass
     state = begun.state_dict()
-    later = stateful(dataset(path, world=Counted, shuffle=False), 0, batch_size=None)
+    later = stateful(dataset(path, world=CountedWalkers, shuffle=False), 0, batch_size=None)
     later.load_state_dict(state)
-    Counted.steps = 0
+    CountedWalkers.steps = 0
     assert [int(item["tick"]) for item in later] == list(range(90, TICKS + 1))
-    assert Counted.steps < 30
+    assert CountedWalkers.steps < 30
 
 
 def test_a_state_is_small(path: Path) -> None:
