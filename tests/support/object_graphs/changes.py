@@ -86,11 +86,13 @@ def _reached(world: Any) -> list[Any]:
 def make_changes(world: Any, inputs: list[list[int]]) -> None:
     """Make the changes of one tick. Some are of objects that a change before has cut off, as in real programs."""
     objects: list[Any] = []
+    # A set that was empty at each look begins again when it comes and goes: no change empties one in its first tick.
+    seen_sets = {id(one): one for one in objects_of(world) if type(one) is set}
     for number, (operation, maker, b, c) in enumerate(inputs):
         if maker in WEAK_MAKERS:
             world.collects = True
         if number % LOOK_EVERY == 0:
-            objects = objects_of(world)
+            objects = [one for one in objects_of(world) if type(one) is not set or id(one) in seen_sets]
         change(world, objects, operation, maker, b, c)
 
 
@@ -139,6 +141,8 @@ def _drawn(generator: Any, operation: int) -> Any:
         return generator.gauss(0, 1) if operation % 2 else generator.random()
     if isinstance(generator, np.random.RandomState):
         return generator.standard_normal() if operation % 2 else int(generator.randint(9))
+    if operation == 6:  # As Generator.spawn does, which NumPy 1.26 has not for each bit generator.
+        return float(np.random.default_rng(generator.bit_generator._seed_seq.spawn(1)[0]).random())
     return int(generator.integers(0, 9, dtype=np.uint32)) if operation % 2 else generator.random()
 
 

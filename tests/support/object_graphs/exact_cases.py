@@ -259,6 +259,49 @@ EXACT: dict[str, Case] = {
         * 3,
     ),
     "two generators of one source": case(two_of_one_source, *["s.result = [one.random() for one in s.held]"] * 2),
+    "a generator that spawns others": case(
+        lambda: np.random.default_rng(5),
+        *["s.result = [float(np.random.default_rng(one).random()) for one in s.held.bit_generator._seed_seq.spawn(2)]"]
+        * 3,
+        "s.held = np.random.default_rng(6)",
+        *["s.result = s.held.bit_generator._seed_seq.spawn(1)[0].spawn_key"] * 2,
+    ),
+    "a generator beside its bit generator and its seeds": case(
+        lambda: np.random.default_rng(5),
+        "s.bits = s.held.bit_generator",
+        "s.result = (int(s.bits.random_raw()), s.held.random())",
+        "s.seeds = [s.bits._seed_seq]",
+        "s.result = s.seeds[0].spawn(1)[0].spawn_key",
+        "s.other = np.random.Generator(s.bits)",
+        "s.result = (s.other.random(), s.held.random())",
+        "del s.held",
+        "s.result = (s.other.random(), int(s.bits.random_raw()), s.bits._seed_seq.spawn(1)[0].spawn_key)",
+    ),
+    # Large containers, which are assumed not to change.
+    "a row of a large table": case(
+        lambda: [[0] * 30 for _ in range(20)],
+        "s.row = s.held[3]",
+        "s.row[0] = 1",
+        "s.held[3][1] = 2",
+        "s.row = s.held[4]",
+        "s.row[2] = 3",
+        seen="[hasattr(s, 'row') and s.row is one for one in s.held]",
+    ),
+    "one of many arrays": case(
+        lambda: [np.zeros(3) for _ in range(210)],
+        "s.now = s.held[7]",
+        "s.now[0] = 1",
+        "s.now = s.held[8]",
+        "s.held[8][1] = 2",
+        seen="[hasattr(s, 'now') and s.now is one for one in s.held[6:10]]",
+    ),
+    "a generator in a large container": case(
+        lambda: sharing(np.random.default_rng(1), lambda one: [[0] * 300, one]),
+        "s.rng = s.held[1]",
+        "s.result = s.rng.random()",
+        "s.result = s.held[1].random()",
+        seen="hasattr(s, 'rng') and s.rng is s.held[1]",
+    ),
     # Weak references.
     "weak references": case(
         lambda: sharing(Thing(1), lambda one: [one, weakref.ref(one), weakref.ref(Thing(2))]),

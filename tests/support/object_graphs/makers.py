@@ -233,11 +233,11 @@ FEATURES: dict[str, list[Maker]] = {
         lambda _, __, b: {b * 8, 3, 16, (b, 2)},
         lambda _, __, b: {(x, y) for x in range(b % 7) for y in range(4)},
         lambda _, __, b: set(map(member_of, range(b, b + b % 30))),
-        lambda *_: set(),
+        lambda _, __, b: {b % 50},
         lambda _, __, b: frozenset({b % 5, 6, 7}),
     ],
     "text_sets": [lambda _, __, b: frozenset({"x", str(b)})],
-    "teams": [lambda w, o, b: Team({thing_of(w, o, b)} if b % 3 else set())],
+    "teams": [lambda w, o, b: Team({thing_of(w, o, b)})],
     "arrays": [lambda _, __, b: _array(b), lambda _, o, b: _view(o, b), lambda _, o, b: _view(o, b)],
     "randoms": [
         lambda _, __, b: random.Random(b),

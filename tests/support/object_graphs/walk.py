@@ -29,7 +29,7 @@ from typing import Any
 import attrs
 import numpy as np
 
-from object_graphs.classes import SINGLETONS
+from object_graphs.classes import SINGLETONS, Team
 
 NAMED = (type, types.FunctionType, types.BuiltinFunctionType)
 BY_TEXT = (Decimal, Fraction, PurePath, dt.date, dt.time, dt.timedelta, range, slice)
@@ -140,7 +140,9 @@ class _Walker:
         if kind is np.random.RandomState:
             return ("RandomState", _digest(_text(v.get_state(legacy=False)).encode()))
         if isinstance(v, np.random.BitGenerator):
-            return (kind.__name__, _digest(_text(v.state).encode()))
+            return (kind.__name__, _digest(_text(v.state).encode()), self.value(v._seed_seq))
+        if kind is np.random.SeedSequence:
+            return ("SeedSequence", str(v.entropy), v.spawn_key, v.pool_size, v.n_children_spawned)
         return self.attributes(v)
 
     def attributes(self, v: Any) -> Any:
@@ -200,8 +202,11 @@ def _number_or_text(v: Any) -> Any:
 def probe(actual: Any, expected: Any) -> None:
     """Continue each set, iterator and generator of two equal graphs alike; fail where they differ. Changes both."""
     pairs = list(zip(walk(actual).nodes, walk(expected).nodes, strict=True))
+    in_order_of_addresses = {id(one.members) for one, _ in pairs if isinstance(one, Team)}  # Also when they are empty.
     for number, (one, other) in enumerate(pairs):
         assert type(one) is type(other)
+        if id(one) in in_order_of_addresses:
+            continue
         if type(one) is set and not any(map(is_hashed_by_identity, other)):
             _probe_sets(one, other, number)
         elif isinstance(one, ITERATORS):

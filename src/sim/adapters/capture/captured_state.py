@@ -28,7 +28,7 @@ from sim.adapters.capture.graph.unsavable import UnsavableError, ways_out
 from sim.adapters.capture.graph.values.foreign_values import overlap, shared_memory
 from sim.adapters.capture.pack import KINDS_FIELD, STEPS_FIELD, StepPacker, array_field, is_hot, room_for
 from sim.adapters.capture.pickle_protocol import Pickler
-from sim.adapters.capture.rng_state import PCG_WORDS
+from sim.adapters.capture.rng_state import PCG_WORDS, parts_of_pcg
 from sim.adapters.capture.survey import (
     Classify,
     Surveyor,
@@ -115,7 +115,7 @@ class CapturedState:
         if unknown := self._surveyor.unknown:
             why = f"{subject} cannot be saved exactly because of {', '.join(unknown.values())}"
             raise NotCapturedError(f"{why}. {self._ways_out(*sorted(unknown))}")
-        known = {full: attributes[name] for full, attributes, name in self._elsewhere}
+        known = {full: attributes[name] for full, attributes, name in self._elsewhere} | self._generator_parts
         known |= kept_values(self.structure, self.objects) | self.objects
         if self._graph.has_finalizers():
             return  # The user's __del__ would notice the end of the copies.
@@ -210,8 +210,7 @@ class CapturedState:
             raise self._appeared(error) from None
         if self.state.arena is not self._packer.arena:
             self._make_packer()
-        roots = [full for full, _, _ in self._rest]
-        return [f"{roots[index]}{inside}" for index, inside in differences(self._graph, before)]
+        return [f"{self._rest[index][0]}{inside}" for index, inside in differences(self._graph, before)]
 
     # --- when an attribute is of a different kind than before
 
@@ -231,7 +230,7 @@ class CapturedState:
             self._make_packer()
             self._write_everything()
             return
-        changed = self._changed_constants(replaced)
+        changed = self._constants.changes(self.objects, self._shared()) - replaced
         if changed:  # Otherwise the new arena would treat the changed values as the original ones.
             structure, self.objects = self._surveyor.survey(self._layers, with_rest(self.structure, replaced | changed))
         self.structure = structure
@@ -259,23 +258,19 @@ class CapturedState:
 
     def _check_constants(self) -> None:
         if self.constants_have_changed():
-            moved = self._changed_constants(set())
-            self.structure, self.objects = self._surveyor.survey(self._layers, with_rest(self.structure, moved))
-            self._lay_out()
+            self._move_to_rest(self._constants.changes(self.objects, self._shared()))
+
+    def _move_to_rest(self, moved: set[tuple[str, str]]) -> None:
+        self.structure, self.objects = self._surveyor.survey(self._layers, with_rest(self.structure, moved))
+        self._lay_out()
 
     def constants_have_changed(self) -> bool:
-        """Return True if a large container has changed since the last check."""
-        return self._constants.have_changed(self._constant_values())
+        """Return True if a large container has changed since the last check, or another attribute leads into it."""
+        return bool(self._shared()) or self._constants.have_changed(self.objects)
 
-    def _constant_values(self) -> list[Any]:
-        none: dict[str, Any] = {}
-        holders = [(self.objects.get(layer), name) for layer, name in self._constant_names.values()]
-        return [(none if holder is None else vars(holder)).get(name) for holder, name in holders]
-
-    def _changed_constants(self, replaced: set[tuple[str, str]]) -> set[tuple[str, str]]:
-        """The large containers that changed in place."""
-        are_changed = self._constants.changes(self._constant_values())
-        return {key for key, one in zip(self._constant_names.values(), are_changed, strict=True) if one} - replaced
+    def _shared(self) -> set[int]:
+        """The objects that are in a large container and also elsewhere, by identity."""
+        return self._constants.shared(self._graph.nodes.met, self._elsewhere)
 
     # --- laying out
 
@@ -299,7 +294,7 @@ class CapturedState:
                 elif attribute.category == "generator":
                     hot.append(Field(name, "u8", (PCG_WORDS,), hot=True))
         self._find_all()
-        self._constants = Constants(self._finder, self._constant_values())
+        self._constants = Constants(self._finder, self.objects, self._constant_names)
         contents = {STRUCTURE: self.structure.encode(), CONSTANTS: self._constants.content}
         blobs = [Blob(name, room_for(content)) for name, content in contents.items()]
         kinds = Field(KINDS_FIELD, "u1", (cells,))
@@ -310,12 +305,15 @@ class CapturedState:
         self._graph.replace(before)
         self._make_packer()
         self._write_everything()
+        if self._shared():
+            self._move_to_rest(self._constants.changes(self.objects, self._shared()))
 
     def _make_graph(self, state: State) -> ObjectGraph:
         """An empty graph over a state."""
         for layer in self.objects.values():
             self._finder.register(type(layer))
         graph = ObjectGraph(state, self._finder, pickler=self._pickler, ignored=self._ignored)
+        graph.nodes.elsewhere = self._constants.addresses
         graph.special.find_holders = lambda: holders_of_bases(self._elsewhere)
         for layer in self.objects.values():
             graph.groups.global_names.update(self._finder.names_beside(type(layer)))
@@ -325,6 +323,7 @@ class CapturedState:
         """Find the values that have no field of their own."""
         self._rest: list[tuple[str, dict[str, Any], str]] = []
         self._elsewhere: list[tuple[str, dict[str, Any], str]] = []
+        self._generator_parts: dict[str, Any] = {}
         self._constant_names: dict[str, tuple[str, str]] = {}
         for layer in self.structure.layers:
             attributes = vars(self.objects[layer.name])
@@ -334,6 +333,8 @@ class CapturedState:
                     self._rest.append((full, attributes, attribute.name))
                 elif attribute.category == "constant":
                     self._constant_names[full] = (layer.name, attribute.name)
+                elif attribute.category == "generator":
+                    self._generator_parts.update(parts_of_pcg(full, attributes[attribute.name]))
                 is_held = attribute.category in ("array", "generator", "constant") or (
                     attribute.category == "foreign" and not is_immutable_array(attributes[attribute.name])
                 )
@@ -361,14 +362,13 @@ class CapturedState:
             return
         moved = releasable(self.structure, self.objects, before, self._classify, lets_go=lets_go)
         if moved:
-            self.structure, self.objects = self._surveyor.survey(self._layers, with_rest(self.structure, moved))
-            self._lay_out()
+            self._move_to_rest(moved)
 
     def _known_names(self) -> dict[int, str]:
         """The names of objects that the graph refers to and does not hold, by identity."""
         held = {id(attributes[name]): full for full, attributes, name in self._elsewhere}
         kept = {id(value): full for full, value in kept_values(self.structure, self.objects).items()}
-        return kept | held | {id(one): name for name, one in self.objects.items()}
+        return kept | held | {id(one): name for name, one in (self._generator_parts | self.objects).items()}
 
     # --- after a load
 
@@ -393,7 +393,8 @@ class CapturedState:
         self._graph.forget()
         self._graph = graph
         if not is_present:
-            self._constants = Constants(self._finder, self._constant_values())
+            self._constants = Constants(self._finder, self.objects, self._constant_names)
+        graph.nodes.elsewhere = self._constants.addresses
         graph.encoder.known = self._known_names()
         self._met_layers = self.objects
         self._make_packer()

@@ -1,12 +1,14 @@
 """Large containers that are assumed not to change: kept apart, and compared at intervals instead of in each step.
 
 They have a graph of their own, which tells exactly and cheaply whether anything in them has changed. The arena holds
-them as the bytes of that graph's state.
+them as the bytes of that graph's state. A restore makes them without the rest: one that holds an object that another
+attribute leads to, too, counts as changed, so that it becomes a part of the rest.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from sim.adapters.capture.graph.names.classes import ClassFinder
@@ -16,36 +18,68 @@ from sim.adapters.capture.values import NotPlainError, decode_state, encode_stat
 from sim.kernel.schema import Schema
 from sim.kernel.state import State
 
+CONSTANT_ELEMENTS = 200  # A container with more elements than this is not written at each step.
+
+
+def looks_constant(value: Any) -> bool:
+    """Return True for a large container of plain values."""
+    return type(value) in (dict, list, set, tuple) and element_count(value) > CONSTANT_ELEMENTS and _is_plain(value)
+
 
 class Constants:
     """Containers that are assumed not to change.
 
     Attributes:
         content: them as bytes, as they were when they were last taken.
+        addresses: of all mutable objects in them, and of themselves; they are kept alive.
     """
 
-    def __init__(self, finder: ClassFinder, values: Sequence[Any]) -> None:
-        self._finder, self._count = finder, len(values)
+    def __init__(self, finder: ClassFinder, objects: Mapping[str, Any], names: Mapping[str, tuple[str, str]]) -> None:
+        """Take them. objects: the layers by name. names: the layer and the attribute of each, by its full name."""
+        self._finder, self._names = finder, names
         self.content = b""
-        if values:
+        self.addresses: Mapping[int, int] = {}
+        if names:
             self._graph = ObjectGraph(State(Schema(*graph_entries())), finder)
-            self._graph.capture(values, dict)
-            self._note()
+            self._graph.capture(self._values(objects), dict)
+            self.content = encode_state(self._graph.storage.state)
+            self.addresses = self._graph.nodes.numbers
+            self._writes = self._graph.writes
 
-    def _note(self) -> None:
-        self.content = encode_state(self._graph.storage.state)
-        self._writes = self._graph.writes
+    def _values(self, objects: Mapping[str, Any]) -> list[Any]:
+        none: dict[str, Any] = {}
+        holders = [(objects.get(layer), name) for layer, name in self._names.values()]
+        return [(none if holder is None else vars(holder)).get(name) for holder, name in holders]
 
-    def have_changed(self, values: Sequence[Any]) -> bool:
+    def have_changed(self, objects: Mapping[str, Any]) -> bool:
         """Return True if anything in the containers, or one of them, is another object than when they were taken."""
-        if not self._count:
+        if not self._names:
             return False
-        self._graph.capture(values, dict)
+        self._graph.capture(self._values(objects), dict)
         return self._graph.writes != self._writes
 
-    def changes(self, values: Sequence[Any]) -> list[bool]:
-        """For each container True if it has changed, by its values. One that holds other kinds now counts as changed."""
-        return [_differ(now, then) for now, then in zip(values, self.values_in(self.content), strict=True)]
+    def changes(self, objects: Mapping[str, Any], shared: Collection[int]) -> set[tuple[str, str]]:
+        """The layers and attributes of containers that have changed, by their values, or hold one of these addresses.
+
+        One that holds other kinds now counts as changed.
+        """
+        return {
+            key
+            for key, now, then in zip(
+                self._names.values(), self._values(objects), self.values_in(self.content), strict=True
+            )
+            if _differ(now, then) or _holds(now, shared)
+        }
+
+    def shared(self, met: Collection[int], elsewhere: Iterable[tuple[str, Mapping[str, Any], str]]) -> set[int]:
+        """The addresses of objects in the containers that others lead to, too.
+
+        met: those that are nodes of the rest. elsewhere: the full names, the attributes and the names of fields.
+        """
+        if not self.addresses:
+            return set()
+        fields = (id(attributes[name]) for full, attributes, name in elsewhere if full not in self._names)
+        return {*met, *(one for one in fields if one in self.addresses)}
 
     def values_in(self, content: bytes) -> list[Any]:
         """The containers that were written as content. Raises ValueError for other bytes."""
@@ -54,8 +88,48 @@ class Constants:
         return Restoring(ObjectGraph(decode_state(content), self._finder), {}, in_place=False).run()
 
 
+def _holds(container: Any, addresses: Collection[int]) -> bool:
+    """Return True if one of these objects is inside of a container of plain values."""
+    waiting, seen = [container], set()
+    while waiting and addresses:
+        one = waiting.pop()
+        if id(one) in seen:
+            continue
+        seen.add(id(one))
+        if id(one) in addresses and one is not container:
+            return True
+        if isinstance(one, dict):
+            waiting += [*one, *one.values()]
+        elif isinstance(one, list | tuple | set | frozenset | deque):
+            waiting += one
+    return False
+
+
 def _differ(now: Any, then: Any) -> bool:
     try:
         return encode_value(now) != encode_value(then)
     except NotPlainError:
         return True  # From now on it is a part of the graph, which refuses what it cannot save.
+
+
+def element_count(value: Any, limit: int = CONSTANT_ELEMENTS) -> int:
+    """The number of elements of a container and of the containers inside it; the count stops above limit."""
+    count, waiting = 0, [value]
+    seen: set[int] = set()
+    while waiting and count <= limit:
+        container = waiting.pop()
+        if id(container) in seen:
+            continue
+        seen.add(id(container))
+        count += len(container)
+        items = container.values() if isinstance(container, Mapping) else container
+        waiting += [item for item in items if type(item) in (dict, list, set, tuple)]
+    return count
+
+
+def _is_plain(value: Any) -> bool:
+    try:
+        encode_value(value)
+    except NotPlainError:
+        return False
+    return True

@@ -15,7 +15,7 @@ import attrs
 import numpy as np
 
 from sim.adapters.capture.foreign_fields import ForeignEntry, foreign_entry, have_shared_memory
-from sim.adapters.capture.rng_state import generator_memory, pcg_bytes
+from sim.adapters.capture.rng_state import generator_memory, pcg_bytes, seeds_of
 from sim.adapters.capture.step_plan import LayerPlan, NumberValue, StepPlan, WatchedValue
 from sim.adapters.capture.survey import (
     KIND_NUMBERS,
@@ -104,6 +104,7 @@ class StepPacker:
         self._cells: dict[tuple[str, str], _Cell] = {}
         self._arrays: list[_Array] = []
         self._generators: list[tuple[dict[str, Any], str, Any, int]] = []
+        self._seeds: list[tuple[Any, int]] = []  # Seed sequences, and the parts for the numbers of their children.
         self._steady: set[tuple[int, str]] = set()  # Generators whose memory is joined: only another object matters.
         self._foreign: list[ForeignEntry] = []
         self._kinds = state[KINDS_FIELD]
@@ -218,6 +219,8 @@ class StepPacker:
                 return False
             if not self._pack_arrays() or (self._generators and not self._pack_generators()):
                 return False
+            if self._seeds:
+                self._pack_seeds()
             if self._foreign and not self._pack_foreign():
                 return False
         except (KeyError, ValueError):
@@ -247,6 +250,10 @@ class StepPacker:
                 return False
             self._parts[part] = pcg_bytes(generator)
         return True
+
+    def _pack_seeds(self) -> None:
+        for seeds, part in self._seeds:
+            self._parts[part] = seeds.n_children_spawned.to_bytes(8, "little")
 
     def _pack_foreign(self) -> bool:
         replaced = any(entry.attributes[entry.name] is not entry.before for entry in self._foreign)
@@ -325,6 +332,7 @@ class StepPacker:
         for words in memory:
             self._add_hot(words, offset, words.nbytes)
             offset += words.nbytes
+        self._seeds.append((seeds_of(value.bit_generator), self._add_hot(bytes(8), offset, 8)))
         self._steady.add((id(attributes), name))
 
 

@@ -1,4 +1,6 @@
-"""Convert the complete state of random generators to plain words and back, including a buffered half of a word.
+"""Convert the complete state of random generators to plain words and back.
+
+That includes a buffered half of a word, and the seed sequence, from which ``spawn`` makes further generators.
 
 No pickle: a generator is rebuilt from the name of its class, which must be listed here.
 """
@@ -19,9 +21,17 @@ WORD_MASK = (1 << WORD_BITS) - 1
 BIT_GENERATORS: dict[str, Any] = {
     name: getattr(np.random, name) for name in ("MT19937", "PCG64", "PCG64DXSM", "Philox", "SFC64")
 }
-PCG_WORDS = 5  # state (2), inc (2), has_uint32 and uinteger (32 bits each in one).
+PCG_WORDS = 6  # state (2), inc (2), has_uint32 and uinteger (32 bits each in one), children of the seed sequence.
 HALF_BITS = 32
 _PCG = ("PCG64", "PCG64DXSM")
+_POOL_MAX = 1 << 10
+_ENTROPY_MAX = 1 << 16
+_ENTROPIES: dict[str, Any] = {
+    "int": int,
+    "list": list,
+    "tuple": tuple,
+    "ndarray": lambda words: np.array(words, object),
+}
 
 
 def is_generator(value: Any) -> bool:
@@ -37,15 +47,77 @@ def _bit_generator(generator: Any) -> Any:
     return getattr(generator, "bit_generator", None) or generator._bit_generator  # noqa: SLF001 - RandomState's only way
 
 
+def seeds_of(bits: Any) -> Any:
+    """The seed sequence of a bit generator; None for one that was seeded in the way of RandomState."""
+    return bits._seed_seq  # noqa: SLF001 - seed_seq exists since NumPy 1.25 only
+
+
+def seeds_to_plain(seeds: Any) -> list[Any] | None:
+    """A seed sequence as [kind of entropy, entropy, spawn key, pool size, number of children].
+
+    None for what is no SeedSequence of NumPy, or was made of other things than integers.
+    """
+    if type(seeds) is not np.random.SeedSequence:
+        return None
+    entropy: Any = seeds.entropy
+    kind = "int"
+    if isinstance(entropy, list | tuple | np.ndarray):
+        kind = type(entropy).__name__
+        entropy = [int(one) for one in entropy] if all(map(_is_integer, entropy)) else None
+    else:
+        entropy = int(entropy) if _is_integer(entropy) else None
+    if entropy is None or kind not in _ENTROPIES:
+        return None
+    key = [int(one) for one in seeds.spawn_key]
+    return [kind, entropy, key, int(seeds.pool_size), int(seeds.n_children_spawned)]
+
+
+def seeds_from_plain(plain: Any) -> Any:
+    """A sequence that gives the same words and spawns the same children. Raises ValueError for anything else."""
+    match plain:
+        case [str(kind), entropy, list(key), int(pool), int(spawned)] if kind in _ENTROPIES:
+            words = [entropy] if kind == "int" else entropy
+            integers = type(words) is list and all(type(one) is int for one in (*words, *key, pool, spawned))
+            if integers and len(words) + len(key) <= _ENTROPY_MAX and 4 <= pool <= _POOL_MAX and 0 <= spawned < 1 << 32:
+                try:
+                    return np.random.SeedSequence(
+                        _ENTROPIES[kind](entropy), spawn_key=tuple(key), pool_size=pool, n_children_spawned=spawned
+                    )
+                except (TypeError, OverflowError):
+                    pass
+    raise ValueError("expected a seed sequence")
+
+
+def with_seeds(generator: Any, plain: Any) -> Any:
+    """The generator with this seed sequence: the same object where NumPy allows it, else another in another state."""
+    bits = generator.bit_generator
+    if seeds_to_plain(seeds_of(bits)) == plain:
+        return generator
+    seeds = seeds_from_plain(plain)
+    try:
+        bits.__setstate__((bits.state, seeds))
+    except TypeError:  # Before NumPy 2.0 a bit generator keeps the sequence that it was made with.
+        return np.random.Generator(type(bits)(seeds))
+    return generator
+
+
+def _is_integer(value: Any) -> bool:
+    return isinstance(value, int | np.integer)
+
+
 def generator_to_plain(generator: Any) -> list[Any]:
-    """The complete state of a generator: its class, its bit generator's class, the state as numbers and arrays."""
+    """The complete state of a generator: its class, its bit generator's class, the state as numbers and arrays, seeds.
+
+    The seeds are None if a generator has no seed sequence, or one of other things than integers.
+    """
     if type(generator) is random.Random:
         version, words, gauss = generator.getstate()
         return ["Random", "", [version, np.array(words, np.uint64), gauss]]
     bits = _bit_generator(generator)
+    seeds = seeds_to_plain(seeds_of(bits))
     if type(generator) is np.random.RandomState:
-        return ["RandomState", type(bits).__name__, _dict_to_plain(generator.get_state(legacy=False))]
-    return ["Generator", type(bits).__name__, _dict_to_plain(bits.state)]
+        return ["RandomState", type(bits).__name__, _dict_to_plain(generator.get_state(legacy=False)), seeds]
+    return ["Generator", type(bits).__name__, _dict_to_plain(bits.state), seeds]
 
 
 def generator_from_plain(plain: Any, present: Any = None) -> Any:
@@ -58,15 +130,17 @@ def generator_from_plain(plain: Any, present: Any = None) -> Any:
             made = present if type(present) is random.Random else random.Random()  # noqa: S311 - its state is set next
             made.setstate((version, tuple(words.tolist()), gauss))
             return made
-        case [("Generator" | "RandomState") as kind, str(name), list(state)] if name in BIT_GENERATORS:
+        case [("Generator" | "RandomState") as kind, str(name), list(state), *rest] if name in BIT_GENERATORS:
+            seeds = rest[0] if rest else None  # Older tapes have none.
             cls = getattr(np.random, kind)
             fits = type(present) is cls and type(_bit_generator(present)) is BIT_GENERATORS[name]
-            made = present if fits else cls(BIT_GENERATORS[name](0))
+            if not fits or (seeds is not None and seeds_to_plain(seeds_of(_bit_generator(present))) != seeds):
+                present = cls(BIT_GENERATORS[name](0 if seeds is None else seeds_from_plain(seeds)))
             if kind == "RandomState":
-                made.set_state(_dict_from_plain(state))
+                present.set_state(_dict_from_plain(state))
             else:
-                made.bit_generator.state = _dict_from_plain(state)
-            return made
+                present.bit_generator.state = _dict_from_plain(state)
+            return present
     raise ValueError("expected the state of a random generator")
 
 
@@ -84,18 +158,33 @@ def _dict_from_plain(pairs: list[Any]) -> dict[str, Any]:
 
 def is_pcg(value: Any) -> bool:
     """Return True if value is a Generator that pcg_words supports."""
-    return type(value) is np.random.Generator and type(value.bit_generator).__name__ in _PCG
+    if type(value) is not np.random.Generator or type(value.bit_generator).__name__ not in _PCG:
+        return False
+    return seeds_to_plain(seeds_of(value.bit_generator)) is not None
+
+
+def pcg_kind(generator: np.random.Generator) -> list[Any]:
+    """What is_pcg accepted: the name of the class, and the seed sequence without the number of its children."""
+    bits = generator.bit_generator
+    return [type(bits).__name__, (seeds_to_plain(seeds_of(bits)) or [])[:-1]]
+
+
+def parts_of_pcg(name: str, generator: np.random.Generator) -> dict[str, Any]:
+    """The objects that others may share with a generator that is_pcg accepted, by its name and the attribute's."""
+    bits = generator.bit_generator
+    return {f"{name}.bit_generator": bits, f"{name}.bit_generator.seed_seq": seeds_of(bits)}
 
 
 def pcg_words(generator: np.random.Generator) -> list[int]:
     """The state of a Generator over PCG64 or PCG64DXSM as PCG_WORDS numbers of 64 bits."""
-    state: Any = generator.bit_generator.state
+    bits: Any = generator.bit_generator
+    state = bits.state
     words = [word for value in state["state"].values() for word in (value & WORD_MASK, value >> WORD_BITS)]
-    return [*words, state["has_uint32"] | state["uinteger"] << HALF_BITS]
+    return [*words, state["has_uint32"] | state["uinteger"] << HALF_BITS, int(seeds_of(bits).n_children_spawned)]
 
 
 def set_pcg_words(generator: np.random.Generator, words: list[int]) -> None:
-    """Set a Generator over PCG64 or PCG64DXSM to the state that pcg_words returned."""
+    """Set a Generator over PCG64 or PCG64DXSM to the state that pcg_words returned; its seeds are for with_seeds."""
     generator.bit_generator.state = {
         "bit_generator": type(generator.bit_generator).__name__,
         "state": {"state": words[0] | words[1] << WORD_BITS, "inc": words[2] | words[3] << WORD_BITS},
@@ -105,7 +194,7 @@ def set_pcg_words(generator: np.random.Generator, words: list[int]) -> None:
 
 
 def generator_memory(generator: np.random.Generator) -> list[memoryview] | None:
-    """The words of a PCG64 generator as views of its own memory, in two parts; None if the layout is not certain.
+    """The words of a PCG64 generator but the last, as views of its own memory in two parts; None if not certain.
 
     Reading the memory takes a twentieth of the time of NumPy's dict. NumPy documents the address
     (``bit_generator.ctypes.state_address``), but not the layout. The layout is therefore used only after a generator of
@@ -135,6 +224,6 @@ def _memory_is_known(kind: Any) -> bool:
     memory = _memory_of(probe)
     for _ in range(3):
         probe.integers(0, 1 << 20, 3, dtype=np.uint32)  # An odd number of half words: one stays buffered.
-        if b"".join(memory) != pcg_bytes(probe):
+        if b"".join(memory) != pcg_bytes(probe)[: sum(part.nbytes for part in memory)]:
             return False
     return True

@@ -6,7 +6,7 @@ attribute that is sometimes a number and sometimes None, is thus restored by a l
     cell       a number or boolean, or sometimes None: a field of one number, its type in the field ``kinds``
     array      numbers, C order, its own memory: a field
     foreign    an array of another library (JAX, PyTorch), or a named tuple of them: a field for each array
-    generator  np.random.Generator over PCG64: a field of five words
+    generator  np.random.Generator over PCG64: a field of six words
     rest       any other value: a root of the graph of objects (see graph/), so that shared objects stay shared
     constant   a large container that is assumed not to change (checked at intervals): in the blob ``constants``
     object     an instance of a class with attributes: a separate layer, restored in place
@@ -24,19 +24,20 @@ import math
 import re
 import sys
 import types
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal
 
 import attrs
 import numpy as np
 
+from sim.adapters.capture.constants import looks_constant
 from sim.adapters.capture.foreign_fields import ensure_apart, foreign_detail, is_foreign_value
 from sim.adapters.capture.graph.kinds.refusals import refusal_of_package
 from sim.adapters.capture.graph.kinds.special_kinds import KINDS as SPECIAL_KINDS
 from sim.adapters.capture.graph.names.classes import ClassFinder
 from sim.adapters.capture.graph.unsavable import UnsavableError
-from sim.adapters.capture.rng_state import is_pcg
-from sim.adapters.capture.values import NotPlainError, encode_value
+from sim.adapters.capture.rng_state import is_pcg, parts_of_pcg, pcg_kind
+from sim.adapters.capture.values import encode_value
 from sim.kernel.class_names import module_of
 from sim.kernel.foreign_arrays import ForeignArrayError, is_compiled_function
 
@@ -47,7 +48,6 @@ Category = Literal[
 Treatment = Literal["kept", "clock", "drawing", "open"]
 Classify = Callable[[object, str, Any], Treatment | None]
 
-CONSTANT_ELEMENTS = 200  # A container with more elements than this is not written at each step.
 LAYERS_MAX = 200  # Objects in objects, each with fields of its own; further ones are nodes of the graph.
 HOLDERS_OF_A_LONE_BASE = 3  # The view, the variable here, and the call that counts.
 TEXT_KINDS = "SU"  # Texts of fixed length: their fields are bytes, with one more axis.
@@ -73,7 +73,7 @@ class Attribute:
         name: of the attribute.
         category: see above.
         detail: "i" or "f" for a cell; "none" for an attribute in the rest that was never set; [dtype, shape] for an
-            array; the class of an object; the type of an unknown.
+            array; see pcg_kind for a generator; the class of an object; the type of an unknown.
     """
 
     name: str
@@ -284,13 +284,9 @@ class Surveyor:
                 return "rest", None
         if letter is not None:
             return "cell", letter
-        if id(value) not in taken and (
-            is_quick_array(value, is_copy=full.rpartition(".")[0] in self._detached) or is_pcg(value)
-        ):
-            taken.add(id(value))
-            if is_pcg(value):
-                return "generator", type(value.bit_generator).__name__
-            return "array", [value.dtype.str, list(value.shape)]
+        own = _own_field(full, value, taken, is_copy=full.rpartition(".")[0] in self._detached)
+        if own is not None:
+            return own
         if was == "constant" and type(value) in (dict, list, set, tuple):
             return "constant", None  # It is compared completely at intervals.
         if treatment == "open":
@@ -307,7 +303,7 @@ class Surveyor:
             return _foreign(value)
         if refusal_of_package(type(value)) is not None:
             return "rest", None  # Which refuses it.
-        if type(value) in (dict, list, set, tuple) and element_count(value) > CONSTANT_ELEMENTS and _is_plain(value):
+        if looks_constant(value):
             return "constant", None
         # What appears later is made by a restore, since a fresh object may not have it yet.
         is_own = was == "object" or (before is None and not is_new)
@@ -332,16 +328,21 @@ class Surveyor:
         return True
 
 
+def _own_field(full: str, value: Any, taken: set[int], *, is_copy: bool) -> tuple[Category, Any] | None:
+    """The field of an array or a generator of its own; None for others, and if another field shares a part of it."""
+    if id(value) not in taken and is_quick_array(value, is_copy=is_copy):
+        taken.add(id(value))
+        return "array", [value.dtype.str, list(value.shape)]
+    if is_pcg(value):
+        parts = {id(value), *map(id, parts_of_pcg(full, value).values())}
+        if not parts & taken:
+            taken |= parts
+            return "generator", pcg_kind(value)
+    return None
+
+
 def _was_object(before: Attribute | None) -> bool:
     return before is not None and before.category == "object"
-
-
-def _is_plain(value: Any) -> bool:
-    try:
-        encode_value(value)
-    except NotPlainError:
-        return False
-    return True
 
 
 def _foreign(value: Any) -> tuple[Category, Any]:
@@ -373,21 +374,6 @@ def is_open_object(value: Any) -> bool:
     if any(vars(base).get("__slots__") for base in kind.__mro__):
         return False  # Attributes in slots are not in the dict.
     return all(getattr(kind, name) is getattr(object, name) for name in ("__new__", "__reduce__", "__reduce_ex__"))
-
-
-def element_count(value: Any, limit: int = CONSTANT_ELEMENTS) -> int:
-    """The number of elements of a container and of the containers inside it; the count stops above limit."""
-    count, waiting = 0, [value]
-    seen: set[int] = set()
-    while waiting and count <= limit:
-        container = waiting.pop()
-        if id(container) in seen:
-            continue
-        seen.add(id(container))
-        count += len(container)
-        items = container.values() if isinstance(container, Mapping) else container
-        waiting += [item for item in items if type(item) in (dict, list, set, tuple)]
-    return count
 
 
 def is_quiet_by_equality(value: Any) -> bool:

@@ -19,7 +19,7 @@ from sim.adapters.capture.graph.names.classes import NotFoundError
 from sim.adapters.capture.graph.names.python_class import in_order, make_shell
 from sim.adapters.capture.graph.object_graph import ObjectGraph
 from sim.adapters.capture.graph.restore_graph import Restoring
-from sim.adapters.capture.rng_state import BIT_GENERATORS, set_pcg_words
+from sim.adapters.capture.rng_state import BIT_GENERATORS, PCG_WORDS, parts_of_pcg, set_pcg_words, with_seeds
 from sim.adapters.capture.survey import (
     KINDS,
     TEXT_KINDS,
@@ -165,9 +165,9 @@ class _Restoring:
             self._used.add(id(restored))
         elif attribute.category == "generator":
             words = self._state[field_name(layer, attribute.name)].tolist()
-            attributes[attribute.name] = self._known[full] = self._generator(
-                words, attribute.detail, attributes.get(attribute.name)
-            )
+            restored = self._generator(full, words, attribute.detail, attributes.get(attribute.name))
+            attributes[attribute.name] = self._known[full] = restored
+            self._known |= parts_of_pcg(full, restored)
         elif attribute.category == "object":
             present, finder = attributes.get(attribute.name), self._graph.finder
             finder.register(type(present))
@@ -191,12 +191,21 @@ class _Restoring:
         self._used.add(id(present))
         return present  # type: ignore[no-any-return]
 
-    def _generator(self, words: list[int], kind: str, present: Any) -> Any:
-        if kind not in BIT_GENERATORS:
-            raise ValueError(f"expected a bit generator of NumPy, got {kind!r}")
+    def _generator(self, full: str, words: list[int], detail: Any, present: Any) -> Any:
+        match detail:
+            case [str(kind), list(seeds)] if kind in BIT_GENERATORS and len(words) == PCG_WORDS:
+                pass
+            case str(kind) if kind in BIT_GENERATORS:
+                raise NotCapturedError(
+                    f"{full}: the state was recorded without the generator's seed sequence, by an older version: restore "
+                    "it with that version"
+                )
+            case _:
+                raise ValueError(f"expected a bit generator of NumPy, got {str(detail)[:40]}")
         fits = type(present) is np.random.Generator and type(present.bit_generator).__name__ == kind
         if not fits or id(present) in self._used:
             present = np.random.Generator(BIT_GENERATORS[kind](0))
+        present = with_seeds(present, [*seeds, words[-1]])
         set_pcg_words(present, words)
         self._used.add(id(present))
         return present

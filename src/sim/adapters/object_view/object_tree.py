@@ -103,7 +103,7 @@ class ObjectTree:
                     is_text = _TEXT_DTYPE.fullmatch(str(one.detail[0])) is not None
                     values[key] = state[field].view(one.detail[0])[..., 0] if is_text else state[field]
                 case "generator":
-                    values[key] = Word(f"numpy.random.Generator({one.detail})")
+                    values[key] = Word(f"numpy.random.Generator({_kind_of_generator(one.detail)})")
                 case "foreign":
                     values[key] = state[field] if field in state.layout.slots else Word("array of another library")
                 case "rest":
@@ -289,3 +289,7 @@ def tree_of(state: Snapshot) -> ObjectTree | None:
     """The tree of a state of captured objects; None for any other state. Raises ValueError or LookupError."""
     is_captured = {STRUCTURE, CONSTANTS, KINDS_FIELD, STEPS_FIELD, GRAPH} <= set(state)
     return ObjectTree(state) if is_captured else None
+
+
+def _kind_of_generator(detail: Any) -> str:
+    return str(detail[0] if isinstance(detail, list) and detail else detail)  # Older tapes name the kind alone.

@@ -127,4 +127,4 @@ def test_memory_and_dict_of_a_generator_agree() -> None:
         _draw(generator)
         if count % 7 == 0:
             generator.standard_normal(3)
-        assert b"".join(memory) == pcg_bytes(generator)
+        assert b"".join(memory) == pcg_bytes(generator)[:-8]  # All but the number of children.

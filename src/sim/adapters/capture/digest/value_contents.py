@@ -160,6 +160,8 @@ class ValueContents:
             return self._foreign(value), (), ()
         if issubclass(kind, random.Random | np.random.Generator | np.random.RandomState | np.random.BitGenerator):
             return self._generator(value)
+        if kind is np.random.SeedSequence:
+            return self._seeds(value)
         return self._object(value)
 
     def _list(self, value: Any) -> Content:
@@ -236,10 +238,17 @@ class ValueContents:
             )
             return head + repr(state).encode(), [held for _, held in own], [f".{name}" for name, _ in own]
         if isinstance(value, np.random.RandomState):
-            return head, [value.get_state(legacy=False)], [", its state"]
+            bits: Any = getattr(value, "_bit_generator", None)
+            return head, [value.get_state(legacy=False), bits], [", its state", "'s bit generator"]
         if isinstance(value, np.random.Generator):
             return head, [value.bit_generator], [".bit_generator"]
-        return head, [value.state], [", its state"]
+        return head, [value.state, getattr(value, "_seed_seq", None)], [", its state", ".seed_seq"]
+
+    def _seeds(self, value: Any) -> Content:
+        entropy = value.entropy.tolist() if isinstance(value.entropy, np.ndarray) else value.entropy
+        made_of = (type(value.entropy).__name__, entropy, value.spawn_key, value.pool_size)
+        children = b" of %d children" % value.n_children_spawned
+        return b"seed sequence " + repr(made_of).encode() + children, (), ()
 
     def of_iterator(self, value: Any) -> Content:
         """An iterator of a container."""

@@ -6,6 +6,7 @@ As long as that reference stays, the node can be reached from the root; only whe
 from __future__ import annotations
 
 import heapq
+from collections.abc import Mapping
 from typing import Any
 
 from sim.adapters.capture.graph.groups import Group, Groups
@@ -30,6 +31,8 @@ class Nodes:
         fresh: new special nodes.
         owner: the cell, or the special node, that is being encoded.
         named: the nodes that a module or class refers to by a name, by number.
+        elsewhere: the addresses of objects that are saved apart from this graph, and must not be in it, too.
+        met: those of them that became nodes all the same.
         lost: nodes whose parent no longer refers to them; only they, and what they led to, may be unreachable.
         has_lost_parent: true if any node may no longer be reachable.
     """
@@ -46,6 +49,8 @@ class Nodes:
         self.free: list[int] = []
         self.fresh: list[int] = []
         self.owner: Place | int = ROOT
+        self.elsewhere: Mapping[int, int] = {}
+        self.met: set[int] = set()
         self.lost: set[int] = set()
         self.has_lost_parent = False
         self.named: dict[int, str] = {}
@@ -60,6 +65,8 @@ class Nodes:
         number = self.numbers.get(id(value))
         if number is not None:
             return number
+        if id(value) in self.elsewhere:
+            self.met.add(id(value))
         group = self.groups.of(value)
         if group is None:
             self.special.takes(value)

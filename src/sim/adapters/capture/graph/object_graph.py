@@ -143,6 +143,7 @@ class ObjectGraph:
         """Take over from the graph of the same objects in another arena. It is forgotten after the first capture."""
         if before is not None:
             self._before, self.is_observed = before, before.is_observed
+            self.special.seen = before.special.seen
 
     def _let_go(self) -> None:
         """Keep no object alive if its end can be seen: by weak references, or by a method __del__ of its class.

@@ -16,7 +16,7 @@ from sim.adapters.capture.graph.kinds.kind_protocol import SpecialKind
 from sim.adapters.capture.graph.kinds.refusals import is_picklable, refusal
 from sim.adapters.capture.graph.kinds.set_kind import SetKind
 from sim.adapters.capture.graph.kinds.special_kinds import KINDS, learn_kind
-from sim.adapters.capture.graph.sets.set_layout import table_of
+from sim.adapters.capture.graph.sets.seen_elements import SeenElements
 from sim.adapters.capture.graph.storage import Storage
 from sim.adapters.capture.graph.unsavable import UnsavableError
 from sim.adapters.capture.graph.values.canonical_order import canonical_order
@@ -55,6 +55,7 @@ class SpecialNodes:
         contents: the bytes of each, by number.
         edges: the nodes that each refers to, by number; weak references have none.
         count: changes with each change.
+        seen: the elements that were seen in sets; another graph of the same objects continues it.
         foreign_memories: of arrays of other libraries that can be written to, by number.
     """
 
@@ -64,6 +65,7 @@ class SpecialNodes:
         self.objects: dict[int, Any] = {}
         self.contents: dict[int, bytes] = {}
         self.edges: dict[int, tuple[int, ...]] = {}
+        self.seen = SeenElements()
         self._seals: dict[int, Any] = {}  # What was seen of a set: unchanged means that nothing has to be encoded.
         self._arrays: dict[int, Any] = {}
         self._views: list[tuple[Any, Any]] | None = None
@@ -119,6 +121,8 @@ class SpecialNodes:
         if type(value) not in KINDS:
             learn_kind(type(value))
         self.objects[number], self.contents[number] = value, content
+        if type(value) is set:
+            self.seen.note(value, unpack(content)[1])
         self.edges[number] = edges
         if is_array(value):
             self._arrays[number] = value
@@ -141,26 +145,21 @@ class SpecialNodes:
         value = self.objects[number]
         self._keep_apart(number, value)
         if type(value) is set:
-            seal = _SET.seal(value)
-            if self._seals.get(number) == seal:
+            if self._seals.get(number) == _SET.seal(value):
                 return ()
-        name, plain, parts = self._taken(value)
-        if type(value) is set and plain is not None:
-            # Places that became free may hang on the hashes of elements that have gone, and are not made again.
-            if self._had_no_table(number):
-                plain, parts = None, tuple(canonical_order(parts, self._encoder.node_at))
-            elif not value and not self._had_elements(number) and plain != table_of(set()).to_plain():
-                # Filled and emptied since the step before, with what is not known: so it begins again, here as in a
-                # replay. Its order from now on may be another one than without a recording.
-                value.clear()
-                plain, seal = table_of(value).to_plain(), _SET.seal(value)
+            name, (plain, parts) = _SET.name, _SET.take(value, self.seen.of(value))
+            if plain is None:
+                parts = tuple(canonical_order(parts, self._encoder.node_at))
+        else:
+            name, plain, parts = self._taken(value)
         edges: list[int] = []
         trees = [self._encoder.tree(part, edges) for part in parts]
         if type(value) is set and plain is None:
             trees.sort(key=pack)  # By their numbers, which new elements have only now.
         content = pack([name, plain, trees])
         if type(value) is set:
-            self._seals[number] = seal
+            self._seals[number] = _SET.seal(value)
+            self.seen.note(value, plain)
         return self._put(number, content, tuple(edges))
 
     def _keep_apart(self, number: int, value: Any) -> None:
@@ -177,15 +176,6 @@ class SpecialNodes:
         others = [*arrays.items(), *((one, [memory]) for one, memory in memories.items())]
         if any(one != number and overlap(own, other) for one, other in others):
             raise shared_memory(value, "another array")
-
-    def _had_no_table(self, number: int) -> bool:
-        before = self.contents.get(number)
-        return before is not None and unpack(before)[1] is None
-
-    def _had_elements(self, number: int) -> bool:
-        """Return True for a set whose table showed elements, or the places of such, that hash alike."""
-        before = self.contents.get(number)
-        return before is not None and unpack(before)[1] != table_of(set()).to_plain()
 
     def look_at_strong_parts(self, number: int) -> tuple[int, ...]:
         """As look, for a weak node: only for what it keeps alive. Its content waits until all nodes are known."""
@@ -220,10 +210,6 @@ class SpecialNodes:
 
     def _taken(self, value: Any) -> tuple[str, Any, tuple[Any, ...]]:
         kind = type(value)
-        if kind is set:
-            plain, parts = _SET.take(value)
-            ordered = parts if plain is not None else tuple(canonical_order(parts, self._encoder.node_at))
-            return _SET.name, plain, ordered
         if is_array(value):
             plain, parts = layout_of(value)
             return ARRAY_LETTER, plain, parts if owns_memory(plain) else (self._memory_holder(*parts),)

@@ -24,10 +24,7 @@ from sim.adapters.capture.graph.kinds.random_memory import (
     words_in_memory,
 )
 from sim.adapters.capture.graph.unsavable import UnsavableError
-from sim.adapters.capture.rng_state import BIT_GENERATORS
-
-POOL_MAX = 1 << 10
-ENTROPY_MAX = 1 << 16
+from sim.adapters.capture.rng_state import BIT_GENERATORS, seeds_from_plain, seeds_of, seeds_to_plain
 
 
 class PythonRandom(StrongKind):
@@ -60,7 +57,7 @@ class BitGenerator(StrongKind):
 
     def take(self, value: Any) -> tuple[Plain, tuple[Any, ...]]:
         """The name of its class and the state; the seed sequence, if it has one, is needed by spawn."""
-        seeds = value._seed_seq  # noqa: SLF001 - seed_seq exists since NumPy 1.25 only
+        seeds = seeds_of(value)
         if seeds is None:
             if type(value) is not np.random.MT19937:
                 raise UnsavableError(
@@ -176,53 +173,22 @@ class SeedSequence(StrongKind):
 
     def take(self, value: np.random.SeedSequence) -> tuple[Plain, tuple[Any, ...]]:
         """[kind of entropy, entropy, spawn key, pool size, number of children]."""
-        entropy: Any = value.entropy
-        kind = "int"
-        if isinstance(entropy, list | tuple | np.ndarray):
-            kind = type(entropy).__name__
-            entropy = [int(one) for one in entropy] if all(map(_is_integer, entropy)) else None
-        elif _is_integer(entropy):
-            entropy = int(entropy)
-        else:
-            entropy = None
-        if entropy is None or kind not in _ENTROPIES:
+        plain = seeds_to_plain(value)
+        if plain is None:
             raise UnsavableError(
                 f"a SeedSequence of {type(value.entropy).__qualname__}", "make it of an integer or a list of integers"
             )
-        key = [int(one) for one in value.spawn_key]
-        return [kind, entropy, key, int(value.pool_size), int(value.n_children_spawned)], ()
+        return plain, ()
 
     def make(self, plain: Plain, parts: Sequence[Any]) -> Any:
         """A sequence that gives the same words and spawns the same children."""
-        match plain, parts:
-            case [str(kind), entropy, list(key), int(pool), int(spawned)], [] if kind in _ENTROPIES:
-                words = [entropy] if kind == "int" else entropy
-                integers = type(words) is list and all(type(one) is int for one in (*words, *key, pool, spawned))
-                if (
-                    integers
-                    and len(words) + len(key) <= ENTROPY_MAX
-                    and 4 <= pool <= POOL_MAX
-                    and 0 <= spawned < 1 << 32
-                ):
-                    try:
-                        return np.random.SeedSequence(
-                            _ENTROPIES[kind](entropy), spawn_key=tuple(key), pool_size=pool, n_children_spawned=spawned
-                        )
-                    except (TypeError, OverflowError):
-                        pass
-        raise wrong_data(self.name)
+        if parts:
+            raise wrong_data(self.name)
+        try:
+            return seeds_from_plain(plain)
+        except ValueError:
+            raise wrong_data(self.name) from None
 
-
-def _is_integer(value: Any) -> bool:
-    return isinstance(value, int | np.integer)
-
-
-_ENTROPIES: dict[str, Any] = {
-    "int": int,
-    "list": list,
-    "tuple": tuple,
-    "ndarray": lambda words: np.array(words, object),
-}
 
 BIT_GENERATOR_KINDS: dict[type, SpecialKind] = dict.fromkeys(BIT_GENERATORS.values(), BitGenerator())
 RANDOM_KINDS: dict[type, SpecialKind] = {

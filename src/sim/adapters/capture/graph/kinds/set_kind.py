@@ -8,7 +8,15 @@ from typing import Any
 import numpy as np
 
 from sim.adapters.capture.graph.sets.equal_hashes import hashes_alike
-from sim.adapters.capture.graph.sets.set_layout import SetTable, fingerprint, rebuild, table_of
+from sim.adapters.capture.graph.sets.seen_elements import Elements
+from sim.adapters.capture.graph.sets.set_layout import (
+    SetTable,
+    begin_again,
+    fingerprint,
+    layout_is_known,
+    rebuild,
+    table_of,
+)
 from sim.adapters.capture.graph.unsavable import UnsavableError
 
 
@@ -21,11 +29,24 @@ class SetKind:
         """What is the same as long as nothing in the set has changed; it keeps the elements alive."""
         return (fingerprint(value), _Identities(list(value)))
 
-    def take(self, value: set[Any]) -> tuple[Any, tuple[Any, ...]]:
-        """The layout of the table, or None where it differs in each process, and the elements."""
+    def take(self, value: set[Any], before: Elements = Elements.NONE) -> tuple[Any, tuple[Any, ...]]:
+        """The layout of the table, or None where it differs in each process, and the elements.
+
+        before: what was seen in the set. An empty table may hold traces of elements that came and went since the last
+        look: places that became free, and the place from which ``pop`` searches. They are kept if the elements that
+        were seen before hash alike in every process; the layout then has a fifth item, True. Otherwise the set begins
+        again without traces, here as in a replay: its order from now on may be another one than without a recording.
+        """
         if any(np.isnan(one) for one in value if isinstance(one, float | np.floating)):
             raise UnsavableError("nan in a set is found by its identity alone", "keep None in its place", value)
-        return (table_of(value).to_plain() if all(map(hashes_alike, value)) else None), tuple(value)
+        if before is Elements.OTHERS or not all(map(hashes_alike, value)):
+            return None, tuple(value)  # Also later: free places may hang on the hashes of elements that have gone.
+        if value or not layout_is_known():
+            return table_of(value).to_plain(), tuple(value)
+        if before is Elements.ALIKE:
+            return [*table_of(value).to_plain(), True], ()
+        begin_again(value)
+        return table_of(value).to_plain(), ()
 
     def make(self, plain: Any, parts: Sequence[Any]) -> set[Any]:
         """An empty set."""
@@ -37,7 +58,7 @@ class SetKind:
         if plain is None:
             value.update(parts)
         else:
-            rebuild(value, SetTable.from_plain(plain), list(parts))
+            rebuild(value, SetTable.from_plain(plain[:4] if not parts and plain[4:] == [True] else plain), list(parts))
 
 
 class _Identities:

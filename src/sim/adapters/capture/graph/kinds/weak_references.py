@@ -126,7 +126,9 @@ class WeakSet(WeakKind):
             raise UnsavableError(
                 "a WeakSet that is being iterated over while members die", "iterate over list(...) of it"
             )
-        table = table_of(references).to_plain() if all(map(hashes_alike, members)) else None
+        # Of an empty one, free places may hang on the addresses of members that have gone.
+        is_alike = bool(members) and all(map(hashes_alike, members))
+        table = table_of(references).to_plain() if is_alike else None
         return [table], members
 
     def make(self, plain: Plain, parts: Sequence[Any]) -> Any:

@@ -192,6 +192,17 @@ class _Filler:
         return self is other or (self._stage.twins_are_equal and type(other) is _Filler and other._place == self._place)
 
 
+def begin_again(value: set[Any]) -> None:
+    """Give an empty set the table of a new one. Its finger becomes 1 if it is not 0, which no operation restores."""
+    table = _table_in_memory(value)
+    if table.mask != MASK_MIN or table.dummies or table.finger > 1:
+        set.clear(value)
+        if table.finger > 1:
+            set.add(value, 0)
+            set.pop(value)
+            set.clear(value)
+
+
 def _rebuild_table(value: set[Any], table: SetTable, elements: Sequence[Any]) -> None:
     if table.finger:
         _set_finger(value, table.finger)
