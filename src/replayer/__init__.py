@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from replayer.tape.tape import Tape
     from replayer.timeline.timeline import SeekReport, Timeline
     from replayer.timeline.timeline import Timeline as open  # noqa: A004, N813 - replayer.open is the documented name
+    from replayer.timeline.values_check import check_values
     from replayer.timeline.verify import VerificationReport as Report
     from replayer.timeline.verify import verify_tape
 
@@ -47,6 +48,7 @@ __all__ = [
     "Tail",
     "Tape",
     "Timeline",
+    "check_values",
     "extract",
     "open",
     "rebuild_events",
@@ -64,6 +66,7 @@ _LATER = {  # Imported at first access.
     "Tail": "replayer.follow.tail",
     "Tape": "replayer.tape.tape",
     "Timeline": "replayer.timeline.timeline",
+    "check_values": "replayer.timeline.values_check",
     "extract": "replayer.datasets.extract",
     "open": "replayer.timeline.timeline:Timeline",
     "rebuild_events": "replayer.playback.rebuild_events",

@@ -22,6 +22,7 @@ from replayer.follow.tail import Ended, KeyframeSeen, Missed, Seen, Tail
 from replayer.repair.repair_report import RepairReport
 from replayer.report.object_lines import object_difference_lines
 from replayer.timeline.timeline import SeekReport
+from replayer.timeline.values_check import ValuesReport
 from replayer.timeline.verify import VerificationReport
 from replayer.value_text import plain_text, tick_range, to_json
 from sim.kernel.exactness import Level
@@ -125,6 +126,21 @@ def print_report(path: Path, report: VerificationReport, sim: str | None = None)
         print(f"  dump: {report.dump_path}")
     if report.first_bad is not None:
         _print_next(shlex.quote(str(path)), report, sim)
+
+
+def print_values(path: Path, report: ValuesReport) -> None:
+    """Print the result of ``replay verify --values``."""
+    compared = f"the values at {counted(report.compared, 'keyframe')} are as recorded"
+    if report.differing is not None:
+        where = f": {report.path}" if report.path else ""
+        print(f"{path}: at the keyframe of tick {report.differing:,} the values differ from the recorded ones{where}")
+        print(f"  {compared}; now all ticks are verified, each from the keyframe before it")
+        return
+    not_read = f"; not compared: {', '.join(report.not_read)}" if report.not_read else ""
+    print(f"{path}: {report.status}; {compared}, the last one at tick {report.last_compared:,}{not_read}")
+    print("  compared at keyframes alone: replay verify without --values compares each tick")
+    for problem in report.problems:
+        print(f"  {plain_text(str(problem))}")
 
 
 def _print_next(path: str, report: VerificationReport, sim: str | None) -> None:

@@ -65,20 +65,21 @@ def prove_keyframe(cursor: Cursor, place: KeyframeLocation) -> KeyframeValues | 
     digests = hook(inner_of(cursor.simulation), HasValueDigest)
     if not recorded or digests is None:
         return None
-    made = _asked(place.tick, "value_digest", digests.value_digest)
+    made = asked(place.tick, "value_digest", digests.value_digest)
     if made[:1] != recorded[:1]:
         return None  # Another method made the recorded one.
     differing = made != recorded
     recaptures = hook(cursor.simulation, CanRecapture)
-    recaptured = () if recaptures is None else tuple(_asked(place.tick, "recapture", recaptures.recapture))
+    recaptured = () if recaptures is None else tuple(asked(place.tick, "recapture", recaptures.recapture))
     if recaptured:
         cursor.put(place.tick, cursor.tape.snapshot(place))  # It was repaired: the ticks after it are compared as ever.
     unread = hook(inner_of(cursor.simulation), NamesUnreadValues)
-    not_read = () if unread is None else tuple(_asked(place.tick, "values_not_read", unread.values_not_read))
+    not_read = () if unread is None else tuple(asked(place.tick, "values_not_read", unread.values_not_read))
     return KeyframeValues(place.tick, differing, recaptured, not_read=not_read)
 
 
-def _asked(tick: int, what: str, ask: Callable[[], T]) -> T:
+def asked(tick: int, what: str, ask: Callable[[], T]) -> T:
+    """What a member of the simulation returns. Raises SimulationFailedError if it raises."""
     try:
         return ask()
     except Exception as error:

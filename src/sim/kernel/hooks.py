@@ -170,6 +170,15 @@ class HasValueDigest(Protocol):
         """The digest."""
 
 
+class SkipsCapture(Protocol):
+    """False at first. While it is True, `step` takes no state from the objects: only their values count, until a load.
+
+    For replays that compare digests of values at keyframes only. Adapters have it.
+    """
+
+    capture_skipped: bool
+
+
 class ComparesValues(Protocol):
     """The path of the first value that differs from another simulation's, or None, to explain a different digest."""
 
@@ -292,6 +301,7 @@ RECORDING_HOOKS: tuple[Callable[..., Any], ...] = (
     CanRecapture,
     DefersKeyframes,
     HasValueDigest,
+    SkipsCapture,
     ComparesValues,
     KeepsValues,
     NamesUnreadValues,

@@ -37,7 +37,10 @@ class ProvedState(CapturedState):
 
     Attributes:
         home: the module of the user's class, see ValueSubject.
+        is_skipped: true while steps are only counted, see sim.kernel.hooks.SkipsCapture.
     """
+
+    is_skipped = False
 
     def __init__(
         self,
@@ -53,6 +56,26 @@ class ProvedState(CapturedState):
         self._readers: dict[type, AttributeReader] = {}
         self.home = home
         super().__init__(layers, classify, **options)
+
+    def pack(self) -> None:
+        """See CapturedState, unless it is skipped."""
+        if self.is_skipped:
+            self._steps += 1
+        else:
+            super().pack()
+
+    def unpack(self) -> None:
+        """See CapturedState: whatever was skipped is restored, too."""
+        if self.is_skipped:
+            self._look_again()
+        super().unpack()
+
+    def _look_again(self) -> None:
+        """Find the objects as they are now. The arena stays as it was at the last step that was not skipped."""
+        try:
+            self.structure, self.objects = self._surveyor.survey(self._layers, self.structure)
+        except UnsavableError as error:
+            raise self._appeared(error) from None
 
     def recapture(self) -> list[str]:
         """Compare the arena with the objects, repair it, and return the full names of the attributes that differed.
@@ -106,6 +129,8 @@ class ProvedState(CapturedState):
 
     def subject(self) -> ValueSubject:
         """The objects for a digest of their values, without the attributes that are not saved."""
+        if self.is_skipped:
+            self._look_again()
         left_alone: dict[int, set[str]] = {}
         for layer in self.structure.layers:
             left_alone[id(self.objects[layer.name])] = {
@@ -138,6 +163,15 @@ class ProvedSimulation:
         return None if self.level is Level.INPUTS_ONLY else self._recapture
 
     @property
+    def capture_skipped(self) -> bool | None:
+        """See sim.kernel.hooks.SkipsCapture. None where inputs are the state: they cost little."""
+        return None if self._repeated is not None else self._captured.is_skipped
+
+    @capture_skipped.setter
+    def capture_skipped(self, is_skipped: bool) -> None:
+        self._captured.is_skipped = is_skipped
+
+    @property
     def keyframe_deferred(self) -> Callable[[], bool] | None:
         """See sim.kernel.hooks.DefersKeyframes: a large container has changed, which a later step will notice."""
         return None if self.level is Level.INPUTS_ONLY else self._captured.constants_have_changed
@@ -155,6 +189,8 @@ class ProvedSimulation:
         """See sim.kernel.hooks.HasValueDigest. Empty before the first reset at the level inputs_only."""
         if self._repeated is not None and not self._repeated.has_inputs:
             return b""  # What an environment drew when it was made differs, until a reset draws it again.
+        if self.capture_skipped:
+            self._retake()
         made = digest_values(self.value_subject())
         self._not_read = tuple(name.removeprefix(".:").replace(":", ".") for name in made.not_looked_at)
         return made.digest

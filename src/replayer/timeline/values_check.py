@@ -1,0 +1,166 @@
+"""Re-simulate a recorded object in one go, and compare its values at the keyframes alone.
+
+Taking the state of an object at each tick costs several times what its step costs. Here no state is taken: a keyframe
+has a digest of the values, made by other code, and what the steps lead to must have the same one. What this proves is
+less than what ``verify_tape`` proves: the states between keyframes are not compared, and no keyframe is restored but the
+first, and those after lost frames.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+
+import attrs
+
+from recorder.errors import CorruptError, MissingTickError, RecordingError, TornError
+from recorder.format.segments.block_location import KeyframeLocation
+from replayer.playback.cursor import Cursor
+from replayer.playback.make_simulation import Factory, make_simulation
+from replayer.tape.tape import Tape
+from replayer.timeline.keyframe_values import asked
+from sim.kernel.exactness import Level
+from sim.kernel.hooks import ComparesValues, HasValueDigest, NamesUnreadValues, SkipsCapture, hook
+from sim.kernel.simulation import inner_of
+
+REPORT_TICKS = 64  # Progress is reported at each of so many ticks.
+
+
+class NoValuesError(ValueError):
+    """The keyframes of a tape have no digests of values that this simulation can make: compare the states."""
+
+
+@attrs.frozen
+class ValuesReport:
+    """The result of a check of the values.
+
+    Attributes:
+        status: status of the tape: "intact", "incomplete" or "corrupt".
+        tick_count: number of ticks on the tape.
+        compared: ticks of the keyframes whose values were compared and are the recorded ones.
+        last_compared: the last of them.
+        differing: tick of the first keyframe at which the values differ from the recorded ones; None if none does.
+        path: of the first value that differs; empty if it was not found.
+        problems: damage, and frames that are missing.
+        not_read: classes of objects whose values cannot be compared.
+    """
+
+    status: str
+    tick_count: int
+    compared: int
+    last_compared: int
+    differing: int | None
+    path: str
+    problems: list[RecordingError]
+    not_read: tuple[str, ...]
+
+
+def check_values(
+    path: str | os.PathLike[str], world: Factory | None = None, *, progress: Callable[[int, int], None] | None = None
+) -> ValuesReport:
+    """Compare the values at the keyframes; stops at the first that differs.
+
+    progress: called with the ticks simulated so far and in all.
+
+    Raises NoValuesError; as Timeline does on opening; SimulationFailedError if the simulation raises.
+    """
+    with Tape(path) as tape:
+        problems: list[RecordingError] = [
+            CorruptError(0, f"segment {number} is missing") for number in tape.missing_segments
+        ]
+        problems += tape.check_blocks()
+        if not tape.keyframes:
+            raise NoValuesError("the tape has no keyframe")
+        run = _Run(Cursor(tape, make_simulation(tape, world)), progress)
+        run.to_the_end()
+        if not run.compared and run.differing is None and not run.problems:
+            raise NoValuesError("no keyframe of the tape has a digest of values: compare its states")
+        problems += run.problems
+        status = "corrupt" if problems else tape.status
+        unread = hook(inner_of(run.cursor.simulation), NamesUnreadValues)
+        return ValuesReport(
+            status,
+            tape.last_tick - tape.first_tick + 1,
+            run.compared,
+            run.last_compared,
+            run.differing,
+            "" if run.differing is None else _path_of(run.cursor, world),
+            list({str(problem): problem for problem in problems}.values()),
+            () if unread is None else tuple(unread.values_not_read()),
+        )
+
+
+class _Run:
+    """One pass over a tape.
+
+    Attributes:
+        cursor: with the simulation as it is at the end, or where the values differ.
+        compared, last_compared, differing, problems: see ValuesReport.
+    """
+
+    def __init__(self, cursor: Cursor, progress: Callable[[int, int], None] | None) -> None:
+        """Raises NoValuesError."""
+        self.cursor, self._progress = cursor, progress
+        self._inner = inner_of(cursor.simulation)
+        digests, skips = hook(self._inner, HasValueDigest), hook(self._inner, SkipsCapture)
+        if digests is None or skips is None or cursor.tape.meta.get("level") == Level.CANONICAL.value:
+            raise NoValuesError(
+                f"{type(self._inner).__name__} is no captured object at the level exact: compare its states, which costs little"
+            )
+        self._digests = digests
+        cursor.compares = False
+        skips.capture_skipped = True
+        self.compared, self.last_compared = 0, cursor.tape.first_tick
+        self.differing: int | None = None
+        self.problems: list[RecordingError] = []
+
+    def to_the_end(self) -> None:
+        """Step from the first keyframe to the last tick, or to the first keyframe whose values differ."""
+        tape, cursor = self.cursor.tape, self.cursor
+        places = {place.tick: place for place in tape.keyframes}
+        first, last = tape.first_tick, tape.last_tick
+        self._load(places[first])
+        while cursor.tick is not None and cursor.tick < last and self.differing is None:
+            tick = cursor.tick + 1
+            try:
+                cursor.advance()
+            except (CorruptError, TornError, MissingTickError) as error:
+                if not any(drop.first_tick <= tick <= drop.last_tick for drop in tape.drops):
+                    self.problems.append(error)
+                following = tape.keyframe_after(tick)
+                if following is None:
+                    return
+                self._load(following)
+                continue
+            if tick in places:
+                self._compare(places[tick])
+            if self._progress is not None and (tick % REPORT_TICKS == 0 or tick == last):
+                self._progress(tick - first + 1, last - first + 1)
+
+    def _load(self, place: KeyframeLocation) -> None:
+        self.cursor.put(place.tick, self.cursor.tape.snapshot(place))
+        self._compare(place)
+
+    def _compare(self, place: KeyframeLocation) -> None:
+        recorded = self.cursor.tape.recording.value_digest(place)
+        if not recorded:
+            return
+        made = asked(place.tick, "value_digest", self._digests.value_digest)
+        if made[:1] != recorded[:1]:
+            raise NoValuesError("another version of the recorder made the digests of this tape: compare its states")
+        if made == recorded:
+            self.compared, self.last_compared = self.compared + 1, place.tick
+        else:
+            self.differing = place.tick
+
+
+def _path_of(cursor: Cursor, world: Factory | None) -> str:
+    """The path of the first value that differs from what the keyframe at the cursor's tick restores."""
+    tape, tick = cursor.tape, cursor.tick
+    place = None if tick is None else tape.keyframe_at(tick)
+    compares = hook(inner_of(cursor.simulation), ComparesValues)
+    if place is None or compares is None:
+        return ""
+    restored = Cursor(tape, make_simulation(tape, world))
+    restored.put(place.tick, tape.snapshot(place))
+    return compares.value_difference(inner_of(restored.simulation)) or ""

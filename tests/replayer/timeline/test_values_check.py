@@ -1,0 +1,224 @@
+"""Verification by values alone: what it compares, what it finds, and where it is refused."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+from typing import Any, ClassVar
+
+import gymnasium
+import numpy as np
+import pytest
+
+import recorder
+import replayer.commands.main
+from recorder import Recorder
+from recorder.format.blocks.block import HEADER_BYTES, BlockKind
+from replayer.tape.tape import Tape
+from replayer.timeline.values_check import NoValuesError, check_values
+from sim.adapters import adapt, fields
+
+from oracle.command_lines import run as run_line
+from small_worlds import Walkers, record
+
+TICKS, INTERVAL = 100, 10
+VERIFY = "verify run.tape --sim test_values_check:"
+
+
+class Unit:
+    """An object with fields of its own, which a step replaces."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.place = np.zeros(2)
+        self.near: Unit | None = None
+
+
+class Game:
+    """Objects, an array, a set and a generator; a new leader now and then."""
+
+    drifts_at = -1  # The tick at which a subclass goes another way.
+
+    def __init__(self) -> None:
+        self.t = 0
+        self.leader = Unit(0)
+        self.units = [self.leader, *map(Unit, range(1, 9))]
+        self.taken: set[int] = set()
+        self.random = random.Random(7)
+        self.score = 0.0
+
+    def step(self, _: Any = None) -> float:
+        """Move a unit."""
+        self.t += 1
+        unit = self.random.choice(self.units)
+        unit.place += self.random.random()
+        unit.near = self.random.choice(self.units)
+        self.taken ^= {unit.number * 8}
+        if self.t % 13 == 0:
+            self.leader = Unit(self.t)
+            self.units[self.t % 9] = self.leader
+        self.score = float(self.leader.place[0]) + self.t
+        if self.t == self.drifts_at:
+            unit.place[1] += 1.0
+        return self.score
+
+
+# At tick 55, one number of one unit is another: a later version of the game.
+Drifting = type("Game", (Game,), {"drifts_at": 55})
+
+
+class Counting(Game):
+    """A count of the class takes part in its step: a load does not restore it."""
+
+    steps: ClassVar[list[int]] = [0]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.steps[0] = 0
+
+    def step(self, _: Any = None) -> float:
+        """Use the count."""
+        self.steps[0] += 1
+        if self.steps[0] == 55:
+            self.units[3].place[0] = 9.0
+        return super().step()
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Any:
+    """Runs a command line: its exit code, and what it prints."""
+
+    def run_one(line: str) -> tuple[int, str, str]:
+        code = run_line(replayer.commands.main.main, line)
+        return (code, *capsys.readouterr())
+
+    return run_one
+
+
+@pytest.fixture(autouse=True)
+def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Each test works in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(Path(__file__).parent))  # For --sim.
+    return Path("run.tape")
+
+
+def record_game(path: Path, game: Any, ticks: int = TICKS) -> None:
+    """Record with keyframes in a fixed distance."""
+    with Recorder(path, adapt(game, fields()), keyframe_interval_ticks=INTERVAL, trial_ms=0) as tape:
+        for _ in range(ticks):
+            tape.step(None)
+
+
+@pytest.mark.parametrize("ticks", [0, 1, INTERVAL - 1, INTERVAL, INTERVAL + 1, TICKS])
+def test_the_values_at_all_keyframes_are_compared(path: Path, ticks: int) -> None:
+    record_game(path, Game(), ticks)
+    done: list[tuple[int, int]] = []
+    report = check_values(path, Game, progress=lambda *both: done.append(both))
+
+    assert (report.status, report.differing, report.problems) == ("intact", None, [])
+    assert report.tick_count == ticks + 1
+    assert report.compared == ticks // INTERVAL + 1
+    assert report.last_compared == ticks // INTERVAL * INTERVAL
+    assert done[-1:] == ([(ticks + 1, ticks + 1)] if ticks else [])
+
+
+def test_no_state_is_taken_on_the_way(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """That is what it is for."""
+    record_game(path, Game())
+    taken: list[int] = []
+    monkeypatch.setattr("sim.adapters.capture.captured_state.CapturedState.pack", lambda _: taken.append(1))
+    assert check_values(path, Game).compared == TICKS // INTERVAL + 1
+    assert taken == []
+
+
+def test_an_environment(path: Path) -> None:
+    """Episodes with resets, and a generator that a reset replaces."""
+    env = recorder.record(gymnasium.make("CartPole-v1"), path, keyframe_interval_ticks=20, quiet=True, trial_ms=0)
+    env.action_space.seed(3)
+    env.reset(seed=5)
+    for _ in range(200):
+        _, _, terminated, truncated, _ = env.step(env.action_space.sample())
+        if terminated or truncated:
+            env.reset()
+    env.close()
+    report = check_values(path)
+    assert (report.differing, report.problems) == (None, [])
+    assert report.compared > 10
+
+
+def test_a_difference_is_found_and_then_its_tick(path: Path, run: Any) -> None:
+    """The keyframe after it, the path of a value, and the complete verification, which names the tick."""
+    record_game(path, Game())
+    report = check_values(path, Drifting)
+    assert report.differing == 60
+    assert report.compared == 6
+    assert ".place" in report.path
+
+    code, out, err = run(VERIFY + "Drifting --values")
+    assert code == 1, err
+    assert "run.tape: at the keyframe of tick 60 the values differ from the recorded ones: Game." in out
+    assert "run.tape: DESYNC at tick 55; all ticks before it match the recording" in out
+
+
+def test_what_no_keyframe_holds_is_noticed_by_a_run_from_the_start(path: Path, run: Any) -> None:
+    """Both ways differ, at ticks of their own: hidden state."""
+    record_game(path, Counting())
+    assert check_values(path, Counting).differing is None
+    code, out, _ = run(VERIFY + "Counting --values")
+    assert (code, "DESYNC" in out) == (0, False)
+    code, out, _ = run(VERIFY + "Counting")
+    assert code == 1
+
+
+def test_the_lines_of_the_command(path: Path, run: Any) -> None:
+    record_game(path, Game(), 25)
+    code, out, _ = run(VERIFY + "Game --values")
+    assert code == 0
+    assert out.splitlines() == [
+        "run.tape: intact; the values at 3 keyframes are as recorded, the last one at tick 20",
+        "  compared at keyframes alone: replay verify without --values compares each tick",
+    ]
+    code, out, _ = run(VERIFY + "Game --values --json")
+    assert code == 0
+    facts = json.loads(out)
+    assert (facts["compared"], facts["last_compared"], facts["differing"], facts["problems"]) == (3, 20, None, [])
+    code, out, _ = run(VERIFY + "Drifting --values --json")
+    assert (code, json.loads(out)["compared"]) == (0, 3)  # It drifts after the last tick.
+
+
+def test_it_continues_behind_lost_frames(path: Path) -> None:
+    """From the next keyframe; the loss is a problem, and what lies behind it is compared."""
+    record_game(path, Game(), 3 * TICKS)
+    with Tape(path) as tape:
+        block = next(
+            entry for segment in tape.segments for entry in segment.contents.entries if entry.kind == BlockKind.FRAMES
+        )
+    content = bytearray(path.read_bytes())
+    content[block.offset + HEADER_BYTES + 3] ^= 0x40
+    path.write_bytes(content)
+    report = check_values(path, Game)
+    assert report.status == "corrupt"
+    assert report.problems
+    assert report.differing is None
+    assert report.last_compared == 3 * TICKS
+
+
+def test_a_world_of_states_is_refused(path: Path, run: Any) -> None:
+    """Its states are compared at little cost."""
+    record(path, Walkers(), [None] * 20)
+    with pytest.raises(NoValuesError, match="no captured object"):
+        check_values(path, Walkers)
+    code, _, err = run("verify run.tape --values --sim small_worlds:Walkers")
+    assert code == 2
+    assert err.startswith("error: --values: Walkers is no captured object")
+
+
+def test_a_tape_without_digests_is_refused(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An older recorder made it: nothing was compared, and nothing is called right."""
+    with monkeypatch.context() as patched:
+        patched.setattr("recorder.session.recorder.digest_maker", lambda _: None)
+        record_game(path, Game())
+    with pytest.raises(NoValuesError, match="a digest of values"):
+        check_values(path, Game)
