@@ -20,6 +20,7 @@ attribute that is sometimes a number and sometimes None, is thus restored by a l
 
 from __future__ import annotations
 
+import functools
 import math
 import re
 import sys
@@ -61,6 +62,7 @@ _FLOATS = frozenset((float, np.float16, np.float32, np.float64))
 NEVER_SET = "none"  # An attribute that was always None may still become a number.
 _NAME_CHARS = re.compile(r"[^A-Za-z0-9_.-]")
 _NAME_CHARS_MAX = 150
+FIELD_NAMES_KEPT = 1 << 13  # Those of all attributes with fields of some simulations: each survey asks for them.
 _LAYER_CHARS_MAX = 100  # Of the name of an object with fields of its own: a linked list is no row of such objects.
 _WITH_FIELDS = ("cell", "array", "foreign", "generator")
 
@@ -127,6 +129,7 @@ def structure_from_plain(plain: Any) -> Structure:
         raise ValueError("expected the structure of a captured state") from None
 
 
+@functools.lru_cache(maxsize=FIELD_NAMES_KEPT)
 def field_name(layer: str, attribute: str) -> str:
     """The name of an attribute's field, in the characters that a field name may have."""
     return _NAME_CHARS.sub("_", f"{layer}.{attribute}")[:_NAME_CHARS_MAX]
@@ -241,14 +244,10 @@ class Surveyor:
                         category, detail = "rest", None
                 attributes.append(Attribute(attribute, category, detail))
             surveyed.append(Layer(name, tuple(attributes)))
-        ensure_apart(
-            {
-                full: vars(objects[of.name])[one.name]
-                for full, of, one in _listed(surveyed)
-                if one.category == "foreign"
-            },
-            {full: vars(objects[of.name])[one.name] for full, of, one in _listed(surveyed)},
-        )
+        foreign = {f"{of.name}.{one.name}" for of in surveyed for one in of.attributes if one.category == "foreign"}
+        if foreign:
+            values = {full: vars(objects[of.name])[one.name] for full, of, one in _listed(surveyed)}
+            ensure_apart({full: values[full] for full in foreign}, values)
         return Structure(tuple(surveyed)), objects
 
     def category(self, holder: Any, full: str, value: Any) -> Category:
