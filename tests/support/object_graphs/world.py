@@ -24,7 +24,7 @@ class World:
     def __init__(self) -> None:
         self.births = 0
         self.alive_count = 0
-        self.collects = False
+        self.collects = self.has_had_weak_references = False
         self.tick = 0
         self.score: Any = 0.0
         self.kind: Any = Kind.A
@@ -41,7 +41,7 @@ class World:
     def step(self, inputs: Any) -> int:
         """Make the changes."""
         self.tick += 1
-        had_weak_references = self.collects
+        had_weak_references = self.has_had_weak_references
         if inputs:
             make_changes(self, inputs)
             self._cut_off()
@@ -49,6 +49,8 @@ class World:
             gc.collect()  # So that an object in a cycle dies at the same step in each run.
         if had_weak_references:  # docs/adapt.md: what is referred to weakly only now may live to the end of this step.
             self.alive_count = sum(reference() is not None for reference in weak_references_of(self))
+        if self.collects and not had_weak_references:
+            self.has_had_weak_references = bool(weak_references_of(self))
         return self.tick
 
     def born(self) -> int:

@@ -210,8 +210,6 @@ class CapturedState:
             raise self._appeared(error) from None
         if self.state.arena is not self._packer.arena:
             self._make_packer()
-        if self.state.arena.tobytes() == before.arena.tobytes():
-            return []
         return [f"{self._rest[index][0]}{inside}" for index, inside in differences(self._graph, before)]
 
     # --- when an attribute is of a different kind than before

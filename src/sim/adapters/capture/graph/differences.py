@@ -11,6 +11,8 @@ from sim.kernel.state import Snapshot
 
 def differences(graph: ObjectGraph, before: Snapshot) -> list[tuple[int, str]]:
     """What differs from an earlier state: each by the index of its root, and the path from there."""
+    if graph.storage.state.arena.tobytes() == before.arena.tobytes():
+        return []
     state, nodes = graph.storage.state.snapshot(), graph.nodes
     numbers: set[int] = set()
     for group in graph.groups.ordered:
