@@ -32,6 +32,9 @@ Space = Mapping[str, Any]  # As sim.adapters.gymnasium.space_codec describes it.
 
 NUMBER_SPACES = ("Box", "Discrete", "MultiBinary", "MultiDiscrete")
 _NUMBERS = "biuf"
+# Most values are one of these, and need no look at their parts.
+_QUICK_DTYPES = frozenset(map(np.dtype, ("|b1", "|i1", "|u1", "<i2", "<u2", "<i4", "<u4", "<i8", "<u8", "<f4", "<f8")))
+_QUICK_NUMBERS = frozenset((float, np.float64, np.float32, np.int64, np.bool_, bool))
 
 
 @attrs.frozen(eq=False)
@@ -52,6 +55,11 @@ Flat = dict[str, FlatValue]  # By path.
 
 def flatten(value: Any, space: Space | None = None) -> Flat:
     """Flatten a value into copies of its parts, by path. None has no parts. space: None if it is unknown."""
+    kind = type(value)
+    if kind is np.ndarray and value.dtype in _QUICK_DTYPES and (space is None or space["type"] in NUMBER_SPACES):
+        return {"": FlatValue("array", value.copy())}
+    if kind in _QUICK_NUMBERS and (space is None or space["type"] in NUMBER_SPACES):
+        return {"": FlatValue("array", np.array(value))}
     return dict(_parts(value, space, ""))
 
 

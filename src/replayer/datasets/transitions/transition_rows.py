@@ -5,7 +5,8 @@ run, episode, step, tick, agent, env?, seed, options?, obs.*, action.*, reward, 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import operator
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 import attrs
@@ -44,25 +45,38 @@ class TransitionColumns:
 def values_of_transition(row: Transition) -> Iterator[tuple[str, FlatValue]]:
     """The values of the columns with forms, by the names of the columns."""
     for prefix, flat in _groups(row):
-        yield from _named(prefix, flat)
+        for path, value in flat.items():
+            yield joined(prefix, path) if path else prefix, value
 
 
-def _named(prefix: str, flat: Flat) -> Iterator[tuple[str, FlatValue]]:
-    for path, value in flat.items():
-        yield joined(prefix, path) if path else prefix, value
+class _Fitter:
+    """Finds the columns of values, and their data for these."""
 
+    def __init__(self, forms: Mapping[str, ColumnForm], left_out: frozenset[str]) -> None:
+        self._forms, self._left_out = forms, left_out
+        self._known: dict[tuple[str, str], tuple[str, ColumnForm | None, np.dtype[Any] | None]] = {}
 
-def _fitted(
-    values: Iterable[tuple[str, FlatValue]], tick: int, forms: Mapping[str, ColumnForm], left_out: frozenset[str]
-) -> Iterator[tuple[str, Any, int]]:
-    """Yield the name of a column, the data for it and its bytes, of those values that have one. Raises MisfitError."""
-    for name, value in values:
-        form = forms.get(name)
-        if form is not None:
-            data = fit(name, tick, value, form)
-            yield name, data, getattr(data, "nbytes", 8)
-        elif name not in left_out:
-            raise MisfitError(f"tick {tick:,}: {name} is {form_of(value)}, and there is no such column")
+    def fitted(self, prefix: str, flat: Flat, tick: int) -> Iterator[tuple[str, Any, int]]:
+        """Yield the name of a column, the data for it and its bytes, of those values that have one.
+
+        Raises MisfitError.
+        """
+        for path, value in flat.items():
+            found = self._known.get((prefix, path))
+            if found is None:
+                name = joined(prefix, path) if path else prefix
+                form = self._forms.get(name)
+                dtype = np.dtype(form.dtype) if form is not None and form.kind == "array" else None
+                found = self._known[prefix, path] = name, form, dtype
+            name, form, dtype = found
+            data = value.data
+            if dtype is not None and value.kind == "array" and data.dtype is dtype and data.shape == form.shape:  # type: ignore[union-attr]
+                yield name, data, data.nbytes  # As nearly all values are.
+            elif form is not None:
+                data = fit(name, tick, value, form)
+                yield name, data, getattr(data, "nbytes", 8)
+            elif name not in self._left_out:
+                raise MisfitError(f"tick {tick:,}: {name} is {form_of(value)}, and there is no such column")
 
 
 def _groups(row: Transition) -> tuple[tuple[str, Flat], ...]:
@@ -89,6 +103,9 @@ class _RowFacts(NamedTuple):
     truncated: bool | None
 
 
+_facts = operator.attrgetter(*_RowFacts._fields)
+
+
 class TransitionRows:
     """Collects transitions."""
 
@@ -98,15 +115,17 @@ class TransitionRows:
         self.bytes = 0
         self._values: dict[str, list[Any]] = {name: [] for name in columns.forms}
         self._rows: list[_RowFacts] = []
+        self._fitter = _Fitter(columns.forms, columns.left_out)
 
     def add(self, row: Transition) -> None:
         """Add a transition. Raises MisfitError."""
-        columns, values = self._columns, self._values
-        for name, data, size in _fitted(values_of_transition(row), row.tick, columns.forms, columns.left_out):
-            values[name].append(data)
-            self.bytes += size
+        values, fitted, tick = self._values, self._fitter.fitted, row.tick
+        for prefix, flat in _groups(row):
+            for name, data, size in fitted(prefix, flat, tick):
+                values[name].append(data)
+                self.bytes += size
         self.bytes += _ROW_BYTES
-        self._rows.append(_RowFacts(*(getattr(row, name) for name in _RowFacts._fields)))
+        self._rows.append(_RowFacts(*_facts(row)))
         count = len(self._rows)
         for own in values.values():
             if len(own) < count:
@@ -152,8 +171,9 @@ class ActionRows:
 
     def __init__(self, run: str, runs: tuple[str, ...], columns: TransitionColumns) -> None:
         """See TransitionRows."""
-        self._run, self._runs, self._left_out = run, runs, columns.left_out
+        self._run, self._runs = run, runs
         self._forms = {name: form for name, form in columns.forms.items() if name.partition(".")[0] == DONE}
+        self._fitter = _Fitter(self._forms, columns.left_out)
         self.bytes = 0
         self._rows: list[tuple[int, str, dict[str, Any]]] = []
 
@@ -162,7 +182,7 @@ class ActionRows:
         if not row.action:
             return
         values = {}
-        for name, data, size in _fitted(_named(DONE, row.action), row.tick, self._forms, self._left_out):
+        for name, data, size in self._fitter.fitted(DONE, row.action, row.tick):
             values[name] = data
             self.bytes += size
         self.bytes += _ROW_BYTES
@@ -195,11 +215,14 @@ def column_of(values: list[Any], form: ColumnForm) -> Column:
 
 def nested(values: list[Any], form: ColumnForm) -> Nested:
     """Make a column of arrays of one shape, None where a value is missing."""
+    present = _present(values)
+    if present is None and values:
+        return Nested(np.array(values, form.dtype).reshape(len(values), *form.shape), None)
     array = np.zeros((len(values), *form.shape), form.dtype)
     for index, value in enumerate(values):
         if value is not None:
             array[index] = value
-    return Nested(array, _present(values))
+    return Nested(array, present)
 
 
 def _present(values: list[Any]) -> np.ndarray[Any, Any] | None:
