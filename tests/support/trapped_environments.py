@@ -6,7 +6,7 @@ import itertools
 import random
 import threading
 import time
-from typing import Any
+from typing import Any, ClassVar
 
 import gymnasium
 import numpy as np
@@ -180,3 +180,34 @@ class ReadsClock(Unsavable):
 
     def work(self) -> None:
         self.at = time.perf_counter_ns()
+
+
+class Connection:
+    """A connection of one process to a service, which its end closes, as the client of a physics server does."""
+
+    open: ClassVar[list[int]] = []
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.open.append(number)
+
+    def __del__(self) -> None:
+        self.open.remove(self.number)
+
+
+class Connected(Unsavable):
+    """Its steps need the connection that its first reset makes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.clients: list[Connection] = []
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        if not self.clients:
+            self.clients.append(Connection(len(Connection.open)))
+        return super().reset(seed=seed, options=options)
+
+    def step(self, action: Any) -> Any:
+        if self.clients[0].number not in Connection.open:
+            raise RuntimeError("not connected")
+        return super().step(action)

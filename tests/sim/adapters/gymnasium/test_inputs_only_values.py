@@ -169,3 +169,14 @@ def test_nothing_is_compared_before_the_first_reset(tmp_path: Path) -> None:
 
     path, _ = recorded(tmp_path, DrawsWhenMade)
     assert verify_tape(path, world=DrawsWhenMade).ok
+
+
+def test_no_copy_is_made_of_what_closes_something_at_its_end(tmp_path: Path) -> None:
+    """The end of a copy would close the connection of the run, live and in a replay."""
+    path, seen = recorded(tmp_path, traps.Connected, lambda env: env.x)
+    with replayer.open(path, world=traps.Connected) as run:
+        for tick in (30, 7, 42):
+            run.seek(tick)
+            assert run.subject.x == seen[tick - 1]
+            run.simulation.step(1)  # It is connected.
+    assert verify_tape(path, world=traps.Connected).ok

@@ -31,6 +31,7 @@ from sim.kernel.state import State
 _COARSE = ("kept", "clock", "drawing")
 _LEFT_ALONE = ("unknown", "fixed")
 _ENTANGLED = "it shares an object with something that cannot be saved"
+_FINALIZED = "it leads to an object with __del__, which the end of a copy would call"
 # Of these a restore gives equal ones, and nothing can tell them from the recorded ones.
 _IMMUTABLE = (tuple, frozenset, enum.Enum, np.generic, np.dtype, types.BuiltinFunctionType, types.MethodType)
 
@@ -50,10 +51,13 @@ class PartlyCaptured(CapturedState):
     def _survey_first(self) -> None:
         while True:
             super()._survey_first()
-            apart = self._entangled() or ([] if self._comes_back() else [full for full, _, _ in self._rest])
+            reason, apart = _FINALIZED, self._finalized()  # First: no copy of those may be made.
+            if not apart:
+                reason = _ENTANGLED
+                apart = self._entangled() or ([] if self._comes_back() else [full for full, _, _ in self._rest])
             if not apart:
                 return
-            self.reasons |= dict.fromkeys(apart, _ENTANGLED)
+            self.reasons |= dict.fromkeys(apart, reason)
             self._surveyor.unknown |= dict.fromkeys(apart, "")
 
     def _place_of(self, error: UnsavableError) -> tuple[str, str]:
@@ -72,6 +76,17 @@ class PartlyCaptured(CapturedState):
             names |= dict.fromkeys(".".join(parts[:count]) for count in range(2, len(parts)))
         places = {full: _place_of_name(self.objects, full) for full in names}
         return {full: getattr(holder, name, None) for full, (holder, name) in places.items()}
+
+    def _finalized(self) -> list[str]:
+        """The attributes that lead to an object whose class has a method __del__: a connection that it closes."""
+        if not self._graph.has_finalizers():
+            return []
+        known = self._known_names().keys()
+        return [
+            full
+            for full, attributes, name in self._rest
+            if any(hasattr(type(one), "__del__") for one in _objects_reached([attributes[name]], known))
+        ]
 
     def _comes_back(self) -> bool:
         """Return True if the values can be restored."""
@@ -215,9 +230,14 @@ def _place_of_name(objects: Mapping[str, Any], full: str) -> tuple[Any, str]:
 
 def _reached(values: Iterable[Any], known: Iterable[int]) -> set[int]:
     """The identities of the mutable objects that values lead to. known: objects at which the search stops."""
+    return set(map(id, _objects_reached(values, known)))
+
+
+def _objects_reached(values: Iterable[Any], known: Iterable[int]) -> list[Any]:
+    """The mutable objects that values lead to."""
     stops = set(known)
     seen: dict[int, Any] = {}  # Alive, so that no identity is used twice.
-    found: set[int] = set()
+    found: list[Any] = []
     waiting = list(values)
     while waiting:
         one = waiting.pop()
@@ -226,7 +246,7 @@ def _reached(values: Iterable[Any], known: Iterable[int]) -> set[int]:
             continue
         seen[id(one)] = one
         if not issubclass(kind, (*_IMMUTABLE, types.FunctionType)):
-            found.add(id(one))
+            found.append(one)
         waiting += _held_by(one)
     return found
 
