@@ -185,14 +185,13 @@ class ReadsClock(Unsavable):
 class Connection:
     """A connection of one process to a service, which its end closes, as the client of a physics server does."""
 
-    open: ClassVar[list[int]] = []
+    open_count: ClassVar[int] = 0
 
-    def __init__(self, number: int) -> None:
-        self.number = number
-        self.open.append(number)
+    def __init__(self) -> None:
+        Connection.open_count += 1
 
     def __del__(self) -> None:
-        self.open.remove(self.number)
+        Connection.open_count -= 1
 
 
 class Connected(Unsavable):
@@ -204,10 +203,10 @@ class Connected(Unsavable):
 
     def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
         if not self.clients:
-            self.clients.append(Connection(len(Connection.open)))
+            self.clients.append(Connection())
         return super().reset(seed=seed, options=options)
 
     def step(self, action: Any) -> Any:
-        if self.clients[0].number not in Connection.open:
+        if not Connection.open_count:
             raise RuntimeError("not connected")
         return super().step(action)
