@@ -177,9 +177,8 @@ class ProvedSimulation:
         return None if self.level is Level.INPUTS_ONLY else self._captured.constants_have_changed
 
     def ensure_names_match(self, ignored: Iterable[str]) -> None:
-        """Raise ValueError for a name to leave out that no attribute has; not where only inputs are saved."""
-        if self.level is not Level.INPUTS_ONLY:  # What is inside of the objects is not listed there.
-            self._captured.ensure_names_match(ignored)
+        """Raise ValueError for a name to leave out that no attribute has."""
+        (self._captured if self._repeated is None else self._repeated).ensure_names_match(ignored)
 
     def value_subject(self) -> ValueSubject:
         """The objects whose values are digested."""

@@ -180,3 +180,15 @@ def test_no_copy_is_made_of_what_closes_something_at_its_end(tmp_path: Path) -> 
             assert run.subject.x == seen[tick - 1]
             run.simulation.step(1)  # It is connected.
     assert verify_tape(path, world=traps.Connected).ok
+
+
+@pytest.mark.parametrize("name", ["Heats.engine", "Heats.lock", "Engine.heat", "Heats.engine.heat"])
+def test_names_to_leave_out_of_what_cannot_be_saved(name: str) -> None:
+    """They are looked for in all objects, saved or not."""
+    assert adapt(traps.Heats(), level="inputs_only", ignore=[name]) is not None
+
+
+@pytest.mark.parametrize("name", ["Heats.engin", "Engine.heats", "engine", "Other.heat"])
+def test_a_name_to_leave_out_that_matches_nothing_is_refused(name: str) -> None:
+    with pytest.raises(ValueError, match="which matches nothing"):
+        adapt(traps.Heats(), level="inputs_only", ignore=[name])

@@ -18,6 +18,7 @@ from sim.adapters.capture.captured_state import CapturedState
 from sim.adapters.capture.digest.attribute_reader import AttributeReader
 from sim.adapters.capture.digest.value_digest import ValueSubject
 from sim.adapters.capture.digest.value_tokens import ATOMS
+from sim.adapters.capture.graph.names.ignored import ensure_names_match
 from sim.adapters.capture.graph.trial_restore import is_restorable
 from sim.adapters.capture.graph.unsavable import UnsavableError
 from sim.adapters.capture.native_objects import is_native
@@ -142,6 +143,16 @@ class ValuesBeforeReset:
     def structure(self) -> Structure:
         """The attributes, by what a restore does with them."""
         return self.captured.structure
+
+    def ensure_names_match(self, ignored: Iterable[str]) -> None:
+        """Raise ValueError for a name to leave out that no attribute has, also of what cannot be saved."""
+        names: dict[type, set[str]] = {}
+        for one in _objects_reached([vars(layer) for _, layer in self._layers], ()):
+            if hasattr(one, "__dict__"):
+                names.setdefault(type(one), set()).update(vars(one))
+        layers = dict(self._layers)
+        others = [full for full in ignored if not hasattr(*_place_of_name(layers, full))]
+        ensure_names_match(others, self.captured.objects | layers, names.items())
 
     def left_alone(self) -> dict[str, Any]:
         """The values that could not be saved before the last reset, as they are now, by their full names."""

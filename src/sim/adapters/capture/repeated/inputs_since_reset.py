@@ -63,6 +63,10 @@ class InputsSinceReset:
         """The attributes before the last reset, by what a restore does with them."""
         return self._values.structure
 
+    def ensure_names_match(self, ignored: Iterable[str]) -> None:
+        """Raise ValueError for a name to leave out that no attribute has."""
+        self._values.ensure_names_match(ignored)
+
     def left_alone(self) -> dict[str, Any]:
         """The present values of the attributes that no load restores, by their full names."""
         return self._values.left_alone()
