@@ -44,11 +44,13 @@ def start_python(
     stdout: int = subprocess.PIPE,
     stderr: int = subprocess.PIPE,
     is_own_session: bool = False,
+    folder: str | os.PathLike[str] | None = None,
 ) -> PythonProcess:
     """Start an interpreter. program: its arguments, see module_program.
 
     environment: changes to the variables of this process: a value to set, or None to unset. stdin, stdout, stderr: file
-    descriptors or constants of subprocess. is_own_session: True keeps the terminal's Ctrl-C from it. Raises OSError.
+    descriptors or constants of subprocess. is_own_session: True keeps the terminal's Ctrl-C from it. folder: its current
+    folder; None for that of this process. Raises OSError.
     """
     variables = dict(os.environ)
     for name, value in (environment or {}).items():
@@ -62,6 +64,7 @@ def start_python(
         stdout=stdout,
         stderr=stderr,
         start_new_session=is_own_session,
+        cwd=folder,
     )
 
 

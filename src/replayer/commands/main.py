@@ -23,6 +23,7 @@ COMMANDS = {  # The function of each command; its module is imported only when t
     "contracts": "replayer.commands.contracts:contracts",
     "drift": "replayer.commands.drift:drift",
     "explain": "replayer.commands.explain:explain",
+    "bisect": "replayer.commands.bisect:bisect",
     "export": "replayer.commands.export:export",
     "extract": "replayer.commands.extract:extract_tapes",
     "certify": "replayer.commands.certify:certify_tape",
@@ -48,6 +49,7 @@ def load(arguments: Sequence[str]) -> App:
         "  replay tail run.tape                   follow a recording while it runs\n"
         "  replay plot run.tape -o run.png        populations, energies, deaths\n"
         "  replay diff one.tape other.tape        where two recordings diverge\n"
+        "  replay bisect run.tape --good v1.2     the first commit under which it no longer verifies\n"
         "  replay ls runs --stats                 statistics of the runs in a folder\n"
         "  replay results ambush.tape             the result of a scenario's run\n"
         "  replay compare lossy-1 lossy-2         two sweeps, or the events of two tapes\n"

@@ -176,21 +176,25 @@ def _print_verified_part(path: Path, report: VerificationReport) -> None:
     )
 
 
-def _print_finding(finding: Finding) -> None:
-    print(f"  recorded hash {finding.expected_hash:016x}, replayed {finding.actual_hash:016x}")
-    for line in place_lines(finding):
-        print(f"  {line}")
+def where_lines(finding: Finding) -> list[str]:
+    """The fields that differ at the tick, and the values that differ at the next recorded keyframe, as lines."""
+    lines = place_lines(finding)
     values, shown = object_difference_lines(finding.compared_states)
     if finding.differences:
         what = "values" if values else "fields"
-        print(f"  at the next recorded keyframe, tick {finding.compared_tick:,}, these {what} differ:")
+        lines.append(f"at the next recorded keyframe, tick {finding.compared_tick:,}, these {what} differ:")
     elif finding.compared_replayed is not None:
-        print(f"  at the next recorded keyframe, tick {finding.compared_tick:,}, no field differs any more")
-    for line in values:
-        print(f"    {line}")
+        lines.append(f"at the next recorded keyframe, tick {finding.compared_tick:,}, no field differs any more")
+    lines += [f"  {line}" for line in values]
     for difference in (one for one in finding.differences if one.field not in shown):
-        for line in difference_lines(difference)[:3]:
-            print(f"    {line}")
+        lines += [f"  {line}" for line in difference_lines(difference)[:3]]
+    return lines
+
+
+def _print_finding(finding: Finding) -> None:
+    print(f"  recorded hash {finding.expected_hash:016x}, replayed {finding.actual_hash:016x}")
+    for line in where_lines(finding):
+        print(f"  {line}")
     if finding.note and finding.note not in [tested.found for tested in finding.tested]:
         print(f"  note: {finding.note}")
     inputs = next((frame.inputs for frame in finding.frames if frame.tick == finding.tick), None)
