@@ -6,6 +6,7 @@ Invariant: every text goes through escape(). Texts of a tape or a simulation are
 from __future__ import annotations
 
 import html
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -83,18 +84,29 @@ def _table(lines: Iterable[str]) -> str:
     return f'<table style="border:0;border-collapse:collapse;margin:2px 0"><tbody>{"".join(lines)}</tbody></table>'
 
 
+_OBJECT_PREFIX = "graph."  # Of the columns that hold captured objects.
+_OBJECT_MARK = f"{_OBJECT_PREFIX}groups"
+_OBJECT_COLUMNS = frozenset(("steps", "kinds", "structure", "constants"))  # Of the same states.
+_OBJECTS_OF_CLASS = re.compile(r"graph\.\d+\.(.+)\.node")
+
+
 def fields_part(layout: Layout) -> str:
-    """Return the fields of a state, folded up."""
+    """Return the fields of a state, folded up. The columns of captured objects are one row with their classes."""
     blobs = {entry.name for entry in layout.schema.entries if isinstance(entry, Blob)}
-    rows = []
+    columns = _OBJECT_COLUMNS if _OBJECT_MARK in layout.slots else frozenset()
+    classes = {match[1]: None for name in layout.slots if columns and (match := _OBJECTS_OF_CLASS.fullmatch(name))}
+    rows = [("objects", "", "", ", ".join(classes))] if columns else []
     for name, slot in layout.slots.items():
-        if name == COUNTS_FIELD:
+        if name == COUNTS_FIELD or name in columns or (columns and name.startswith(_OBJECT_PREFIX)):
             continue
         shape = slot.shape if slot.owner is None else slot.shape[1:]
         kind = "opaque bytes" if name in blobs else f"column of {slot.owner}" if slot.owner is not None else ""
         rows.append((name, slot.dtype.name, " × ".join(map(str, shape)) or "one", kind))
     size = bytes_text(layout.size_bytes)
-    return folded(f"{counted(len(rows), 'field')}, {size}", wide_table(("name", "dtype", "shape", ""), rows))
+    return folded(
+        f"{counted(len(rows), 'attribute' if columns else 'field')}, {size}",
+        wide_table(("name", "dtype", "shape", ""), rows),
+    )
 
 
 @attrs.frozen

@@ -18,16 +18,17 @@ from replayer.commands.export import PICTURES, load_drawing
 from replayer.commands.options import Json, Output, Sim
 from replayer.desync.dump.dump import difference_lines
 from replayer.desync.dump.dump_tapes import REPRODUCTION, diff_dumps, is_dump
-from replayer.desync.state_diff import STATE_LABELS
+from replayer.desync.object_diff import object_difference_lines, shown_fields
+from replayer.desync.state_diff import STATE_LABELS, FieldDifference
 from replayer.diagnose.compare.spread import DifferenceSpread, measure_spread
 from replayer.diagnose.compare.tape_diff import TapeDifference, diff_tapes
 from replayer.playback.cursor import Cursor, MismatchError
 from replayer.playback.make_simulation import UnfitSimulationError, make_simulation
-from replayer.report.object_lines import object_difference_lines
 from replayer.status import worst_code
 from replayer.tape.completeness import tape_code
 from replayer.tape.tape import Tape
 from sim.kernel.registry import ConfigError, UnknownWorldError
+from sim.kernel.state import Snapshot
 
 
 def diff(
@@ -134,10 +135,16 @@ def _diff_dumps(one: Path, other: Path, *, as_json: bool) -> int:
         print(
             f"  {len(result.blocks)} of {result.block_count} blocks differ, found in {counted(result.exchanges, 'exchange')}"
         )
-    for difference in result.differences:
-        for line in difference_lines(difference, STATE_LABELS)[:3]:
-            print(f"  {line}")
+    for line in _difference_lines(result.states, result.differences):
+        print(f"  {line}")
     return DIFFERS if result.differences else SAME
+
+
+def _difference_lines(states: tuple[Snapshot, Snapshot] | None, differences: list[FieldDifference]) -> list[str]:
+    """Objects by the paths of their values, other fields by their first rows."""
+    values, rest = object_difference_lines(states, [difference.field for difference in differences], STATE_LABELS)
+    fields = [difference_lines(difference, STATE_LABELS)[:3] for difference in differences if difference.field in rest]
+    return values + [line for lines in fields for line in lines]
 
 
 def _measure_spread(
@@ -201,12 +208,8 @@ def _print(one: Path, other: Path, result: TapeDifference, spread: DifferenceSpr
         print(f"  not compared: {counted(result.unreadable_ticks, 'tick')} that one of them lacks")
     if result.ticks:
         print(f"  trend: {_trend_text(result, spread)}")
-    values, shown = object_difference_lines(result.states, STATE_LABELS)
-    for line in values:
+    for line in _difference_lines(result.states, result.differences):
         print(f"    {line}")
-    for difference in (entry for entry in result.differences if entry.field not in shown):
-        for line in difference_lines(difference, STATE_LABELS)[:3]:
-            print(f"    {line}")
     if spread is not None and spread.stopped:
         print(f"  rows are counted for {counted(spread.counts.shape[1], 'tick')}: {spread.stopped}")
     if why is not None:
@@ -220,7 +223,7 @@ def _print_where(result: TapeDifference) -> None:
     if fields is None:
         print("  fields: not known from the tapes; --blame fields records them")
     elif fields:
-        print(f"  fields: {', '.join(fields)}")
+        print(f"  fields: {', '.join(shown_fields(fields))}")
     else:
         print("  fields: none by their hashes: only the capacities of tables or blobs differ")
 

@@ -21,11 +21,11 @@ from replayer.commands.arguments import choose, factory_of, ready_tape
 from replayer.commands.options import Json, Sim
 from replayer.desync.dump.dump import difference_lines
 from replayer.desync.location import phase_text
+from replayer.desync.object_diff import object_difference_lines, shown_fields
 from replayer.desync.ulps import DifferingElements
 from replayer.diagnose.explain.cause import Cause, DifferingValue, SourceLocation
 from replayer.diagnose.explain.explain import Explanation, explain_tape
 from replayer.diagnose.explain.variants import VariantOutcome
-from replayer.report.object_lines import object_difference_lines
 from replayer.status import STATUS_CODES
 from replayer.timeline.verify import VerificationReport
 from replayer.value_text import plain_text, tick_range, to_json
@@ -168,8 +168,8 @@ def _notes(explanation: Explanation) -> list[str]:
 def _field_lines(explanation: Explanation) -> list[str]:
     states = [outcome.step.state for outcome in explanation.pair or () if outcome.step is not None]
     both = (states[0], states[1]) if len(states) > 1 and states[0] is not None and states[1] is not None else None
-    values, shown = object_difference_lines(both, ("A", "B"))
-    fields = [field for field in explanation.fields if field.name not in shown]
+    values, rest = object_difference_lines(both, [field.name for field in explanation.fields], ("A", "B"))
+    fields = [field for field in explanation.fields if field.name in rest]
     lines = [f"  {value}" for value in values]
     lines += [
         f"  field {field.name}: {_elements_text(field.elements) if field.elements else 'its size differs'}"
@@ -240,14 +240,17 @@ def _known_lines(explanation: Explanation) -> list[str]:
         "  of the state between two steps, which no variant repeats",
     ]
     if explanation.place.fields:
-        lines.append(f"  fields that differ at tick {explanation.tick:,}: {', '.join(explanation.place.fields)}")
+        lines.append(
+            f"  fields that differ at tick {explanation.tick:,}: {', '.join(shown_fields(explanation.place.fields))}"
+        )
     lines += _phase_lines(explanation)
     if explanation.known_fields:
-        values, shown = object_difference_lines(explanation.known_states)
+        names = [difference.field for difference in explanation.known_fields]
+        values, rest = object_difference_lines(explanation.known_states, names)
         what = "values" if values else "fields"
         lines.append(f"  at the next recorded keyframe, tick {explanation.known_tick:,}, these {what} differ:")
         lines += [f"    {value}" for value in values]
-        fields = [difference for difference in explanation.known_fields if difference.field not in shown]
+        fields = [difference for difference in explanation.known_fields if difference.field in rest]
         for difference in fields[:_FIELDS_SHOWN]:
             lines += [f"    {line}" for line in difference_lines(difference)[:2]]
         lines += [f"    {more}" for more in _more_fields(len(fields))]
@@ -258,7 +261,7 @@ def _known_lines(explanation: Explanation) -> list[str]:
             what = "them in this tick" if explanation.known_fields else "to the state"
         lines.append(f"  lines that wrote {what}:")
     for place, written in explanation.writers[:_WRITERS_SHOWN]:
-        lines.append(f"    {place.name:<20} {', '.join(written)}: {place.text}")
+        lines.append(f"    {place.name:<20} {', '.join(shown_fields(written))}: {place.text}")
     if len(explanation.writers) > _WRITERS_SHOWN:
         lines.append(f"    and {counted(len(explanation.writers) - _WRITERS_SHOWN, 'more line')}")
     return lines

@@ -14,6 +14,7 @@ from recorder.errors import CorruptError, MissingTickError, SimulationFailedErro
 from recorder.format.blocks.frame import Frame
 from replayer.desync.isolated_rerun import isolated_hashes
 from replayer.desync.location import DesyncLocation, find_place, watched_advance
+from replayer.desync.object_diff import shown_fields
 from replayer.desync.state_diff import FieldDifference, compare_states
 from sim.kernel.state import Snapshot
 
@@ -86,7 +87,7 @@ class Finding:
         return was_found or self.note in (NOT_DETERMINISTIC, RIGHT_THE_SECOND_TIME)
 
     def __repr__(self) -> str:
-        fields = ", ".join(difference.field for difference in self.differences)
+        fields = ", ".join(shown_fields(difference.field for difference in self.differences))
         return f"<Finding: tick {self.tick}{', fields ' if fields else ''}{fields}>"
 
 

@@ -12,6 +12,7 @@ from typing import Any
 from recorder.errors import RecordingError
 from recorder.notebook.html import AMBER, GREEN, RED, Badge, Strip, card, facts_table, fields_part, folded, wide_table
 from recorder.text import bytes_text, counted
+from replayer.desync.object_diff import object_difference_lines, shown_fields
 from replayer.html_renderers import renders
 from replayer.report.tape_facts import outcome_text
 from replayer.tape.tape import Tape
@@ -73,9 +74,12 @@ def report_html(report: VerificationReport) -> str:
     if report.dropped_ticks:
         rows.append(("dropped", counted(report.dropped_ticks, "tick")))
     for finding in report.findings:
-        fields = ", ".join(finding.place.fields or [difference.field for difference in finding.differences])
+        differing = [difference.field for difference in finding.differences]
+        values, rest = object_difference_lines(finding.compared_states, differing)
+        fields = ", ".join(shown_fields(finding.place.fields or ([] if values else rest)))
         phase = f"; phase {finding.place.phase}" if finding.place.phase else ""
         rows.append(("first divergent tick", f"{finding.tick:,}{f': {fields}' if fields else ''}{phase}"))
+        rows += [(f"at tick {finding.compared_tick:,}", value) for value in values]
     if report.proved_keyframes:
         rows.append(("restored values", f"as recorded at {counted(report.proved_keyframes, 'keyframe')}"))
     if report.not_read:

@@ -1,25 +1,19 @@
-"""The recorded object in a state, and what differs in it between two: values by their paths, without its classes."""
+"""The recorded object in a state: values by their paths, without its classes."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from recorder.exit_codes import UsageError
+from replayer.desync.object_diff import objects_in
 from replayer.tape.fields import ensure_fields
 from replayer.value_text import describe_field, field_lines, plain_text, state_summary
 from sim.kernel.registry import Config, World
-from sim.kernel.schema import COUNTS_FIELD
 from sim.kernel.state import Snapshot
 
 if TYPE_CHECKING:
-    from sim.adapters.object_view.object_tree import ObjectTree
-
-_MALFORMED = (ValueError, LookupError, TypeError, RecursionError, OverflowError)
-DIFFERENCES = 8  # Values that are shown.
-_MARK = "graph.groups"  # A field of states of captured objects alone.
+    pass
 
 
 class ShownState:
@@ -32,7 +26,7 @@ class ShownState:
     def __init__(self, snapshot: Snapshot, requested: Sequence[str]) -> None:
         """requested: names of fields, or paths of values in the objects. Raises UsageError for one that is neither."""
         self._snapshot, self._requested = snapshot, requested
-        self._tree = _objects_in(snapshot)
+        self._tree = objects_in(snapshot)
         self.fields = [name for name in requested if self._tree is None or name in list(snapshot)]
         ensure_fields(snapshot, self.fields)
         self._found = {name: self._find(name) for name in requested if name not in self.fields}
@@ -84,51 +78,3 @@ class ShownState:
             else:
                 values[name] = self._snapshot[name]
         return values
-
-
-def object_difference_lines(
-    states: tuple[Snapshot, Snapshot] | None, labels: tuple[str, str] = ("recorded", "replayed")
-) -> tuple[list[str], set[str]]:
-    """The first values of captured objects that differ between two states, by their paths, and the fields that hold them.
-
-    Both are empty without states, for states of anything else, and if no value differs: what differs then is only how
-    the objects are saved.
-    """
-    if states is None:
-        return [], set()
-    trees = [_objects_in(state) for state in states]
-    if trees[0] is None or trees[1] is None:
-        return [], set()
-    try:
-        found = list(islice(trees[0].differences(trees[1]), DIFFERENCES + 1))
-    except _MALFORMED as error:
-        _note(error)
-        return [], set()
-    left, right = labels
-    lines = [plain_text(f"{path}: {left} {first}, {right} {second}") for path, first, second in found[:DIFFERENCES]]
-    if not lines:
-        return [], set()
-    shown = {*trees[0].fields, *trees[1].fields}
-    if all(name in shown or name == COUNTS_FIELD for state in states for name in state):
-        shown.add(COUNTS_FIELD)  # All tables are those of the objects.
-    return lines + (["… and more"] if len(found) > DIFFERENCES else []), shown
-
-
-def _objects_in(snapshot: Snapshot) -> ObjectTree | None:
-    """The captured objects of a state; None for a state of anything else, and with a note for one that is malformed."""
-    if _MARK not in list(snapshot):
-        return None
-    from sim.adapters.object_view.object_tree import tree_of  # noqa: PLC0415 - most tapes have no captured objects
-
-    try:
-        tree = tree_of(snapshot)
-        if tree is not None:
-            tree.summary()  # A malformed value is found here, not in the middle of the output.
-    except _MALFORMED as error:
-        _note(error)
-        return None
-    return tree
-
-
-def _note(error: Exception) -> None:
-    print(f"note: its objects cannot be shown: {type(error).__name__}: {plain_text(str(error))}", file=sys.stderr)

@@ -17,10 +17,10 @@ from recorder.format.segments.segment_contents import Damage
 from recorder.text import counted
 from replayer.desync.dump.dump import difference_lines, place_lines
 from replayer.desync.finding import Finding
+from replayer.desync.object_diff import object_difference_lines, object_differences_of
 from replayer.desync.rng_draws import finding_lines
 from replayer.follow.tail import Ended, KeyframeSeen, Missed, Seen, Tail
 from replayer.repair.repair_report import RepairReport
-from replayer.report.object_lines import object_difference_lines
 from replayer.timeline.timeline import SeekReport
 from replayer.timeline.values_check import ValuesReport
 from replayer.timeline.verify import VerificationReport
@@ -75,6 +75,11 @@ def report_facts(report: VerificationReport) -> dict[str, Any]:
         "only_room_at_tick": next((finding.place.room for finding in report.findings), []),
         "tested": [attrs.asdict(tested) for finding in report.findings for tested in finding.tested],
         "fields": [difference.field for finding in report.findings for difference in finding.differences],
+        "values": [
+            {"path": one.path, "kind": one.kind, "recorded": one.first, "replayed": one.second}
+            for finding in report.findings
+            for one in object_differences_of(finding.compared_states)
+        ],
         "problems": [str(problem) for problem in report.problems],
         "unreached_ticks": [
             {"first_tick": range_.first_tick, "last_tick": range_.last_tick, "why": range_.why}
@@ -179,14 +184,15 @@ def _print_verified_part(path: Path, report: VerificationReport) -> None:
 def where_lines(finding: Finding) -> list[str]:
     """The fields that differ at the tick, and the values that differ at the next recorded keyframe, as lines."""
     lines = place_lines(finding)
-    values, shown = object_difference_lines(finding.compared_states)
+    differing = [difference.field for difference in finding.differences]
+    values, rest = object_difference_lines(finding.compared_states, differing)
     if finding.differences:
         what = "values" if values else "fields"
         lines.append(f"at the next recorded keyframe, tick {finding.compared_tick:,}, these {what} differ:")
     elif finding.compared_replayed is not None:
         lines.append(f"at the next recorded keyframe, tick {finding.compared_tick:,}, no field differs any more")
     lines += [f"  {line}" for line in values]
-    for difference in (one for one in finding.differences if one.field not in shown):
+    for difference in (one for one in finding.differences if one.field in rest):
         lines += [f"  {line}" for line in difference_lines(difference)[:3]]
     return lines
 

@@ -12,12 +12,14 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
+from replayer.desync.object_diff import KEPT_MAX, ObjectDiff, compare_objects
 from replayer.desync.state_diff import compare_states, differing_live_rows
 from replayer.desync.ulps import ulp_distances
+from replayer.value_text import plain_text
 from sim.kernel.schema import COUNTS_FIELD
 from sim.kernel.state import Snapshot
 
-LINES_MAX = 10_000  # If more elements differ, the states themselves are easier to read than a table.
+LINES_MAX = KEPT_MAX  # If more elements differ, the states themselves are easier to read than a table.
 HEADING = ("field", "index", "recorded", "replayed", "ulps")
 
 
@@ -29,16 +31,25 @@ class TableOfDifferences:
         lines: number of elements in the table.
         elements: number of elements that differ.
         left_out: fields that differ and cannot be compared element by element; they are not in the table.
+        has_more: True if more values of captured objects differ than were counted.
     """
 
     lines: int
     elements: int
     left_out: list[str]
+    has_more: bool = False
+
+    def facts(self) -> dict[str, Any]:
+        """The extent as JSON."""
+        facts = attrs.asdict(self)
+        return facts if self.has_more else {name: fact for name, fact in facts.items() if name != "has_more"}
 
     def text(self) -> str:
         """The extent as a phrase."""
         extent = "each element that differs at the next keyframe"
-        if self.lines < self.elements:
+        if self.has_more:
+            extent = f"the first {self.lines:,} elements that differ at the next keyframe"
+        elif self.lines < self.elements:
             extent = f"the first {self.lines:,} of {self.elements:,} elements that differ at the next keyframe"
         return extent + (f", except {', '.join(self.left_out)}, which cannot be compared" if self.left_out else "")
 
@@ -46,15 +57,22 @@ class TableOfDifferences:
 def write_differences(path: Path, recorded: Snapshot, replayed: Snapshot) -> TableOfDifferences:
     """Write a CSV file with the elements whose bytes differ, at most LINES_MAX of them. Raises OSError.
 
-    An element that only one state has gets an empty value for the other. A field that only one state has, or that has
+    Captured objects are compared by the paths of their values, which stand for the name of the field. An element that only one state has gets an empty value for the other. A field that only one state has, or that has
     different shapes, is left out.
     """
     lines = elements = 0
-    left_out = []
+    left_out: list[str] = []
+    has_more = False
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(HEADING)
+        objects = compare_objects((recorded, replayed), limit=LINES_MAX, elements=LINES_MAX)
+        if objects is not None:
+            lines = _write_objects(writer, objects)
+            elements, has_more = lines, objects.has_more
         for difference in compare_states(recorded, replayed):
+            if objects is not None and objects.holds(difference.field):
+                continue
             if difference.note is not None:
                 left_out.append(difference.field)
             elif difference.field == COUNTS_FIELD:
@@ -67,7 +85,18 @@ def write_differences(path: Path, recorded: Snapshot, replayed: Snapshot) -> Tab
                 for text in _lines(difference.field, numbers[: max(0, LINES_MAX - lines)], arrays):
                     writer.writerow(text)
                     lines += 1
-    return TableOfDifferences(lines, elements, left_out)
+    return TableOfDifferences(lines, elements, left_out, has_more)
+
+
+def _write_objects(writer: Any, objects: ObjectDiff) -> int:
+    """Write the differences of captured objects; returns their number."""
+    for difference in objects.differences:
+        ulps = None
+        if difference.numbers is not None:
+            ulps = ulp_distances(*(np.array([number], np.float64) for number in difference.numbers))
+        distance = "" if ulps is None or ulps[0] is None else str(ulps[0])
+        writer.writerow((plain_text(difference.subject), "", difference.first, difference.second, distance))
+    return len(objects.differences)
 
 
 def _count_lines(recorded: Snapshot, replayed: Snapshot) -> Iterator[tuple[str, ...]]:

@@ -6,6 +6,7 @@ Existing files are never overwritten: see recorder.storage.atomic_folder.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 
 import attrs
@@ -14,18 +15,20 @@ from recorder.environment import describe_environment
 from recorder.storage.atomic_folder import write_folder
 from replayer.desync.dump.differences_csv import TableOfDifferences, write_differences
 from replayer.desync.dump.dump_tapes import write_tapes
+from replayer.desync.dump.object_files import write_readable_state
 from replayer.desync.finding import Finding
 from replayer.desync.location import phase_text
+from replayer.desync.object_diff import compare_objects, object_difference_lines, shown_fields
 from replayer.desync.rng_draws import finding_lines
 from replayer.desync.state_diff import FieldDifference, row_lines
-from replayer.tape.npz import write_state
 from replayer.tape.tape import Tape
 from replayer.value_text import to_json
 
 DUMP_FILES = {
     *("report.md", "finding.json", "inputs.json", "before.npz", "replayed.npz", "keyframe_recorded.npz"),
     *("keyframe_replayed.npz", "differences.csv", "reproduction.tape", "state.tape", "tree.json"),
-}  # All files that a dump may have.
+}  # All files that a dump has, of states that are fields.
+OBJECT_FILES = {"before.json", "replayed.json", "keyframe_recorded.json", "keyframe_replayed.json"}  # In place of .npz.
 
 
 def keep_dump(folder: Path | None, tape: Tape, finding: Finding) -> tuple[Path | None, Finding]:
@@ -48,35 +51,36 @@ def write_dump(folder: Path, tape: Tape, finding: Finding) -> Path:
     Raises OSError if the folder cannot be written.
     """
     target = folder / f"{tape.path.stem}.desync-{finding.tick}"
-    return write_folder(target, lambda part: _write_files(part, tape, finding), files=DUMP_FILES)
+    return write_folder(target, lambda part: _write_files(part, tape, finding), files=DUMP_FILES | OBJECT_FILES)
 
 
 def _write_files(folder: Path, tape: Tape, finding: Finding) -> None:
     table = None
     if finding.compared_states is not None:
         table = write_differences(folder / "differences.csv", *finding.compared_states)
-    (folder / "report.md").write_text("\n".join(report_lines(tape, finding, table)) + "\n", encoding="utf-8")
-    facts = _as_json(tape, finding) | {"differences": None if table is None else attrs.asdict(table)}
-    (folder / "finding.json").write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
-    frames = [
-        {"tick": frame.tick, "hash": next(iter(frame.proof().values())), "inputs": to_json(frame.inputs)}
-        for frame in finding.frames
-    ]
-    (folder / "inputs.json").write_text(json.dumps(frames, indent=1) + "\n", encoding="utf-8")
     states = {
         "before": finding.before,
         "replayed": finding.replayed,
         "keyframe_recorded": finding.compared_recorded,
         "keyframe_replayed": finding.compared_replayed,
     }
-    for name, state in states.items():
-        if state is not None:
-            write_state(folder / f"{name}.npz", state)
+    files = {name: write_readable_state(folder, name, state) for name, state in states.items() if state is not None}
+    (folder / "report.md").write_text("\n".join(report_lines(tape, finding, table, files)) + "\n", encoding="utf-8")
+    facts = _as_json(tape, finding) | {"differences": None if table is None else table.facts()}
+    (folder / "finding.json").write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
+    frames = [
+        {"tick": frame.tick, "hash": next(iter(frame.proof().values())), "inputs": to_json(frame.inputs)}
+        for frame in finding.frames
+    ]
+    (folder / "inputs.json").write_text(json.dumps(frames, indent=1) + "\n", encoding="utf-8")
     write_tapes(folder, tape, finding)
 
 
-def report_lines(tape: Tape, finding: Finding, table: TableOfDifferences | None) -> list[str]:
-    """The report as lines of Markdown. table: extent of differences.csv; None without that file."""
+def report_lines(tape: Tape, finding: Finding, table: TableOfDifferences | None, files: Mapping[str, str]) -> list[str]:
+    """The report as lines of Markdown.
+
+    table: extent of differences.csv; None without that file. files: the name of the file of each state.
+    """
     lines = [
         f"# Desync at tick {finding.tick}",
         "",
@@ -89,21 +93,7 @@ def report_lines(tape: Tape, finding: Finding, table: TableOfDifferences | None)
         lines.append(f"- note: {finding.note}")
     lines += ["", "## Where", ""]
     lines += [f"- {line}" for line in place_lines(finding)]
-    lines += ["", "## Differences", ""]
-    if finding.compared_tick is None:
-        lines.append("Recorded values are unknown.")
-    elif finding.compared_replayed is None:
-        lines.append(f"The next recorded keyframe, tick {finding.compared_tick}, was not reached by the replay.")
-    elif not finding.differences:
-        lines.append(f"No field differs at the next recorded keyframe, tick {finding.compared_tick}.")
-    else:
-        lines.append(
-            f"At the next recorded keyframe, tick {finding.compared_tick} ({finding.compared_tick - finding.tick} ticks later):"
-        )
-        lines.append("")
-        for difference in finding.differences:
-            field, *rows = difference_lines(difference)
-            lines += [f"- {field}", *(f"  - `{row.strip()}`" for row in rows)]
+    lines += ["", "## Differences", "", *_difference_lines(finding)]
     draws = finding_lines(finding)
     if draws:
         lines += ["", "## Random draws", "", *(f"- {line}" for line in draws)]
@@ -112,18 +102,42 @@ def report_lines(tape: Tape, finding: Finding, table: TableOfDifferences | None)
         lines += [f"- {tested.cause}: {tested.found}" for tested in finding.tested]
     inputs = next((frame.inputs for frame in finding.frames if frame.tick == finding.tick), None)
     lines += ["", f"## Inputs of tick {finding.tick}", "", "```json", json.dumps(to_json(inputs), indent=1), "```"]
-    return [*lines, *_file_lines(finding, table)]
+    return [*lines, *_file_lines(finding, table, files)]
 
 
-def _file_lines(finding: Finding, table: TableOfDifferences | None) -> list[str]:
+def _difference_lines(finding: Finding) -> list[str]:
+    """Lines about the next keyframe: captured objects by the paths of their values, other fields by their rows."""
+    if finding.compared_tick is None:
+        return ["Recorded values are unknown."]
+    if finding.compared_replayed is None:
+        return [f"The next recorded keyframe, tick {finding.compared_tick}, was not reached by the replay."]
+    if not finding.differences:
+        return [f"No field differs at the next recorded keyframe, tick {finding.compared_tick}."]
+    later = finding.compared_tick - finding.tick
+    lines = [f"At the next recorded keyframe, tick {finding.compared_tick} ({later} ticks later):", ""]
+    values, rest = object_difference_lines(finding.compared_states, [one.field for one in finding.differences])
+    lines += [f"- `{value}`" for value in values]
+    for difference in (one for one in finding.differences if one.field in rest):
+        field, *rows = difference_lines(difference)
+        lines += [f"- {field}", *(f"  - `{row.strip()}`" for row in rows)]
+    return lines
+
+
+def _file_lines(finding: Finding, table: TableOfDifferences | None, files: Mapping[str, str]) -> list[str]:
     """Lines that describe the other files of the dump."""
     lines = ["", "## Files", ""]
-    lines.append(f"- `before.npz`: the state at tick {finding.tick - 1}, on which recording and replay agree")
-    lines.append(f"- `replayed.npz`: the state at tick {finding.tick} as replayed")
+    if files["replayed"].endswith(".json"):
+        lines += ["States are written by the paths of their values; the tapes below have them bit for bit.", ""]
+    if "before" in files:
+        lines.append(
+            f"- `{files['before']}`: the state at tick {finding.tick - 1}, on which recording and replay agree"
+        )
+    lines.append(f"- `{files['replayed']}`: the state at tick {finding.tick} as replayed")
     if finding.compared_replayed is not None:
-        lines.append("- `keyframe_recorded.npz`, `keyframe_replayed.npz`: both states at the next keyframe")
+        pair = f"`{files['keyframe_recorded']}`, `{files['keyframe_replayed']}`"
+        lines.append(f"- {pair}: both states at the next keyframe")
     elif finding.compared_recorded is not None:
-        lines.append("- `keyframe_recorded.npz`: the recorded state at the next keyframe")
+        lines.append(f"- `{files['keyframe_recorded']}`: the recorded state at the next keyframe")
     if finding.before is not None:
         lines.append(f"- `reproduction.tape`: the state at tick {finding.tick - 1} and the following inputs")
     lines.append(
@@ -147,10 +161,10 @@ def place_lines(finding: Finding) -> list[str]:
     if place.fields is None:
         lines.append(f"fields: the tape does not record which ones differ at tick {finding.tick:,}")
     elif place.fields:
-        lines.append(f"fields that differ at tick {finding.tick:,}: {', '.join(place.fields)}")
+        lines.append(f"fields that differ at tick {finding.tick:,}: {', '.join(shown_fields(place.fields))}")
     if place.room:
         only = "not by values, only by" if place.fields else f"no value differs at tick {finding.tick:,}, only"
-        lines.append(f"{only} the capacity for rows: {', '.join(place.room)}")
+        lines.append(f"{only} the capacity for rows: {', '.join(shown_fields(place.room))}")
     return lines
 
 
@@ -168,6 +182,7 @@ def difference_lines(difference: FieldDifference, labels: tuple[str, str] = ("re
 
 
 def _as_json(tape: Tape, finding: Finding) -> dict[str, object]:
+    objects = compare_objects(finding.compared_states)
     return {
         "tape": str(tape.path),
         "run_id": tape.run_id,
@@ -186,11 +201,16 @@ def _as_json(tape: Tape, finding: Finding) -> dict[str, object]:
                 "note": difference.note,
             }
             for difference in finding.differences
+            if objects is None or not objects.holds(difference.field)
+        ],
+        "values": [
+            {"kind": one.kind, "path": one.path, "recorded": one.first, "replayed": one.second}
+            for one in (objects.differences if objects is not None else ())
         ],
         "note": finding.note,
         "phase": finding.place.phase,
         "writing_phases": finding.place.writers,
-        "fields_at_tick": finding.place.fields,
+        "fields_at_tick": None if finding.place.fields is None else shown_fields(finding.place.fields),
         "tested": [attrs.asdict(tested) for tested in finding.tested],
         "environment": {"recorded": tape.meta.get("environment"), "replayed": describe_environment()},
     }

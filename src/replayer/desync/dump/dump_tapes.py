@@ -48,6 +48,7 @@ class DumpDifference:
         block_count: number of blocks of one state.
         exchanges: number of exchanges of hashes to find the blocks.
         differences: the differences of each field.
+        states: both states.
     """
 
     ticks: tuple[int, int]
@@ -55,6 +56,7 @@ class DumpDifference:
     block_count: int
     exchanges: int
     differences: list[FieldDifference]
+    states: tuple[Snapshot, Snapshot]
 
 
 def is_dump(path: Path) -> bool:
@@ -71,7 +73,7 @@ def diff_dumps(folder_a: Path, folder_b: Path) -> DumpDifference:
         leaf_numbers, exchanges = find_differing_leaves(tree_a, tree_b.ask)
         blocks = [tree_a.leaves[number] for number in leaf_numbers]
     differences = compare_states(*states, STATE_LABELS)
-    return DumpDifference((tick_a, tick_b), blocks, len(tree_a.leaves), exchanges, differences)
+    return DumpDifference((tick_a, tick_b), blocks, len(tree_a.leaves), exchanges, differences, states)
 
 
 def _read_tree(folder: Path) -> tuple[int, MerkleTree]:

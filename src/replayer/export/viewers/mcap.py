@@ -7,6 +7,7 @@
     /keyframes       tape.Keyframe
     /states          tape.State: the hash of the state in the following messages
     /state/FIELD     tape.Array: the exact bytes
+    /state/PATH      tape.Value: of captured objects, as /state/units[14].hp: the same, or a text
     /layers/NAME     foxglove.Grid: maps of the world; without a world, fields of two dimensions; 64-bit floats
     /points/NAME     foxglove.PointCloud: points on these maps
 
@@ -23,7 +24,7 @@ import heapq
 import json
 import math
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib import metadata
 from typing import Any, Self
 
@@ -36,6 +37,7 @@ from mcap.writer import CompressionType, Writer
 from recorder.exit_codes import UsageError
 from recorder.storage.atomic_file import atomic_file
 from replayer.export.viewers import mcap_schemas as schemas
+from replayer.export.viewers.object_values import Value
 from replayer.export.viewers.tick_range import OnProgress, TickRange
 from replayer.tape.digest import tape_digest
 from replayer.value_text import to_json
@@ -231,23 +233,25 @@ def _states(source: TickRange, clock: Clock, on_progress: OnProgress) -> Iterato
         yield tick, 4, "/states", schemas.STATE, {"tick": tick, "state_hash": f"{snapshot.hash():016x}"}
         for name, array in fields.items():
             yield tick, 4, f"/state/{name}", schemas.ARRAY, array_message(tick, array)
+        values = source.values(snapshot)
+        for path, value in values.items():
+            content = {"tick": tick, "value": value} if isinstance(value, str) else array_message(tick, value)
+            yield tick, 4, f"/state/{path}", schemas.VALUE, content
         timestamp = dict(zip(("sec", "nsec"), divmod(clock.at(tick), 10**9), strict=True))
         head = {"timestamp": timestamp, "frame_id": schemas.FRAME_ID, "pose": schemas.ORIGIN}
-        maps = source.layers(snapshot) or _flat(snapshot, fields)
+        maps = source.layers(snapshot) or _flat(snapshot, fields, values)
         for name, layer in maps.items():
             yield tick, 5, f"/layers/{name}", schemas.GRID, head | _grid(layer)
         for name, places in source.points(snapshot).items():
             yield tick, 6, f"/points/{name}", schemas.POINTS, head | _points(places)
 
 
-def _flat(snapshot: Snapshot, fields: Any) -> dict[str, npt.NDArray[Any]]:
-    """Fields of two dimensions, which are maps without a world."""
+def _flat(snapshot: Snapshot, fields: Any, values: Mapping[str, Value]) -> dict[str, npt.NDArray[Any]]:
+    """Fields and values of two dimensions, which are maps without a world."""
     slots = snapshot.layout.slots
-    return {
-        name: array
-        for name, array in fields.items()
-        if array.ndim == 2 and slots[name].owner is None and array.dtype.kind != "c"
-    }
+    arrays = {name: array for name, array in fields.items() if slots[name].owner is None}
+    arrays |= {path: value for path, value in values.items() if isinstance(value, np.ndarray)}
+    return {name: array for name, array in arrays.items() if array.ndim == 2 and array.dtype.kind != "c"}
 
 
 def array_message(tick: int, array: npt.NDArray[Any]) -> dict[str, Any]:

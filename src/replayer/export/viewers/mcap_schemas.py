@@ -54,6 +54,7 @@ ARRAY = _object(
     },
     required=["tick", "dtype", "shape", "data"],
 )
+VALUE = _object("tape.Value", ARRAY["properties"], required=["tick"])  # A text, or as tape.Array: it may change.
 
 _NUMBER = {"type": "number"}
 _POSE = _object(

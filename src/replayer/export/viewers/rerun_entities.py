@@ -9,6 +9,8 @@
     inputs              text log: the inputs of each step that has any
     state/FIELD         curves of up to CURVES_MAX numbers, depth images of other grids, bars of rows, else tensors
     state/TABLE         curve: number of rows
+    state/PATH          of captured objects, as state/units/[14]/hp: numbers as above; a text log of other values, with
+                        a line where they change
     layers/NAME         depth images: maps of the world
     points/NAME         points on these maps
 
@@ -19,7 +21,8 @@ and 1) and complex numbers (a last axis of real and imaginary part).
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -28,6 +31,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import rerun as rr
 
+from replayer.export.viewers.object_values import Value
 from replayer.export.viewers.rerun_blueprint import make_blueprint
 from replayer.export.viewers.tick_range import OnProgress, TickRange
 from replayer.report.tape_facts import tape_facts
@@ -39,6 +43,8 @@ CURVES_MAX = 16  # More curves of one field could not be distinguished.
 BATCH_BYTES = 8 << 20  # Collected before it is passed to Rerun.
 BATCH_ROWS = 4096
 TEXT_CHARS_MAX = 4096  # Of one line in a log.
+
+_STEP = re.compile(r"\[(?:'[^']*'|[^\]]*)\]|[^.\[\]]+")
 
 OnBatch = Callable[[], None]  # Called after each batch, when Rerun may have written output.
 
@@ -101,12 +107,19 @@ class _Rows:
         if archetype is rr.TextLog:
             value = (value[:TEXT_CHARS_MAX], level)
             entity = f"{self.prefix}/{entity}" if self.prefix else entity
+        self._add(entity, tick, archetype, value)
+
+    def _add(self, entity: str, tick: int, archetype: Any, value: Any) -> None:
         key = (entity, archetype)
         self._ticks.setdefault(key, []).append(tick)
         self._values.setdefault(key, []).append(value)
         self._bytes += value.nbytes if isinstance(value, np.ndarray) else len(value[0])
         if self._bytes > BATCH_BYTES or len(self._ticks[key]) >= BATCH_ROWS:
             self.flush()
+
+    def add_text(self, entity: str, tick: int, text: str) -> None:
+        """Add one line of a text log at a complete path."""
+        self._add(entity, tick, rr.TextLog, (text[:TEXT_CHARS_MAX], "INFO"))
 
     def send(self, entity: str, ticks: npt.NDArray[np.int64], columns: Any) -> None:
         """Send complete columns."""
@@ -208,10 +221,12 @@ def _line(value: Any) -> str:
 def _add_states(rows: _Rows, source: TickRange, on_progress: OnProgress) -> list[str]:
     """Write the states; return the entities of the layers."""
     named: set[str] = set()
+    texts: dict[str, str] = {}
     layers: dict[str, None] = {}
     for tick, snapshot in source.states(on_progress):
         rows.add("tape/state_hash", tick, rr.TextLog, f"{snapshot.hash():016x}")
         _add_fields(rows, source, tick, snapshot, named)
+        _add_values(rows, source.values(snapshot), tick, texts)
         for name, layer in source.layers(snapshot).items():
             entity = rows.path("layers", name)
             layers[entity] = None
@@ -237,6 +252,24 @@ def _add_fields(rows: _Rows, source: TickRange, tick: int, snapshot: Snapshot, n
             tables[owner] = len(array)
     for name, count in tables.items():
         rows.add(rows.path("state", *_parts(name)), tick, rr.Scalars, np.array(count))
+
+
+def _add_values(rows: _Rows, values: Mapping[str, Value], tick: int, texts: dict[str, str]) -> None:
+    """Add values of captured objects. texts: the last one at each path."""
+    for path, value in values.items():
+        entity = rows.path("state", *_steps(path))
+        if isinstance(value, np.ndarray):
+            shown = drawable(value)
+            rows.add(entity, tick, _kind(shown, is_of_table=False), shown)
+        elif texts.get(path) != value:
+            rows.add_text(entity, tick, plain_text(value))
+            texts[path] = value
+
+
+def _steps(path: str) -> list[str]:
+    """The steps of a path: units[14].hp is units, [14], hp."""
+    steps = _STEP.findall(path)
+    return steps if "".join(f".{step}" if step[0] != "[" else step for step in steps).lstrip(".") == path else [path]
 
 
 def _parts(name: str) -> list[str]:

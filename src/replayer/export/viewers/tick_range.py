@@ -6,17 +6,20 @@ Reads only the requested data, tick by tick: memory does not grow with the tape.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from itertools import islice
+from typing import TYPE_CHECKING, Any
 
 import attrs
 import numpy as np
 import numpy.typing as npt
 
 from recorder.errors import CorruptError, MissingTickError, RecordingError, TornError
-from recorder.exit_codes import CORRUPT, DIFFERS, INCOMPLETE
+from recorder.exit_codes import CORRUPT, DIFFERS, INCOMPLETE, UsageError
 from recorder.format.blocks.events_block import Event
 from recorder.format.blocks.frame import Frame
 from recorder.format.segments.block_location import KeyframeLocation
+from replayer.desync.object_diff import objects_in
+from replayer.export.viewers.object_values import PATHS_MAX, Value, values_of
 from replayer.playback.cursor import Cursor
 from replayer.playback.inert_simulation import StatesOnly
 from replayer.playback.make_simulation import Factory, make_simulation
@@ -26,10 +29,13 @@ from replayer.status import worst_code
 from replayer.tape.completeness import losses
 from replayer.tape.fields import ensure_fields, shown_slots, world_of
 from replayer.tape.tape import Tape
-from replayer.value_text import tick_range
+from replayer.value_text import plain_text, tick_range
 from sim.kernel.registry import UnknownWorldError
 from sim.kernel.simulation import Simulation, inner_of
 from sim.kernel.state import Snapshot
+
+if TYPE_CHECKING:
+    from sim.adapters.object_view.object_tree import ObjectTree
 
 STATE_BYTES_MAX = 256 << 20  # All states together, if no spacing is requested: viewers handle this size easily.
 
@@ -44,7 +50,8 @@ class TickRangeRequest:
     Attributes:
         first, last: ticks of the range, both included; negative ones count from the end, None is the tape's own.
         every: ticks from one state to the next; None chooses a spacing that keeps all states below STATE_BYTES_MAX.
-        fields: names of fields; empty selects all but blobs and those of a scenario.
+        fields: names of fields, or paths of values of captured objects; empty selects all but blobs and those of a
+            scenario.
         keyframes: only the states of keyframes, for which no simulation is needed.
         with_rebuilt_events: rebuild the events that are not on the tape.
     """
@@ -80,6 +87,8 @@ class TickRange:
         self.missing: list[Missing] = []
         self.problems: list[str] = []
         self._undecoded: list[int] = []  # First and last tick whose inputs cannot be decoded.
+        self._tree_of: tuple[Snapshot, ObjectTree | None] | None = None
+        self._has_more_values = False
         self.every, self.state_count = 1, 0  # Ticks from one state to the next; states yielded so far.
         self.ticks = self._ticks()
 
@@ -100,6 +109,9 @@ class TickRange:
                 continue
             shown = [self.fields(snapshot), self.layers(snapshot)]
             size = sum(array.nbytes for arrays in shown for array in arrays.values())
+            size += sum(
+                value.nbytes if isinstance(value, np.ndarray) else 64 for value in self.values(snapshot).values()
+            )
             return max(1, -(-size * (self.last - self.first + 1) // STATE_BYTES_MAX))
         return 1
 
@@ -111,11 +123,20 @@ class TickRange:
         checked = False
         for tick, snapshot in reached:
             if not checked:
-                ensure_fields(snapshot, list(self.request.fields))
+                self._ensure_known(snapshot)
                 checked = True
             self.state_count += 1
             yield tick, snapshot
             on_progress(tick - self.first + 1)
+
+    def _ensure_known(self, snapshot: Snapshot) -> None:
+        """Raise UsageError for a requested name that is neither a field nor the path of a value."""
+        tree = self._objects(snapshot)
+        unknown = [name for name in self.request.fields if tree is None or tree.find(name) is None]
+        if tree is not None and (strange := [name for name in unknown if name not in list(snapshot)]):
+            attributes = ", ".join(plain_text(entry.step) for entry in tree.entries)
+            raise UsageError(f"no attribute or field {strange[0]!r}; the attributes are {attributes}")
+        ensure_fields(snapshot, unknown)
 
     def _simulated(self, simulation: Simulation) -> Iterator[tuple[int, Snapshot]]:
         cursor = Cursor(self.tape, simulation)
@@ -138,11 +159,30 @@ class TickRange:
             yield tick, snapshot
 
     def fields(self, snapshot: Snapshot) -> Arrays:
-        """The requested fields by name; rows in use only."""
+        """The requested fields by name; rows in use only. Without a request, those of captured objects are left out."""
         names = [name for name in self.request.fields if name in list(snapshot)]
-        if self.request.fields and not names:
+        if self.request.fields:
+            return {name: snapshot[name] for name in names}
+        tree = self._objects(snapshot)
+        shown = [slot.name for slot in shown_slots(snapshot.layout)]
+        return {name: snapshot[name] for name in shown if tree is None or name not in tree.fields}
+
+    def values(self, snapshot: Snapshot) -> Mapping[str, Value]:
+        """The requested values of captured objects by path; at most PATHS_MAX of them without a request."""
+        paths = [name for name in self.request.fields if name not in list(snapshot)]
+        tree = self._objects(snapshot)
+        if tree is None or (self.request.fields and not paths):
             return {}
-        return {name: snapshot[name] for name in names or (slot.name for slot in shown_slots(snapshot.layout))}
+        found = values_of(tree, paths)
+        values = dict(found if paths else islice(found, PATHS_MAX))
+        self._has_more_values = self._has_more_values or (not paths and next(found, None) is not None)
+        return values
+
+    def _objects(self, snapshot: Snapshot) -> ObjectTree | None:
+        """The captured objects of a state, read once."""
+        if self._tree_of is None or self._tree_of[0] is not snapshot:
+            self._tree_of = (snapshot, objects_in(snapshot))
+        return self._tree_of[1]
 
     def layers(self, snapshot: Snapshot) -> Arrays:
         """The world's maps, (height, width), by name; empty if fields are requested by name."""
@@ -206,6 +246,8 @@ class TickRange:
             lines, code = [*lines, f"inputs that cannot be decoded, within {ticks}"], worst_code([code, CORRUPT])
         lines += [f"no state for {tick_range(gap.first_tick, gap.last_tick)}: {gap.why}" for gap in self.missing]
         lines += self.problems
+        if self._has_more_values:
+            lines.append(f"the first {PATHS_MAX:,} values of each state are in the file; --field names others")
         codes = [code, *(DIFFERS if gap.is_desync else INCOMPLETE for gap in self.missing)]
         return list(dict.fromkeys(lines)), worst_code([*codes, *(INCOMPLETE for _ in self.problems)])
 

@@ -24,7 +24,17 @@ from sim.adapters.capture.graph.special_nodes import (
 from sim.adapters.capture.graph.tags import FALSE, FLOAT, INT, NODE_TAG, NONE, ROOT, TRUE, VALUE_TAG
 from sim.adapters.capture.graph.values.trees import TreeDecoder, unpack
 from sim.adapters.capture.graph.values.value_pool import VALUE_BYTES, VALUES
-from sim.adapters.object_view.shown_values import Composite, Ref, ShownPart, Word, attributes, items, last_name, pairs
+from sim.adapters.object_view.shown_values import (
+    SET_STEP,
+    Composite,
+    Ref,
+    ShownPart,
+    Word,
+    attributes,
+    items,
+    last_name,
+    pairs,
+)
 from sim.adapters.object_view.value_text import leaf_text
 from sim.kernel.state import Snapshot, State
 
@@ -91,6 +101,10 @@ class GraphReader:
         """The number of the list of all roots."""
         return ROOT
 
+    def has(self, number: Any) -> bool:
+        """Return True for the number of an object."""
+        return number in self._rows or number in self._special
+
     def owner_of_cell(self, field: str, index: int) -> tuple[int, int] | None:
         """The node whose cell is at this row of a field, and the index of the cell among the node's; None for others."""
         match = _CELL.fullmatch(field)
@@ -127,11 +141,13 @@ class GraphReader:
         if kind not in DICTS:
             raise ValueError(f"expected a group of objects, got one of {kind[:40]!r}")
         half = len(cells) // 2
-        return pairs([self._key_text(key) for key in cells[:half]], cells[half:], title)
+        keys = cells[:half]
+        objects = [key if isinstance(key, Ref) else None for key in keys]
+        return pairs([self._key_text(key) for key in keys], cells[half:], title, objects)
 
     def _key_text(self, key: Any) -> str:
         if isinstance(key, Ref):
-            return f"<{self.composite(key.number).title or 'object'} {key.number}>"
+            return f"<{_name_of(key.source.composite(key.number))}>"
         return leaf_text(key)
 
     def _cells_of(self, number: int) -> list[Any]:
@@ -170,8 +186,10 @@ class GraphReader:
                 return self._known(name)
             case ["c" | "n", *_]:
                 return self._plain_values.of(tree)
-            case ["f", _, *parts] | ["S", *parts]:
-                return _set([self.of_tree(part) for part in parts], "frozenset")
+            case ["f", plain, *parts]:
+                return _set([self.of_tree(part) for part in parts], "frozenset", plain)
+            case ["S", *parts]:
+                return _set([self.of_tree(part) for part in parts], "frozenset", None)
             case ["x" | "d", _]:
                 return Word(repr(self._plain_values.of(tree)))
             case ["a", plain] if type(plain) is list:
@@ -203,15 +221,15 @@ class GraphReader:
     def _special_composite(self, number: int) -> Composite:
         name, plain, trees = unpack(self._special[number])
         if name == "set":
-            return _set([self.of_tree(tree) for tree in trees], "")
+            return _set([self.of_tree(tree) for tree in trees], "", plain)
         if name == ARRAY_LETTER:
             return Composite("", "", "", [ShownPart("", "", self._array(number))])
         if name == FOREIGN:
             return Composite("", "", "", [ShownPart("", "", _foreign(plain))])
         if not trees:
-            return Composite(f"<{name}>", "", "", [])
+            return Composite(f"<{name}>", "", "", [], hidden=plain)
         parts = [ShownPart(f" part {index}", "", self.of_tree(tree)) for index, tree in enumerate(trees)]
-        return Composite(f"<{name}", " of ", ">", parts)
+        return Composite(f"<{name}", " of ", ">", parts, hidden=plain)
 
     def _array(self, number: int) -> Any:
         _, plain, trees = unpack(self._special[number])
@@ -219,12 +237,20 @@ class GraphReader:
         return make_array(plain, bases, self._memory.get(number))
 
 
-def _set(values: list[Any], title: str) -> Composite:
+def _name_of(whole: Composite) -> str:
+    """A short name of an object: its class, and the first of its values that is one text or number."""
+    plain = (f" {one.label}{leaf_text(one.value)}" for one in whole.entries if isinstance(one.value, str | int | float))
+    return f"{whole.title or 'object'}{next(plain, '')}"
+
+
+def _set(values: list[Any], title: str, table: Any) -> Composite:
+    """A set. table: the layout of its table; None where that is not recorded, as it differs between processes."""
+    order = {"is_set": True, "has_order": table is not None, "hidden": table}
     if not values:
-        return Composite(f"{title or 'set'}()", "", "", [])
-    entries = [ShownPart(f" element {index}", "", value) for index, value in enumerate(values)]
+        return Composite(f"{title or 'set'}()", "", "", [], **order)
+    entries = [ShownPart(f"{SET_STEP}{index}", "", value) for index, value in enumerate(values)]
     opening, closing = ("({", "})") if title else ("{", "}")
-    return Composite(title, opening, closing, entries, is_list=True)
+    return Composite(title, opening, closing, entries, is_list=True, **order)
 
 
 def _foreign(plain: Any) -> Any:

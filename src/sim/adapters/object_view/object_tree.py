@@ -1,18 +1,16 @@
 """All values of captured objects in a state, by their paths from the recorded object: ``units[14].hp``.
 
 An object that is reached in several ways has the shortest path; of several, that through a list comes before that
-through an attribute or a dict. Elsewhere its path stands for it.
+through an attribute, a dict or a set. Elsewhere its path stands for it.
 """
 
 from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import chain
 from typing import Any
-
-import numpy as np
 
 from sim.adapters.capture.captured_state import CONSTANTS, STRUCTURE
 from sim.adapters.capture.graph.groups import STRUCTURE as GRAPH
@@ -20,7 +18,7 @@ from sim.adapters.capture.pack import KINDS_FIELD, STEPS_FIELD
 from sim.adapters.capture.survey import KINDS, Attribute, field_name, structure_from_plain
 from sim.adapters.capture.values import decode_state, decode_value
 from sim.adapters.object_view.graph_reader import GraphReader
-from sim.adapters.object_view.shown_values import Composite, Ref, ShownPart, Word, attributes, last_name
+from sim.adapters.object_view.shown_values import SET_STEP, Composite, Ref, ShownPart, Word, attributes, last_name
 from sim.adapters.object_view.value_text import count_text, is_nested, leaf_text, shortened
 from sim.kernel.state import Snapshot
 
@@ -28,7 +26,6 @@ WIDTH = 110  # Of a line, about.
 FIRST = 3  # Items that are shown of a list that does not fit into its line.
 LINES = 40  # Of all attributes, about.
 _TEXT_DTYPE = re.compile(r"[<>|=][SU]\d{1,9}")
-_ABSENT = Word("absent")
 GRAPH_PREFIX = "graph."
 
 
@@ -59,9 +56,11 @@ class ObjectTree:
         hidden = {STEPS_FIELD, KINDS_FIELD, STRUCTURE, CONSTANTS}
         self.fields = {name for name in state if name in own | hidden or name.startswith(GRAPH_PREFIX)}
         self._paths: dict[Ref, str] = {Ref(self, name): name for name in outermost}
+        self._other_paths: dict[Ref, str] = {}  # Of objects that are reached in several ways, the second path.
+        self._refs: dict[str, Ref] = {}  # What was found at each path so far.
         self._queue: deque[tuple[str, Any]] = deque((entry.step, entry.value) for entry in self.entries)
-        # The next level: items of lists, attributes, values of dicts. The latter are often a second way to an object.
-        self._deeper: tuple[list[tuple[str, Any]], ...] = ([], [], [])
+        # The next level: items of lists, attributes, values of dicts, which are often a second way to an object, sets.
+        self._deeper: tuple[list[tuple[str, Any]], ...] = ([], [], [], [])
 
     def composite(self, number: str) -> Composite:
         """The object of a layer."""
@@ -103,7 +102,8 @@ class ObjectTree:
                     is_text = _TEXT_DTYPE.fullmatch(str(one.detail[0])) is not None
                     values[key] = state[field].view(one.detail[0])[..., 0] if is_text else state[field]
                 case "generator":
-                    values[key] = Word(f"numpy.random.Generator({_kind_of_generator(one.detail)})")
+                    words = state[field].tobytes() if field in state.layout.slots else b""
+                    values[key] = Word(f"numpy.random.Generator({_kind_of_generator(one.detail)})", words)
                 case "foreign":
                     values[key] = state[field] if field in state.layout.slots else Word("array of another library")
                 case "rest":
@@ -120,24 +120,41 @@ class ObjectTree:
 
     def path_of(self, ref: Ref) -> str | None:
         """The path of an object; None if it cannot be reached."""
-        while ref not in self._paths and (self._queue or any(self._deeper)):
+        self._search(ref)
+        return self._paths.get(ref)
+
+    def other_path_of(self, ref: Ref) -> str | None:
+        """The path of a second way to an object, if there is one."""
+        self._search(None)
+        return self._other_paths.get(ref)
+
+    def object_at(self, path: str) -> Ref | None:
+        """The object at a path; None if there is none, or a value that is not an object of its own."""
+        self._search(None)
+        return self._refs.get(path)
+
+    def _search(self, ref: Ref | None) -> None:
+        """Find paths, until that of an object is known; for None all."""
+        while (ref is None or ref not in self._paths) and (self._queue or any(self._deeper)):
             if not self._queue:
                 self._queue.extend(chain.from_iterable(self._deeper))
-                self._deeper = ([], [], [])
+                self._deeper = ([], [], [], [])
             path, value = self._queue.popleft()
             if isinstance(value, Ref):
+                self._refs[path] = value
                 if value in self._paths:
+                    if SET_STEP not in path:  # The elements of a set have no places that could be compared.
+                        self._other_paths.setdefault(value, path)
                     continue
                 self._paths[value] = path
                 value = value.source.composite(value.number)
             if isinstance(value, Composite):
-                deeper = self._deeper[2 if value.is_dict else int(not value.is_list)]
+                deeper = self._deeper[3 if value.is_set else 2 if value.is_dict else int(not value.is_list)]
                 deeper += [
                     (f"{path}{entry.step}", entry.value)
                     for entry in value.entries
                     if isinstance(entry.value, Ref | Composite)
                 ]
-        return self._paths.get(ref)
 
     def path_of_cell(self, field: str, index: int) -> str | None:
         """The path of the value at a row of a field of the graph; None for a field of anything else."""
@@ -171,26 +188,16 @@ class ObjectTree:
                 return None
             composite = value
 
-    def differences(self, other: ObjectTree) -> Iterator[tuple[str, str, str]]:
-        """The paths whose values differ in another state, each with both values as text; each object once."""
-        mine, theirs = ({entry.step: entry.value for entry in tree.entries} for tree in (self, other))
-        waiting = deque((path, mine.get(path, _ABSENT), theirs.get(path, _ABSENT)) for path in {**mine, **theirs})
-        while waiting:
-            path, *pair = waiting.popleft()
-            opened = [tree.opened_at(path, value) for tree, value in zip((self, other), pair, strict=True)]
-            first, second = opened
-            if first is None or second is None or first.title != second.title or first.opening != second.opening:
-                texts = [
-                    shortened(value, path, tree.elsewhere_than, WIDTH // 2)[0]
-                    for tree, value in zip((self, other), pair, strict=True)
-                ]
-                if not _are_same(pair, texts):
-                    yield path, texts[0], texts[1]
-                continue
-            mine, theirs = ({entry.step: entry.value for entry in one.entries} for one in (first, second))
-            waiting += [
-                (f"{path}{step}", mine.get(step, _ABSENT), theirs.get(step, _ABSENT)) for step in {**mine, **theirs}
-            ]
+    def origin_of(self, ref: Ref) -> str:
+        """A word for the part of the state that numbers an object: two numbers are comparable within one of them."""
+        if ref.source is self._graph:
+            return "graph"
+        return "layer" if ref.source is self else "constant"
+
+    def graph_object(self, like: Ref) -> Ref | None:
+        """The object that has the number of one in the graph of another state; None if there is none."""
+        found = Ref(self._graph, like.number)
+        return found if self._graph.has(like.number) else None
 
     # --- text
 
@@ -270,15 +277,6 @@ def _key_of(entry: ShownPart) -> str:
     """The name of an attribute, or the key of a dict: a text without its quotes."""
     text = entry.label.rstrip("=: ")
     return text[1:-1] if len(text) > 1 and text[0] == text[-1] and text[0] in "'\"" else text
-
-
-def _are_same(pair: Sequence[Any], texts: Sequence[str]) -> bool:
-    """Return True for equal values without parts: arrays by their bytes, others by their texts, which are not cut."""
-    if all(isinstance(value, np.ndarray) for value in pair):
-        return bool(pair[0].tobytes() == pair[1].tobytes()) and texts[0] == texts[1]
-    if any(isinstance(value, Ref | Composite | Word) for value in pair):
-        return texts[0] == texts[1]
-    return repr(pair[0]) == repr(pair[1])
 
 
 def _begins_with(path: str, step: str) -> bool:

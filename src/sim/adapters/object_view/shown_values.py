@@ -7,6 +7,8 @@ from typing import Any, Protocol
 
 import attrs
 
+SET_STEP = " element "  # In the path of an element of a set, before its number.
+
 
 @attrs.frozen
 class Word:
@@ -14,9 +16,11 @@ class Word:
 
     Attributes:
         text: shown as it is.
+        hidden: its content, which is not shown, and which a comparison takes into account.
     """
 
     text: str
+    hidden: bytes = b""
 
 
 class Source(Protocol):
@@ -47,11 +51,13 @@ class ShownPart:
         step: what follows the path of the holder in the path of the value: ".hp", "[3]" or "['wolf']".
         label: what stands before the value in the text of the holder: "hp=", "" or "'wolf': ".
         value: the value.
+        key: the object that is its key in a dict; None for other keys, which are in the step.
     """
 
     step: str
     label: str
     value: Any
+    key: Ref | None = None
 
 
 @attrs.frozen
@@ -64,6 +70,9 @@ class Composite:
         entries: the values in it.
         is_list: True if its entries are alike, and their number tells something.
         is_dict: True for a dict.
+        is_set: True for a set or a frozenset.
+        has_order: False for a set whose order is not recorded.
+        hidden: content that is not shown, and which a comparison takes into account.
     """
 
     title: str
@@ -72,6 +81,9 @@ class Composite:
     entries: Sequence[ShownPart]
     is_list: bool = False
     is_dict: bool = False
+    is_set: bool = False
+    has_order: bool = True
+    hidden: Any = None
 
 
 def items(values: Sequence[Any], opening: str = "[", closing: str = "]", title: str = "") -> Composite:
@@ -86,9 +98,14 @@ def attributes(title: str, names: Sequence[str], values: Sequence[Any]) -> Compo
     return Composite(title, "(", ")", entries)
 
 
-def pairs(keys: Sequence[str], values: Sequence[Any], title: str = "") -> Composite:
-    """A dict. keys: as texts."""
-    entries = [ShownPart(f"[{key}]", f"{key}: ", value) for key, value in zip(keys, values, strict=True)]
+def pairs(
+    keys: Sequence[str], values: Sequence[Any], title: str = "", objects: Sequence[Ref | None] | None = None
+) -> Composite:
+    """A dict. keys: as texts. objects: the keys that are objects, None for the others."""
+    entries = [
+        ShownPart(f"[{key}]", f"{key}: ", value, one)
+        for key, value, one in zip(keys, values, objects or [None] * len(keys), strict=True)
+    ]
     opening, closing = ("({", "})") if title else ("{", "}")
     return Composite(title, opening, closing, entries, is_list=True, is_dict=True)
 

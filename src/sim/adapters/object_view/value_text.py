@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from sim.adapters.object_view.shown_values import Composite, Ref, Word
 DEPTH = 3  # Objects inside objects, in one line.
 LEAF_MAX = 60  # Characters of one text or number.
 ARRAY_ITEMS = 6  # Of a small array; of a larger one as many at each end as half of it.
+ORDER_WIDTH = 45  # Of the items that are shown of an order, about; two at least.
 MORE = "…"
 
 PathOf = Callable[[Ref, str], str | None]  # The path of a reference that is shown elsewhere than at this path.
@@ -33,6 +34,26 @@ def leaf_text(value: Any) -> str:
 
 def _cut(text: str) -> str:
     return text if len(text) <= LEAF_MAX else f"{text[: LEAF_MAX - 1]}{MORE}"
+
+
+def differing_texts(one: Any, other: Any) -> tuple[str, str]:
+    """Two texts, or two strings of bytes, that differ: from a little before the first difference if they are long."""
+    if max(len(repr(one)), len(repr(other))) <= LEAF_MAX:
+        return repr(one), repr(other)
+    common = next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
+    start = max(0, common - LEAF_MAX // 4)
+    before = f"{MORE} from [{start:,}]: " if start else ""
+    return f"{before}{_cut(repr(one[start:]))}", f"{before}{_cut(repr(other[start:]))}"
+
+
+def order_texts(one: Sequence[str], other: Sequence[str]) -> tuple[str, str]:
+    """Two orders of the same items, from the first place that differs."""
+    start = next(at for at, (a, b) in enumerate(zip(one, other, strict=True)) if a != b)
+    before = f"{MORE} from [{start:,}]: " if start else ""
+    count = next((n for n in range(2, len(one)) if sum(map(len, one[start : start + n])) > ORDER_WIDTH), len(one))
+    texts = [f"{before}{', '.join(names[start : start + count])}" for names in (one, other)]
+    more = f", {MORE}" if len(one) > start + count else ""
+    return f"{texts[0]}{more}", f"{texts[1]}{more}"
 
 
 def is_nested(value: Composite) -> bool:

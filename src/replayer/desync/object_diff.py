@@ -1,0 +1,143 @@
+"""Compare the recorded objects in two states by the paths of their values, without their classes."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+import attrs
+
+from replayer.value_text import plain_text
+from sim.kernel.schema import COUNTS_FIELD
+from sim.kernel.state import Snapshot
+
+if TYPE_CHECKING:
+    from sim.adapters.object_view.object_comparison import ObjectDifference
+    from sim.adapters.object_view.object_tree import ObjectTree
+
+MALFORMED = (ValueError, LookupError, TypeError, RecursionError, OverflowError)
+GRAPH_PREFIX = "graph."
+_MARK = f"{GRAPH_PREFIX}groups"  # A field of states of captured objects alone.
+_COLUMN = re.compile(rf"{re.escape(GRAPH_PREFIX)}\d+\.([^.]+)\.cells\.(?:tag|value)")
+SHOWN = 8  # Differences that are shown in a terminal or a report.
+ELEMENTS_SHOWN = 3  # Of one array.
+KEPT_MAX = 10_000  # If more values differ, the states themselves are easier to read than a list.
+SAVED_FORM = "no difference in values, order or identity was found in the objects, but their saved form differs"
+
+
+@attrs.frozen(eq=False)
+class ObjectDiff:
+    """The differences of captured objects between two states.
+
+    Attributes:
+        differences: order and identity first, then values.
+        has_more: True if there are more than were asked for.
+        fields: the fields of the states that hold these objects.
+    """
+
+    differences: list[ObjectDifference]
+    has_more: bool
+    fields: set[str]
+
+    def lines(self, labels: tuple[str, str] = ("recorded", "replayed")) -> list[str]:
+        """The first differences as lines. labels: names of the two states."""
+        lines = [plain_text(difference.text(labels)) for difference in self.differences[:SHOWN]]
+        return [*lines, "… and more"] if self.has_more or len(self.differences) > SHOWN else lines
+
+    def holds(self, field: str) -> bool:
+        """Return True for a field, a table or a blob of the states that holds these objects."""
+        return field in self.fields or field.startswith(GRAPH_PREFIX)
+
+
+def object_difference_lines(
+    states: tuple[Snapshot, Snapshot] | None,
+    fields: Iterable[str],
+    labels: tuple[str, str] = ("recorded", "replayed"),
+) -> tuple[list[str], list[str]]:
+    """The first differences of captured objects between two states, by path, and the fields that they do not explain.
+
+    fields: those that differ. All of them remain for states without captured objects.
+    """
+    names = list(fields)
+    diff = compare_objects(states) if names else None
+    if diff is None:
+        return [], names
+    rest = [name for name in names if not diff.holds(name)]
+    lines = diff.lines(labels)
+    return lines or ([SAVED_FORM] if len(rest) < len(names) else []), rest
+
+
+def compare_objects(
+    states: tuple[Snapshot, Snapshot] | None, *, limit: int = SHOWN, elements: int = ELEMENTS_SHOWN
+) -> ObjectDiff | None:
+    """Compare the captured objects of two states; None without states, and for states of anything else.
+
+    limit: of the differences. elements: of those in one array.
+    """
+    if states is None:
+        return None
+    trees = [objects_in(state) for state in states]
+    if trees[0] is None or trees[1] is None:
+        return None
+    from sim.adapters.object_view.object_comparison import object_differences  # noqa: PLC0415 - as in objects_in
+
+    structural: list[ObjectDifference] = []
+    values: list[ObjectDifference] = []
+    count = 0
+    try:
+        for difference in object_differences(trees[0], trees[1], elements):
+            kept = structural if difference.kind in ("order", "identity") else values
+            count += 1
+            if len(kept) < limit:
+                kept.append(difference)
+            if count > KEPT_MAX:
+                break
+    except MALFORMED as error:
+        note_malformed(error)
+        return None
+    fields = {*trees[0].fields, *trees[1].fields}
+    if all(name in fields or name == COUNTS_FIELD for state in states for name in state):
+        fields.add(COUNTS_FIELD)  # All tables are those of the objects.
+    differences = (structural + values)[:limit]
+    return ObjectDiff(differences, count > len(differences), fields)
+
+
+def object_differences_of(states: tuple[Snapshot, Snapshot] | None) -> list[ObjectDifference]:
+    """The first differences of captured objects between two states; none without states or such objects."""
+    diff = compare_objects(states)
+    return [] if diff is None else diff.differences
+
+
+def shown_fields(fields: Iterable[str]) -> list[str]:
+    """Names of fields for people: those that hold captured objects by the classes of these, each once."""
+    return list(dict.fromkeys(map(_shown_field, fields)))
+
+
+def _shown_field(field: str) -> str:
+    if not field.startswith(GRAPH_PREFIX):
+        return field
+    match = _COLUMN.fullmatch(field)
+    return f"values of {match[1]} objects" if match is not None else "how the objects are saved"
+
+
+def objects_in(snapshot: Snapshot) -> ObjectTree | None:
+    """The captured objects of a state; None for a state of anything else, and with a note for one that is malformed."""
+    if _MARK not in list(snapshot):
+        return None
+    from sim.adapters.object_view.object_tree import tree_of  # noqa: PLC0415 - most tapes have no captured objects
+
+    try:
+        tree = tree_of(snapshot)
+        if tree is not None:
+            tree.summary()  # A malformed value is found here, not in the middle of the output.
+    except MALFORMED as error:
+        note_malformed(error)
+        return None
+    return tree
+
+
+def note_malformed(error: Exception) -> None:
+    """Say on stderr that the objects of a state cannot be shown."""
+    print(f"note: its objects cannot be shown: {type(error).__name__}: {plain_text(str(error))}", file=sys.stderr)

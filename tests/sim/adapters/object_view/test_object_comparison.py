@@ -1,0 +1,173 @@
+"""Two states of objects are compared by paths: values, order, and which paths lead to one object."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import random
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sim.adapters import adapt
+from sim.adapters.object_view.object_comparison import object_differences
+from sim.adapters.object_view.object_tree import ObjectTree, tree_of
+
+
+@dataclass(eq=False)
+class Unit:
+    """A unit that refers to others."""
+
+    name: str
+    hp: int = 10
+    target: Unit | None = None
+
+
+class Game:
+    """One of everything; each step makes the next change."""
+
+    def __init__(self, change: Callable[[Game], object]) -> None:
+        self.units = [Unit(f"u{number}", number) for number in range(6)]
+        self.units[0].target = self.units[3]
+        self.leader = self.units[2]
+        self.bag = {"a": 1, "b": 2, "c": 3}
+        self.queue, self.words, self.cells = [5, 6, 7, 8], ["x", "y", "y"], [0, 1, 0, 0]
+        self.recent, self.tags, self.alive = deque("abc"), {1, 2, 3}, {self.units[1], self.units[4]}
+        self.owner = {self.units[5]: "us"}
+        self.grid, self.grids = np.zeros((3, 4)), [np.zeros(3), np.zeros(3)]
+        self.rng, self.random, self.ids = np.random.default_rng(3), random.Random(3), itertools.count()
+        self.order, self.speed, self.text = iter([1, 2, 3]), 1.0, "t" * 200
+        self.change = None
+        _CHANGES[id(self)] = change
+
+    def step(self, _: Any) -> None:
+        """Change something."""
+        _CHANGES[id(self)](self)
+
+
+_CHANGES: dict[int, Callable[[Game], object]] = {}
+
+
+def tree_after(change: Callable[[Game], object]) -> ObjectTree:
+    """The tree of a game after a step that makes a change."""
+    simulation = adapt(Game(change))
+    simulation.step(None)
+    tree = tree_of(simulation.state.snapshot())
+    assert tree is not None
+    return tree
+
+
+def lines(
+    change: Callable[[Game], object], before: Callable[[Game], object] = lambda _: None, elements: int = 3
+) -> list[str]:
+    """The differences between a game without and with a change."""
+    found = object_differences(tree_after(before), tree_after(change), elements)
+    return [difference.text(("A", "B")) for difference in found]
+
+
+def swap(items: Any, one: int, other: int) -> None:
+    """Exchange two items of a list."""
+    items[one], items[other] = items[other], items[one]
+
+
+def first_to_the_end(bag: dict[str, int]) -> None:
+    """Take the first key out, and put it back."""
+    key = next(iter(bag))
+    bag[key] = bag.pop(key)
+
+
+U4, U5 = "Unit(name='u4', hp=4, …)", "Unit(name='u5', hp=5, …)"
+CHANGES: list[tuple[Callable[[Game], object], list[str]]] = [
+    (lambda _: None, []),
+    (lambda g: setattr(g.units[4], "hp", 60.5), ["units[4].hp: A 4, B 60.5"]),
+    (lambda g: setattr(g, "speed", -0.0), ["speed: A 1.0, B -0.0"]),
+    (lambda g: setattr(g, "speed", 1), ["speed: A 1.0, B 1"]),
+    (lambda g: setattr(g, "text", "t" * 150 + "u" * 50), [f"text: A … from [135]: {'t' * 59!r}…", "?"]),
+    (lambda g: first_to_the_end(g.bag), ["order of bag: A a, b, c; B b, c, a"]),
+    (lambda g: g.bag.__setitem__("d", g.bag.pop("a")), ["bag['a']: A 1, B absent", "bag['d']: A absent, B 1"]),
+    (lambda g: g.queue.reverse(), ["order of queue: A 5, 6, 7, 8; B 8, 7, 6, 5"]),
+    (lambda g: g.words.reverse(), ["order of words: A 'x', 'y', 'y'; B 'y', 'y', 'x'"]),
+    (lambda g: swap(g.cells, 1, 2), ["cells[1]: A 1, B 0", "cells[2]: A 0, B 1"]),
+    (lambda g: g.recent.rotate(), ["order of recent: A 'a', 'b', 'c'; B 'c', 'a', 'b'"]),
+    (lambda g: swap(g.units, 4, 5), [f"order of units: A … from [4]: {U4}, {U5}; B … from [4]: {U5}, {U4}"]),
+    (lambda g: g.tags.add(9), ["9 in tags: A absent, B present"]),
+    (lambda g: g.alive.add(g.units[0]), ["Unit(name='u0', hp=0, …) in alive: A absent, B present"]),
+    (lambda g: setattr(g, "owner", {g.units[4]: "us"}),
+     ["owner[<Unit name='u5'>]: A 'us', B absent", "owner[<Unit name='u4'>]: A absent, B 'us'"]),
+    (lambda g: g.grid.__setitem__((1, 2), 7), ["grid[1, 2]: A 0.0, B 7.0"]),
+    (lambda g: g.grids[1].__setitem__(2, 7), ["grids[1][2]: A 0.0, B 7.0"]),
+    (lambda g: g.grids[1].fill(np.nan), ["grids[1][0]: A 0.0, B nan", "grids[1][1]: A 0.0, B nan",
+                                         "grids[1][2]: A 0.0, B nan"]),
+    (lambda g: g.grid.fill(1), ["grid: 12 of 12 elements differ", "grid[0, 0]: A 0.0, B 1.0", "grid[0, 1]: A 0.0, B 1.0",
+                                "grid[0, 2]: A 0.0, B 1.0"]),
+    (lambda g: g.rng.random(), ["rng: the state of numpy.random.Generator(PCG64) differs"]),
+    (lambda g: g.random.random(), ["random: the state of <random.Random> differs"]),
+    (lambda g: next(g.order), ["order: the state of <list_iterator> differs"]),
+    (lambda g: setattr(g.units[0], "target", g.units[1]), ["units[0].target: A units[3], B units[1]"]),
+    (lambda g: setattr(g, "leader", g.units[5]), ["leader: A units[2], B units[5]"]),
+    (lambda g: setattr(g, "leader", copy.copy(g.leader)), ["leader and units[2]: A the same object, B two objects"]),
+    (lambda g: setattr(g.units[0], "target", Unit("u3", 99)),
+     ["units[3] and units[0].target: A the same object, B two objects", "units[0].target.hp: A 3, B 99"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("number", range(len(CHANGES)))
+def test_a_change_gives_these_lines_and_no_others(number: int) -> None:
+    """Also in the other direction, with the two states exchanged."""
+    change, expected = CHANGES[number]
+    found = lines(change)
+
+    if expected[-1:] == ["?"]:
+        assert len(found) == 1
+        assert found[0].startswith("text: A … from [135]: 'ttttttttttttttt")
+        assert "'tttttttttttttttuuuu" in found[0]
+        return
+    assert sorted(found) == sorted(expected)
+    assert bool(lines(lambda _: None, change)) == bool(expected)
+
+
+def test_two_objects_that_became_one() -> None:
+    """The reverse of a lost alias."""
+    assert "leader and units[2]: A two objects, B the same object" in lines(
+        lambda _: None, before=lambda g: setattr(g, "leader", copy.copy(g.leader))
+    )
+
+
+def test_each_element_of_an_array_on_request() -> None:
+    """A table has all of them, and needs no count."""
+    assert len(lines(lambda g: g.grid.fill(1), elements=100)) == 12
+
+
+def test_other_numbers_for_the_same_objects_are_no_difference() -> None:
+    """Objects that came and went leave the numbers of later ones free: the paths and values are compared, not these."""
+
+    def with_detour(game: Game) -> None:
+        game.units = [Unit(unit.name, unit.hp, unit.target) for unit in game.units]
+        game.units[0].target = game.units[3]
+        game.leader = game.units[2]
+        game.alive, game.owner = {game.units[1], game.units[4]}, {game.units[5]: "us"}
+
+    assert lines(with_detour) == []
+
+
+def test_any_changed_number_is_found_at_its_path() -> None:
+    """Units that refer to each other in any way, and one of them changes: no other line."""
+    for seed in range(20):
+        choice = random.Random(seed)
+        targets = [choice.randrange(6) for _ in range(6)]
+        changed = choice.randrange(6)
+
+        def connect(game: Game, targets: list[int] = targets) -> None:
+            for unit, target in zip(game.units, targets, strict=True):
+                unit.target = game.units[target]
+
+        def change(game: Game, connect: Any = connect, changed: int = changed) -> None:
+            connect(game)
+            game.units[changed].hp = 77
+
+        (line,) = lines(change, before=connect)
+        assert line in (f"units[{changed}].hp: A {changed}, B 77", f"leader.hp: A {changed}, B 77")
