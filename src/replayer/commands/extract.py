@@ -18,8 +18,8 @@ from recorder.storage.os_errors import reading
 from recorder.text import bytes_text, counted
 from replayer.commands.arguments import choose, factory_of
 from replayer.commands.options import Json, Sim
-from replayer.datasets.extract import Extraction, extract, list_tapes
-from replayer.datasets.request import ExtractionError, Request, read_range, read_splits
+from replayer.datasets.extract import Extraction, extract
+from replayer.datasets.request import ExtractionError, Request, list_tapes, read_range, read_splits
 from replayer.datasets.stores.store_formats import FileFormat
 from replayer.diagnose.certify.arithmetic import processor_count
 from replayer.value_text import plain_text, tick_range
@@ -113,7 +113,14 @@ _Format = Annotated[
     Parameter(
         name="--format",
         help="parquet or arrow: files for each table. zarr: a group for each table, without actions and events. minari: "
-        "an episode for each run and agent, only pairs, with one reward.",
+        "an episode for each run and agent, only pairs with one reward, or transitions. lerobot: a LeRobotDataset, only "
+        "transitions.",
+    ),
+]
+_Fps = Annotated[
+    float | None,
+    Parameter(
+        help="Frames per second of --format lerobot. By default the render_fps of the environment's metadata, or else 30."
     ),
 ]
 _Jobs = Annotated[
@@ -149,6 +156,7 @@ def extract_tapes(
     split: _Split = None,
     seed: _Seed = 0,
     file_format: _Format = "parquet",
+    fps: _Fps = None,
     append: _Append = False,
     jobs: _Jobs = None,
     sim: _Sim = None,
@@ -158,7 +166,6 @@ def extract_tapes(
 
     Examples:
     replay extract cart.tape -o data
-    replay extract run.tape -o data
     replay extract runs/*.tape -o data --observe fog --reward heads
     replay extract runs/*.tape -o data --split train=0.8,test=0.2
     replay extract run.tape -o data --table states --field plants.energy --long
@@ -167,8 +174,7 @@ def extract_tapes(
 
     Without --table: transitions of environments and of simulations with agent_names;
     pairs if the world has agents; else states. To continue an extraction that was
-    stopped, give the same command again. The folder gets its final name when the
-    data set is complete. The files do not depend on --jobs.
+    stopped, give the same command again. The folder gets its name when it is complete.
 
     Exit code: 0 nothing is missing, 1 a replayed state differs from the recorded
     one (its rows are left out), 3 a tape is incomplete, 4 a tape is damaged. The
@@ -197,6 +203,7 @@ def extract_tapes(
                 world=factory_of(sim),
                 jobs=jobs or processor_count(),
                 file_format=file_format,
+                fps=fps,
                 append=append,
                 looking=show_tapes,
                 progress=lambda done, total: show(100 * done / max(total, 1)),
@@ -233,6 +240,8 @@ def _print(extraction: Extraction, *, as_json: bool) -> None:
         columns = list(table["columns"])
         more = f" and {len(columns) - COLUMNS_SHOWN} more" if len(columns) > COLUMNS_SHOWN else ""
         print(f"  columns: {', '.join(columns[:COLUMNS_SHOWN])}{more}")
+        if "fps" in table:
+            print(f"  frames per second: {table['fps']:g} ({table['fps_from']})")
     if not manifest["tables"]:
         print(f"{extraction.path}: no rows")
     for line in [*manifest["notes"], *manifest["problems"]]:
@@ -259,5 +268,8 @@ def _next_step(extraction: Extraction, table: str) -> str:
         opening = f"minari.load_dataset('{entry['datasets'][0]}').spec"
         folder = shlex.quote(str(extraction.path))
         return f'MINARI_DATASETS_PATH={folder} python -c "import minari; print({opening})"'
+    if file_format == "lerobot":
+        opening = f"LeRobotDataset('local/{extraction.path.name}', root='{extraction.path}')"
+        return f'python -c "from lerobot.datasets.lerobot_dataset import LeRobotDataset; print({opening})"'
     pattern = f"{extraction.path / table}/**/*.{file_format}"
     return f"python -c \"import polars; print(polars.read_{_READERS[file_format]}('{pattern}'))\""

@@ -28,6 +28,7 @@ FILES_SHOWN = 3  # Of those that differ.
 OTHER_READERS = {
     "zarr": "open it with xarray.open_zarr or zarr.open_group",
     "minari": "open it with minari.load_dataset",
+    "lerobot": "open it with LeRobotDataset(name, root=folder) of lerobot.datasets.lerobot_dataset",
 }
 
 

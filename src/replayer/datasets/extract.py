@@ -36,9 +36,9 @@ from replayer.datasets.plan import (
     make_parts,
 )
 from replayer.datasets.plan_transitions import TransitionPlan, ensure_transitions, plan_transitions
-from replayer.datasets.request import ExtractionError, Request
+from replayer.datasets.request import ExtractionError, Request, list_tapes
 from replayer.datasets.rows.pairs import RAW, is_raw
-from replayer.datasets.stores.store_formats import Store, find_store
+from replayer.datasets.stores.store_formats import Store, ensure_rate, find_store
 from replayer.datasets.task import Task
 from replayer.datasets.transitions.agent_methods import ACTIONS_METHOD, OF_TRANSITIONS, methods_of_tapes
 from replayer.datasets.transitions.column_forms import MisfitError
@@ -112,6 +112,7 @@ def extract(
     world: Factory | None = None,
     jobs: int = 1,
     file_format: str = "parquet",
+    fps: float | None = None,
     append: bool = False,
     progress: Progress | None = None,
     looking: Callable[[int], None] | None = None,
@@ -128,6 +129,7 @@ def extract(
     world: Factory | None = None,
     jobs: int = 1,
     file_format: str = "parquet",
+    fps: float | None = None,
     append: bool = False,
     progress: Progress | None = None,
     looking: Callable[[int], None] | None = None,
@@ -141,7 +143,8 @@ def extract(
 
     world: makes the simulation, for tapes that name no registered world. jobs: the number of processes, which does not
     change the files; tables that are not written are made in the process that reads them. file_format: "parquet",
-    "arrow", "zarr" or "minari". append: if output exists, read only tapes that it does not hold, and add their rows (of
+    "arrow", "zarr", "minari" or "lerobot". fps: frames per second of lerobot; None takes the environment's render_fps, or
+    else 30. append: if output exists, read only tapes that it does not hold, and add their rows (of
     parquet and arrow); the request must be the same. progress: called with the ticks done and all ticks; looking, before
     that, with the number of tapes inspected. command: for the manifest. pool: runs the parts instead of processes forked here, see
     recorder.processes.pool. wanted: see Request.
@@ -149,11 +152,12 @@ def extract(
     Raises ExtractionError for a request that cannot be met, OSError, and as opening a tape and making its simulation do.
     """
     request = wanted["request"] if "request" in wanted else Request(**wanted)
+    ensure_rate(fps, file_format)
     paths = list_tapes([tapes] if isinstance(tapes, str | os.PathLike) else tapes)
     import replayer.datasets.stores.arrow_files  # noqa: F401, PLC0415 - once here, not in each worker; pyarrow is an extra
 
     pool = pool if pool is not None else local_pool(jobs)
-    run = partial(_extract, request, world, pool, file_format, progress, looking or (lambda _: None), command)
+    run = partial(_extract, request, world, pool, file_format, fps, progress, looking or (lambda _: None), command)
     if output is None or not append or not os.path.lexists(output):
         return run(paths, None if output is None else Path(output), None)
     from replayer.datasets.append import append_tapes  # noqa: PLC0415 - pyarrow is an extra
@@ -168,6 +172,7 @@ def _extract(
     world: Factory | None,
     pool: Pool,
     file_format: str,
+    fps: float | None,
     progress: Progress | None,
     looking: Callable[[int], None],
     command: Sequence[str],
@@ -182,6 +187,7 @@ def _extract(
     sources = inspected.sources
     folder = building.folder if building is not None else Path()
     task = make_task(sources, request, world, folder, file_format if store is None else PARTS_FORMAT)
+    task = attrs.evolve(task, fps=fps)
     manifest = begun_manifest(sources, task, inspected.notes)
     if building is None:
         from replayer.datasets.in_memory import StreamedDataset  # noqa: PLC0415 - pyarrow is an extra
@@ -262,19 +268,6 @@ def _parts_done(
         done = building.begin(as_begun | {COLUMNS: plan.plain()})
         records = _run(plan.task, parts, done, building, pool, progress, store)
     return plan.task, parts, records, {"environments": plan.environments()}
-
-
-def list_tapes(paths: Iterable[str | os.PathLike[str]]) -> list[Path]:
-    """List the tapes; a folder stands for the tapes in it. Raises ExtractionError if there are none."""
-    tapes: list[Path] = []
-    for path in map(Path, paths):
-        inside = sorted(path.glob("*.tape")) if path.is_dir() else [path]
-        if not inside:
-            raise ExtractionError(f"there is no tape in {path}")
-        tapes += inside
-    if not tapes:
-        raise ExtractionError("no tape was given")
-    return tapes
 
 
 def make_task(

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any, Literal
 
 import attrs
@@ -89,6 +91,19 @@ def _check_splits(splits: Sequence[tuple[str, float]]) -> None:
         raise ExtractionError(f"splits: expected different names of letters, digits, _ and -, got {', '.join(names)}")
     if not all(share > 0 for _, share in splits) or abs(sum(share for _, share in splits) - 1) > 1e-9:  # Rounding.
         raise ExtractionError("the shares of splits must be above 0, and 1 in sum")
+
+
+def list_tapes(paths: Iterable[str | os.PathLike[str]]) -> list[Path]:
+    """List the tapes; a folder stands for the tapes in it. Raises ExtractionError if there are none."""
+    tapes: list[Path] = []
+    for path in map(Path, paths):
+        inside = sorted(path.glob("*.tape")) if path.is_dir() else [path]
+        if not inside:
+            raise ExtractionError(f"there is no tape in {path}")
+        tapes += inside
+    if not tapes:
+        raise ExtractionError("no tape was given")
+    return tapes
 
 
 def read_range(text: str) -> tuple[int | None, int | None]:

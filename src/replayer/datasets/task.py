@@ -27,6 +27,7 @@ class Task:
         environments: of each source, for the table of transitions; empty without it. columns: of this table.
         has_agent_actions: True if the table of actions is made by the methods of the user's simulation, see
             agent_methods: it then has the columns of the transitions.
+        fps: frames per second, for LeRobot; None if the user gave none.
         format: of the files, see arrow_files.py. folder: of the files.
     """
 
@@ -41,6 +42,7 @@ class Task:
     environments: Sequence[EnvironmentFacts] = ()
     columns: TransitionColumns | None = None
     has_agent_actions: bool = False
+    fps: float | None = None
 
     @property
     def record_tables(self) -> tuple[str, ...]:

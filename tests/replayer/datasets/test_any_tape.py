@@ -105,7 +105,7 @@ CHOICES = (
     "--table events",
     "--table pairs --stride 5",
 )
-FORMATS = ("parquet", "arrow", "zarr", "minari")
+FORMATS = ("parquet", "arrow", "zarr", "minari", "lerobot")
 
 
 @pytest.mark.parametrize("choice", CHOICES)

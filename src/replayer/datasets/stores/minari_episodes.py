@@ -8,11 +8,10 @@ Invariant: an episode of T actions has T + 1 observations, the last one as the e
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import attrs
 import gymnasium
 import numpy as np
 from gymnasium.envs.registration import EnvSpec
@@ -21,27 +20,15 @@ from minari.dataset.minari_storage import MinariStorage
 
 from replayer.datasets.plan import TapeInput
 from replayer.datasets.request import ExtractionError
-from replayer.datasets.rows.columns import AGENT, Array
-from replayer.datasets.rows.states import RUN, TICK
+from replayer.datasets.rows.states import TICK
+from replayer.datasets.stores.episode_rows import EpisodeRows, about_origin, episodes_of
 from replayer.datasets.stores.minari_metadata import DATA_FORMAT, SEED_MAX, describe_dataset
-from replayer.datasets.table import DatasetTable, values_of
+from replayer.datasets.table import DatasetTable
 from replayer.datasets.task import Task
 from replayer.datasets.transitions.flat_values import NUMBER_SPACES, Space, joined
-from replayer.datasets.transitions.transition_rows import (
-    DONE,
-    ENDS,
-    ENV,
-    EPISODE,
-    OBSERVED,
-    OPTIONS,
-    SEED,
-    STEP,
-    THEN,
-    WORTH,
-)
+from replayer.datasets.transitions.transition_rows import DONE, ENDS, OBSERVED, THEN, WORTH
 from sim.adapters.gymnasium.space_codec import SpaceNotKnownError, space_from_plain
 
-_Columns = dict[str, Array]
 _HELD = (*NUMBER_SPACES, "Text", "Dict", "Tuple")  # Kinds of spaces that Minari can describe.
 
 
@@ -71,9 +58,9 @@ def write_episodes(table: DatasetTable, sources: Sequence[TapeInput], identity: 
     abouts: list[dict[str, Any]] = []
 
     def buffers() -> Iterator[EpisodeBuffer]:
-        for number, episode in enumerate(_episodes(table, names)):
-            abouts.append(episode.about(names))
-            yield episode.buffer(number, observed, done)
+        for number, episode in enumerate(episodes_of(table, "Minari")):
+            abouts.append(about_origin(episode, names))
+            yield _buffer(episode, number, observed, done)
 
     storage.update_episodes(buffers())
     storage.update_episode_metadata(abouts, range(len(abouts)))
@@ -84,125 +71,54 @@ def write_episodes(table: DatasetTable, sources: Sequence[TapeInput], identity: 
     storage.update_metadata(describe_dataset(identity, sources, agents, text))
 
 
-@attrs.define(eq=False)
-class _Episode:
-    """The rows of one episode, in pieces.
+def _buffer(episode: EpisodeRows, number: int, observed: Space, done: Space) -> EpisodeBuffer:
+    """An episode as Minari writes it. Raises ExtractionError if a step is missing."""
+    episode.ensure_complete()
+    terminated, truncated = (episode.column(name).copy() for name in ENDS)
+    truncated[-1] |= not terminated[-1]  # Minari has no other end; the attribute "end" tells.
+    ticks = episode.column(TICK)
+    is_each_tick = bool(np.all(np.diff(ticks) == 1))  # Not if agents act in turn: the last tick is then unknown.
+    return EpisodeBuffer(
+        id=number,
+        seed=_seed(episode),
+        options=_options(episode),
+        observations=_nested(episode, observed, OBSERVED, THEN),
+        actions=_nested(episode, done, DONE),
+        rewards=episode.column(WORTH),
+        terminations=terminated,
+        truncations=truncated,
+        infos={"tick": np.append(ticks, ticks[-1] + 1)} if is_each_tick else {},
+    )
 
-    Attributes:
-        run, env, agent, episode: of all its rows. pieces: of the columns.
-    """
 
-    run: str
-    env: int
-    agent: str
-    episode: int
-    pieces: list[_Columns] = attrs.field(factory=list)
-
-    def column(self, name: str) -> Array:
-        """A column of all rows. Raises ExtractionError if a value of it is missing."""
-        values: Any = np.ma.concatenate([piece[name] for piece in self.pieces])  # type: ignore[no-untyped-call]
-        if np.ma.getmaskarray(values).any():
-            raise ExtractionError(
-                f"episode {self.episode}{self._of_agent()}: {name} is missing in some steps, and an episode of Minari "
-                "must not have gaps: leave it out (--field with the names of others), or use parquet"
+def _nested(episode: EpisodeRows, space: Space, prefix: str, then: str | None = None) -> Any:
+    """The values of a space of all steps; then: the prefix of the columns whose last value is added."""
+    match space:
+        case {"type": "Dict", "spaces": list(inner)}:
+            return {key: _nested(episode, one, joined(prefix, key), then and joined(then, key)) for key, one in inner}
+        case {"type": "Tuple", "spaces": list(inner)}:
+            return tuple(
+                _nested(episode, one, joined(prefix, at), then and joined(then, at)) for at, one in enumerate(inner)
             )
-        return np.asarray(values.data)
-
-    def texts(self, name: str) -> list[str]:
-        """A column of texts of all rows."""
-        return [text for piece in self.pieces for text in piece[name].tolist()]
-
-    def buffer(self, number: int, observed: Space, done: Space) -> EpisodeBuffer:
-        """The episode as Minari writes it. Raises ExtractionError if a step is missing."""
-        steps = self.column(STEP)
-        jumps = np.flatnonzero(np.diff(steps) != 1)
-        if len(jumps):
-            raise ExtractionError(
-                f"episode {self.episode}{self._of_agent()}: the steps after {int(steps[jumps[0]])} are missing, and an "
-                "episode of Minari must not have gaps: give --ticks without them, or use parquet"
-            )
-        terminated, truncated = (self.column(name).copy() for name in ENDS)
-        truncated[-1] |= not terminated[-1]  # Minari has no other end; the attribute "end" tells.
-        ticks = self.column(TICK)
-        is_each_tick = bool(np.all(np.diff(ticks) == 1))  # Not if agents act in turn: the last tick is then unknown.
-        return EpisodeBuffer(
-            id=number,
-            seed=self._seed(),
-            options=self._options(),
-            observations=self._nested(observed, OBSERVED, THEN),
-            actions=self._nested(done, DONE),
-            rewards=self.column(WORTH),
-            terminations=terminated,
-            truncations=truncated,
-            infos={"tick": np.append(ticks, ticks[-1] + 1)} if is_each_tick else {},
-        )
-
-    def about(self, sources: Mapping[str, TapeInput]) -> dict[str, Any]:
-        """The attributes of the episode."""
-        ends = [bool(self.column(name)[-1]) for name in ENDS]
-        own = {
-            "run": self.run,
-            "tape": sources[self.run].path.name,
-            "agent": self.agent,
-            "episode": self.episode,
-            "end": "terminated" if ends[0] else "truncated" if ends[1] else "cut",
-        }
-        return own if self.env < 0 else own | {"env": self.env}
-
-    def _nested(self, space: Space, prefix: str, then: str | None = None) -> Any:
-        """The values of a space of all steps; then: the prefix of the columns whose last value is added."""
-        match space:
-            case {"type": "Dict", "spaces": list(inner)}:
-                return {key: self._nested(one, joined(prefix, key), then and joined(then, key)) for key, one in inner}
-            case {"type": "Tuple", "spaces": list(inner)}:
-                numbered = enumerate(inner)
-                return tuple(self._nested(one, joined(prefix, at), then and joined(then, at)) for at, one in numbered)
-            case {"type": "Text"}:
-                texts = self.texts(prefix)
-                return texts if then is None else [*texts, self.texts(then)[-1]]
-        if 0 in space.get("shape", ()):
-            count = sum(len(piece[TICK]) for piece in self.pieces) + (then is not None)
-            return np.zeros((count, *space["shape"]), space["dtype"])
-        values = self.column(prefix)
-        return values if then is None else np.concatenate([values, self.column(then)[-1:]])
-
-    def _seed(self) -> int | None:
-        first = self.pieces[0][SEED][0]
-        if np.ma.is_masked(first) or not 0 <= int(first) <= SEED_MAX or self.pieces[0][STEP][0]:
-            return None
-        return int(first)
-
-    def _options(self) -> dict[str, Any] | None:
-        """The options, if attributes of HDF5 can hold them."""
-        texts = self.pieces[0].get(OPTIONS)
-        options = None if texts is None or texts[0] is None else json.loads(texts[0])
-        return options if isinstance(options, dict) and _fits_attributes(options) else None
-
-    def _of_agent(self) -> str:
-        return f" of {self.agent}" if self.agent else ""
+        case {"type": "Text"}:
+            texts = episode.texts(prefix)
+            return texts if then is None else [*texts, episode.texts(then)[-1]]
+    if 0 in space.get("shape", ()):
+        return np.zeros((len(episode) + (then is not None), *space["shape"]), space["dtype"])
+    values = episode.column(prefix)
+    return values if then is None else np.concatenate([values, episode.column(then)[-1:]])
 
 
-def _episodes(table: DatasetTable, sources: Mapping[str, TapeInput]) -> Iterator[_Episode]:
-    """Yield the episodes in the order in which they end. Only those that have not ended are in memory."""
-    assert sources
-    running: dict[tuple[str, int, str], _Episode] = {}
-    for batch in table:
-        columns = {name: values_of(batch, name, shape) for name, shape in table.shapes.items()}
-        own: _Columns = {name: values for name, values in columns.items() if isinstance(values, np.ndarray)}
-        runs, agents, numbers = own[RUN].tolist(), own[AGENT].tolist(), own[EPISODE].tolist()
-        envs = np.ma.filled(own[ENV], -1).tolist() if ENV in own else [-1] * len(runs)
-        rows: dict[tuple[str, int, str, int], list[int]] = {}
-        for row, key in enumerate(zip(runs, envs, agents, numbers, strict=True)):
-            rows.setdefault(key, []).append(row)
-        for (run, env, agent, number), indices in rows.items():
-            for ended in [key for key in running if key[0] != run]:  # The rows of a run are all together.
-                yield running.pop(ended)
-            before = running.get((run, env, agent))
-            if before is not None and before.episode != number:
-                yield running.pop((run, env, agent))
-            episode = running.setdefault((run, env, agent), _Episode(run, env, agent, number))
-            episode.pieces.append({name: values[indices] for name, values in own.items()})
-    yield from running.values()
+def _seed(episode: EpisodeRows) -> int | None:
+    """The seed, if it makes the first observation again, and attributes of HDF5 can hold it."""
+    seed = episode.seed if episode.has_first_step else None
+    return seed if seed is not None and 0 <= seed <= SEED_MAX else None
+
+
+def _options(episode: EpisodeRows) -> dict[str, Any] | None:
+    """The options, if attributes of HDF5 can hold them."""
+    options = None if episode.options is None else json.loads(episode.options)
+    return options if isinstance(options, dict) and _fits_attributes(options) else None
 
 
 def _space_of(task: Task, prefix: str) -> Space:

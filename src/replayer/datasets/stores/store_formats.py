@@ -7,6 +7,7 @@ which one process builds the store when all parts are done.
 from __future__ import annotations
 
 import importlib.util
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, Protocol, get_args
@@ -16,12 +17,13 @@ from replayer.datasets.request import ExtractionError
 from replayer.datasets.task import Task
 from sim.extras import missing_package
 
-FileFormat = Literal["parquet", "arrow", "zarr", "minari"]
+FileFormat = Literal["parquet", "arrow", "zarr", "minari", "lerobot"]
 _NEEDS: dict[str, tuple[str, ...]] = {
     "parquet": ("pyarrow",),
     "arrow": ("pyarrow",),
     "zarr": ("pyarrow", "zarr"),
     "minari": ("pyarrow", "minari", "h5py", "PIL"),
+    "lerobot": ("pyarrow", "PIL"),  # Our own writer: the package lerobot only reads it.
 }
 _EXTRAS = {"arrow": "parquet"}
 assert set(_NEEDS) == set(get_args(FileFormat))
@@ -46,6 +48,16 @@ class Store(Protocol):
         """Return the versions of the packages that decide the contents of the store."""
 
 
+def ensure_rate(fps: float | None, file_format: str) -> None:
+    """Raise ExtractionError for frames per second that are not a positive number, or of a format without frames."""
+    if fps is None:
+        return
+    if file_format != "lerobot":
+        raise ExtractionError(f"fps: only LeRobot has frames, got the format {file_format}: leave --fps out")
+    if not (math.isfinite(fps) and fps > 0):
+        raise ExtractionError(f"fps: expected a number of frames per second above 0, got {fps}")
+
+
 def find_store(file_format: str) -> Store | None:
     """Return the module that builds a store; None for the formats that workers write.
 
@@ -65,4 +77,8 @@ def find_store(file_format: str) -> Store | None:
         from replayer.datasets.stores import minari as minari_store  # noqa: PLC0415 - an extra, too
 
         return minari_store
+    if file_format == "lerobot":
+        from replayer.datasets.stores import lerobot as lerobot_store  # noqa: PLC0415 - an extra, too
+
+        return lerobot_store
     return None

@@ -23,10 +23,10 @@ from typing import Any, Literal, Self
 import attrs
 
 from recorder.processes.inline_pool import local_pool
-from replayer.datasets.extract import list_tapes, make_task
+from replayer.datasets.extract import make_task
 from replayer.datasets.plan import DatasetPart, TapeInput, inspect_tapes, make_parts, open_source
 from replayer.datasets.plan_transitions import columns_to_plain, plan_transitions
-from replayer.datasets.request import ExtractionError, Request
+from replayer.datasets.request import ExtractionError, Request, list_tapes
 from replayer.datasets.rows.columns import Block, Shape, shape_of
 from replayer.datasets.stream.reading_progress import Position, Progress
 from replayer.datasets.stream.row_counts import rows_of_parts

@@ -137,4 +137,4 @@ def facts_of_agents(tape: Tape, simulation: Simulation) -> EnvironmentFacts:
         for index, (first, last) in enumerate(zip(starts, ends, strict=True))
     ]
     name = type(subject_of(simulation)).__name__
-    return EnvironmentFacts("agents", {}, None, name, episodes, skipped, lost)
+    return EnvironmentFacts("agents", {}, None, name, episodes, skipped, lost, title=name)

@@ -6,6 +6,7 @@ the spaces are unknown, and for infos, all steps are replayed once for it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -20,7 +21,7 @@ from replayer.datasets.transitions.agent_stream import facts_of_agents
 from replayer.datasets.transitions.column_forms import ColumnForm, form_of, forms_of_space, merged
 from replayer.datasets.transitions.flat_values import joined
 from replayer.datasets.transitions.streams import calls_without_result
-from replayer.datasets.transitions.transition import EnvironmentFacts
+from replayer.datasets.transitions.transition import EnvironmentFacts, StreamKind
 from replayer.datasets.transitions.transition_rows import (
     ABOUT,
     DONE,
@@ -107,10 +108,29 @@ def _facts_of(tape: Tape, simulation: Simulation) -> EnvironmentFacts:
         from sim.adapters.gymnasium.described_spaces import describe_agents, describe_env  # noqa: PLC0415 - an extra
 
         described = describe_env(inner.env) if is_alone else describe_agents(inner.env)
-    spaces = described.get("spaces") or {}
+    spaces, spec = described.get("spaces") or {}, described.get("env_spec") if is_alone else None
     if is_alone:
-        return EnvironmentFacts("vector" if "envs" in spaces else "single", spaces, described.get("env_spec"), name)
-    return EnvironmentFacts("parallel" if inner.is_parallel else "turns", spaces, None, name)
+        kind: StreamKind = "vector" if "envs" in spaces else "single"
+    else:
+        kind = "parallel" if inner.is_parallel else "turns"
+    metadata = getattr(inner.env, "metadata", None)
+    metadata = metadata if isinstance(metadata, Mapping) else {}
+    title = _title(tape.meta["adapter"].get("subject"), metadata) or name
+    return EnvironmentFacts(kind, spaces, spec, name, title=title, render_fps=_rate(metadata.get("render_fps")))
+
+
+def _title(subject: Any, metadata: Mapping[str, Any]) -> str:
+    """The id that an environment is registered by, or the name in its metadata, or the class inside its wrappers."""
+    subject = subject if isinstance(subject, Mapping) else {}
+    names = [subject.get("id"), subject.get("vector"), metadata.get("name")]
+    names += [str(layer).rpartition(".")[2] for layer in [*subject.get("layers", ())][-1:]]
+    return next((name for name in names if isinstance(name, str) and name), "")
+
+
+def _rate(value: Any) -> float | None:
+    """Frames per second; None for anything else: metadata is the user's, and nothing but one format needs it."""
+    is_number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+    return float(value) if is_number and math.isfinite(value) and value > 0 else None
 
 
 def _columns_of_part(

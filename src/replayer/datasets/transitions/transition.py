@@ -22,7 +22,8 @@ class EnvironmentFacts:
             "turns" (many agents that act one after the other), or "agents" (a user's simulation with the methods of
             agent_methods, which is no environment).
         spaces: as sim.adapters.gymnasium.described_spaces describes them. env_spec: JSON text; None without one.
-        name: of the environment's class.
+        name: of the environment's class. title: its registered id, or the name in its metadata, or its class.
+        render_fps: frames per second as its metadata states them; None if it does not.
         episodes: on the tape. raised: the ticks of calls that raised, or were no step. lost: ranges of ticks without a readable frame.
     """
 
@@ -33,6 +34,8 @@ class EnvironmentFacts:
     episodes: Sequence[Episode] = ()
     raised: Sequence[int] = ()
     lost: Sequence[tuple[int, int]] = ()
+    title: str = ""
+    render_fps: float | None = None
 
     def space(self, name: Literal["observation", "action"], agent: str = "") -> Space | None:
         """The space of observations or actions, of an agent if there are several; None if it is unknown."""

@@ -359,7 +359,9 @@ def test_mistakes_of_readers(runs: Any, tmp_path: Path) -> None:
 
 
 def test_a_format_that_there_is_not(runs: Any, tmp_path: Path, monkeypatch: Any) -> None:
-    with pytest.raises(ExtractionError, match=r"^there is no format csv; formats: parquet, arrow, zarr, minari$"):
+    with pytest.raises(
+        ExtractionError, match=r"^there is no format csv; formats: parquet, arrow, zarr, minari, lerobot$"
+    ):
         replayer.extract(runs[0][0], tmp_path / "set", world=Kinds, file_format="csv")
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(ExtractionError, match=r"^the format parquet needs pyarrow: (uv )?pip install 'pyarrow>=15'$"):
