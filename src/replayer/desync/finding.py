@@ -56,6 +56,7 @@ class Finding:
         note: an additional remark, in a sentence.
         place: the location of the divergence inside the tick, if the tape's frame has enough hashes.
         tested: causes that were tested.
+        rerun_count: how often the interval was run again, each time with a fresh simulation.
     """
 
     tick: int
@@ -72,6 +73,7 @@ class Finding:
     note: str | None
     place: DesyncLocation = attrs.field(factory=DesyncLocation)
     tested: list[TestedCause] = attrs.field(factory=list)
+    rerun_count: int = 0
 
     @property
     def compared_states(self) -> tuple[Snapshot, Snapshot] | None:
@@ -110,7 +112,7 @@ def find_desync(
     """Re-simulate the interval before bad_tick, where the hash actual_hash was seen, and analyse the first wrong tick.
 
     Afterwards the cursor is not at any tick. make_cursor: returns a cursor with a fresh simulation, to run the interval
-    a second time in a forked copy of this process. If it is not None, the simulation of cursor must be fresh, too, and
+    again, several times, in forked copies of this process. If it is not None, the simulation of cursor must be fresh, too, and
     bad_tick must be the first wrong tick of its run.
 
     Raises MissingTickError if no keyframe before bad_tick can be read, SimulationFailedError if the simulation raises.
@@ -118,7 +120,7 @@ def find_desync(
     tape = cursor.tape
     # From a keyframe before the bad tick, even if that tick has one: its frame may contradict it.
     start_tick = cursor.place_before(max(bad_tick - 1, tape.first_tick))
-    second_hashes = isolated_hashes(make_cursor, start_tick, bad_tick) if make_cursor is not None else None
+    reruns = isolated_hashes(make_cursor, start_tick, bad_tick) if make_cursor is not None else []
     tick, mismatch = start_tick, None
     replayed, before = cursor.state.snapshot(), None
     hashes: list[int] = []
@@ -142,7 +144,7 @@ def find_desync(
     if note is None and (
         (make_cursor is not None and tick != bad_tick)
         or _hash_at(cursor, bad_tick - start_tick, hashes) not in (None, actual_hash)
-        or (second_hashes is not None and second_hashes[: len(hashes)] != hashes)
+        or any(again[: len(hashes)] != hashes for again in reruns)
     ):
         note = NOT_DETERMINISTIC
     place = find_place(cursor, tape.frame(tick), before, replayed, steps) if not matched else DesyncLocation()
@@ -161,6 +163,7 @@ def find_desync(
         differences=compare_states(compared[1], compared[2]) if compared[1] and compared[2] else [],
         note=note or compared[3],
         place=place,
+        rerun_count=len(reruns),
     )
 
 

@@ -30,7 +30,15 @@ def _nondeterminism(finding: Finding) -> TestedCause:
     cause = "a non-deterministic step (random draws, time, memory, what a class or a module keeps)"
     if finding.note == NOT_DETERMINISTIC:
         return TestedCause(cause, "run again on a fresh simulation, the ticks had different hashes", suspicious=True)
-    return TestedCause(cause, "run again on a fresh simulation, the tick had the same wrong hash", suspicious=False)
+    count = finding.rerun_count
+    if not count:
+        return TestedCause(cause, "not tested: it could not be run again in a process of its own", suspicious=None)
+    times = "once on a fresh simulation" if count == 1 else f"{count} times, each on a fresh simulation"
+    found = (
+        f"run again {times}: the same wrong hash (a step that differs in one run of three would have shown it with "
+        f"{1 - (2 / 3) ** count:.0%})"
+    )
+    return TestedCause(cause, found, suspicious=False)
 
 
 def _order_of_sets(tape: Tape) -> list[TestedCause]:
@@ -86,7 +94,5 @@ def _versions(tape: Tape) -> list[TestedCause]:
     ]
     if differences:
         return [*tested, TestedCause(cause, "; ".join(differences), suspicious=True)]
-    return [
-        *tested,
-        TestedCause(cause, "versions, processor type and variables are those of the recording", suspicious=False),
-    ]
+    found = f"compared and equal: {', '.join(dict.fromkeys([*recorded, *present]))}; not compared: files, clocks, other variables"
+    return [*tested, TestedCause(cause, found, suspicious=False)]

@@ -128,3 +128,23 @@ def test_the_order_of_sets_is_not_ruled_out(monkeypatch: pytest.MonkeyPatch) -> 
     _, tested = found(Words)
     assert "the iteration order" not in tested
     assert tested["a different environment"].suspicious is False
+
+
+def test_the_confidence_of_a_rerun_is_stated(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the number of runs, which time may limit; nothing is ruled out where no run was possible."""
+    tape_of(Words)
+    finding, tested = found(Edited)
+    assert finding.rerun_count == 9
+    assert "run again 9 times, each on a fresh simulation" in tested["a non-deterministic step"].found
+    assert "with 97%" in tested["a non-deterministic step"].found
+
+    monkeypatch.setattr("replayer.desync.isolated_rerun.RERUN_S", 0.0)
+    finding, tested = found(Edited)
+    assert finding.rerun_count == 1
+    assert "run again once on a fresh simulation" in tested["a non-deterministic step"].found
+    assert "with 33%" in tested["a non-deterministic step"].found
+
+    monkeypatch.setattr("replayer.desync.isolated_rerun.RERUNS_MAX", 0)
+    finding, tested = found(Edited)
+    assert finding.rerun_count == 0
+    assert tested["a non-deterministic step"].suspicious is None
