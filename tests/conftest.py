@@ -136,6 +136,7 @@ def seldom_tried(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
     """
     if request.node.get_closest_marker("tried") or random.random() < TRIED_SHARE:
         return
+    monkeypatch.setattr("replayer.desync.isolated_rerun.RERUNS_MAX", 2)  # Each is a copy of the process, too.
     monkeypatch.setattr("recorder.session.recorder.warn_of_hidden_state", lambda *_: None)
     for module in ("record", "first_trial"):
         monkeypatch.setattr(f"recorder.adapted.{module}.is_tried", lambda *_: False)
