@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+import attrs
 from cyclopts import Parameter
 
 from recorder.console.argument_types import NotNegative, Positive
@@ -131,6 +132,30 @@ _Sim = Annotated[Sim, Parameter(help="module:factory of the simulation, for tape
 _Json = Annotated[Json, Parameter(help="Print one JSON object.")]
 
 
+@attrs.frozen(kw_only=True)
+class AgentOptions:
+    """Functions of the agents of your own simulation, each as module:function.
+
+    Attributes:
+        agent_names, agent_observation, agent_actions, agent_reward: see their help.
+    """
+
+    agent_names: Annotated[
+        str | None, Parameter(help="Your simulation's agents: module:function of (simulation), in place of its method.")
+    ] = None
+    agent_observation: Annotated[
+        str | None, Parameter(help="What an agent observes: module:function of (simulation, agent).")
+    ] = None
+    agent_actions: Annotated[
+        str | None,
+        Parameter(help="The actions by agent: module:function of the simulation and the arguments of its step."),
+    ] = None
+    agent_reward: Annotated[
+        str | None, Parameter(help="An agent's reward of the last step: module:function of (simulation, agent).")
+    ] = None
+
+
+_NO_AGENT_OPTIONS = AgentOptions()
 _Append = Annotated[
     bool,
     Parameter(negative="", help="If the folder exists, read only tapes that it does not hold, and add their rows."),
@@ -160,6 +185,7 @@ def extract_tapes(
     append: _Append = False,
     jobs: _Jobs = None,
     sim: _Sim = None,
+    functions: Annotated[AgentOptions, Parameter(name="*")] = _NO_AGENT_OPTIONS,
     as_json: _Json = False,
 ) -> int:
     """Extract a data set from recordings: transitions, training pairs, states, actions, events.
@@ -173,8 +199,8 @@ def extract_tapes(
     replay extract runs -o data --table pairs --table events --stride 10 --append
 
     Without --table: transitions of environments and of simulations with agent_names;
-    pairs if the world has agents; else states. To continue an extraction that was
-    stopped, give the same command again. The folder gets its name when it is complete.
+    pairs if the world has agents; else states. The same command continues an
+    extraction that was stopped. The folder gets its name when it is complete.
 
     Exit code: 0 nothing is missing, 1 a replayed state differs from the recorded
     one (its rows are left out), 3 a tape is incomplete, 4 a tape is damaged. The
@@ -183,12 +209,11 @@ def extract_tapes(
     try:
         repeated = {"tables": table, "fields": field, "observations": observe, "rewards": reward, "lists": lists}
         one: dict[str, Any] = {"stride": stride, "agents": agent, "long": long, "info": info, "mode": mode}
+        one |= {"actions": () if no_actions else action, "seed": seed}
         request = Request(
-            seed=seed,
-            actions=() if no_actions else action,
             ranges=tuple(map(read_range, ticks or ())),
             splits=read_splits(split) if split is not None else (),
-            **(one | {name: values or () for name, values in repeated.items()}),
+            **(one | {name: values or () for name, values in repeated.items()} | attrs.asdict(functions)),
         )
         paths = list_tapes(tapes or [choose(None)])
         with (

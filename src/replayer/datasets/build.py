@@ -240,7 +240,7 @@ def begun_manifest(sources: Sequence[TapeInput], task: Task, notes: list[str]) -
         plain = attrs.asdict(source) | {"path": source.path.name, "agents": list(agents)}
         plain["outcomes"] = {agent: source.outcome(agent) for agent in agents}
         tapes.append(plain)
-    request = attrs.asdict(task.request) | {"tables": list(task.tables), "actions": list(task.encodings)}
+    request = task.request.plain() | {"tables": list(task.tables), "actions": list(task.encodings)}
     return {
         "version": FORMAT_VERSION,
         "format": task.format,

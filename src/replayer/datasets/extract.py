@@ -40,7 +40,12 @@ from replayer.datasets.request import ExtractionError, Request, list_tapes
 from replayer.datasets.rows.pairs import RAW, is_raw
 from replayer.datasets.stores.store_formats import Store, ensure_rate, find_store
 from replayer.datasets.task import Task
-from replayer.datasets.transitions.agent_methods import ACTIONS_METHOD, OF_TRANSITIONS, methods_of_tapes
+from replayer.datasets.transitions.agent_methods import (
+    ACTIONS_METHOD,
+    OF_TRANSITIONS,
+    ensure_functions_used,
+    methods_of_tapes,
+)
 from replayer.datasets.transitions.column_forms import MisfitError
 from replayer.datasets.transitions.transition_rows import TRANSITIONS
 from replayer.datasets.worker import PartRecord, do_part
@@ -277,6 +282,7 @@ def make_task(
     setting = sources[0].setting(world)
     methods = methods_of_tapes(sources, request, world)
     tables = request.tables or _default_tables(sources, request, setting, methods)
+    ensure_functions_used(request, tables)
     if TRANSITIONS in tables:
         ensure_transitions(sources, request, methods)
     elif request.info:

@@ -40,7 +40,8 @@ def ensure_transitions(sources: Sequence[TapeInput], request: Request, methods: 
     if other is not None and methods and lacking:
         raise ExtractionError(
             f"{other.name}: transitions of your own simulation need its methods {', '.join(OF_TRANSITIONS)}, and it has no "
-            f"{' and no '.join(lacking)}: add it, or choose other tables with --table (states, pairs, actions, events)"
+            f"{' and no '.join(lacking)}: add it, give it as a function, or choose other tables with --table (states, "
+            "pairs, actions, events)"
         )
     if other is not None and not methods:
         raise ExtractionError(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -15,6 +15,14 @@ from recorder.errors import RecordingError
 TABLES = ("transitions", "states", "pairs", "actions", "events")
 RECORDS = ("actions", "events")  # Tables whose columns are known only when all rows are known.
 MODES = ("all", "inputs", "winners", "balanced")
+AGENT_FUNCTIONS = {  # With what each is called.
+    "agent_names": "(simulation)",
+    "agent_observation": "(simulation, agent)",
+    "agent_actions": "(simulation, ...), with the arguments of the step",
+    "agent_reward": "(simulation, agent)",
+}
+
+AgentFunction = Callable[..., Any] | str | None
 
 _RANGE = re.compile(r"(-?\d+)?\.\.(-?\d+)?")
 
@@ -57,6 +65,8 @@ class Request:
             won), balanced (as many agents that won as lost, or drew, if any did).
         splits: shares of the runs by the name of the split, such as (("train", 0.8), ("test", 0.2)); empty is no split.
         seed: of the random choice of splits and of balanced agents.
+        agent_names, agent_observation, agent_actions, agent_reward: of your own simulation, functions or module:function,
+            which take the place of its methods of the same name. They get the simulation before the method's arguments.
 
     Raises ExtractionError for values that are not allowed.
     """
@@ -75,14 +85,46 @@ class Request:
     mode: Literal["all", "inputs", "winners", "balanced"] = "all"
     splits: tuple[tuple[str, float], ...] = ()
     seed: int = 0
+    agent_names: AgentFunction = None
+    agent_observation: AgentFunction = None
+    agent_actions: AgentFunction = None
+    agent_reward: AgentFunction = None
+
+    @property
+    def agent_functions(self) -> dict[str, Callable[..., Any] | str]:
+        """The functions of agents that are given, by the name of the method whose place they take."""
+        given = {name: getattr(self, name) for name in AGENT_FUNCTIONS}
+        return {name: function for name, function in given.items() if function is not None}
+
+    def plain(self) -> dict[str, Any]:
+        """Return the request for the manifest, with the names of functions."""
+        functions = {name: name_of_function(one) for name, one in self.agent_functions.items()}
+        shared = attrs.asdict(self, filter=lambda attribute, _: attribute.name not in AGENT_FUNCTIONS)
+        return shared | functions
 
     def __attrs_post_init__(self) -> None:
+        given: dict[str, Any] = dict(self.agent_functions)
+        for name, function in given.items():
+            is_name = isinstance(function, str) and ":" in function
+            if not (is_name or callable(function)):
+                raise ExtractionError(
+                    f"{name}: expected a function of {AGENT_FUNCTIONS[name]}, or its name as module:function, got "
+                    f"{function!r:.60}"
+                )
         for kind, names, choices in (("table", self.tables, TABLES), ("mode", (self.mode,), MODES)):
             unknown = next((name for name in names if name not in choices), None)
             if unknown is not None:
                 raise ExtractionError(f"there is no {kind} {unknown}; {kind}s: {', '.join(choices)}")
         if self.splits:
             _check_splits(self.splits)
+
+
+def name_of_function(function: Callable[..., Any] | str) -> str:
+    """The name of a function as module:function."""
+    if isinstance(function, str):
+        return function
+    named = function if hasattr(function, "__qualname__") else type(function)
+    return f"{named.__module__}:{named.__qualname__}"
 
 
 def _check_splits(splits: Sequence[tuple[str, float]]) -> None:

@@ -5,6 +5,8 @@
     agent_actions(inputs)     -> {agent: action}, asked before the step of these inputs; actions as observations
     agent_reward(agent)       -> a number, of the last step, also for an agent that left in it
 
+A function that the user gives takes the place of the method, and gets the simulation as its first argument.
+
 Invariants:
     1. A wrong return is an ExtractionError that names the method, the tick and what to return instead.
     2. What is returned here shares no memory with the simulation.
@@ -12,14 +14,17 @@ Invariants:
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, KeysView, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from recorder.factory_spec import load_factory
 from replayer.datasets.functions import guarded
 from replayer.datasets.plan import TapeInput, open_source
-from replayer.datasets.request import ExtractionError, Request
+from replayer.datasets.request import ExtractionError, Request, name_of_function
 from replayer.datasets.transitions.flat_values import Flat, flatten
 from replayer.playback.make_simulation import Factory, make_simulation
 from sim.kernel.hooks import ensure_parameters
@@ -32,38 +37,58 @@ _PARAMETERS: dict[str, tuple[str, ...]] = {NAMES: (), OBSERVATION: ("agent",), R
 _VALUES = "numbers, texts or arrays, or dicts or tuples of them"
 
 
-def names_of_methods(subject: object) -> frozenset[str]:
-    """The names of the methods that an object has. An attribute that cannot be called is the object's own."""
+def names_of_methods(subject: object, request: Request) -> frozenset[str]:
+    """The names of the methods that an object has, or a function for. What cannot be called is the object's own."""
     names = (NAMES, OBSERVATION, ACTIONS_METHOD, REWARD)
-    return frozenset(name for name in names if callable(getattr(subject, name, None)))
+    given = request.agent_functions
+    return frozenset(name for name in names if name in given or callable(getattr(subject, name, None)))
 
 
 def methods_of_tapes(sources: Sequence[TapeInput], request: Request, factory: Factory | None) -> frozenset[str]:
     """The names of the methods of the simulation that the user gave for these tapes; empty if no table needs them.
 
-    Raises as making the simulation does.
+    Raises ExtractionError if functions are given for tapes that cannot have them, and as making the simulation does.
     """
     is_used = not request.tables or {"transitions", "actions"} & set(request.tables)
-    if factory is None or not is_used or any(source.environment for source in sources):
+    environment = next((source for source in sources if source.environment), None)
+    given = next(iter(request.agent_functions), None)
+    if given is not None and environment is not None:
+        raise ExtractionError(
+            f"{environment.name} is the tape of an environment, which has its own agents: leave {given} out"
+        )
+    if given is not None and factory is None:
+        raise ExtractionError(f"{given} is for your own simulation: give what makes it as world (--sim module:factory)")
+    if factory is None or not is_used or environment is not None:
         return frozenset()
     with open_source(sources[0]) as tape:
-        return names_of_methods(subject_of(make_simulation(tape, factory)))
+        return names_of_methods(subject_of(make_simulation(tape, factory)), request)
+
+
+def ensure_functions_used(request: Request, tables: Sequence[str]) -> None:
+    """Raise ExtractionError if a function is given for tables that have nothing of it."""
+    given = next(iter(request.agent_functions), None)
+    if given is not None and not {"transitions", "actions"} & set(tables):
+        raise ExtractionError(
+            f"{given} gives the tables transitions and actions, and the tables are {', '.join(tables)}: choose one with "
+            f"--table; transitions need {', '.join(OF_TRANSITIONS)}"
+        )
 
 
 class AgentMethods:
     """Asks the methods of one simulation. Every method raises ExtractionError (invariant 1)."""
 
-    def __init__(self, subject: object) -> None:
+    def __init__(self, subject: object, request: Request) -> None:
         self._class = type(subject).__name__
-        self.present = names_of_methods(subject)
+        self.present = names_of_methods(subject, request)
+        self._labels = {name: f"{self._class}.{name}" for name in self.present}
+        self._labels |= {name: f"{name} ({name_of_function(one)})" for name, one in request.agent_functions.items()}
         self._methods: dict[str, Callable[..., Any]] = {}
         for name in self.present:
-            if name in _PARAMETERS:
-                try:
-                    ensure_parameters(subject, name, _PARAMETERS[name])
-                except TypeError as error:
-                    raise ExtractionError(str(error)) from None
-            self._methods[name] = guarded(getattr(subject, name), f"{self._class}.{name}")
+            if name in request.agent_functions:
+                method = _function_of(name, request.agent_functions[name], self._labels[name], subject)
+            else:
+                method = _method_of(name, subject)
+            self._methods[name] = guarded(method, self._labels[name])
 
     def names(self, tick: int) -> tuple[str, ...]:
         """The agents at the present tick, in order."""
@@ -136,7 +161,38 @@ class AgentMethods:
         return flat
 
     def _at(self, name: str, tick: int) -> str:
-        return f"{self._class}.{name} at tick {tick:,}"
+        return f"{self._labels[name]} at tick {tick:,}"
+
+
+def _method_of(name: str, subject: object) -> Callable[..., Any]:
+    if name in _PARAMETERS:
+        try:
+            ensure_parameters(subject, name, _PARAMETERS[name])
+        except TypeError as error:
+            raise ExtractionError(str(error)) from None
+    return getattr(subject, name)  # type: ignore[no-any-return]
+
+
+def _function_of(name: str, function: Callable[..., Any] | str, label: str, subject: object) -> Callable[..., Any]:
+    """Load a function, and bind it to the simulation. Raises ExtractionError."""
+    try:
+        loaded: Callable[..., Any] = load_factory(function) if isinstance(function, str) else function
+    except ValueError as error:
+        raise ExtractionError(f"{name} {error}") from None
+    bound = partial(loaded, subject)
+    if name in _PARAMETERS:
+        expected = ("simulation", *_PARAMETERS[name])
+        try:
+            signature = inspect.signature(loaded)
+        except (TypeError, ValueError):
+            return bound  # Functions of extension modules may not expose their parameters.
+        try:
+            signature.bind(*expected)
+        except TypeError as error:
+            raise ExtractionError(
+                f"{label}: expected a function that can be called with ({', '.join(expected)}), got {signature}: {error}"
+            ) from None
+    return bound
 
 
 def _at_path(value: Any, path: str) -> Any:

@@ -10,10 +10,12 @@ from collections.abc import Iterator
 from typing import Any
 
 from recorder.errors import CorruptError
+from replayer.datasets.request import Request
 from replayer.datasets.transitions.agent_methods import NAMES, REWARD, AgentMethods
 from replayer.datasets.transitions.flat_values import Flat, flatten
 from replayer.datasets.transitions.streams import EpisodesOnTape
 from replayer.datasets.transitions.transition import EnvironmentFacts, Transition
+from replayer.datasets.transitions.transition_rows import TRANSITIONS
 from replayer.tape.environment_calls import EnvironmentCall
 from replayer.tape.episodes import Episode
 from replayer.tape.tape import Tape
@@ -29,13 +31,13 @@ class AgentStream:
     """Transitions of a simulation with the methods of agent_methods. See Stream for its methods."""
 
     def __init__(
-        self, facts: EnvironmentFacts, simulation: Simulation, episodes: EpisodesOnTape, *, observes: bool
+        self, facts: EnvironmentFacts, simulation: Simulation, episodes: EpisodesOnTape, request: Request
     ) -> None:
-        """observes: False asks only for actions."""
-        self._simulation, self._episodes, self._observes = simulation, episodes, observes
+        """request: without the table of transitions, only actions are asked for."""
+        self._simulation, self._episodes, self._observes = simulation, episodes, TRANSITIONS in request.tables
         self._skipped = frozenset(facts.raised)
         self._resets = frozenset(episode.first_tick for episode in facts.episodes if episode.first_tick)
-        self._methods = AgentMethods(subject_of(simulation))
+        self._methods = AgentMethods(subject_of(simulation), request)
         self._episode: Episode | None = None
         self._step = 0
         self._names: tuple[str, ...] | None = None

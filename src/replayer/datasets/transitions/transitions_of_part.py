@@ -18,7 +18,6 @@ from replayer.datasets.request import ExtractionError, Request
 from replayer.datasets.transitions.agent_stream import AgentStream
 from replayer.datasets.transitions.streams import EpisodesOnTape, ParallelStream, SingleStream, Stream, TurnsStream
 from replayer.datasets.transitions.transition import EnvironmentFacts, Transition
-from replayer.datasets.transitions.transition_rows import TRANSITIONS
 from replayer.datasets.transitions.vector_stream import VectorStream
 from replayer.playback.cursor import Cursor
 from replayer.playback.inert_simulation import StatesOnly
@@ -87,7 +86,8 @@ def transitions_of_part(
             unknown.append(tick)
         on_progress(max(0, tick - first))
     if facts.kind == "agents":
-        _ensure_methods_only_read(walker.missing, start_tick(facts, source, first), facts.name, tape, factory)
+        asked = f"agent_ {'functions' if request.agent_functions else 'methods'} of {facts.name}"
+        _ensure_methods_only_read(walker.missing, start_tick(facts, source, first), asked, tape, factory)
     missing += [one for one in walker.missing if one.last_tick >= first]
     problems += [
         f"transitions in {source.name} that end at {tick_range(first_tick, last_tick)} are left out: the beginning of "
@@ -106,7 +106,7 @@ def start_tick(facts: EnvironmentFacts, source: TapeInput, first: int) -> int:
 
 
 def _ensure_methods_only_read(
-    missing: Sequence[Missing], start: int, name: str, tape: Tape, factory: Factory | None
+    missing: Sequence[Missing], start: int, asked: str, tape: Tape, factory: Factory | None
 ) -> None:
     """Raise ExtractionError if a state differs only where the methods of the agents are asked: they changed it."""
     differing = next((one.first_tick for one in missing if one.is_desync), None)
@@ -115,7 +115,7 @@ def _ensure_methods_only_read(
     unasked = Walker(Cursor(tape, environment_of(tape, factory)), lambda *_: None)
     if any(tick == differing for tick, _ in unasked.samples(range(start, differing + 1))):
         raise ExtractionError(
-            f"the state at tick {differing:,} is as recorded if the agent_ methods of {name} are not called, and differs if "
+            f"the state at tick {differing:,} is as recorded if the {asked} are not called, and differs if "
             "they are: they may only read the simulation; copy what they change, and its random generators"
         )
 
@@ -123,7 +123,7 @@ def _ensure_methods_only_read(
 def _stream(facts: EnvironmentFacts, simulation: Simulation, request: Request) -> Stream:
     episodes, inner, with_info = EpisodesOnTape(facts), inner_of(simulation), request.info
     if facts.kind == "agents":
-        return AgentStream(facts, simulation, episodes, observes=TRANSITIONS in request.tables)
+        return AgentStream(facts, simulation, episodes, request)
     if facts.kind == "vector":
         return VectorStream(facts, inner, with_info=with_info)
     if facts.kind == "turns":
