@@ -86,6 +86,7 @@ class OptionArguments(TypedDict, total=False):
     run_id: bytes | None
     notes: Mapping[str, Any] | None
     trial_ms: float
+    between_steps: bool
 
 
 _optional = attrs.validators.optional
@@ -171,6 +172,8 @@ class RecordingOptions:
         notes: plain data by name, for META.
         trial_ms: try the simulation first for about this many milliseconds, in copies of the process: restored and run
             again, it must give the same states and results. 0 disables it; so does mode "changes".
+        between_steps: compare the state before each step with the one that the last step left, and warn at once, with
+            the path, if other code changed it.
     """
 
     keyframe_interval_ticks: int = attrs.field(
@@ -208,6 +211,9 @@ class RecordingOptions:
     run_id: bytes | None = attrs.field(default=None, validator=_check_run_id)
     notes: Mapping[str, Any] | None = attrs.field(default=None, validator=_check_notes)
     trial_ms: float = attrs.field(default=TRIAL_MS, validator=_check_trial, metadata={"maximum": TRIAL_MS_MAX})
+    between_steps: bool = attrs.field(
+        default=False, validator=check_flag, metadata={**RECORDED, "older": False, "omit": True}
+    )
 
     def __attrs_post_init__(self) -> None:
         """Refuse contradictory options, and choose the syncs that suit the durability."""

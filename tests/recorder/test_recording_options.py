@@ -40,6 +40,7 @@ NOT_OF_RECORD_RUN = {
     "notes": "the command writes its own: ticks, players and inputs of the run",
     "keyframe_after_ms": "its --keyframe-interval and --seek-budget place the keyframes",
     "trial_ms": "it records scenarios, whose worlds replay check tries",
+    "between_steps": "no code of a user runs between the steps of a command",
 }
 OTHER_NAMES_OF_RECORD_RUN = {"keyframe_interval_ticks": "keyframe_interval", "seek_budget_ms": "seek_budget"}
 
@@ -63,6 +64,7 @@ OTHER_VALUES: dict[str, Any] = {
     "run_id": bytes(range(16)),
     "notes": {"a": 1},
     "trial_ms": 0.0,
+    "between_steps": True,
 }
 
 
@@ -124,7 +126,7 @@ def test_meta_records_each_option(tmp_path: Path, name: str) -> None:
 
 def test_meta_records_nothing_but_options(tmp_path: Path) -> None:
     meta = meta_of(tmp_path / "run.tape", mode="changes", hashes="changes", seek_budget_ms=5)
-    meta |= meta_of(tmp_path / "slow.tape", keyframe_after_ms=5)  # The two contradict each other.
+    meta |= meta_of(tmp_path / "slow.tape", keyframe_after_ms=5, between_steps=True)  # The two contradict each other.
     of_options = {key for name in OPTIONS for key in ELSEWHERE_IN_META.get(name, {f"settings.{name}"})}
     assert set(meta) - OTHERS_IN_META == of_options
 

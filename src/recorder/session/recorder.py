@@ -24,6 +24,7 @@ from recorder.format.blocks.frame import encode_frame
 from recorder.notebook.recorder_mixin import NotebookMixin
 from recorder.processes.fork_guard import refuse_after_fork
 from recorder.recording_options import OptionArguments, RecordingOptions, takes_options
+from recorder.session.between_steps import BetweenSteps
 from recorder.session.blame_hashes import PhaseBlame
 from recorder.session.capture_check import CaptureCheck, capture_again, digest_maker
 from recorder.session.change_source import ChangeSources, find_source
@@ -153,6 +154,7 @@ class Recorder(NotebookMixin):
         self._keyframes = KeyframePolicy(simulation, sources, settings, self._writer, self._outputs, self.tick)
         self._check = CaptureCheck.of(simulation, self._writer.notify, path, each_tick=sources.audits)
         self._keyframes.check = self._check
+        self.between: BetweenSteps | None = None
         try:
             self._keyframes.make_digest = digest_maker(simulation)
             self._keyframes.put_whole(self.tick, baseline.hash(), baseline)
@@ -163,6 +165,8 @@ class Recorder(NotebookMixin):
                 self._writer.flush(sync=False)
                 required = settings.on_error == "raise"
                 self._journal = Journal(session.files, session.run_id, self._writer, required=required)
+            if settings.between_steps:
+                self.between = BetweenSteps(simulation, self._writer.notify, path, self.tick)
         except BaseException:
             self._writer.stop()
             raise
@@ -189,6 +193,9 @@ class Recorder(NotebookMixin):
         if self._attention or writer.signal:
             self._ensure_usable()
         tick = self.tick + 1
+        if self.between is not None:
+            self.between.before_step(tick)
+            self._pass_on_notices()
         keyframes = self._keyframes
         start_ns = time.perf_counter_ns() if keyframes.budget is not None else 0
         encoded = encode_inputs(self._encoder, inputs, tick)
@@ -238,6 +245,8 @@ class Recorder(NotebookMixin):
             keyframes.next_tick = tick + 1
         if self._peers is not None:
             self._peers.arrive(tick, as_hash(identity, state), state.snapshot)
+        if self.between is not None:
+            self.between.keep()
         if failure is not None:
             raise failure
         return result
@@ -311,6 +320,7 @@ class Recorder(NotebookMixin):
             return  # A forked child has nothing to close: the tape is its parent's.
         encode_small(outcome, "the outcome")
         end = self._outcome({"reason": "closed"}) if outcome is None else outcome
+        end = end if self.between is None else self.between.outcome(end)
         self._attention = True
         if not self._writer.seals:
             self._keyframes.close()

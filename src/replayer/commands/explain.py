@@ -235,10 +235,19 @@ def _elements_text(elements: DifferingElements) -> str:
 
 
 def _known_lines(explanation: Explanation) -> list[str]:
-    lines = [
-        "  the cause is not known: not tested are other versions of the code (--code FOLDER) and of libraries, and a change",
-        "  of the state between two steps, which no variant repeats",
-    ]
+    between = explanation.between
+    if between is not None and between.suspicious:
+        lines = [f"  {between.found}"]
+    elif between is not None:
+        lines = [
+            "  the cause is not known: not tested are other versions of the code (--code FOLDER) and of libraries",
+            f"  a change of the state: {between.found}",
+        ]
+    else:
+        lines = [
+            "  the cause is not known: not tested are other versions of the code (--code FOLDER) and of libraries, and a change",
+            "  of the state between two steps, which no variant repeats; recording with between_steps=True names one",
+        ]
     if explanation.place.fields:
         lines.append(
             f"  fields that differ at tick {explanation.tick:,}: {', '.join(shown_fields(explanation.place.fields))}"
@@ -304,6 +313,7 @@ def _facts(path: Path, explanation: Explanation) -> dict[str, Any]:
         "known_tick": explanation.known_tick,
         "known_fields": [difference.field for difference in explanation.known_fields],
         "writers": [_place_facts(place) | {"fields": fields} for place, fields in explanation.writers],
+        "between_steps": attrs.asdict(explanation.between) if explanation.between is not None else None,
         "notes": explanation.notes,
         "proved": _proved_facts(explanation.report) if explanation.report is not None else None,
     }

@@ -10,6 +10,7 @@ import attrs
 from recorder.environment import describe_environment
 from replayer.desync.finding import HIDDEN_STATE, NOT_DETERMINISTIC, TestedCause
 from replayer.playback.make_simulation import version_note
+from replayer.value_text import plain_text
 
 if TYPE_CHECKING:
     from replayer.desync.finding import Finding
@@ -21,9 +22,37 @@ HASH_SEED = "PYTHONHASHSEED"
 
 def with_causes(finding: Finding, tape: Tape, earlier: Mapping[str, Any]) -> Finding:
     """Test a finding for causes. earlier: the result of earlier_hash, called before anything was simulated here."""
-    tested = [_nondeterminism(finding), *_order_of_sets(tape), _hidden_state(finding, earlier), *_versions(tape)]
+    between = between_steps(tape, finding.tick)
+    tested = [
+        *([between] if between is not None else []),
+        *(_nondeterminism(finding), *_order_of_sets(tape), _hidden_state(finding, earlier), *_versions(tape)),
+    ]
     hidden = next((test.found for test in tested if test.cause == HIDDEN_STATE and test.suspicious), None)
     return attrs.evolve(finding, tested=tested, note=finding.note or hidden)
+
+
+def between_steps(tape: Tape, tick: int) -> TestedCause | None:
+    """The comparison that the recorder made before the step to a tick; None if it made none, or it is not known."""
+    match tape.outcome:
+        case {"between_steps": {"first_tick": int(first), "count": int(count), "changes": list(changes)}}:
+            pass
+        case _:
+            return None
+    cause = "a change between two steps"
+    where = f"between tick {tick - 1:,} and {tick:,}, outside of the step"
+    named = [
+        plain_text(str(entry[1]))
+        for entry in changes
+        if isinstance(entry, list) and len(entry) == 2 and entry[0] == tick
+    ]
+    if named:
+        return TestedCause(cause, f"changed {where}: {named[0]}, as the recorder saw live", suspicious=True)
+    if tick < first or count != len(changes):
+        return None
+    found = (
+        f"none was found {where}: the recorder compared the state before the step with the one that the last step left"
+    )
+    return TestedCause(cause, found, suspicious=False)
 
 
 def _nondeterminism(finding: Finding) -> TestedCause:

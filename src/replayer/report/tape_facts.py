@@ -180,6 +180,8 @@ def _description(facts: dict[str, Any]) -> Iterator[str]:
 def outcome_text(outcome: Any) -> str:
     """The reason for a recording's end, as text. outcome: as to_json returns it."""
     match outcome:
+        case {"between_steps": {"count": int(count)}, **rest} if rest:
+            return outcome_text(rest) + (f"; changed {counted(count, 'time')} between two steps" if count else "")
         case {"scores": dict(scores), **rest} if rest:
             listed = ", ".join(f"{name} {score}" for name, score in scores.items())
             return f"{outcome_text(rest)}; scores: {listed}"

@@ -136,6 +136,22 @@ class ArenaOfSaved:
         self._pack(_as_mapping(self.inner.save()))
         return result
 
+    def changed_field(self) -> str | None:
+        """The name of the first field in which save() differs from the arena; None if it is equal."""
+        saved = _as_mapping(self.inner.save())
+        others = {name: one for name, one in saved.items() if not isinstance(one, bytes | np.ndarray | np.generic)}
+        for name, value in (self._as_numpy(saved, others) if others else saved).items():
+            if name not in self.state.layout.slots:
+                return name
+            if isinstance(value, bytes):
+                is_equal = self.state.blob(name) == value
+            else:
+                kept = self.state[name]
+                is_equal = (kept.dtype, kept.shape) == (value.dtype, value.shape) and kept.tobytes() == value.tobytes()
+            if not is_equal:
+                return name
+        return None
+
     def after_restore(self) -> None:
         """Load the arena's content into the inner simulation."""
         state = self.state

@@ -14,9 +14,10 @@ import attrs
 
 from recorder.errors import MissingTickError, RecordingError, SimulationFailedError
 from recorder.factory_spec import Factory
-from replayer.desync.finding import Finding, find_desync
+from replayer.desync.finding import Finding, TestedCause, find_desync
 from replayer.desync.location import DesyncLocation, place_between, place_of
 from replayer.desync.state_diff import FieldDifference
+from replayer.desync.tested_causes import between_steps
 from replayer.desync.ulps import DifferingElements, compare_elements
 from replayer.diagnose.explain.align import Alignment
 from replayer.diagnose.explain.cause import Cause, SourceLocation
@@ -64,6 +65,7 @@ class Explanation:
         notes: further remarks, a sentence each.
         place: phase and fields in which the two variants differ, or in which all of them differ from the tape.
         report: of verifying a tape that is damaged or not sealed, if no bad tick was found on it; else None.
+        between: the comparison that the recorder made before the step to the tick; None without one.
     """
 
     tick: int | None
@@ -79,6 +81,7 @@ class Explanation:
     place: DesyncLocation = attrs.field(factory=DesyncLocation)
     report: VerificationReport | None = None
     known_states: tuple[Snapshot, Snapshot] | None = None
+    between: TestedCause | None = None
 
     @property
     def agrees(self) -> bool:
@@ -126,10 +129,11 @@ def explain_tape(
             tick += tape.last_tick + 1
         if finding is not None:
             _ensure_finding_of(finding, tape, tick)
-            return case.explain(finding.tick, finding)
-        if tick is None:
-            return _explain_first(case, progress)
-        return case.explain(tick)
+            explanation = case.explain(finding.tick, finding)
+        else:
+            explanation = _explain_first(case, progress) if tick is None else case.explain(tick)
+        between = None if explanation.tick is None else between_steps(tape, explanation.tick)
+        return attrs.evolve(explanation, between=between)
 
 
 def _ensure_finding_of(finding: Finding, tape: Tape, tick: int | None) -> None:

@@ -157,8 +157,12 @@ class ObjectRecording:
 
     def prepare(self) -> None:
         """Keep the values that the object has before a change."""
-        if self._known is None and not self._simulation.is_stepping:
+        if self._simulation.is_stepping:
+            return
+        if self._known is None:
             self._known = self._simulation.known()
+        if getattr(self._tape, "between", None) is not None:  # Earlier changes are not to be taken for this one.
+            self._tape.between.before_step(self._tape.tick + 1)
 
     def note(self, change: Change) -> None:
         """Keep a change that was made through the proxy, as a part of the next step's inputs."""
@@ -175,6 +179,8 @@ class ObjectRecording:
         if not is_same and not all(map(is_immutable, values)):
             change = tuple(decode_value(encoded, self._known or {}))  # As it is now.
         self._changes.append(change)
+        if getattr(self._tape, "between", None) is not None:
+            self._tape.between.keep()
 
     def end(self) -> None:
         """Record no more: give the methods their own code again."""

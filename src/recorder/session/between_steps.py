@@ -1,0 +1,85 @@
+"""Compare the state before each step with the one that the last step left: other code may have changed it.
+
+Code of a user interface, render() or a camera does so by mistake. No replay knows of such a change.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+from sim.kernel.hashing import differing_fields
+from sim.kernel.hooks import ComparesValues, KeepsValues, hook
+from sim.kernel.simulation import ArenaOfSaved, Simulation, inner_of
+
+KEY = "between_steps"  # In the end of a tape.
+KEPT_MAX = 16  # Changes that the end of a tape lists.
+
+
+class BetweenSteps:
+    """The comparisons of one session.
+
+    Attributes:
+        changes: the tick after each change, and the path or the fields; the first KEPT_MAX.
+        count: of all changes.
+    """
+
+    def __init__(
+        self, simulation: Simulation, notify: Callable[[str], None], path: str | os.PathLike[str], tick: int
+    ) -> None:
+        """notify: shows a notice to the user. path: of the tape. tick: of the state as it is now."""
+        self._simulation = simulation
+        inner = inner_of(simulation)
+        self._keeps, self._compares = hook(inner, KeepsValues), hook(inner, ComparesValues)
+        self._notify, self._path = notify, os.fspath(path)
+        self._first_tick = tick + 1
+        self._named: set[str] = set()
+        self.changes: list[tuple[int, str]] = []
+        self.count = 0
+        self._kept: Any = None
+        self.keep()
+
+    def keep(self) -> None:
+        """Keep the state as it is now. Raises any exception of the simulation."""
+        if self._keeps is not None and self._compares is not None:
+            self._kept = self._keeps.kept_values()
+        elif not isinstance(self._simulation, ArenaOfSaved):  # Of that, the arena itself is what the last step left.
+            self._kept = self._simulation.state.hash(), self._simulation.state.field_hashes()
+
+    def before_step(self, tick: int) -> None:
+        """Report a change since the last keep. tick: that the next step makes. Raises any exception of the simulation."""
+        what = self._difference()
+        if what is None:
+            return
+        self.count += 1
+        if len(self.changes) < KEPT_MAX:
+            self.changes.append((tick, what))
+        if what not in self._named:
+            self._named.add(what)
+            self._notify(
+                f"{self._path}: {what} was changed between tick {tick - 1:,} and {tick:,}, outside of the step: a replay "
+                "does not know of it. Change it in the step, or, of an object that record() returned, assign the "
+                "attribute itself, which becomes an input"
+            )
+
+    def outcome(self, end: Any) -> Any:
+        """The end of the tape with what was found; unchanged unless it is a mapping."""
+        if not isinstance(end, dict):
+            return end
+        changes = [[tick, what] for tick, what in self.changes]
+        return {**end, KEY: {"first_tick": self._first_tick, "count": self.count, "changes": changes}}
+
+    def _difference(self) -> str | None:
+        """The path of a value that has changed, or the fields; None if nothing has."""
+        if self._keeps is not None and self._compares is not None:
+            return self._compares.value_difference(self._kept)
+        if isinstance(self._simulation, ArenaOfSaved):
+            return self._simulation.changed_field()
+        state, (kept_hash, kept_fields) = self._simulation.state, self._kept
+        if state.hash() == kept_hash:
+            return None
+        fields = state.field_hashes()
+        same_layout = len(fields) == len(kept_fields)
+        names = differing_fields(list(state.layout.slots), kept_fields, fields) if same_layout else []
+        return ", ".join(names) or "the state"

@@ -1,0 +1,263 @@
+"""A state that is not the one the last step left is named at once, on the tape, by verify and by explain."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import recorder
+import replayer.commands.main
+from recorder import Recorder, RecordingWarning
+from replayer import Tape
+from replayer.timeline.verify import verify_tape
+
+from oracle.command_lines import run
+from small_worlds import Walkers
+
+KEY = "between_steps"
+
+
+class Unit:
+    """A unit of a game."""
+
+    def __init__(self) -> None:
+        self.hp = 50.0
+
+
+class Camp:
+    """A game of plain objects, with a method of its user interface that changes it by mistake."""
+
+    hidden = 0
+
+    def __init__(self) -> None:
+        self.units = [Unit() for _ in range(20)]
+        self.speed, self.turn = 1.0, 0
+        self.bag: dict[str, int] = {"a": 1, "b": 2}
+        self.noise = 0
+
+    def step(self) -> None:
+        """Hit a unit."""
+        self.turn += 1
+        self.units[self.turn % 20].hp -= self.speed
+        self.noise = type(self).hidden
+
+    def render(self) -> None:
+        """Draw the game, and spoil it."""
+        self.units[14].hp = 69.5
+
+
+class Saved:
+    """A simulation with save and load."""
+
+    def __init__(self) -> None:
+        self.x, self.name = np.zeros(3), b"n"
+
+    def step(self, inputs: Any) -> None:
+        """Count."""
+        del inputs
+        self.x += 1
+
+    def save(self) -> dict[str, Any]:
+        return {"x": self.x.copy(), "name": self.name}
+
+    def load(self, saved: dict[str, Any]) -> None:
+        self.x, self.name = saved["x"].copy(), saved["name"]
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(Camp, "hidden", 0)
+
+
+def record(*, between_steps: bool = True) -> Any:
+    return recorder.record(
+        Camp(), "run.tape", quiet=True, trial_ms=0, keyframe_interval_ticks=10, between_steps=between_steps
+    )
+
+
+CHANGED = (
+    "run.tape: Camp.units[14].hp was changed between tick 12 and 13, outside of the step: a replay does not know of it. "
+    "Change it in the step, or, of an object that record() returned, assign the attribute itself, which becomes an input"
+)
+
+
+@pytest.fixture
+def _spoiled() -> None:
+    """A tape of 30 ticks, with a change between the ticks 12 and 13."""
+    with record() as game, warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for tick in range(30):
+            if tick == 12:
+                game.render()
+            if tick == 13:
+                assert len(caught) == 1
+            game.step()
+    assert [str(one.message) for one in caught if one.category is RecordingWarning] == [CHANGED]
+
+
+def between(path: str, world: Any) -> Any:
+    """What verify says about changes between two steps."""
+    report = verify_tape(path, world)
+    (finding,) = report.findings
+    return next((tested for tested in finding.tested if tested.cause == "a change between two steps"), None)
+
+
+@pytest.mark.usefixtures("_spoiled")
+def test_it_is_said_at_once_and_on_the_tape() -> None:
+    """With the path and both ticks; once for a path."""
+    with Tape("run.tape") as tape:
+        assert tape.meta["settings"][KEY] is True
+        assert tape.outcome["reason"] == "closed"
+        assert tape.outcome[KEY] == {"first_tick": 1, "count": 1, "changes": [[13, "Camp.units[14].hp"]]}
+
+
+@pytest.mark.usefixtures("_spoiled")
+def test_verify_and_info_name_it(capsys: pytest.CaptureFixture[str]) -> None:
+    """As a tested cause, and as the end of the tape."""
+    line = "changed between tick 12 and 13, outside of the step: Camp.units[14].hp, as the recorder saw live"
+    found = between("run.tape", Camp)
+    assert found is not None
+    assert (found.found, found.suspicious) == (line, True)
+    assert run(replayer.commands.main.main, "info run.tape") == 0
+    assert "  ended: closed; changed 1 time between two steps\n" in capsys.readouterr().out
+
+
+CAMP = """
+class Camp:
+    def __init__(self):
+        self.fires = [{"heat": 3.0}, {"heat": 4.0}]
+
+    def step(self):
+        self.fires[0]["heat"] -= 0.5
+"""
+
+
+def test_explain_names_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """In place of a cause that is not known; without the comparison, the option is named that makes it."""
+    (tmp_path / "between_camp.py").write_text(CAMP)
+    monkeypatch.syspath_prepend(tmp_path)
+    camp = importlib.import_module("between_camp").Camp
+    monkeypatch.setitem(sys.modules, "between_camp", sys.modules["between_camp"])
+    printed = []
+    for on in (True, False):
+        with (
+            warnings.catch_warnings(),
+            recorder.record(camp(), f"{on}.tape", quiet=True, trial_ms=0, between_steps=on) as game,
+        ):
+            warnings.simplefilter("ignore")
+            for tick in range(4):
+                if tick == 2:
+                    game.fires[1]["heat"] = 9.0
+                game.step()
+        assert run(replayer.commands.main.main, f"explain {on}.tape --tick 3 --sim between_camp:Camp") == 1
+        printed.append(capsys.readouterr().out)
+    assert (
+        "  changed between tick 2 and 3, outside of the step: Camp.fires[1]['heat'], as the recorder saw live\n"
+    ) in printed[0]
+    assert "the cause is not known" not in printed[0]
+    assert "the cause is not known" in printed[1]
+    assert "recording with between_steps=True names one" in printed[1]
+
+
+def test_a_step_is_not_made_if_the_warning_is_an_error() -> None:
+    """Nothing has happened then, and the next call makes the step."""
+    with record() as game:
+        game.step()
+        game.render()
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            with pytest.raises(RecordingWarning, match=r"units\[14\]\.hp was changed between tick 1 and 2"):
+                game.step()
+        assert (game.turn, recorder.tape_of(game).tick) == (1, 1)
+        game.step()
+        assert (game.turn, recorder.tape_of(game).tick) == (2, 2)
+
+
+def test_what_is_recorded_as_an_input_is_no_such_change() -> None:
+    """Assignments to the recorded object, before the first step and later, also next to a change that is one."""
+    with record() as game:
+        game.speed = 3.0
+        game.step()
+        game.bag = {"c": 1}
+        game.step()
+        game.step()
+    assert verify_tape("run.tape", Camp).ok
+    Path("run.tape").unlink()
+    with record() as game:
+        game.step()
+        game.render()
+        game.speed = 2.0
+        with pytest.warns(RecordingWarning, match=r"units\[14\]\.hp was changed between tick 1 and 2"):
+            game.step()
+
+
+def test_another_cause_is_not_taken_for_one() -> None:
+    """A hidden counter: the comparison was made, and found nothing; without it nothing is said."""
+    for on in (True, False):
+        Camp.hidden = 0
+        with record(between_steps=on) as game:
+            for tick in range(30):
+                Camp.hidden = int(tick == 17)
+                game.step()
+        Camp.hidden = 0
+        found = between("run.tape", Camp)
+        if on:
+            assert found is not None
+            assert found.suspicious is False
+            assert found.found.startswith("none was found between tick 17 and 18, outside of the step: the recorder")
+        else:
+            assert found is None
+        Path("run.tape").unlink()
+
+
+def test_fields_of_a_simulation_with_a_state() -> None:
+    """All those that changed, by their names."""
+    walkers = Walkers()
+    with Recorder("own.tape", walkers, keyframe_interval_ticks=10, between_steps=True) as tape:
+        for tick in range(20):
+            if tick == 7:
+                walkers.state["x"][3] += 1
+                with pytest.warns(RecordingWarning, match=r"^own\.tape: x was changed between tick 7 and 8, outside"):
+                    tape.step([])
+                continue
+            tape.step([])
+    found = between("own.tape", Walkers)
+    assert found is not None
+    assert found.found.startswith("changed between tick 7 and 8, outside of the step: x")
+
+
+@pytest.mark.parametrize("name", ["x", "name"])
+def test_what_save_returns(name: str) -> None:
+    """The first name whose value differs."""
+    simulation = Saved()
+    with Recorder("saved.tape", simulation, trial_ms=0, between_steps=True) as tape:
+        tape.step()
+        tape.step()
+        setattr(simulation, name, np.ones(3) if name == "x" else b"m")
+        with pytest.warns(RecordingWarning, match=rf"^saved\.tape: {name} was changed between tick 2 and 3, outside"):
+            tape.step()
+        tape.step()
+    with Tape("saved.tape") as recording:
+        assert recording.outcome[KEY]["changes"] == [[3, name]]
+
+
+def test_a_resumed_recording_continues_to_compare() -> None:
+    """From the tick at which it was resumed."""
+    with record() as game:
+        for _ in range(5):
+            game.step()
+    with recorder.resume("run.tape", Camp()) as tape:
+        game = recorder.object_of(tape)
+        game.step()
+        game.units[2].hp = 1.0
+        with pytest.warns(RecordingWarning, match=r"units\[2\]\.hp was changed between tick 6 and 7"):
+            game.step()
+    with Tape("run.tape") as recording:
+        assert recording.outcome[KEY] == {"first_tick": 6, "count": 1, "changes": [[7, "Camp.units[2].hp"]]}
