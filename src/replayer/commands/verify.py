@@ -11,6 +11,7 @@ from recorder.console.argument_types import Positive
 from recorder.console.output import print_json
 from recorder.console.progress import progress_bar
 from recorder.exit_codes import DIFFERS
+from recorder.processes.stuck_workers import PATIENCE_S
 from recorder.storage.os_errors import reading
 from recorder.text import counted
 from replayer.commands.arguments import choose, factory_of, note_version
@@ -32,6 +33,7 @@ def verify(
     as_json: Json = False,
     sim: Sim = None,
     dump_folder: DumpFolder = None,
+    patience: Positive = PATIENCE_S,
 ) -> int:
     """Verify a tape: read every block, re-simulate every tick and compare every hash.
 
@@ -54,6 +56,8 @@ def verify(
         module:factory of the simulation, for a tape that names no registered world.
     dump_folder
         The folder for the dump of a desync. By default the folder of the tape.
+    patience
+        Seconds. A process that does nothing for longer is ended: one that waits for a thread that it lacks, for example.
     """
     path = choose(tape)
     if fast:
@@ -68,6 +72,7 @@ def verify(
             jobs=jobs or processor_count(),
             progress=lambda done, _: show(done),
             dump_folder=dump_folder or path.parent,
+            patience_s=patience,
         )
     if as_json:
         print_json(report_facts(report))
