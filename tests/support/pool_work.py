@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -42,6 +43,22 @@ def first_waits(go: Path, item: int, _: Report) -> int:
     """Item 0 ends when there is a file go."""
     if item == 0:
         wait_until(go.exists)
+    return item
+
+
+def hang_at_two(item: int, report: Report) -> int:
+    """Item 2 waits without end after a progress of 7; the others end."""
+    for progress in range(8):
+        report(progress)
+    if item == 2:
+        signal.pause()
+    return item
+
+
+def wait_for_child(item: float, _: Report) -> float:
+    """Wait for a child that computes for so many seconds."""
+    program = f"import time\nend_s = time.monotonic() + {item}\nwhile time.monotonic() < end_s: pass"
+    subprocess.run([sys.executable, "-c", program], check=True)
     return item
 
 

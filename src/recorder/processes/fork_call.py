@@ -8,14 +8,18 @@ from typing import Any
 
 import msgpack
 
+from recorder.processes.fork_hazard import ForkHazardError
 from recorder.processes.fork_pool import ForkPool
 from recorder.processes.pool import Report, WorkerDiedError, results_in_order
+from recorder.processes.stuck_workers import WorkerStuckError
+
+COPY_PATIENCE_S = 10.0
 
 
 def in_a_copy(work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     """Return what work returns in a copy of this process.
 
-    Raises RuntimeError if the copy died, or if work raised there.
+    Raises RuntimeError if the copy died or hung, or if work raised there.
     """
     random_state = random.getstate()  # Python reseeds the random module in a child; this child must be an exact copy.
 
@@ -25,7 +29,15 @@ def in_a_copy(work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
         return packed
 
     try:
-        (result_bytes,) = results_in_order(ForkPool(1), in_the_copy, [None], name=lambda _: "worked on a copy")
+        (result_bytes,) = results_in_order(
+            ForkPool(1, COPY_PATIENCE_S), in_the_copy, [None], name=lambda _: "worked on a copy"
+        )
+    except ForkHazardError as error:
+        raise RuntimeError(f"{error.hazard} has been used in this process, and a copy of it would hang") from None
+    except WorkerStuckError:
+        raise RuntimeError(
+            f"a copy of the process waited for {COPY_PATIENCE_S:g} s without computing: it lacks threads that this process has"
+        ) from None
     except WorkerDiedError as error:
         raise RuntimeError(f"a copy of the process died with exit code {error.exit_code}") from None
     except Exception as error:

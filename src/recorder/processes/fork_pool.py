@@ -7,6 +7,7 @@ in a script or a notebook reaches the workers without pickling, and a script wit
 
 from __future__ import annotations
 
+import math
 import multiprocessing
 import os
 import warnings
@@ -18,8 +19,11 @@ import attrs
 
 from recorder.processes.fork_hazard import ForkHazardError, fork_hazard
 from recorder.processes.pool import Item, OnProgress, Result, Submission, Work
+from recorder.processes.stuck_workers import Activity
 from recorder.processes.worker_pipes import (
+    NO_PROGRESS,
     PipedSubmission,
+    Progress,
     Worker,
     begin_as_worker,
     check_workers,
@@ -31,9 +35,15 @@ from recorder.processes.worker_pipes import (
 
 @attrs.frozen
 class ForkPool:
-    """Forks a process for each item, at most ``workers`` at a time; see Pool. Pickles only the results."""
+    """Forks a process for each item, at most ``workers`` at a time; see Pool. Pickles only the results.
+
+    Attributes:
+        workers: the maximum number of processes.
+        patience_s: a process that makes no progress and uses no processor time for longer is ended: WorkerStuckError.
+    """
 
     workers: int = attrs.field(validator=check_workers)
+    patience_s: float = math.inf
 
     def submit(
         self,
@@ -46,11 +56,8 @@ class ForkPool:
         """See Pool. Raises ForkHazardError where the processes would hang."""
         hazard = fork_hazard()
         if hazard is not None:
-            raise ForkHazardError(
-                f"{hazard} has been used in this process, and its threads are missing in a forked one, which would hang: "
-                "pass pool=recorder.processes.spawn_pool.SpawnPool(workers)"
-            )
-        return _ForkSubmission(work, items, self.workers, name, on_progress)
+            raise ForkHazardError(hazard)
+        return _ForkSubmission(work, items, self, name, on_progress)
 
 
 class _ForkSubmission(PipedSubmission[Item, Result]):
@@ -60,11 +67,11 @@ class _ForkSubmission(PipedSubmission[Item, Result]):
         self,
         work: Work[Item, Result],
         items: Iterable[Item],
-        workers: int,
+        pool: ForkPool,
         name: Callable[[Item], str],
         on_progress: OnProgress | None,
     ) -> None:
-        super().__init__(items, workers, name, on_progress)
+        super().__init__(items, pool.workers, name, on_progress, pool.patience_s)
         self._work = work
         self._context = multiprocessing.get_context("fork")
 
@@ -75,10 +82,12 @@ class _ForkSubmission(PipedSubmission[Item, Result]):
             with starting(), warnings.catch_warnings():
                 warnings.filterwarnings("ignore", "This process .* is multi-threaded", DeprecationWarning)
                 ours, theirs = self._context.Pipe(duplex=False)
-                process = self._context.Process(target=_live, args=(os.getpid(), task[1], self._work, theirs))
+                progress = self._context.RawValue("q", NO_PROGRESS)
+                arguments = (os.getpid(), task[1], self._work, theirs, progress)
+                process = self._context.Process(target=_live, args=arguments)
                 process.start()
                 theirs.close()
-                self._workers[ours] = Worker(process, ours, task)
+                self._workers[ours] = Worker(process, ours, progress, Activity(process.pid or 0), task)
 
     def _feed_ahead(self) -> None:
         """Start no process."""
@@ -87,7 +96,7 @@ class _ForkSubmission(PipedSubmission[Item, Result]):
         join_worker(self._workers, worker)
 
 
-def _live(parent: int, item: Any, work: Work[Any, Any], pipe: Connection) -> None:
+def _live(parent: int, item: Any, work: Work[Any, Any], pipe: Connection, progress: Progress) -> None:
     """Run a worker from start to end."""
     begin_as_worker(parent)
-    work_on(item, work, pipe)
+    work_on(item, work, pipe, progress)

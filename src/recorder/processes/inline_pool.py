@@ -10,6 +10,7 @@ import attrs
 from recorder.processes.fork_hazard import fork_hazard
 from recorder.processes.fork_pool import ForkPool
 from recorder.processes.pool import Item, OnProgress, Outcome, Pool, Report, Result, Submission, Work
+from recorder.processes.stuck_workers import PATIENCE_S
 
 
 @attrs.frozen
@@ -65,5 +66,5 @@ def _report(index: int, on_progress: OnProgress | None) -> Report:
 
 
 def local_pool(workers: int) -> Pool:
-    """A pool on this machine that takes closures: of forked processes, or of this one if a fork would hang."""
-    return ForkPool(workers) if fork_hazard() is None else InlinePool()
+    """A pool on this machine that re-simulates and takes closures: of forked processes, or of this one if they would hang."""
+    return ForkPool(workers, PATIENCE_S) if fork_hazard() is None else InlinePool()

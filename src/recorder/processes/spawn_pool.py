@@ -6,18 +6,25 @@ takes about a second.
 
 from __future__ import annotations
 
+import math
 import multiprocessing
 import os
-from collections.abc import Callable, Iterable
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, nullcontext
 from multiprocessing.connection import Connection
 from multiprocessing.reduction import ForkingPickler
+from types import ModuleType
 from typing import Any
 
 import attrs
 
 from recorder.processes.pool import Item, OnProgress, Outcome, Result, Submission, Work
+from recorder.processes.stuck_workers import Activity
 from recorder.processes.worker_pipes import (
+    NO_PROGRESS,
     PipedSubmission,
+    Progress,
     Worker,
     begin_as_worker,
     check_workers,
@@ -34,10 +41,15 @@ class SpawnPool:
     Attributes:
         workers: the maximum number of processes.
         prepare: called first in each worker.
+        patience_s: a process that makes no progress and uses no processor time for longer is ended: WorkerStuckError.
+        imports_main: False if work and items need nothing of the program's main module. It is then not run again in the
+            workers, so that a script needs no guard.
     """
 
     workers: int = attrs.field(validator=check_workers)
     prepare: Callable[[], None] | None = None
+    patience_s: float = math.inf
+    imports_main: bool = True
 
     def submit(
         self,
@@ -68,8 +80,9 @@ class _SpawnSubmission(PipedSubmission[Item, Result]):
         name: Callable[[Item], str],
         on_progress: OnProgress | None,
     ) -> None:
-        super().__init__(items, pool.workers, name, on_progress)
+        super().__init__(items, pool.workers, name, on_progress, pool.patience_s)
         self._work = work
+        self._imports_main = pool.imports_main
         self._prepare = pool.prepare
         self._context = multiprocessing.get_context("spawn")
 
@@ -86,6 +99,7 @@ class _SpawnSubmission(PipedSubmission[Item, Result]):
         """Give the item to an idle worker, or else to a new one."""
         while idle:
             worker = idle.pop()
+            worker.progress.value = NO_PROGRESS
             try:
                 worker.pipe.send(task[1])
             except OSError:  # The worker died while it was idle; the item goes to the next one.
@@ -110,17 +124,36 @@ class _SpawnSubmission(PipedSubmission[Item, Result]):
 
     def _start(self) -> Worker:
         ours, theirs = self._context.Pipe()
-        process = self._context.Process(target=_live, args=(os.getpid(), self._prepare, self._work, theirs))
-        process.start()
+        progress = self._context.RawValue("q", NO_PROGRESS)
+        process = self._context.Process(target=_live, args=(os.getpid(), self._prepare, self._work, theirs, progress))
+        with nullcontext() if self._imports_main else _without_main():
+            process.start()
         theirs.close()
-        worker = self._workers[ours] = Worker(process, ours)
+        worker = self._workers[ours] = Worker(process, ours, progress, Activity(process.pid or 0))
         return worker
 
     def _release(self, worker: Worker) -> None:
         """Keep the worker idle until the next item."""
 
 
-def _live(parent: int, prepare: Callable[[], None] | None, work: Work[Any, Any], pipe: Connection) -> None:
+@contextmanager
+def _without_main() -> Iterator[None]:
+    """Hide the file of the main module, which multiprocessing would run in the process that it starts."""
+    main = sys.modules["__main__"]
+    sys.modules["__main__"] = ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = main
+
+
+def _live(
+    parent: int,
+    prepare: Callable[[], None] | None,
+    work: Work[Any, Any],
+    pipe: Connection,
+    progress: Progress,
+) -> None:
     """Run a worker from start to end."""
     begin_as_worker(parent)
     if prepare is not None:
@@ -130,4 +163,4 @@ def _live(parent: int, prepare: Callable[[], None] | None, work: Work[Any, Any],
             item = pipe.recv()
         except EOFError:  # No item is left.
             return
-        work_on(item, work, pipe)
+        work_on(item, work, pipe, progress)

@@ -9,6 +9,7 @@ Invariants:
 
 from __future__ import annotations
 
+import math
 import signal
 import time
 import traceback
@@ -17,7 +18,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from multiprocessing.connection import Connection, wait
-from multiprocessing.process import BaseProcess
+from multiprocessing.process import BaseProcess, current_process
 from multiprocessing.reduction import ForkingPickler
 from multiprocessing.util import Finalize
 from typing import Any, Generic, Self
@@ -27,17 +28,25 @@ import attrs
 from recorder.processes.deferred_interrupts import interrupts_held_back
 from recorder.processes.parent_death import end_with_parent
 from recorder.processes.pool import Item, OnProgress, Outcome, Result, Work, WorkerDiedError
+from recorder.processes.stuck_workers import Activity, WorkerStuckError
 
+Progress = Any  # A shared integer of multiprocessing.
+NO_PROGRESS = -1
 PROGRESS_INTERVAL_S = 0.1  # The minimum time between two reports of a worker.
 WAKE_UP_S = 0.2  # An interrupt just before the parent waits is raised at the next wake-up, not at the next message.
 
 
 @attrs.define(eq=False)
 class Worker:
-    """A process, and the index and item that it works on; None if it is idle."""
+    """A process, and the index and item that it works on; None if it is idle.
+
+    progress: shared with the process, so that it is exact also if the process hangs.
+    """
 
     process: BaseProcess
     pipe: Connection
+    progress: Progress
+    activity: Activity
     task: tuple[int, Any] | None = None
 
 
@@ -58,8 +67,14 @@ class PipedSubmission(ABC, Generic[Item, Result]):
     """Items under way in workers with pipes; see Submission."""
 
     def __init__(
-        self, items: Iterable[Item], workers: int, name: Callable[[Item], str], on_progress: OnProgress | None
+        self,
+        items: Iterable[Item],
+        workers: int,
+        name: Callable[[Item], str],
+        on_progress: OnProgress | None,
+        patience_s: float,
     ) -> None:
+        self._patience_s = patience_s
         self._tasks: Iterator[tuple[int, Item]] = iter(enumerate(items))
         self._worker_count = workers
         self._name = name
@@ -93,6 +108,7 @@ class PipedSubmission(ABC, Generic[Item, Result]):
                 raise StopIteration
             for pipe in wait(busy, WAKE_UP_S):
                 self._receive(self._workers[pipe], self._on_progress)  # type: ignore[index] # All are pipes.
+            self._end_stuck()
         self._feed_ahead()
         return self._arrived.popleft()
 
@@ -107,6 +123,25 @@ class PipedSubmission(ABC, Generic[Item, Result]):
             arrived = list(self._arrived)
             self._arrived.clear()
         return arrived
+
+    def _end_stuck(self) -> None:
+        """End the workers that have waited longer than patience_s."""
+        if math.isinf(self._patience_s):
+            return
+        for worker in list(self._workers.values()):
+            if worker.task is None or worker.pipe.poll():
+                continue
+            index, item = worker.task
+            progress = worker.progress.value
+            if worker.activity.idle_s((index, progress)) < self._patience_s:
+                continue
+            with interrupts_held_back():
+                worker.process.kill()
+                join_worker(self._workers, worker)
+                reached = None if progress == NO_PROGRESS else progress
+                self._arrived.append(
+                    Outcome(index, error=WorkerStuckError(self._name(item), reached, self._patience_s))
+                )
 
     def _end_idle(self) -> None:
         for worker in self._workers.values():
@@ -173,13 +208,28 @@ def _outcome(index: int, message: _Done | _Failed) -> Outcome[Any]:
 
 @contextmanager
 def starting() -> Iterator[None]:
-    """Defer interrupts while a worker is started and noted. The worker inherits a blocked SIGINT."""
-    with interrupts_held_back():
+    """Defer interrupts while a worker is started and noted. The worker inherits a blocked SIGINT.
+
+    A process of multiprocessing.Pool may start it, too: multiprocessing forbids children to such a process because they
+    could outlive it, and workers end with their parent.
+    """
+    with interrupts_held_back(), _as_no_daemon():
         before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
             yield
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextmanager
+def _as_no_daemon() -> Iterator[None]:
+    config: dict[str, Any] = current_process()._config  # type: ignore[attr-defined] # noqa: SLF001 - no setter allows it
+    is_daemon = config.pop("daemon", None)
+    try:
+        yield
+    finally:
+        if is_daemon is not None:
+            config["daemon"] = is_daemon
 
 
 def begin_as_worker(parent: int) -> None:
@@ -190,12 +240,13 @@ def begin_as_worker(parent: int) -> None:
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
 
-def work_on(item: Any, work: Work[Any, Any], pipe: Connection) -> None:
-    """In a worker: work on an item and send the outcome."""
+def work_on(item: Any, work: Work[Any, Any], pipe: Connection, shared: Progress) -> None:
+    """In a worker: work on an item and send the outcome. shared: takes the progress at once."""
     reported_s = time.monotonic()
 
     def report(progress: int) -> None:
         nonlocal reported_s
+        shared.value = progress
         if time.monotonic() - reported_s > PROGRESS_INTERVAL_S:
             reported_s = time.monotonic()
             pipe.send(progress)

@@ -12,6 +12,7 @@ from recorder.console.argument_types import Positive
 from recorder.console.output import print_json
 from recorder.console.progress import progress_bar
 from recorder.exit_codes import DIFFERS, UsageError
+from recorder.processes.stuck_workers import PATIENCE_S
 from recorder.storage.os_errors import reading
 from recorder.text import counted
 from replayer.commands.arguments import choose, factory_of, note_version
@@ -35,6 +36,7 @@ def verify(
     as_json: Json = False,
     sim: Sim = None,
     dump_folder: DumpFolder = None,
+    patience: Positive = PATIENCE_S,
 ) -> int:
     """Verify a tape: read every block, re-simulate every tick and compare every hash.
 
@@ -61,6 +63,8 @@ def verify(
         module:factory of the simulation, for a tape that names no registered world.
     dump_folder
         The folder for the dump of a desync. By default the folder of the tape.
+    patience
+        Seconds. A process that does nothing for longer is ended: one that waits for a thread that it lacks, for example.
     """
     path = choose(tape)
     if fast:
@@ -89,6 +93,7 @@ def verify(
             jobs=jobs or processor_count(),
             progress=lambda done, _: show(done),
             dump_folder=dump_folder or path.parent,
+            patience_s=patience,
         )
     if as_json:
         print_json(report_facts(report))

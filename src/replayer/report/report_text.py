@@ -98,12 +98,21 @@ def report_facts(report: VerificationReport) -> dict[str, Any]:
         ],
         "level": report.level,
         "not_read": list(report.not_read),
+        "notes": list(report.notes),
         "dump": str(report.dump_path) if report.dump_path is not None else None,
     }
 
 
 def print_report(path: Path, report: VerificationReport, sim: str | None = None) -> None:
     """Print the result of ``replay verify`` on one screen. sim: the value of --sim, for the next command."""
+    _print_result(path, report)
+    for note in report.notes:
+        print(f"  note: {plain_text(note)}")
+    if report.first_bad is not None:
+        _print_next(shlex.quote(str(path)), report, sim)
+
+
+def _print_result(path: Path, report: VerificationReport) -> None:
     if report.ok:
         if not report.tick_count:
             print(f"{path}: {report.status}, no tick to verify: the recording stopped before its first keyframe")
@@ -129,8 +138,6 @@ def print_report(path: Path, report: VerificationReport, sim: str | None = None)
         print(f"  not reached: ticks {unreached.first_tick:,} to {unreached.last_tick:,}: {plain_text(unreached.why)}")
     if report.dump_path is not None:
         print(f"  dump: {report.dump_path}")
-    if report.first_bad is not None:
-        _print_next(shlex.quote(str(path)), report, sim)
 
 
 def print_values(path: Path, report: ValuesReport) -> None:

@@ -4,7 +4,7 @@ Intervals are independent, because every keyframe is a starting point. Each one 
 recorder.processes.fork_pool) with a fresh simulation: the copy of one that this process made and never uses, unless a
 copy would lack something (see make_for_copies). Hidden state (an attribute, a module's global, a random
 generator) is therefore not carried from one interval into the next, where it would mask that the keyframe does not hold
-it. Where a fork would hang (after JAX was used), the intervals run in this process.
+it. interval_processes.py has what is done where a fork would hang.
 """
 
 from __future__ import annotations
@@ -18,10 +18,11 @@ import attrs
 
 from recorder.errors import CorruptError, MissingTickError, RecordingError, TornError
 from recorder.format.segments.block_location import KeyframeLocation
-from recorder.processes.fork_hazard import held_by_process
+from recorder.processes.fork_hazard import NewThreads, held_by_process
 from recorder.processes.fork_pool import ForkPool
 from recorder.processes.inline_pool import local_pool
 from recorder.processes.pool import Pool, Report, results_in_order
+from recorder.processes.stuck_workers import WorkerStuckError
 from replayer.playback.cursor import Cursor
 from replayer.playback.make_simulation import Factory, make_simulation
 from replayer.tape.tape import Tape
@@ -137,23 +138,39 @@ def run_intervals(
     return run_each(tape, world, intervals, jobs, on_progress, verify_interval, pool, fresh)
 
 
-def make_for_copies(tape: Tape, world: Factory | None) -> Simulation | None:
-    """Make a simulation whose copies in forked processes are as good as new ones; None if this one's are not.
+@attrs.frozen
+class FreshSimulation:
+    """A simulation that was made and is not used.
+
+    Attributes:
+        simulation: to be copied by forks; None if copies would not be as good as new ones.
+        hazard: what was started when it was made and is missing in a forked copy; None if nothing is.
+    """
+
+    simulation: Simulation | None
+    hazard: str | None = None
+
+
+def make_for_copies(tape: Tape, world: Factory | None) -> FreshSimulation:
+    """Make a simulation whose copies in forked processes are as good as new ones, if possible.
 
     They are not if it opened files or started threads, or used Python's own random generator, which every forked process
     seeds for itself. Raises as make_simulation.
     """
+    threads = NewThreads()
     for _ in range(2):  # The first may import libraries, which start threads of their own.
         before, drawn = held_by_process(), random.getstate()
         random.seed()  # So that it shows if the simulation seeds it, with whatever number.
         seeded = random.getstate()
         simulation = make_simulation(tape, world)
+        if (hazard := threads.hazard()) is not None:
+            return FreshSimulation(None, hazard)
         if random.getstate() != seeded:
-            return None
+            return FreshSimulation(None)
         random.setstate(drawn)
         if before is not None and held_by_process() == before:
-            return simulation
-    return None
+            return FreshSimulation(simulation)
+    return FreshSimulation(None)
 
 
 def run_each(
@@ -174,10 +191,10 @@ def run_each(
     globals is carried from one to the next.
     fresh: from make_for_copies; each forked process works with its copy.
 
-    Raises SimulationFailedError if the simulation raises; WorkerDiedError.
+    Raises SimulationFailedError if the simulation raises; WorkerDiedError; WorkerStuckError.
     """
     pool = pool if pool is not None else local_pool(jobs)
-    return results_in_order(
+    results = results_in_order(
         pool,
         _WithCursor(tape, world, work, fresh if isinstance(pool, ForkPool) else None),
         intervals,
@@ -185,6 +202,17 @@ def run_each(
         size=lambda interval: interval.final_tick - interval.place.tick,
         on_progress=on_progress,
     )
+    return _naming_ticks(results, intervals)
+
+
+def _naming_ticks(results: Iterator[Result], intervals: list[Interval]) -> Iterator[Result]:
+    """Yield the results; the error of a process that hangs names the last tick that it has compared."""
+    for interval in intervals:
+        try:
+            yield next(results)
+        except WorkerStuckError as error:
+            tick = interval.place.tick + (error.progress or 0)
+            raise WorkerStuckError(error.what, error.progress, error.waited_s, f"tick {tick:,}") from None
 
 
 @attrs.frozen

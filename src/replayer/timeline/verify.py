@@ -11,7 +11,9 @@ import attrs
 
 from recorder.errors import CorruptError, MissingTickError, RecordingError
 from recorder.format.recording.change_replay import ChangeLog
+from recorder.processes.fork_hazard import forks_refused
 from recorder.processes.pool import Pool
+from recorder.processes.stuck_workers import PATIENCE_S
 from replayer.desync.dump.dump import keep_dump
 from replayer.desync.finding import Finding, find_desync
 from replayer.desync.isolated_rerun import earlier_hash
@@ -21,13 +23,13 @@ from replayer.playback.cursor import Cursor
 from replayer.playback.make_simulation import Factory, make_simulation
 from replayer.tape.seal_check import check_seals
 from replayer.tape.tape import Tape
+from replayer.timeline.interval_processes import IntervalProcesses
 from replayer.timeline.intervals import (
     Interval,
     IntervalResult,
     list_intervals,
     make_for_copies,
     run_each,
-    run_intervals,
 )
 from replayer.timeline.keyframe_values import KeyframeValues, find_path
 from replayer.value_text import tick_range
@@ -71,6 +73,7 @@ class VerificationReport(RenderedAsHtml):
         wrong_keyframes: those that restore other values.
         level: the exactness of a load, as the tape has it.
         not_read: classes of objects whose restored values cannot be compared with the recorded ones.
+        notes: what could not be found, because the process could not be forked.
     """
 
     status: str
@@ -86,6 +89,7 @@ class VerificationReport(RenderedAsHtml):
     wrong_keyframes: list[KeyframeValues] = attrs.field(factory=list)
     level: str = Level.EXACT.value
     not_read: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
     @property
     def ok(self) -> bool:
@@ -101,14 +105,16 @@ def verify_tape(
     progress: Progress | None = None,
     dump_folder: Path | None = None,
     pool: Pool | None = None,
+    patience_s: float = PATIENCE_S,
 ) -> VerificationReport:
     """Verify a complete tape; stops simulating after the first divergent tick.
 
     jobs: number of processes. dump_folder: folder for a dump of the first divergent tick; None writes none.
-    pool: simulates the intervals instead of forked processes; see recorder.processes.pool.
+    pool: simulates the intervals instead of forked processes; see recorder.processes.pool. patience_s: a process that
+    does nothing for longer is ended: it makes no progress and uses no processor time.
 
     Raises as Timeline does on opening; ValueError if jobs is below 1; SimulationFailedError if the simulation raises;
-    WorkerDiedError.
+    WorkerDiedError, and WorkerStuckError for a process that waits without end.
     """
     if jobs < 1:
         raise ValueError(f"jobs: expected at least 1, got {jobs}")
@@ -122,17 +128,21 @@ def verify_tape(
                 "corrupt" if problems else tape.status, 0, 0, 0, None, [], _unique(problems), None
             )
         fresh = make_for_copies(tape, world)  # Once here: an error is then raised here and not in a worker.
+        processes = IntervalProcesses(tape, world, jobs, pool, fresh, patience_s)
         tally = _Tally(tape, progress)
         findings, dump_path, first_bad = [], None, None
-        for result in run_intervals(tape, world, list_intervals(tape), jobs, tally.show, pool, fresh):
+        for result in processes.verify(list_intervals(tape), tally.show):
             tally.add(result)
             if result.bad_tick is not None:
-                finding = _find_desync(tape, world, result.interval, result.bad_tick, result.actual_hash)
+                with forks_refused(processes.hazard):
+                    finding = _find_desync(tape, world, result.interval, result.bad_tick, result.actual_hash)
                 dump_path, finding = keep_dump(dump_folder, tape, finding)
                 findings, first_bad = [finding], finding.tick
                 break
         problems += tally.problems(problems)
         problems += _log_problems(tape)
+        with forks_refused(processes.hazard):
+            wrong_keyframes = _with_path(tape, world, tally.wrong_keyframes)
         dropped = sum(drop.last_tick - drop.first_tick + 1 for drop in tape.drops)
         return VerificationReport(
             "corrupt" if problems else tape.status,
@@ -145,9 +155,10 @@ def verify_tape(
             dump_path,
             tally.unreached(),
             tally.proved_keyframes,
-            _with_path(tape, world, tally.wrong_keyframes),
+            wrong_keyframes,
             str(tape.meta.get("level", Level.EXACT.value)),
             tuple(sorted(tally.not_read)),
+            (processes.note,) if processes.note is not None else (),
         )
 
 

@@ -17,6 +17,7 @@ from recorder.processes.fork_hazard import ForkHazardError, fork_hazard
 from recorder.processes.fork_pool import ForkPool
 from recorder.processes.inline_pool import InlinePool, local_pool
 from recorder.processes.pool import results_in_order
+from recorder.processes.stuck_workers import PATIENCE_S
 
 from small_worlds import Saved
 
@@ -89,16 +90,19 @@ def test_an_import_of_jax_alone_is_no_hazard(monkeypatch: pytest.MonkeyPatch) ->
     bridge._backends = {}  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "jax._src.xla_bridge", bridge)
     assert fork_hazard() is None
-    assert local_pool(2) == ForkPool(2)
+    assert local_pool(2) == ForkPool(2, PATIENCE_S)
 
 
 @pytest.mark.usefixtures("used_jax")
-def test_verify_works_in_this_process_after_jax_was_used(tmp_path: Path) -> None:
-    """With the same result, and a desync is still found."""
+def test_verify_works_in_fresh_processes_or_this_one_after_jax_was_used(tmp_path: Path) -> None:
+    """With the same result, and a desync is still found. No other process can import a class of this function."""
     with recorder.Recorder(tmp_path / "run.tape", Saved(), keyframe_interval_ticks=5) as tape:
         for tick in range(20):
             tape.step(tick)
-    assert replayer.open(tmp_path / "run.tape", world=Saved).verify().ok
+    report = replayer.open(tmp_path / "run.tape", world=Saved).verify()
+    assert report.ok
+    assert "fresh process" in report.notes[0]
+    assert "because JAX was used" in report.notes[0]
 
     class Other(Saved):
         def step(self, inputs: Any) -> None:
@@ -107,3 +111,4 @@ def test_verify_works_in_this_process_after_jax_was_used(tmp_path: Path) -> None
     report = replayer.open(tmp_path / "run.tape", world=Other).verify()
     assert not report.ok
     assert report.first_bad == 13
+    assert report.notes[0].startswith("simulated in this process, because JAX was used")

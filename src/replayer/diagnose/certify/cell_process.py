@@ -18,11 +18,13 @@ import attrs
 
 from recorder.errors import RecordingError, SimulationFailedError
 from recorder.factory_spec import load_factory
+from recorder.processes.fork_hazard import NewThreads
 from recorder.processes.interpreter import answer_alone_on_stdout, begin_as_python
 from replayer.diagnose.certify.arithmetic import describe_arithmetic
 from replayer.playback.make_simulation import Factory
 from replayer.tape.tape import Tape
-from replayer.timeline.intervals import list_intervals, run_intervals
+from replayer.timeline.interval_processes import verify_each
+from replayer.timeline.intervals import list_intervals
 from replayer.timeline.timeline import Timeline
 from replayer.timeline.verify import verify_tape
 from sim.kernel.hashing import hash_field
@@ -33,26 +35,27 @@ from sim.kernel.state import Snapshot
 def main(arguments: Sequence[str]) -> int:
     """Run the process; the exit code is 0 if a result was printed."""
     begin_as_python()
+    threads = NewThreads()
     path, sim, *tick = arguments
     answer = answer_alone_on_stdout()
-    facts = _facts(Path(path), sim, int(tick[0]) if tick else None)
+    facts = _facts(Path(path), sim, int(tick[0]) if tick else None, threads)
     with answer:
         answer.write(json.dumps(facts).encode())
     return 0
 
 
-def _facts(path: Path, sim: str, tick: int | None) -> dict[str, Any]:
+def _facts(path: Path, sim: str, tick: int | None, threads: NewThreads) -> dict[str, Any]:
     try:
         factory = load_factory(sim) if sim else None
-        facts = _verified(path, factory) if tick is None else {"field_hashes": _hashes_at(path, factory, tick)}
+        facts = _verified(path, factory, threads) if tick is None else {"field_hashes": _hashes_at(path, factory, tick)}
     except SimulationFailedError as error:
-        facts = {"failed": str(error), "first_bad": error.tick, "outcome": _outcome(path, factory)}
+        facts = {"failed": str(error), "first_bad": error.tick, "outcome": _outcome(path, factory, threads)}
     except (RecordingError, ConfigError, UnknownWorldError, ValueError, OSError) as error:
         facts = {"unfit": str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)}
     return facts | {"arithmetic": attrs.asdict(describe_arithmetic())}
 
 
-def _verified(path: Path, factory: Factory | None) -> dict[str, Any]:
+def _verified(path: Path, factory: Factory | None, threads: NewThreads) -> dict[str, Any]:
     report = verify_tape(path, factory)
     finding = report.findings[0] if report.findings else None
     return {
@@ -68,7 +71,7 @@ def _verified(path: Path, factory: Factory | None) -> dict[str, Any]:
         "compared_fields": [difference.field for difference in finding.differences] if finding else [],
         "field_hashes": field_hashes(finding.replayed) if finding else {},
         "note": finding.note if finding else None,
-        "outcome": _outcome(path, factory) if finding else f"{report.verified_ticks} ticks are the same",
+        "outcome": _outcome(path, factory, threads) if finding else f"{report.verified_ticks} ticks are the same",
     }
 
 
@@ -83,14 +86,18 @@ def _hashes_at(path: Path, factory: Factory | None, tick: int) -> dict[str, str]
         return field_hashes(run.state.snapshot())
 
 
-def _outcome(path: Path, factory: Factory | None) -> str:
-    """A digest of how each interval diverges from the tape; environments that compute alike give equal ones."""
+def _outcome(path: Path, factory: Factory | None, threads: NewThreads) -> str:
+    """A digest of how each interval diverges from the tape; environments that compute alike give equal ones.
+
+    threads: since the start of this process, which has made a simulation.
+    """
+    hazard = threads.hazard()
     results: list[Any] = []
     with Tape(path) as tape:
         intervals = list_intervals(tape)
         while len(results) < len(intervals):
             try:
-                for result in run_intervals(tape, factory, intervals[len(results) :], 1, lambda _: None):
+                for result in verify_each(tape, factory, intervals[len(results) :], lambda _: None, hazard):
                     results.append((result.interval.place.tick, result.bad_tick, result.actual_hash))  # noqa: PERF401 - kept if the next one raises
             except SimulationFailedError as error:
                 results.append((intervals[len(results)].place.tick, error.tick, error.why))

@@ -19,6 +19,7 @@ import msgpack
 from recorder.errors import RecordingError
 from recorder.factory_spec import Factory, load_factory
 from recorder.processes.fork_call import in_a_copy
+from recorder.processes.fork_hazard import NewThreads
 from recorder.processes.interpreter import begin_as_python
 from replayer.desync.location import PhaseStep, watched_advance
 from replayer.diagnose.explain.step_trace import snapshot_from_plain, snapshot_to_plain
@@ -26,7 +27,8 @@ from replayer.diagnose.explain.trace_step import TracedStep, trace_step
 from replayer.playback.cursor import Cursor, MismatchError
 from replayer.playback.make_simulation import make_simulation
 from replayer.tape.tape import Tape
-from replayer.timeline.intervals import list_intervals, run_intervals
+from replayer.timeline.interval_processes import verify_each
+from replayer.timeline.intervals import list_intervals
 from sim.kernel.hooks import HasPhases, hook
 from sim.kernel.registry import ConfigError, UnknownWorldError
 from sim.kernel.state import Snapshot
@@ -109,7 +111,7 @@ def _verify(tape: Tape, factory: Factory | None, answers: int) -> dict[str, Any]
         os.write(answers, f"{min(1.0, (done + ahead) / total)}\n".encode())
 
     problems: list[str] = []
-    for result in run_intervals(tape, factory, intervals, 1, on_progress):
+    for result in verify_each(tape, factory, intervals, on_progress):
         problems += [str(problem) for problem in (result.keyframe_problem, result.problem) if problem is not None]
         if result.bad_tick is not None:
             return {"first_bad": result.bad_tick, "problems": problems}
@@ -122,6 +124,8 @@ def _trace(tape: Tape, factory: Factory | None, job: dict[str, Any]) -> dict[str
     recorded_hash, steps = tape.state_hash(job["tick"]), []
     for start in job["starts"]:
         result = in_a_copy(partial(_trace_one, tape, factory, job, start))
+        if "untraceable" in result:
+            raise ValueError(result["untraceable"])
         steps.append([start, result])
         hashes = [step["hash"] for _, step in steps if "step" in step]
         if recorded_hash in hashes and len(set(hashes)) > 1:
@@ -130,7 +134,7 @@ def _trace(tape: Tape, factory: Factory | None, job: dict[str, Any]) -> dict[str
 
 
 def _trace_one(tape: Tape, factory: Factory | None, job: dict[str, Any], start: int | None) -> dict[str, Any]:
-    before, tick = snapshot_from_plain(job["before"]), job["tick"]
+    before, tick, threads = snapshot_from_plain(job["before"]), job["tick"], NewThreads()
     cursor = Cursor(tape, make_simulation(tape, factory))
     try:
         if start is None:
@@ -146,6 +150,8 @@ def _trace_one(tape: Tape, factory: Factory | None, job: dict[str, Any], start: 
         return {"gave_up": " ".join(str(error).split())}
     if cursor.state.hash() != before.hash():
         return {"gave_up": f"its state at tick {tick - 1:,} is not the recorded one"}
+    if (hazard := threads.hazard()) is not None:
+        return {"untraceable": f"a step is traced in a copy of its process, in which {hazard} would hang"}
     step = trace_step(cursor.simulation, tape.frame(tick).inputs)
     step = attrs.evolve(step, phases=_phases(cursor, before, step))
     return {"step": step.to_plain(), "hash": step.state.hash() if step.state is not None else None}
