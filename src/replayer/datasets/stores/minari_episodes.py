@@ -8,7 +8,7 @@ Invariant: an episode of T actions has T + 1 observations, the last one as the e
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,21 +25,22 @@ from replayer.datasets.stores.episode_rows import EpisodeRows, about_origin, epi
 from replayer.datasets.stores.minari_metadata import DATA_FORMAT, SEED_MAX, describe_dataset
 from replayer.datasets.table import DatasetTable
 from replayer.datasets.task import Task
+from replayer.datasets.transitions.column_forms import ColumnForm
 from replayer.datasets.transitions.flat_values import NUMBER_SPACES, Space, joined
-from replayer.datasets.transitions.transition_rows import DONE, ENDS, OBSERVED, THEN, WORTH
+from replayer.datasets.transitions.transition_rows import ABOUT, DONE, ENDS, OBSERVED, THEN, WORTH
 from sim.adapters.gymnasium.space_codec import SpaceNotKnownError, space_from_plain
 
+_PRESENT = ".present"
 _HELD = (*NUMBER_SPACES, "Text", "Dict", "Tuple")  # Kinds of spaces that Minari can describe.
 
 
 def ensure_episodes_fit(task: Task) -> None:
     """Raise ExtractionError if Minari cannot hold the transitions of these environments."""
-    if task.request.info:
-        raise ExtractionError("infos are not written for Minari: leave --info out, or use parquet")
     if len(task.request.ranges) > 1:
         raise ExtractionError("an episode of Minari must not have gaps, which several ranges of ticks would cause")
     for prefix in (OBSERVED, DONE):
         _space_of(task, prefix)
+    _ensure_infos(_infos_of(task))
 
 
 def write_episodes(table: DatasetTable, sources: Sequence[TapeInput], identity: str, path: Path, task: Task) -> None:
@@ -54,13 +55,13 @@ def write_episodes(table: DatasetTable, sources: Sequence[TapeInput], identity: 
         data_format=DATA_FORMAT,
         jpeg_encoding=False,  # Pixels must come back as they were.
     )
-    names = {source.run: source for source in sources}
+    names, infos = {source.run: source for source in sources}, _infos_of(task)
     abouts: list[dict[str, Any]] = []
 
     def buffers() -> Iterator[EpisodeBuffer]:
         for number, episode in enumerate(episodes_of(table, "Minari")):
             abouts.append(about_origin(episode, names))
-            yield _buffer(episode, number, observed, done)
+            yield _buffer(episode, number, observed, done, infos)
 
     storage.update_episodes(buffers())
     storage.update_episode_metadata(abouts, range(len(abouts)))
@@ -71,7 +72,9 @@ def write_episodes(table: DatasetTable, sources: Sequence[TapeInput], identity: 
     storage.update_metadata(describe_dataset(identity, sources, agents, text))
 
 
-def _buffer(episode: EpisodeRows, number: int, observed: Space, done: Space) -> EpisodeBuffer:
+def _buffer(
+    episode: EpisodeRows, number: int, observed: Space, done: Space, infos: Mapping[str, ColumnForm]
+) -> EpisodeBuffer:
     """An episode as Minari writes it. Raises ExtractionError if a step is missing."""
     episode.ensure_complete()
     terminated, truncated = (episode.column(name).copy() for name in ENDS)
@@ -87,8 +90,50 @@ def _buffer(episode: EpisodeRows, number: int, observed: Space, done: Space) -> 
         rewards=episode.column(WORTH),
         terminations=terminated,
         truncations=truncated,
-        infos={"tick": np.append(ticks, ticks[-1] + 1)} if is_each_tick else {},
+        infos=({"tick": np.append(ticks, ticks[-1] + 1)} if is_each_tick else {}) | _infos(episode, infos),
     )
+
+
+def _infos_of(task: Task) -> dict[str, ColumnForm]:
+    """The forms of the infos by their paths."""
+    assert task.columns is not None
+    named = {name.partition("."): form for name, form in task.columns.forms.items()}
+    return {path: form for (prefix, _, path), form in named.items() if prefix == ABOUT}
+
+
+def _ensure_infos(infos: Mapping[str, ColumnForm]) -> None:
+    """Raise ExtractionError for infos that Minari cannot hold."""
+    hint = "leave --info out, or use parquet"
+    for path, form in infos.items():
+        if form.kind in ("list", "texts"):
+            raise ExtractionError(f"Minari holds infos of one shape, and info.{path} is {form}: {hint}")
+        if "/" in path or not path:
+            raise ExtractionError(f"Minari cannot hold an info called {path!r}: {hint}")
+        if f"{path}{_PRESENT}" in infos:
+            raise ExtractionError(
+                f"info.{path}{_PRESENT} clashes with the mask of info.{path}, which gets this name in Minari: {hint}"
+            )
+
+
+def _infos(episode: EpisodeRows, forms: Mapping[str, ColumnForm]) -> dict[str, Any]:
+    """The infos by path, each with a mask of those that are there: zeros or empty texts stand in for the others.
+
+    As Minari has it, the first one is that of the reset, which is never there.
+    """
+    infos: dict[str, Any] = {}
+    for path, form in forms.items():
+        name = joined(ABOUT, path)
+        if form.kind == "array":
+            values: Any = np.ma.concatenate([piece[name] for piece in episode.pieces])  # type: ignore[no-untyped-call]
+            present = ~np.ma.getmaskarray(values).reshape(len(values), -1)[:, 0]
+            first = np.zeros((1, *values.shape[1:]), values.dtype)
+            infos[path] = np.concatenate([first, np.ma.filled(values, 0)])
+        else:
+            texts = episode.texts(name)
+            present = np.array([text is not None for text in texts])
+            infos[path] = ["", *(text or "" for text in texts)]
+        infos[f"{path}{_PRESENT}"] = np.concatenate([[False], present])
+    return infos
 
 
 def _nested(episode: EpisodeRows, space: Space, prefix: str, then: str | None = None) -> Any:
@@ -182,12 +227,9 @@ def _made(space: Space, path: str) -> gymnasium.Space[Any]:
 
 
 def _env_spec(task: Task) -> EnvSpec | None:
-    """The specification of the environment, if all tapes have the same."""
-    texts = {facts.env_spec for facts in task.environments}
-    [text, *others] = texts
-    if others or text is None or task.environments[0].kind == "vector":
-        return None
-    return EnvSpec.from_json(text)
+    """The specification of the environment, of one environment of a vector, if all tapes have the same."""
+    [text, *others] = {facts.each_spec for facts in task.environments}
+    return None if others or text is None else EnvSpec.from_json(text)
 
 
 def _fits_attributes(value: Any) -> bool:

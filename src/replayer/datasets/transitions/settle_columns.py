@@ -116,7 +116,13 @@ def _facts_of(tape: Tape, simulation: Simulation) -> EnvironmentFacts:
     metadata = getattr(inner.env, "metadata", None)
     metadata = metadata if isinstance(metadata, Mapping) else {}
     title = _title(tape.meta["adapter"].get("subject"), metadata) or name
-    return EnvironmentFacts(kind, spaces, spec, name, title=title, render_fps=_rate(metadata.get("render_fps")))
+    each_spec = spec
+    if kind == "vector":
+        from sim.adapters.gymnasium.described_spaces import describe_each  # noqa: PLC0415 - an extra
+
+        each_spec = describe_each(inner.env)
+    rate = _rate(metadata.get("render_fps"))
+    return EnvironmentFacts(kind, spaces, spec, name, title=title, each_spec=each_spec, render_fps=rate)
 
 
 def _title(subject: Any, metadata: Mapping[str, Any]) -> str:

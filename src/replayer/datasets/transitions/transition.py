@@ -23,6 +23,7 @@ class EnvironmentFacts:
             agent_methods, which is no environment).
         spaces: as sim.adapters.gymnasium.described_spaces describes them. env_spec: JSON text; None without one.
         name: of the environment's class. title: its registered id, or the name in its metadata, or its class.
+        each_spec: of one environment, JSON text: env_spec, or in a vector that of the environments in it; None without one.
         render_fps: frames per second as its metadata states them; None if it does not.
         episodes: on the tape. raised: the ticks of calls that raised, or were no step. lost: ranges of ticks without a readable frame.
     """
@@ -35,6 +36,7 @@ class EnvironmentFacts:
     raised: Sequence[int] = ()
     lost: Sequence[tuple[int, int]] = ()
     title: str = ""
+    each_spec: str | None = None
     render_fps: float | None = None
 
     def space(self, name: Literal["observation", "action"], agent: str = "") -> Space | None:

@@ -9,14 +9,17 @@ A recording never fails for want of these: what cannot be described is None.
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
-from gymnasium.vector import VectorEnv
+from gymnasium.vector import VectorEnv, VectorWrapper
+from gymnasium.wrappers.vector import RecordEpisodeStatistics
 
 from sim.adapters.gymnasium.space_codec import space_to_plain
 from sim.kernel.plain_data import encode_plain
 
 BYTES_MAX = 256 << 10  # The spaces of a tape's META, which holds 1 MiB.
+_OF_VECTORS = ("num_envs", "vectorization_mode", "vector_kwargs", "wrappers", "max_episode_steps")  # Of make_vec.
 SPACES, ENV_SPEC = "spaces", "env_spec"
 
 
@@ -62,9 +65,35 @@ def _small(described: dict[str, Any]) -> dict[str, Any] | None:
         return None  # A key of a Dict space may be any object.
 
 
+def describe_each(vector: Any) -> str | None:
+    """The specification of the environments in a vector as text: it makes one of them.
+
+    None if they differ or have none, or if a wrapper of the vector changes what they return.
+    """
+    while isinstance(vector, VectorWrapper):
+        if type(vector) is not RecordEpisodeStatistics:
+            return None
+        vector = vector.env
+    inside = getattr(vector, "envs", None)
+    if inside:
+        texts = {_spec_text(env) for env in inside}
+        return texts.pop() if len(texts) == 1 else None
+    spec = getattr(vector, "spec", None)
+    if spec is None:
+        return None
+    # A vector that is one object has the limit of steps among its arguments; gymnasium.make has it in the specification.
+    own = {name: value for name, value in spec.kwargs.items() if name not in _OF_VECTORS}
+    limit = spec.kwargs.get("max_episode_steps", spec.max_episode_steps)
+    return _text_of(dataclasses.replace(spec, kwargs=own, max_episode_steps=limit))
+
+
 def _spec_text(env: Any) -> str | None:
     """The environment's specification as text; None if it has none, or one made with objects."""
+    return _text_of(getattr(env, "spec", None))
+
+
+def _text_of(spec: Any) -> str | None:
     try:
-        return None if env.spec is None else str(env.spec.to_json())
+        return None if spec is None else str(spec.to_json())
     except (AttributeError, TypeError, ValueError):
         return None

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from optional_packages import lazily, needs
 
+import recorder
 import replayer
 from replayer.commands.main import main
 from replayer.datasets.request import ExtractionError
@@ -19,6 +20,7 @@ minari = lazily("minari")
 needs("h5py", "PIL", "gymnasium", "pettingzoo", "pyarrow")
 
 import gymnasium  # noqa: E402
+from collected_environments import vector_loop  # noqa: E402
 from environment_runs import CASES, REBUILT, recorded  # noqa: E402
 from gymnasium import spaces  # noqa: E402
 
@@ -123,6 +125,83 @@ def test_minari_recovers_the_environment(name: str, tmp_path: Path, monkeypatch:
     assert layers_of(env) == layers_of(live)
 
 
+@pytest.mark.parametrize("name", ["next_step", "same_step", "disabled", "native", "watched"])
+def test_minari_recovers_an_environment_of_a_vector(name: str, tmp_path: Path, monkeypatch: Any) -> None:
+    """One of those in the vector, with its limit of steps: of many objects, and of one that has all environments."""
+    monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path / "set"))
+    path, limit = tmp_path / "run.tape", 12
+
+    def watched() -> Any:
+        envs = gymnasium.make_vec("CartPole-v1", 3, max_episode_steps=limit, sutton_barto_reward=True)
+        return gymnasium.wrappers.vector.RecordEpisodeStatistics(envs) if name == "watched" else envs
+
+    if name in CASES:
+        recorded(name, path)
+    else:
+        live = recorder.record(watched(), path, quiet=True, trial_ms=0)
+        vector_loop(live, 60, 3, "NextStep")
+        live.close()
+    world = watched if name == "watched" else None
+    replayer.extract(path, tmp_path / "set", world=world, file_format="minari")
+    loaded = minari.load_dataset("set-v0")
+    env = loaded.recover_environment()
+
+    assert (env.spec.id, env.spec.max_episode_steps, env.unwrapped.spec.kwargs) == (
+        "CartPole-v1",
+        limit,
+        {} if name in CASES else {"sutton_barto_reward": True},
+    )
+    assert (loaded.observation_space, loaded.action_space) == (env.observation_space, env.action_space)
+    env.action_space.seed(1)
+    for episode in loaded.sample_episodes(5):
+        env.reset()
+        assert env.step(episode.actions[0])[0].shape == episode.observations[0].shape
+        assert len(episode) <= limit
+
+
+def test_no_environment_is_recovered_of_a_vector_that_changes_what_it_returns(tmp_path: Path, monkeypatch: Any) -> None:
+    """The environments in it return other observations."""
+    monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path / "set"))
+    envs = gymnasium.wrappers.vector.FlattenObservation(gymnasium.make_vec("CartPole-v1", 2, "sync"))
+    live = recorder.record(envs, tmp_path / "run.tape", quiet=True, trial_ms=0)
+    vector_loop(live, 20, 3, "NextStep")
+    live.close()
+    replayer.extract(tmp_path / "run.tape", tmp_path / "set", world=lambda: envs, file_format="minari")
+    with pytest.raises(ValueError, match="env_spec is None"):
+        minari.load_dataset("set-v0").recover_environment()
+
+
+@pytest.mark.parametrize("name", ["camera", "cameras", "guests", "turns"])
+def test_infos_have_a_mask(name: str, tmp_path: Path, monkeypatch: Any) -> None:
+    """The values are those of the table, after the place of the reset's, which no table has."""
+    monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path / "set"))
+    monkeypatch.setattr("replayer.datasets.worker.BUFFER_BYTES", 4_000)
+    recorded(name, tmp_path / "run.tape")
+    wanted: Any = {"world": REBUILT.get(name), "info": True}
+    replayer.extract(tmp_path / "run.tape", tmp_path / "set", file_format="minari", **wanted)
+    rows = replayer.extract(tmp_path / "run.tape", **wanted).table("transitions").to_arrow().to_pylist()
+    loaded = minari.load_dataset("set-v0")
+    groups: dict[Any, list[dict[str, Any]]] = {}
+    for row in rows:
+        groups.setdefault(key(row), []).append(row)
+    names = [column.removeprefix("info.") for column in rows[0] if column.startswith("info.")]
+    assert bool(names) == (name != "turns")
+
+    abouts = loaded.storage.get_episode_metadata(range(len(groups)))
+    for episode, about in zip(loaded.iterate_episodes(), abouts, strict=True):
+        group = groups.pop((int(about.get("env", 0)), about["agent"], int(about["episode"])))
+        assert episode.infos.keys() - {"tick"} == {*names, *(f"{path}.present" for path in names)}
+        for path in names:
+            values = [row[f"info.{path}"] for row in group]
+            assert episode.infos[f"{path}.present"].tolist() == [False, *(value is not None for value in values)]
+            found = [one.decode() if isinstance(one, bytes) else one for one in episode.infos[path].tolist()]
+            assert len(found) == len(group) + 1 == len(episode.observations["flags"] if name[:3] == "cam" else found)
+            assert [one for one, value in zip(found[1:], values, strict=True) if value is not None] == [
+                value for value in values if value is not None
+            ]
+    assert not groups
+
+
 def test_fields_cut_the_space(tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path / "set"))
     recorded("camera", tmp_path / "run.tape")
@@ -150,10 +229,43 @@ def test_what_minari_cannot_hold_is_named(tmp_path: Path, capsys: Any) -> None:
         replayer.extract(tmp_path / "odd.tape", tmp_path / "set", world=REBUILT["oddities"], file_format="minari")
     capsys.readouterr()
     for rest, text in (
-        ("--info", "error: infos are not written for Minari: leave --info out, or use parquet"),
         ("--ticks 1..5 --ticks 8..9", "error: an episode of Minari must not have gaps, which several ranges"),
         ("--table transitions --table states", "error: Minari holds only pairs or transitions, not the table states"),
     ):
         assert run(main, f"extract {tmp_path}/cart.tape -o {tmp_path}/set -j 1 --format minari {rest}") == 2
         assert_one_line(capsys.readouterr(), text)
     assert not (tmp_path / "set").exists()
+
+
+@pytest.mark.parametrize(
+    ("info", "text"),
+    [
+        (lambda t: {"seen": np.arange(t % 3)}, "Minari holds infos of one shape, and info.seen is lists of <i8: leave"),
+        (lambda t: {"words": ["a"] * (t % 2 + 1)}, r"and info.words is texts: leave --info out"),
+        (lambda t: {"a/b": t}, "Minari cannot hold an info called 'a/b': leave --info out, or use parquet"),
+        (lambda t: {"a": t, "a.present": t}, "info.a.present clashes with the mask of info.a, which gets this name"),
+    ],
+    ids=["lists", "texts", "slash", "clash"],
+)
+def test_infos_that_minari_cannot_hold_are_named(info: Any, text: str, tmp_path: Path) -> None:
+    class Telling(gymnasium.Env[Any, Any]):
+        observation_space = spaces.Discrete(2)
+        action_space = spaces.Discrete(2)
+        t = 0
+
+        def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+            super().reset(seed=seed, options=options)
+            return 0, {}
+
+        def step(self, action: Any) -> Any:
+            self.t += 1
+            return action, 0, False, False, info(self.t)
+
+    env = recorder.record(Telling(), tmp_path / "run.tape", quiet=True, trial_ms=0)
+    env.reset(seed=1)
+    for _ in range(5):
+        env.step(1)
+    env.close()
+    with pytest.raises(ExtractionError, match=text):
+        replayer.extract(tmp_path / "run.tape", tmp_path / "set", world=Telling, info=True, file_format="minari")
+    assert [path.name for path in tmp_path.iterdir()] == ["run.tape"]
