@@ -19,6 +19,7 @@ import attrs
 import msgpack
 
 from recorder.adapted.first_trial import returned_names
+from recorder.conformance.named_differences import named_differences
 from recorder.exception_text import raised_text
 from recorder.processes.interpreter import finish, module_program, start_python
 from recorder.processes.isolated_fork import NotIsolatedError, ensure_can_isolate, run_isolated
@@ -274,8 +275,10 @@ def _check_saves(subject: Subject, run: ConformanceRun) -> ConformanceViolation 
     for encoded in run.inputs:
         unsaved.step(decode_plain(encoded))
     last = len(run.inputs)
-    fields = differing_fields(run.states[last], as_simulation(unsaved).state.snapshot())
-    text = f"state differs from that of a run that is never saved, at tick {last}: {', '.join(fields)}"
+    now = as_simulation(unsaved).state.snapshot()
+    fields = differing_fields(run.states[last], now)
+    named = named_differences(run.states[last], now, fields) if fields else ""
+    text = f"state differs from that of a run that is never saved, at tick {last}: {named}"
     return ConformanceViolation(RECORDED, run.seed, last, 0, fields, text) if fields else None
 
 
@@ -352,8 +355,9 @@ def _follow(
             except Exception as error:  # noqa: BLE001 - an incomplete state may fail in any way; that is a violation
                 return ConformanceViolation(trial, run.seed, tick, loaded, (), raised_text("the step", error))
         if simulation.state.hash() != run.hashes[tick]:
-            fields = differing_fields(run.states[tick], simulation.state.snapshot())
-            named = ", ".join(fields) or "the layout of the state"
+            now = simulation.state.snapshot()
+            fields = differing_fields(run.states[tick], now)
+            named = named_differences(run.states[tick], now, fields)
             return ConformanceViolation(
                 trial, run.seed, tick, loaded, fields, f"state differs from the live run at tick {tick}: {named}"
             )

@@ -23,7 +23,7 @@ def write_readable_state(folder: Path, name: str, state: Snapshot) -> str:
     if values is None:
         write_state(folder / f"{name}.npz", state)
         return f"{name}.npz"
-    content = json.dumps(values, indent=1, ensure_ascii=False, default=str)
+    content = json.dumps(values, indent=1, default=str)
     (folder / f"{name}.json").write_text(content + "\n", encoding="utf-8")
     return f"{name}.json"
 
@@ -34,14 +34,14 @@ def object_values(state: Snapshot) -> dict[str, Any] | None:
     if tree is None:
         return None
     try:
-        values = {entry.step: tree.plain(entry.step, entry.value) for entry in tree.entries}
+        values = {entry.step: _without_large(tree.plain(entry.step, entry.value)) for entry in tree.entries}
     except MALFORMED as error:
         note_malformed(error)
         return None
     others = {name: state[name] for name in state if name not in tree.fields and name != COUNTS_FIELD}
     described = {name: describe_field(state, name) for name, array in others.items() if array.size > ELEMENTS_MAX}
     values |= {name: described.get(name, array) for name, array in others.items()}
-    return {name: to_json(_without_large(value)) for name, value in values.items()}
+    return {name: to_json(value) for name, value in values.items()}
 
 
 def _without_large(value: Any) -> Any:

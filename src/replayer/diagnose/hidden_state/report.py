@@ -7,12 +7,15 @@ from typing import Any
 import attrs
 
 from recorder.text import counted
+from replayer.desync.object_diff import object_difference_lines
 from replayer.desync.state_diff import FieldDifference, row_lines
 from replayer.value_text import plain_text, to_json
+from sim.kernel.state import Snapshot
 
 SUSPECTS_SHOWN = 8
 ROWS_SHOWN = 2  # Of each field.
 FIELDS_SHOWN = 5
+_LABELS = ("live", "restored")
 
 FRESH, USED, READ, ENVIRONMENT, MARKS = "fresh", "used", "read", "environment", "marks"
 _HAPPENED = {
@@ -56,6 +59,7 @@ class SyncFinding:
         way: the kind of trial: fresh, used, read, environment or marks.
         expected_hash, actual_hash: of the live run and of the copy, at tick; None if the copy raised, or for marks.
         differences: by field; recorded is the live run's value and replayed the copy's.
+        states: the live run's and the copy's; None if one of them is not known.
         suspects: the most likely first.
         note: a remark, in a sentence.
     """
@@ -68,6 +72,7 @@ class SyncFinding:
     differences: list[FieldDifference]
     suspects: list[Suspect]
     note: str | None = None
+    states: tuple[Snapshot, Snapshot] | None = None
 
     def __str__(self) -> str:
         return "\n".join(finding_lines(self))
@@ -138,10 +143,13 @@ def finding_lines(finding: SyncFinding) -> list[str]:
         lines.append(f"  {finding.note}")
     if finding.expected_hash is not None:
         lines.append(f"  hash {finding.expected_hash:016x} live, {finding.actual_hash:016x} restored")
-    for difference in finding.differences[:FIELDS_SHOWN]:
+    values, rest = object_difference_lines(finding.states, [one.field for one in finding.differences], _LABELS)
+    lines += [f"  {value}" for value in values]
+    differences = [one for one in finding.differences if one.field in rest]
+    for difference in differences[:FIELDS_SHOWN]:
         lines.append(f"  {difference.field}: {difference.note or counted(difference.row_count, 'row')}")
-        lines += [f"    {line}" for line in row_lines(difference, ("live", "restored"))[:ROWS_SHOWN]]
-    omitted = len(finding.differences) - FIELDS_SHOWN
+        lines += [f"    {line}" for line in row_lines(difference, _LABELS)[:ROWS_SHOWN]]
+    omitted = len(differences) - FIELDS_SHOWN
     if omitted > 0:
         lines.append(f"  … and {counted(omitted, 'field')} more")
     if finding.suspects:

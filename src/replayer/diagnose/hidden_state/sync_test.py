@@ -282,13 +282,15 @@ def _finding(period: Period, way: str, outcome: TrialOutcome, suspects: list[Sus
     assert count is not None
     live = period.start if count == 0 else period.states[count - 1] if period.states else None
     expected = period.start.hash() if count == 0 else period.hashes[count - 1]
+    states = None if live is None or outcome.state is None else (live, outcome.state)
     return SyncFinding(
         tick=period.start_tick + count,
         start_tick=period.start_tick,
         way=way,
         expected_hash=expected if outcome.state is not None else None,
         actual_hash=outcome.state.hash() if outcome.state is not None else None,
-        differences=compare_states(live, outcome.state) if live is not None and outcome.state is not None else [],
+        differences=compare_states(*states) if states is not None else [],
         suspects=suspects,
         note=outcome.note,
+        states=states,
     )

@@ -66,5 +66,5 @@ def _value(tree: ObjectTree, path: str, value: Any) -> Value:
     if isinstance(value, bool | float) or (isinstance(value, int) and value in _INT64):
         return np.array(value)
     if isinstance(value, str):
-        return value
+        return value.encode("utf-8", "backslashreplace").decode()  # Lone surrogates are valid in Python alone.
     return next(tree.lines_at(path, value, whole=False)).removeprefix(f"{path} = ")

@@ -18,7 +18,7 @@ from recorder.exit_codes import CORRUPT, DIFFERS, INCOMPLETE, UsageError
 from recorder.format.blocks.events_block import Event
 from recorder.format.blocks.frame import Frame
 from recorder.format.segments.block_location import KeyframeLocation
-from replayer.desync.object_diff import objects_in
+from replayer.desync.object_diff import MALFORMED, note_malformed, objects_in
 from replayer.export.viewers.object_values import PATHS_MAX, Value, values_of
 from replayer.playback.cursor import Cursor
 from replayer.playback.inert_simulation import StatesOnly
@@ -174,8 +174,12 @@ class TickRange:
         if tree is None or (self.request.fields and not paths):
             return {}
         found = values_of(tree, paths)
-        values = dict(found if paths else islice(found, PATHS_MAX))
-        self._has_more_values = self._has_more_values or (not paths and next(found, None) is not None)
+        try:
+            values = dict(found if paths else islice(found, PATHS_MAX))
+            self._has_more_values = self._has_more_values or (not paths and next(found, None) is not None)
+        except MALFORMED as error:
+            note_malformed(error)
+            return {}
         return values
 
     def _objects(self, snapshot: Snapshot) -> ObjectTree | None:

@@ -90,7 +90,8 @@ class _Comparison:
             if self._waiting:
                 yield from self._compare(self._waiting.popleft())
             else:
-                yield from self._compare_sets(*self._sets.popleft())
+                pair, one, two = self._sets.popleft()
+                yield from _placed(pair, self._compare_sets(pair, one, two))
 
     def _add_entries(self, paths: tuple[str, str], entries: Sequence[Sequence[ShownPart]]) -> None:
         """Have the entries of two objects compared, by their steps."""
@@ -105,12 +106,12 @@ class _Comparison:
             if self._pairs.has(one, two):
                 return
             if not self._pairs.are_one(one, two):
-                yield from self._other_object(pair)
+                yield from _placed(pair, self._other_object(pair))
                 return
             self._pairs.add(one, two)
             known = self._trees[0].path_of(one) or pair.paths[0], self._trees[1].path_of(two) or pair.paths[1]
             pair = attrs.evolve(pair, paths=known)
-        yield from self._compare_values(pair, one, two)
+        yield from _placed(pair, self._compare_values(pair, one, two))
 
     # --- values
 
@@ -305,6 +306,16 @@ class _Comparison:
             values = mine[step], theirs.get(step, ABSENT)
             if not any(isinstance(value, Ref | Composite | np.ndarray) for value in values) and not are_equal(*values):
                 yield self._value_difference(_Pair((f"{pair.paths[0]}{step}", f"{pair.paths[1]}{step}"), values))
+
+
+def _placed(pair: _Pair, differences: Iterator[ObjectDifference]) -> Iterator[ObjectDifference]:
+    """The differences with the path in the second state, where an object has another path there."""
+    is_moved = pair.paths[0] != pair.paths[1]
+    for difference in differences:
+        if not is_moved or difference.kind == "identity" or not difference.second:
+            yield difference
+        else:
+            yield attrs.evolve(difference, second=f"{difference.second} at {pair.paths[1]}")
 
 
 def _keyed(value: Composite) -> list[ShownPart]:

@@ -112,7 +112,11 @@ class ObjectPairs:
         """
         one, other = values[side], values[1 - side]
         mine, theirs = self._trees[side], self._trees[1 - side]
-        if theirs.elsewhere_than(other, paths[1 - side]) is not None or not self._is_new(side, one, other):
+        if (
+            paths[0] != paths[1]
+            or theirs.elsewhere_than(other, paths[1 - side]) is not None
+            or not self._is_new(side, one, other)
+        ):
             return None
         path = mine.elsewhere_than(one, paths[side]) or mine.other_path_of(one)
         alike = theirs.graph_object(one)

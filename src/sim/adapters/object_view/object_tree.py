@@ -41,12 +41,12 @@ class ObjectTree:
         """Raises ValueError or LookupError for a state of anything but captured objects."""
         self._state = state
         self._layers = {layer.name: layer for layer in structure_from_plain(decode_value(state.blob(STRUCTURE))).layers}
-        self._graph = GraphReader(state, self._known)
-        self._constants = self._read_constants()
-        self._values = self._read_values()
         inner = {f"{layer}.{one.name}" for layer, one in self._attributes() if one.category == "object"}
         outermost = [name for name in self._layers if name not in inner]
         self.prefix = f"{outermost[0]}." if len(outermost) == 1 else ""
+        self._graph = GraphReader(state, self._known)
+        self._constants = self._read_constants()
+        self._values = self._read_values()
         self.entries = [
             ShownPart(f"{name}{entry.step}".removeprefix(self.prefix), "", entry.value)
             for name in outermost

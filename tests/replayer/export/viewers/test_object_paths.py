@@ -35,7 +35,7 @@ class Skirmish:
     """A game of plain objects."""
 
     def __init__(self) -> None:
-        self.turn, self.title = 0, "a game"
+        self.turn, self.title = 0, "a game \ud800"  # Texts of files may hold what UTF-8 does not.
         self.units = [Unit("u0"), Unit("u1")]
         self.units[0].target = self.units[1]
         self.queue, self.bag = [1, 2, 3], {"a": 0.5}
@@ -98,6 +98,7 @@ def test_mcap_has_a_channel_for_each_path(tape: Path, tmp_path: Path) -> None:
     assert [found["/state/units[0].target"][tick]["value"] for tick in (4, 5)] == ["units[1]", "units[2]"]
     assert min(found["/state/units[2].name"]) == 5
     assert found["/state/units[2].name"][TICKS]["value"] == "u2"
+    assert found["/state/title"][0]["value"] == r"a game \ud800"
     grid = found["/state/grid"][TICKS]
     assert np.frombuffer(base64.b64decode(grid["data"]), grid["dtype"]).tolist() == [0, 0, 0, 0, 0, TICKS]
     assert found["/state/queue"][3]["values"] == [4, 2, 3]
@@ -127,4 +128,5 @@ def test_rerun_has_an_entity_for_each_path(tape: Path, tmp_path: Path) -> None:
     assert {tick: float(np.asarray(value).reshape(-1)[0]) for tick, value in scalars.items()} == {
         tick: 60.5 - tick / 4 for tick in range(TICKS + 1)
     }
+    assert found["/state/title"]["text"] == {0: [[r"a game \ud800"]]}
     assert found[r"/state/units/\[0\]/target"]["text"] == {0: [["units[1]"]], 5: [["units[2]"]]}

@@ -171,3 +171,13 @@ def test_any_changed_number_is_found_at_its_path() -> None:
 
         (line,) = lines(change, before=connect)
         assert line in (f"units[{changed}].hp: A {changed}, B 77", f"leader.hp: A {changed}, B 77")
+
+
+def test_a_value_of_an_object_that_moved_has_both_paths() -> None:
+    """The path in the first state, and where the object is in the second one."""
+
+    def swap_and_hit(game: Game) -> None:
+        swap(game.units, 4, 5)
+        game.units[4].hp = 99  # The unit that was at 5.
+
+    assert "units[5].hp: A 5, B 99 at units[4].hp" in lines(swap_and_hit)

@@ -237,3 +237,22 @@ def test_damaged_states_are_refused_or_shown() -> None:
         except (ValueError, LookupError, TypeError, RecursionError, OverflowError):
             refused += 1
     assert 0 < refused < 300
+
+
+class Dice:
+    """A generator that is saved as a field of its own, and is in a tuple as well."""
+
+    def __init__(self) -> None:
+        self.rng = np.random.default_rng(1)
+        self.generators = (self.rng, 7)
+
+    def step(self, _: Any) -> None:
+        """Draw."""
+        self.rng.random()
+
+
+def test_a_value_that_is_saved_elsewhere_has_its_name() -> None:
+    """Also directly in an attribute that is a tuple."""
+    tree = tree_of(adapt(Dice()).state.snapshot())
+    assert tree is not None
+    assert tree.summary() == {"generators": "(rng, 7)", "rng": "numpy.random.Generator(PCG64)"}
