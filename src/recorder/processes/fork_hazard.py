@@ -70,9 +70,9 @@ class NewThreads:
         """
         started = [thread.name for thread in threading.enumerate() if thread not in self._before]
         if started:
-            return f"a simulation with threads of its own ({', '.join(sorted(started)[:3])})"
+            return f"a simulation whose making started threads ({', '.join(sorted(started)[:3])})"
         if _thread_count() > self._count and _has_openmp():
-            return "a simulation with threads of OpenMP"
+            return "a simulation whose making started threads of compiled code"
         return None
 
 

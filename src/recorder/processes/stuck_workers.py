@@ -86,11 +86,18 @@ def waiting_ticks(process_id: int) -> int | None:
             if state not in _WAITING:
                 return None
             total += int(figures[10]) + int(figures[11])  # proc(5): utime and stime, fields 14 and 15; state is 3.
-            for child in (thread / "children").read_text(encoding="ascii").split():
-                ticks = waiting_ticks(int(child))
+            for child in _children(thread):
+                ticks = waiting_ticks(child)
                 if ticks is None:
                     return None
                 total += ticks
     except (OSError, ValueError):  # Not Linux, or it has just ended.
         return None
     return total
+
+
+def _children(thread: Path) -> list[int]:
+    try:
+        return list(map(int, (thread / "children").read_text(encoding="ascii").split()))
+    except FileNotFoundError:  # A kernel that was built without it: its process alone is watched.
+        return []

@@ -5,7 +5,9 @@ Each case runs in a process of its own with a time limit: all of them hung, or c
 
 from __future__ import annotations
 
+import importlib.util
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -44,7 +46,13 @@ def results(folder: Path, text: str) -> list[Any]:
     """Run a script in a folder and return what it prints, a JSON value in each line. A hang fails the test."""
     (folder / "script.py").write_text(PREPARED.replace("SUPPORT", repr(str(SUPPORT))) + text)
     finished = subprocess.run(
-        [sys.executable, "script.py"], cwd=folder, capture_output=True, text=True, timeout=LIMIT_S, check=False
+        [sys.executable, "script.py"],
+        cwd=folder,
+        env=os.environ | {"OMP_NUM_THREADS": "2", "NUMBA_NUM_THREADS": "2", "NUMBA_THREADING_LAYER": "omp"},
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_S,
+        check=False,
     )
     assert finished.returncode == 0, finished.stderr
     return [json.loads(line) for line in finished.stdout.splitlines()]
@@ -63,7 +71,7 @@ verify(threaded_worlds.OtherThreaded)
     assert other[:3] == [False, 13, 13]
     for (note,) in (same[3], other[3]):
         assert note.startswith("simulated in a fresh process for several intervals each")
-        assert "a simulation with threads of its own (ThreadPoolExecutor-" in note
+        assert "a simulation whose making started threads (ThreadPoolExecutor-" in note
 
 
 @pytest.mark.parametrize(
@@ -143,6 +151,54 @@ def verify_in_pool(name):
     assert results(tmp_path, in_pool + text) == [[True, None, []], [False, 13, []], [False, 11, []]]
 
 
+COMPILED = {
+    "torch": """
+import torch
+from sim import Field, Schema, State
+
+class Compiled:
+    def __init__(self):
+        self.state = State(Schema(Field("x", "f8", (2,))))
+        torch.ones(1_000_000).exp().sum()
+
+    def step(self, inputs):
+        self.state["x"][:] += float((torch.ones(1_000_000) * inputs).max())
+""",
+    "numba": """
+import numba
+from sim import Field, Schema, State
+
+@numba.njit(parallel=True)
+def add(values, added):
+    for index in numba.prange(len(values)):
+        values[index] += added
+
+class Compiled:
+    def __init__(self):
+        self.state = State(Schema(Field("x", "f8", (64,))))
+        add(self.state["x"], 0.0)
+
+    def step(self, inputs):
+        add(self.state["x"], float(inputs))
+""",
+}
+
+
+@pytest.mark.share(0.5)
+@pytest.mark.parametrize("package", COMPILED)
+def test_threads_of_compiled_code_do_not_hang_it(tmp_path: Path, package: str) -> None:
+    """Of OpenMP: a forked copy waited for them forever, or was ended by the library."""
+    if importlib.util.find_spec(package) is None:
+        pytest.skip(f"{package} is not installed")
+    (tmp_path / "compiled.py").write_text(COMPILED[package])
+    text = "import compiled\nrecord(compiled.Compiled)\nverify(compiled.Compiled)\n"
+    used_before, fresh = (
+        results(tmp_path, text),
+        results(tmp_path, "import compiled\nverify(compiled.Compiled, jobs=2)\n"),
+    )
+    assert [found[:3] for found in (*used_before, *fresh)] == [[True, 41, None]] * 2
+
+
 def test_the_command_prints_the_note(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -180,7 +236,7 @@ for words in (["explain", "--tick", "13"], ["certify", "--factor", "threads", "-
     explained, certified = results(tmp_path, text)
     assert explained[0] == 2
     assert explained[2].startswith(
-        "error: a step is traced in a copy of its process, in which a simulation with threads"
+        "error: a step is traced in a copy of its process, and a simulation whose making started"
     )
     assert len(explained[2].splitlines()) == 1
     assert certified[0] == 1

@@ -65,12 +65,12 @@ class Repository:
         if not path.is_dir():
             raise RepositoryError(f"{path}: expected the folder of a git repository")
         self._git = program
-        self._start = path.resolve()
+        self.root = path.resolve()
         try:
             self.root = Path(self._line("rev-parse", "--show-toplevel")).resolve()
         except RepositoryError as error:
             raise RepositoryError(f"{path}: expected the checkout of a git repository (git: {error})") from None
-        self.folder = self._start.relative_to(self.root)
+        self.folder = path.resolve().relative_to(self.root)
 
     def commit(self, revision: str) -> Commit:
         """Return the commit that the user names, in any way that git knows. Raises RepositoryError."""
@@ -81,7 +81,11 @@ class Repository:
         return self._described(number)
 
     def _described(self, number: str) -> Commit:
-        fields = self._run("show", "--no-patch", "--format=%H%x00%aI%x00%s", number).rstrip("\n").split("\0")
+        fields = (
+            self._run("show", "--no-show-signature", "--no-patch", "--format=%H%x00%aI%x00%s", number)
+            .rstrip("\n")
+            .split("\0")
+        )
         return Commit(*fields)
 
     def ensure_ancestor(self, good: Commit, bad: Commit) -> None:
@@ -117,7 +121,15 @@ class Repository:
     def changed_files(self, commit: Commit) -> list[str]:
         """The files that a commit changed; for a merge, compared with its first parent."""
         shown = self._run(
-            *("show", "--first-parent", "--diff-merges=first-parent", "--format=", "--name-only", "--no-renames", "-z"),
+            *(
+                "show",
+                "--no-show-signature",
+                "--diff-merges=first-parent",
+                "--format=",
+                "--name-only",
+                "--no-renames",
+                "-z",
+            ),
             commit.id,
         )
         return [name for name in shown.split("\0") if name]
@@ -150,7 +162,7 @@ class Repository:
         except RepositoryError:  # The simulation may have damaged the tree itself.
             shutil.rmtree(tree, ignore_errors=True)
             notes = Path(self._line("rev-parse", "--git-common-dir"))
-            shutil.rmtree(self._start / notes / "worktrees" / tree.name, ignore_errors=True)
+            shutil.rmtree(self.root / notes / "worktrees" / tree.name, ignore_errors=True)
 
     def _line(self, *words: str) -> str:
         return self._run(*words).rstrip("\n")
@@ -159,7 +171,7 @@ class Repository:
         """Return what a command of git prints. codes: its exit codes that are no failure. Raises RepositoryError."""
         variables = {name: value for name, value in os.environ.items() if name not in _VARIABLES_OF_GIT}
         finished = subprocess.run(  # noqa: S603 - git, with ids of commits and with what the user named
-            [self._git, "-C", str(self._start), *words],
+            [self._git, "-C", str(self.root), *words],
             env={**variables, "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"},  # No refresh of the user's index.
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -168,5 +180,7 @@ class Repository:
         )
         if finished.returncode not in codes:
             said = [line for line in finished.stderr.decode(errors="replace").splitlines() if line.strip()]
-            raise RepositoryError(said[-1] if said else f"git {words[0]} failed with exit code {finished.returncode}")
+            reasons = [line for line in said if line.startswith(("fatal: ", "error: "))] or said[-1:]
+            code = finished.returncode
+            raise RepositoryError(reasons[0] if reasons else f"git {words[0]} failed with exit code {code}")
         return os.fsdecode(finished.stdout)

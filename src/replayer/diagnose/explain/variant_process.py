@@ -151,7 +151,7 @@ def _trace_one(tape: Tape, factory: Factory | None, job: dict[str, Any], start: 
     if cursor.state.hash() != before.hash():
         return {"gave_up": f"its state at tick {tick - 1:,} is not the recorded one"}
     if (hazard := threads.hazard()) is not None:
-        return {"untraceable": f"a step is traced in a copy of its process, in which {hazard} would hang"}
+        return {"untraceable": f"a step is traced in a copy of its process, and {hazard} cannot be copied"}
     step = trace_step(cursor.simulation, tape.frame(tick).inputs)
     step = attrs.evolve(step, phases=_phases(cursor, before, step))
     return {"step": step.to_plain(), "hash": step.state.hash() if step.state is not None else None}

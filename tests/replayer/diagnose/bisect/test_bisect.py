@@ -143,6 +143,19 @@ def test_commits_that_cannot_be_run_are_skipped_and_named(
     assert list(temporary.iterdir()) == []
 
 
+UNITS = """
+class Unit:
+    def __init__(self):
+        self.hp = 100
+
+class Game:
+    def __init__(self):
+        self.units, self.day = [Unit(), Unit()], 0
+
+    def advance(self):
+        self.day += 1
+        self.units[0].hp -= 1
+"""
 INSTALLED = {
     "pth": "import sys\nsys.path.append('SRC')\n",
     "finder": """
@@ -156,6 +169,7 @@ sys.meta_path.append(Finder())
 }
 
 
+@pytest.mark.share(0.5)
 @pytest.mark.parametrize("as_installed", ["--path", "PYTHONPATH", "pth", "finder"])
 def test_modules_in_src_are_those_of_the_commit(
     capsys: pytest.CaptureFixture[str],
@@ -189,6 +203,29 @@ def test_modules_in_src_are_those_of_the_commit(
     assert lines[1].startswith(f"  {without}; skipped: flock:Flock: No module named 'flock'")
     assert f"  {bad}" in lines
     assert list(temporary.iterdir()) == []
+
+
+def test_from_a_folder_of_the_checkout_the_same_folder_of_the_commit_is_used(
+    capsys: pytest.CaptureFixture[str], history: History, tmp_path: Path
+) -> None:
+    """Also for the bad tick of a recorded object, whose values are named by their paths. Settings of git do not matter."""
+    (history.folder / "game").mkdir()
+    good = history.commit("Units", game__units_py=UNITS)
+    history.git("config", "diff.relative", "true")
+    os.chdir(history.folder / "game")
+    script = "import sys; sys.path.insert(0, ''); import recorder, units; game = units.Game()\n"
+    script += (
+        "with recorder.record(game, sys.argv[1], step='advance', trial_ms=0, keyframe_interval_ticks=10) as played:\n"
+    )
+    script += "    for _ in range(20): played.advance()\n"
+    subprocess.run([sys.executable, "-B", "-c", script, str(tmp_path / "run.tape")], check=True)
+    bad = history.commit("Units lose more", game__units_py=UNITS.replace("-= 1", "-= 1 + (self.day == 7)"))
+    assert run(replayer.commands.main.main, f"bisect ../../run.tape --good {good} --sim units:Game") == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == f"the first bad commit is {bad}"
+    assert lines[3] == "  files:       game/units.py"
+    assert "desync at tick 7" in lines[4]
+    assert any("units[0].hp: recorded 90, replayed 89" in line for line in lines), lines
 
 
 def test_a_simulation_that_is_imported_from_elsewhere_is_refused(
@@ -308,6 +345,7 @@ def test_an_interrupt_leaves_no_work_tree(history: History, temporary: Path, sen
     assert list(temporary.iterdir()) == []
 
 
+@pytest.mark.share(0.34)
 @pytest.mark.parametrize("skipped_share", [0.0, 0.2, 0.5])
 def test_it_finds_what_git_bisect_finds(tmp_path: Path, skipped_share: float) -> None:
     """In a random history with merges; subjects hold the verdicts.
