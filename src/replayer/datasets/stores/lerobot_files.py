@@ -36,6 +36,7 @@ class NumberedFiles:
         self._file: BinaryIO | None = None
         self._writer: pq.ParquetWriter | None = None
         self._waiting: list[pa.Table] = []
+        self._waiting_bytes = 0
 
     def __enter__(self) -> Self:
         return self
@@ -51,7 +52,8 @@ class NumberedFiles:
     def add(self, table: pa.Table) -> None:
         """Write a table, all of it into one file. Raises OSError."""
         self._waiting.append(table)
-        if sum(one.nbytes for one in self._waiting) >= GROUP_BYTES:
+        self._waiting_bytes += table.nbytes
+        if self._waiting_bytes >= GROUP_BYTES:
             self._write()
 
     def finish(self) -> None:
@@ -74,7 +76,7 @@ class NumberedFiles:
                 write_statistics=self._indexed,
             )
         self._writer.write_table(pa.concat_tables(self._waiting).combine_chunks())
-        self._waiting = []
+        self._waiting, self._waiting_bytes = [], 0
         assert self._file is not None
         if self._file.tell() >= FILE_MIB << 20:
             self._close()
