@@ -18,7 +18,7 @@ from replayer.datasets.rows.columns import Array
 from replayer.datasets.stores.lerobot_features import Feature
 
 QUANTILES = {"q01": 0.01, "q10": 0.10, "q50": 0.50, "q90": 0.90, "q99": 0.99}
-NUMBERS_KEPT = 4 << 20  # Of a feature, for its quantiles: 32 MiB of float64.
+NUMBERS_KEPT = 1 << 20  # Of a feature, for its quantiles: 8 MiB of float64.
 _LEVELS = 256  # Of a pixel.
 
 
@@ -60,6 +60,7 @@ class NumberStatistics:
         self._most: Array | None = None
         self._rows_max = max(NUMBERS_KEPT // self._width, 1)
         self._kept: list[Array] = []
+        self._rows_kept = 0
         self._stride = 1  # Of the rows that are kept.
 
     def add(self, values: Array) -> None:
@@ -87,8 +88,10 @@ class NumberStatistics:
 
     def _keep(self, rows: Array) -> None:
         self._kept.append(rows[-self._rows % self._stride :: self._stride].copy())
-        while sum(map(len, self._kept)) > self._rows_max:
+        self._rows_kept += len(self._kept[-1])
+        while self._rows_kept > self._rows_max:
             self._kept = [np.concatenate(self._kept)[::2].copy()]
+            self._rows_kept = len(self._kept[0])
             self._stride *= 2
 
     def arrays(self) -> dict[str, Array]:
