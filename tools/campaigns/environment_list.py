@@ -186,7 +186,7 @@ ENTRIES: tuple[Entry, ...] = (
     *_gymnasium(
         "HopperBulletEnv-v0",
         package="pybullet_envs_gymnasium",
-        skipped=frozenset({"_client", "physicsClientId"}),  # The number of a connection.
+        skipped=frozenset({"_client", "physicsClientId", "_pid"}),  # The numbers of a connection and of a process.
     ),
     *_pettingzoo(
         "classic.tictactoe_v3",
