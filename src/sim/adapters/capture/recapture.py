@@ -57,12 +57,16 @@ class ProvedState(CapturedState):
         self.home = home
         super().__init__(layers, classify, **options)
 
-    def pack(self) -> None:
-        """See CapturedState, unless it is skipped."""
-        if self.is_skipped:
-            self._steps += 1
+    def skip(self, *, skips: bool) -> None:
+        """Only count the next steps, or take their states again."""
+        self.is_skipped = skips
+        if skips:
+            self.pack = self._count_step  # type: ignore[method-assign]  # No step of a recording asks for it.
         else:
-            super().pack()
+            vars(self).pop("pack", None)
+
+    def _count_step(self) -> None:
+        self._steps += 1
 
     def unpack(self) -> None:
         """See CapturedState: whatever was skipped is restored, too."""
@@ -169,7 +173,7 @@ class ProvedSimulation:
 
     @capture_skipped.setter
     def capture_skipped(self, is_skipped: bool) -> None:
-        self._captured.is_skipped = is_skipped
+        self._captured.skip(skips=is_skipped)
 
     @property
     def keyframe_deferred(self) -> Callable[[], bool] | None:
@@ -219,6 +223,8 @@ class ProvedSimulation:
 
 def _structural_differences(ours: Structure, fresh: Structure) -> Iterable[str]:
     """The attributes for which the structure has no room, or another one."""
+    if ours == fresh:
+        return
     before, now = ours.category_of(), fresh.category_of()
     for key in sorted(before.keys() | now.keys()):
         if _fits(before.get(key), now.get(key)):

@@ -34,9 +34,23 @@ _DRAWING_NAMES = re.compile(
     r"_?(screen|surf|surface|clock|window|viewer|canvas|renderer|font|fig|ax|isopen)|\w*_(surface|imgs?|images?)"
 )
 
+TREATMENTS_KEPT = 1 << 12  # Of the attributes of some environments: each keyframe asks for them again.
+_TREATMENTS: dict[tuple[type, str, type], Treatment | None] = {}
+
 
 def classify(holder: object, name: str, value: Any) -> Treatment | None:
-    """The treatment of an attribute of Gymnasium's own classes; None if unknown."""
+    """The treatment of an attribute of Gymnasium's own classes; None if unknown. It depends on the types alone."""
+    key = (type(holder), name, type(value))
+    try:
+        return _TREATMENTS[key]
+    except KeyError:
+        if len(_TREATMENTS) >= TREATMENTS_KEPT:
+            _TREATMENTS.clear()
+        found = _TREATMENTS[key] = _treatment(holder, name, value)
+        return found
+
+
+def _treatment(holder: object, name: str, value: Any) -> Treatment | None:
     if type(holder) is ObservationItems:
         return None  # Its names are keys, which mean nothing here.
     if type(value) is ObservationItems:
