@@ -17,7 +17,8 @@ _LOOK_S = 0.25
 _SEEN_S_MAX = 2 * _LOOK_S  # What one look adds at most: this process may have been stopped meanwhile.
 _BUSY_SHARE = 0.02  # A waiting process with a thread that polls something uses less than this of a processor.
 _TICKS_A_SECOND = 100  # Of the kernel's clock of processor time, as /proc states it on all systems.
-_WAITING = frozenset("SI")  # States of threads that wait; not of one that is ready, in the kernel, or stopped.
+# States of threads that wait, and of processes that have ended; not of one that is ready, in the kernel, or stopped.
+_WAITING = frozenset("SIZX")
 
 
 class WorkerStuckError(WorkerDiedError):

@@ -38,6 +38,7 @@ class BetweenSteps:
         self.changes: list[tuple[int, str]] = []
         self.count = 0
         self._kept: Any = None
+        self._reported = -1
         self.keep()
 
     def keep(self) -> None:
@@ -50,8 +51,9 @@ class BetweenSteps:
     def before_step(self, tick: int) -> None:
         """Report a change since the last keep. tick: that the next step makes. Raises any exception of the simulation."""
         what = self._difference()
-        if what is None:
+        if what is None or tick == self._reported:  # The inputs of a call before were refused: one change, still.
             return
+        self._reported = tick
         self.count += 1
         if len(self.changes) < KEPT_MAX:
             self.changes.append((tick, what))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 import tempfile
@@ -89,7 +90,7 @@ def bisect(
                 say_on_stderr("note: uncommitted changes are not tried: they belong to no commit")
             paths, jobs = _inside(repository, path or []), jobs or processor_count()
             runner = CommitRunner(
-                repository, Path(folder).resolve(), _PROCESS, tape_path, sim, paths, python or sys.executable, jobs
+                repository, Path(folder).resolve(), _PROCESS, tape_path, sim, paths, _absolute(python), jobs
             )
             bisection = _search(repository, *ends, runner.verify, quiet=as_json)
     except (RepositoryError, BisectError) as error:
@@ -231,3 +232,10 @@ def _facts(tape: Path, bisection: Bisection) -> dict[str, Any]:
 
 def _commit_facts(commit: Commit) -> dict[str, str]:
     return {"commit": commit.id, "author_date": commit.author_date, "subject": commit.subject}
+
+
+def _absolute(python: str | None) -> str:
+    """The interpreter, from each folder; a link is kept, since that of an environment means the environment."""
+    if python is None:
+        return sys.executable
+    return os.path.abspath(Path(python).expanduser()) if os.sep in python else python  # noqa: PTH100 - keeps links

@@ -21,7 +21,7 @@ from replayer.diagnose.certify.arithmetic import processor_count
 from replayer.report.report_text import print_report, print_values, report_facts
 from replayer.status import STATUS_CODES
 from replayer.tape.tape import Tape
-from replayer.timeline.values_check import NoValuesError, check_values
+from replayer.timeline.values_check import NoValuesError, ValuesReport, check_values
 from replayer.timeline.verify import check_seal, verify_tape
 from replayer.value_text import plain_text
 
@@ -72,20 +72,9 @@ def verify(
     with reading(path), Tape(path) as opened:
         note_version(opened)
         tick_count = opened.last_tick - opened.first_tick + 1 if opened.keyframes else 0
-    if values:
-        with progress_bar("comparing values", tick_count, quiet=as_json) as show:
-            try:
-                checked = check_values(path, factory_of(sim), progress=lambda done, _: show(done))
-            except NoValuesError as error:
-                raise UsageError(f"--values: {error}") from None
-        if checked.differing is None:
-            if as_json:
-                print_json(attrs.asdict(checked) | {"problems": [str(problem) for problem in checked.problems]})
-            else:
-                print_values(path, checked)
-            return STATUS_CODES[checked.status]
-        if not as_json:
-            print_values(path, checked)
+    checked = _compare_values(path, sim, tick_count, as_json=as_json) if values else None
+    if checked is not None and checked.differing is None:
+        return STATUS_CODES[checked.status]
     with progress_bar("verifying", tick_count, quiet=as_json) as show:
         report = verify_tape(
             path,
@@ -96,12 +85,29 @@ def verify(
             patience_s=patience,
         )
     if as_json:
-        print_json(report_facts(report))
+        facts = {} if checked is None else {"values": {"differing": checked.differing, "path": checked.path}}
+        print_json(report_facts(report) | facts)
     else:
         print_report(path, report, sim)
-    if report.first_bad is not None or report.wrong_keyframes or values:
+        if checked is not None and report.ok:
+            print("  only the run in one go, without states, differs: the tape is verified (docs: Values alone)")
+    if report.first_bad is not None or report.wrong_keyframes:
         return DIFFERS
     return STATUS_CODES[report.status]
+
+
+def _compare_values(path: Path, sim: str | None, tick_count: int, *, as_json: bool) -> ValuesReport:
+    """Compare the values at the keyframes, and print the result; as JSON only if nothing follows."""
+    with progress_bar("comparing values", tick_count, quiet=as_json) as show:
+        try:
+            checked = check_values(path, factory_of(sim), progress=lambda done, _: show(done))
+        except NoValuesError as error:
+            raise UsageError(f"--values: {error}") from None
+    if not as_json:
+        print_values(path, checked)
+    elif checked.differing is None:
+        print_json(attrs.asdict(checked) | {"problems": [str(problem) for problem in checked.problems]})
+    return checked
 
 
 def _verify_headers(path: Path, *, as_json: bool) -> int:

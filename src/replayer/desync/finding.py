@@ -144,7 +144,7 @@ def find_desync(
     if note is None and (
         (make_cursor is not None and tick != bad_tick)
         or _hash_at(cursor, bad_tick - start_tick, hashes) not in (None, actual_hash)
-        or any(again[: len(hashes)] != hashes for again in reruns)
+        or any(again[: len(hashes)] != hashes or again != reruns[0] for again in reruns)
     ):
         note = NOT_DETERMINISTIC
     place = find_place(cursor, tape.frame(tick), before, replayed, steps) if not matched else DesyncLocation()

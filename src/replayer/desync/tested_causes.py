@@ -50,7 +50,8 @@ def between_steps(tape: Tape, tick: int) -> TestedCause | None:
     if tick < first or count != len(changes):
         return None
     found = (
-        f"none was found {where}: the recorder compared the state before the step with the one that the last step left"
+        f"no value changed {where}: the recorder compared the values before the step with those that the last step left; "
+        "not compared: the tables of sets, the flags of arrays, equal objects in place of others"
     )
     return TestedCause(cause, found, suspicious=False)
 

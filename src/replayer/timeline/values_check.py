@@ -127,22 +127,33 @@ class _Run:
             except (CorruptError, TornError, MissingTickError) as error:
                 if not any(drop.first_tick <= tick <= drop.last_tick for drop in tape.drops):
                     self.problems.append(error)
-                following = tape.keyframe_after(tick)
-                if following is None:
-                    return
-                self._load(following)
+                self._load(tape.keyframe_after(tick))
                 continue
             if tick in places:
                 self._compare(places[tick])
             if self._progress is not None and (tick % REPORT_TICKS == 0 or tick == last):
                 self._progress(tick - first + 1, last - first + 1)
 
-    def _load(self, place: KeyframeLocation) -> None:
-        self.cursor.put(place.tick, self.cursor.tape.snapshot(place))
-        self._compare(place)
+    def _load(self, place: KeyframeLocation | None) -> None:
+        """Load a keyframe, or the next one that can be read; without one the cursor is at no tick."""
+        cursor, tape = self.cursor, self.cursor.tape
+        cursor.leave()
+        while place is not None:
+            try:
+                cursor.put(place.tick, tape.snapshot(place))
+            except (CorruptError, TornError) as error:
+                self.problems.append(error)
+                place = tape.keyframe_after(place.tick + 1)
+                continue
+            self._compare(place)
+            return
 
     def _compare(self, place: KeyframeLocation) -> None:
-        recorded = self.cursor.tape.recording.value_digest(place)
+        try:
+            recorded = self.cursor.tape.recording.value_digest(place)
+        except (CorruptError, TornError) as error:
+            self.problems.append(error)
+            return
         if not recorded:
             return
         made = asked(place.tick, "value_digest", self._digests.value_digest)

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -64,6 +65,23 @@ def test_a_process_that_is_stopped_does_not_count_as_waiting() -> None:
         process.kill()
         process.wait()
     assert waiting_ticks(process.pid) is None
+
+
+def test_a_child_that_has_ended_keeps_no_process_awake() -> None:
+    """Its parent waits for ever, for example for an answer of it: that counts as waiting."""
+    code = "import signal, subprocess; subprocess.Popen(['true']); signal.pause()"
+    process = subprocess.Popen([sys.executable, "-c", code])
+    try:
+        wait_until(lambda: "Z" in _states_of_children(process.pid))
+        wait_until(lambda: waiting_ticks(process.pid) is not None)
+    finally:
+        process.kill()
+        process.wait()
+
+
+def _states_of_children(process_id: int) -> str:
+    children = Path(f"/proc/{process_id}/task/{process_id}/children").read_text(encoding="ascii").split()
+    return "".join(Path(f"/proc/{child}/stat").read_text(encoding="utf-8").rpartition(")")[2][1] for child in children)
 
 
 def test_idle_time_counts_from_the_last_progress(monkeypatch: pytest.MonkeyPatch) -> None:

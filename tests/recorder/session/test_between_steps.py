@@ -180,6 +180,20 @@ def test_a_step_is_not_made_if_the_warning_is_an_error() -> None:
         assert (game.turn, recorder.tape_of(game).tick) == (2, 2)
 
 
+def test_a_call_whose_inputs_are_refused_counts_no_change_again() -> None:
+    """Nothing has happened then: it is the same change that the next call meets."""
+    with record() as game:
+        game.step()
+        game.render()
+        tape = recorder.tape_of(game)
+        with pytest.warns(RecordingWarning, match="changed between tick 1 and 2"), pytest.raises(TypeError):
+            tape.step(object())
+        with pytest.raises(TypeError):
+            tape.step(object())
+        game.step()
+        assert tape.between.count == 1
+
+
 def test_what_is_recorded_as_an_input_is_no_such_change() -> None:
     """Assignments to the recorded object, before the first step and later, also next to a change that is one."""
     with record() as game:
@@ -211,7 +225,7 @@ def test_another_cause_is_not_taken_for_one() -> None:
         if on:
             assert found is not None
             assert found.suspicious is False
-            assert found.found.startswith("none was found between tick 17 and 18, outside of the step: the recorder")
+            assert found.found.startswith("no value changed between tick 17 and 18, outside of the step: the recorder")
         else:
             assert found is None
         Path("run.tape").unlink()

@@ -278,6 +278,32 @@ EXACT: dict[str, Case] = {
         "s.result = (s.other.random(), int(s.bits.random_raw()), s.bits._seed_seq.spawn(1)[0].spawn_key)",
     ),
     # Large containers, which are assumed not to change.
+    "many rows of an array": case(
+        lambda: np.zeros((300, 4)),
+        "s.rows = list(s.held)",
+        "s.rows[7][1] = 3.0",
+        "s.one = s.held[9]",
+        "s.one[0] = 2.0; s.held[9, 3] = 4.0",
+        seen="[bool(np.shares_memory(one, s.held)) for one in getattr(s, 'rows', [])][:3]",
+    ),
+    "many arrays that are written in place": case(
+        lambda: {number: np.zeros(2) for number in range(210)},
+        "s.held[5][0] = 1.0",
+        "s.t += 0",
+        "s.held[6][1] += 2.0",
+    ),
+    "many generators and a part of one": case(
+        lambda: [np.random.default_rng(number) for number in range(250)],
+        "s.bits = [s.held[3].bit_generator]",
+        "s.result = (int(s.bits[0].random_raw()), s.held[3].random())",
+    ),
+    "two generators of one bit generator, of which one is made again": case(
+        lambda: np.random.default_rng(5),
+        "s.other = np.random.Generator(s.held.bit_generator)",
+        "s.held = np.random.default_rng(6)",
+        "s.result = (s.other.random(), s.held.random())",
+        "s.result = (s.other.random(), s.held.random())",
+    ),
     "a row of a large table": case(
         lambda: [[0] * 30 for _ in range(20)],
         "s.row = s.held[3]",

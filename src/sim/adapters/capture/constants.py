@@ -7,9 +7,12 @@ attribute leads to, too, counts as changed, so that it becomes a part of the res
 
 from __future__ import annotations
 
+import random
 from collections import deque
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
+
+import numpy as np
 
 from sim.adapters.capture.graph.names.classes import ClassFinder
 from sim.adapters.capture.graph.object_graph import ObjectGraph, graph_entries
@@ -18,12 +21,18 @@ from sim.adapters.capture.values import NotPlainError, decode_state, encode_stat
 from sim.kernel.schema import Schema
 from sim.kernel.state import State
 
+_IN_PLACE = (np.ndarray, random.Random, np.random.Generator, np.random.RandomState)
 CONSTANT_ELEMENTS = 200  # A container with more elements than this is not written at each step.
 
 
 def looks_constant(value: Any) -> bool:
-    """Return True for a large container of plain values."""
-    return type(value) in (dict, list, set, tuple) and element_count(value) > CONSTANT_ELEMENTS and _is_plain(value)
+    """Return True for a large container of plain values, without arrays and generators.
+
+    Those are written in place, which no count of a graph shows, and others may share a part of them.
+    """
+    if type(value) not in (dict, list, set, tuple) or element_count(value) <= CONSTANT_ELEMENTS:
+        return False
+    return _is_plain(value) and not any(isinstance(one, _IN_PLACE) for one in _inside(value))
 
 
 class Constants:
@@ -63,13 +72,11 @@ class Constants:
 
         One that holds other kinds now counts as changed.
         """
-        return {
-            key
-            for key, now, then in zip(
-                self._names.values(), self._values(objects), self.values_in(self.content), strict=True
-            )
-            if _differ(now, then) or _holds(now, shared)
+        places = zip(self._names.values(), self._values(objects), self.values_in(self.content), strict=True)
+        found = {
+            key for key, now, then in places if _differ(now, then) or any(id(one) in shared for one in _inside(now))
         }
+        return found if found or not shared else set(self._names.values())
 
     def shared(self, met: Collection[int], elsewhere: Iterable[tuple[str, Mapping[str, Any], str]]) -> set[int]:
         """The addresses of objects in the containers that others lead to, too.
@@ -88,21 +95,20 @@ class Constants:
         return Restoring(ObjectGraph(decode_state(content), self._finder), {}, in_place=False).run()
 
 
-def _holds(container: Any, addresses: Collection[int]) -> bool:
-    """Return True if one of these objects is inside of a container of plain values."""
+def _inside(container: Any) -> Iterator[Any]:
+    """All values in a container, without itself."""
     waiting, seen = [container], set()
-    while waiting and addresses:
+    while waiting:
         one = waiting.pop()
         if id(one) in seen:
             continue
         seen.add(id(one))
-        if id(one) in addresses and one is not container:
-            return True
+        if one is not container:
+            yield one
         if isinstance(one, dict):
             waiting += [*one, *one.values()]
         elif isinstance(one, list | tuple | set | frozenset | deque):
             waiting += one
-    return False
 
 
 def _differ(now: Any, then: Any) -> bool:

@@ -55,7 +55,7 @@ def seeds_of(bits: Any) -> Any:
 def seeds_to_plain(seeds: Any) -> list[Any] | None:
     """A seed sequence as [kind of entropy, entropy, spawn key, pool size, number of children].
 
-    None for what is no SeedSequence of NumPy, or was made of other things than integers.
+    None for what is no SeedSequence of NumPy, was made of other things than integers, or is larger than a restore makes.
     """
     if type(seeds) is not np.random.SeedSequence:
         return None
@@ -69,6 +69,9 @@ def seeds_to_plain(seeds: Any) -> list[Any] | None:
     if entropy is None or kind not in _ENTROPIES:
         return None
     key = [int(one) for one in seeds.spawn_key]
+    words = [entropy] if kind == "int" else entropy
+    if len(words) + len(key) > _ENTROPY_MAX or seeds.pool_size > _POOL_MAX:
+        return None
     return [kind, entropy, key, int(seeds.pool_size), int(seeds.n_children_spawned)]
 
 

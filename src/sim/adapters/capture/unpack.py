@@ -203,12 +203,17 @@ class _Restoring:
             case _:
                 raise ValueError(f"expected a bit generator of NumPy, got {str(detail)[:40]}")
         fits = type(present) is np.random.Generator and type(present.bit_generator).__name__ == kind
-        if not fits or id(present) in self._used:
+        if not fits or self._used & _parts(full, present):
             present = np.random.Generator(BIT_GENERATORS[kind](0))
         present = with_seeds(present, [*seeds, words[-1]])
         set_pcg_words(present, words)
-        self._used.add(id(present))
+        self._used |= _parts(full, present)
         return present
+
+
+def _parts(full: str, generator: Any) -> set[int]:
+    """The identities of a generator and of what another one may share with it."""
+    return {id(generator), *map(id, parts_of_pcg(full, generator).values())}
 
 
 def kept_values(structure: Structure, objects: Mapping[str, Any]) -> dict[str, Any]:

@@ -290,7 +290,7 @@ def test_mistakes_get_one_line(
         (f"--good {first} --repo {tmp_path}", "expected the checkout of a git repository (git: fatal: not a git"),
         (f"--good {first} --repo nowhere", "expected the folder of a git repository"),
         (f"--good {first} --path nowhere", "got --path nowhere"),
-        (f"--good {first} --python nowhere/python", "--python nowhere/python: No such file"),
+        (f"--good {first} --python nowhere/python", "nowhere/python: No such file"),
     ):
         assert run(main, f"{line} {options}") == 2
         assert_one_line(capsys.readouterr(), text)

@@ -176,7 +176,8 @@ class SeedSequence(StrongKind):
         plain = seeds_to_plain(value)
         if plain is None:
             raise UnsavableError(
-                f"a SeedSequence of {type(value.entropy).__qualname__}", "make it of an integer or a list of integers"
+                f"a SeedSequence of {type(value.entropy).__qualname__}",
+                "make it of an integer or a list of up to 65,536 integers, with a pool of up to 1,024 words",
             )
         return plain, ()
 
