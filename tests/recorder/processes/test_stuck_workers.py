@@ -41,6 +41,7 @@ def test_the_item_of_a_worker_that_hangs_fails_alone_with_its_last_progress(kind
     )
 
 
+@pytest.mark.seldom(0.3)
 @pytest.mark.parametrize("kind", POOLS)
 def test_a_worker_whose_child_computes_is_not_ended(kind: str) -> None:
     """As a simulation in another program, which answers late."""

@@ -108,6 +108,7 @@ verify(lambda: Mine())
         assert "what a step keeps in globals of modules, or what this process has in them, stays unnoticed" in note
 
 
+@pytest.mark.seldom(0.3)
 def test_a_step_that_hangs_everywhere_is_named_with_its_last_tick(tmp_path: Path) -> None:
     """In one line; the process is ended. A step that computes or sleeps shortly is not taken for one that hangs."""
     text = """
@@ -184,6 +185,7 @@ class Compiled:
 }
 
 
+@pytest.mark.seldom(0.3)
 @pytest.mark.share(0.5)
 @pytest.mark.parametrize("package", COMPILED)
 def test_threads_of_compiled_code_do_not_hang_it(tmp_path: Path, package: str) -> None:
@@ -221,6 +223,7 @@ def test_the_command_prints_the_note(
         threaded_worlds.POOL.shutdown()
 
 
+@pytest.mark.seldom(0.3)
 def test_explain_and_certify_end(tmp_path: Path) -> None:
     """In processes of their own, which make simulations and fork: explain says why a step cannot be traced."""
     text = """
