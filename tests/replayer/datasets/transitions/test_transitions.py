@@ -17,6 +17,7 @@ from optional_packages import needs
 
 import recorder
 import replayer
+from recorder.format.blocks.block import HEADER_BYTES, BlockKind
 from replayer.commands.main import main
 from replayer.datasets.request import ExtractionError
 
@@ -286,9 +287,13 @@ def test_of_a_damaged_tape_the_intact_transitions_are_extracted(tmp_path: Path, 
     path = cart(tmp_path / "cart.tape", 16, full_every=2, blame="none")
     expected = {row["tick"]: row for row in table(path, tmp_path / "whole")}
     data, numbers, losses = path.read_bytes(), random.Random(3), 0
-    for number in range(8):
+    with replayer.Tape(path) as tape:
+        entries = [entry for segment in tape.segments for entry in segment.contents.entries]
+    frames = [entry.offset for entry in entries if entry.kind == BlockKind.FRAMES]
+    places = [offset + HEADER_BYTES + 5 for offset in numbers.sample(frames, 3)]
+    for number, place in enumerate([*places, *(numbers.randrange(8_000, len(data) - 2_000) for _ in range(5))]):
         damaged = bytearray(data)
-        damaged[numbers.randrange(8_000, len(data) - 2_000)] ^= 0x40
+        damaged[place] ^= 0x40
         path.write_bytes(damaged)
         made = replayer.extract(path, tmp_path / f"set{number}")
         found = {row["tick"]: row for row in made.table("transitions").to_arrow().to_pylist()}
