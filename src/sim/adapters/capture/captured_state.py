@@ -305,8 +305,8 @@ class CapturedState:
         self._graph.replace(before)
         self._make_packer()
         self._write_everything()
-        if self._shared():
-            self._move_to_rest(self._constants.changes(self.objects, self._shared()))
+        if shared := self._shared():
+            self._move_to_rest(self._constants.changes(self.objects, shared))
 
     def _make_graph(self, state: State) -> ObjectGraph:
         """An empty graph over a state."""

@@ -178,6 +178,11 @@ def parts_of_pcg(name: str, generator: np.random.Generator) -> dict[str, Any]:
     return {f"{name}.bit_generator": bits, f"{name}.bit_generator.seed_seq": seeds_of(bits)}
 
 
+def identities_of_pcg(generator: np.random.Generator) -> set[int]:
+    """The identities of a generator that is_pcg accepts, and of what others may share with it."""
+    return {id(generator), *map(id, parts_of_pcg("", generator).values())}
+
+
 def pcg_words(generator: np.random.Generator) -> list[int]:
     """The state of a Generator over PCG64 or PCG64DXSM as PCG_WORDS numbers of 64 bits."""
     bits: Any = generator.bit_generator

@@ -37,7 +37,7 @@ from sim.adapters.capture.graph.kinds.refusals import refusal_of_package
 from sim.adapters.capture.graph.kinds.special_kinds import KINDS as SPECIAL_KINDS
 from sim.adapters.capture.graph.names.classes import ClassFinder
 from sim.adapters.capture.graph.unsavable import UnsavableError
-from sim.adapters.capture.rng_state import is_pcg, parts_of_pcg, pcg_kind
+from sim.adapters.capture.rng_state import identities_of_pcg, is_pcg, pcg_kind
 from sim.adapters.capture.values import encode_value
 from sim.kernel.class_names import module_of
 from sim.kernel.foreign_arrays import ForeignArrayError, is_compiled_function
@@ -283,7 +283,7 @@ class Surveyor:
                 return "rest", None
         if letter is not None:
             return "cell", letter
-        own = _own_field(full, value, taken, is_copy=full.rpartition(".")[0] in self._detached)
+        own = _own_field(value, taken, is_copy=full.rpartition(".")[0] in self._detached)
         if own is not None:
             return own
         if was == "constant" and type(value) in (dict, list, set, tuple):
@@ -327,13 +327,13 @@ class Surveyor:
         return True
 
 
-def _own_field(full: str, value: Any, taken: set[int], *, is_copy: bool) -> tuple[Category, Any] | None:
+def _own_field(value: Any, taken: set[int], *, is_copy: bool) -> tuple[Category, Any] | None:
     """The field of an array or a generator of its own; None for others, and if another field shares a part of it."""
     if id(value) not in taken and is_quick_array(value, is_copy=is_copy):
         taken.add(id(value))
         return "array", [value.dtype.str, list(value.shape)]
     if is_pcg(value):
-        parts = {id(value), *map(id, parts_of_pcg(full, value).values())}
+        parts = identities_of_pcg(value)
         if not parts & taken:
             taken |= parts
             return "generator", pcg_kind(value)

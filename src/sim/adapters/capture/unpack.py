@@ -19,7 +19,14 @@ from sim.adapters.capture.graph.names.classes import NotFoundError
 from sim.adapters.capture.graph.names.python_class import in_order, make_shell
 from sim.adapters.capture.graph.object_graph import ObjectGraph
 from sim.adapters.capture.graph.restore_graph import Restoring
-from sim.adapters.capture.rng_state import BIT_GENERATORS, PCG_WORDS, parts_of_pcg, set_pcg_words, with_seeds
+from sim.adapters.capture.rng_state import (
+    BIT_GENERATORS,
+    PCG_WORDS,
+    identities_of_pcg,
+    parts_of_pcg,
+    set_pcg_words,
+    with_seeds,
+)
 from sim.adapters.capture.survey import (
     KINDS,
     TEXT_KINDS,
@@ -203,17 +210,12 @@ class _Restoring:
             case _:
                 raise ValueError(f"expected a bit generator of NumPy, got {str(detail)[:40]}")
         fits = type(present) is np.random.Generator and type(present.bit_generator).__name__ == kind
-        if not fits or self._used & _parts(full, present):
+        if not fits or self._used & identities_of_pcg(present):
             present = np.random.Generator(BIT_GENERATORS[kind](0))
         present = with_seeds(present, [*seeds, words[-1]])
         set_pcg_words(present, words)
-        self._used |= _parts(full, present)
+        self._used |= identities_of_pcg(present)
         return present
-
-
-def _parts(full: str, generator: Any) -> set[int]:
-    """The identities of a generator and of what another one may share with it."""
-    return {id(generator), *map(id, parts_of_pcg(full, generator).values())}
 
 
 def kept_values(structure: Structure, objects: Mapping[str, Any]) -> dict[str, Any]:
