@@ -106,7 +106,7 @@ def verify_interval(cursor: Cursor, interval: Interval, on_progress: Callable[[i
             proved = (tick if proved is None else proved[0], tick)
             on_progress(tick - first_tick)
     except (CorruptError, TornError, MissingTickError) as error:
-        if not isinstance(error, MissingTickError) or not _is_dropped(tape, error.tick):
+        if not isinstance(error, MissingTickError) or not is_dropped(tape, error.tick):
             problem = error
     return IntervalResult(interval, proved, None, 0, problem, keyframe_problem, values)
 
@@ -120,7 +120,7 @@ def _recorded_hash(tape: Tape, tick: int) -> int | None:
         return None
 
 
-def _is_dropped(tape: Tape, tick: int) -> bool:
+def is_dropped(tape: Tape, tick: int) -> bool:
     """Return True if a DROP block of the recording covers this tick."""
     return any(drop.first_tick <= tick <= drop.last_tick for drop in tape.drops)
 

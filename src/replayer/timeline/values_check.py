@@ -18,7 +18,9 @@ from recorder.format.segments.block_location import KeyframeLocation
 from replayer.playback.cursor import Cursor
 from replayer.playback.make_simulation import Factory, make_simulation
 from replayer.tape.tape import Tape
+from replayer.timeline.intervals import is_dropped
 from replayer.timeline.keyframe_values import asked
+from replayer.timeline.verify import block_problems, unique
 from sim.kernel.exactness import Level
 from sim.kernel.hooks import ComparesValues, HasValueDigest, NamesUnreadValues, SkipsCapture, hook
 from sim.kernel.simulation import inner_of
@@ -65,10 +67,7 @@ def check_values(
     Raises NoValuesError; as Timeline does on opening; SimulationFailedError if the simulation raises.
     """
     with Tape(path) as tape:
-        problems: list[RecordingError] = [
-            CorruptError(0, f"segment {number} is missing") for number in tape.missing_segments
-        ]
-        problems += tape.check_blocks()
+        problems = block_problems(tape)
         if not tape.keyframes:
             raise NoValuesError("the tape has no keyframe")
         run = _Run(Cursor(tape, make_simulation(tape, world)), progress)
@@ -85,7 +84,7 @@ def check_values(
             run.last_compared,
             run.differing,
             "" if run.differing is None else _path_of(run.cursor, world),
-            list({str(problem): problem for problem in problems}.values()),
+            unique(problems),
             () if unread is None else tuple(unread.values_not_read()),
         )
 
@@ -125,7 +124,7 @@ class _Run:
             try:
                 cursor.advance()
             except (CorruptError, TornError, MissingTickError) as error:
-                if not any(drop.first_tick <= tick <= drop.last_tick for drop in tape.drops):
+                if not is_dropped(tape, tick):
                     self.problems.append(error)
                 self._load(tape.keyframe_after(tick))
                 continue

@@ -119,14 +119,9 @@ def verify_tape(
     if jobs < 1:
         raise ValueError(f"jobs: expected at least 1, got {jobs}")
     with Tape(path) as tape:
-        problems: list[RecordingError] = [
-            CorruptError(0, f"segment {number} is missing") for number in tape.missing_segments
-        ]
-        problems += tape.check_blocks()
+        problems = block_problems(tape)
         if not tape.keyframes:
-            return VerificationReport(
-                "corrupt" if problems else tape.status, 0, 0, 0, None, [], _unique(problems), None
-            )
+            return VerificationReport("corrupt" if problems else tape.status, 0, 0, 0, None, [], unique(problems), None)
         fresh = make_for_copies(tape, world)  # Once here: an error is then raised here and not in a worker.
         processes = IntervalProcesses(tape, world, jobs, pool, fresh, patience_s)
         tally = _Tally(tape, progress)
@@ -151,7 +146,7 @@ def verify_tape(
             dropped,
             first_bad,
             findings,
-            _unique(problems),
+            unique(problems),
             dump_path,
             tally.unreached(),
             tally.proved_keyframes,
@@ -290,11 +285,17 @@ def _with_path(tape: Tape, world: Factory | None, wrong: list[tuple[Interval, Ke
     return found
 
 
+def block_problems(tape: Tape) -> list[RecordingError]:
+    """Read every block; the files that are missing and the blocks that are damaged."""
+    missing = [CorruptError(0, f"segment {number} is missing") for number in tape.missing_segments]
+    return [*missing, *tape.check_blocks()]
+
+
 def check_seal(tape: Tape) -> list[RecordingError]:
     """Compare digests and counts in END with the blocks in the files; returns the problems."""
     return check_seals(tape.segments)
 
 
-def _unique(problems: list[RecordingError]) -> list[RecordingError]:
+def unique(problems: list[RecordingError]) -> list[RecordingError]:
     """Remove duplicates: both reading and simulating report a damaged block."""
     return list({str(problem): problem for problem in problems}.values())
