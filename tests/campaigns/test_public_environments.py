@@ -69,6 +69,7 @@ print(json.dumps(found))
 """
 
 
+@pytest.mark.seldom(0.4)
 def test_a_difference_from_the_log_is_a_wrong_state(tmp_path: Path) -> None:
     """One value, or one result, three ticks after the one that was sought."""
     done = subprocess.run(

@@ -122,6 +122,7 @@ def replay(capsys: pytest.CaptureFixture[str]) -> Replay:
     return run_check
 
 
+@pytest.mark.seldom(0.4)
 def test_a_factory_with_a_seed_has_a_trajectory_for_each(replay: Replay) -> None:
     """Also one whose simulation suggests its inputs."""
     for name in ("Walk", "Driven"):
@@ -140,6 +141,7 @@ def test_a_fault_that_one_run_does_not_show_is_found_by_others(replay: Replay) -
     assert facts["trajectories"]["suspects"][0]["name"] == "RarelyLeaky.rare"
 
 
+@pytest.mark.seldom(0.4)
 def test_what_steps_return_is_compared(replay: Replay) -> None:
     """The states are equal; the returned noise is not restored. Of worlds, and of objects with an adapter."""
     code, printed = replay("tried:Noisy", "--ticks", "20", "--seeds", "2")
@@ -162,6 +164,7 @@ def test_values_of_this_library_are_never_suspects(replay: Replay) -> None:
     assert not any("Simulation" in line or "_captured" in line for line in suspects)
 
 
+@pytest.mark.seldom(0.4)
 def test_each_reset_can_have_a_seed(replay: Replay) -> None:
     """What is exact with seeds only is found to be so."""
     code, printed = replay("tried:repeated", "--ticks", "20", "--seeds", "2")

@@ -106,6 +106,7 @@ def test_all_have_the_outcome_of_their_run(tapes: list[Path], tmp_path: Path) ->
     assert len({*expected.values()}) > 1
 
 
+@pytest.mark.seldom(0.4)
 def test_only_winners(tapes: list[Path], tmp_path: Path) -> None:
     extract(tapes, tmp_path / "won", stride=10, mode="winners", tables=("pairs", "actions"))
     expected = {(*key, outcome) for key, outcome in outcomes(tapes).items() if outcome == "won"}
@@ -115,6 +116,7 @@ def test_only_winners(tapes: list[Path], tmp_path: Path) -> None:
     assert acted == {(run_id, agent) for run_id, agent, _ in expected}
 
 
+@pytest.mark.share(0.5)
 @pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.long)])
 def test_as_many_of_each_outcome(tapes: list[Path], tmp_path: Path, seed: int) -> None:
     one_sided = [tapes[0], *tapes]  # A copy counts once.

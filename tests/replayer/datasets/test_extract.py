@@ -73,6 +73,7 @@ def sampled(ranges: list[tuple[int, int]], stride: int) -> list[int]:
 RANGES = st.sampled_from([[], [(0, 20)], [(5, 33), (40, 60)], [(59, 60)], [(60, 60)], [(13, 14), (15, 29)]])
 
 
+@pytest.mark.seldom(0.4)
 @settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     stride=st.sampled_from([1, 2, 7, 13, 59, 60, 61, 500]),

@@ -74,6 +74,7 @@ verify(threaded_worlds.OtherThreaded)
         assert "a simulation whose making started threads (ThreadPoolExecutor-" in note
 
 
+@pytest.mark.seldom(0.4)
 @pytest.mark.parametrize(
     ("world", "before", "last_tick"),
     [("Lazy", "", 0), ("Locked", "threaded_worlds.hold_lock_at_fork()", 7)],
@@ -91,6 +92,7 @@ def test_a_hanging_copy_is_ended_and_its_interval_repeated(
     assert "fresh process" in note
 
 
+@pytest.mark.seldom(0.4)
 def test_a_simulation_of_the_script_itself_is_simulated_in_this_process(tmp_path: Path) -> None:
     """No other process can import it without running the script again; the note says what is not found."""
     text = """
@@ -132,6 +134,7 @@ except WorkerStuckError as error:
     assert reached == "tick 10"
 
 
+@pytest.mark.seldom(0.4)
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 def test_verify_works_in_a_process_of_a_pool(tmp_path: Path, method: str) -> None:
     """Such a process is daemonic: multiprocessing lets it have no children. It finds a desync and hidden state, too."""

@@ -66,6 +66,7 @@ def functions_of(cls: type) -> dict[str, Any]:
 BARE = {"state": bare(Pond), "saved": BareSavingPond, "object": bare(Cart)}
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", CASES)
 def test_functions_give_the_rows_of_the_loop(name: str, tmp_path: Path, monkeypatch: Any) -> None:
     """By default transitions, and the actions as a table with columns; in two processes, and without files."""

@@ -193,6 +193,7 @@ def changeable(path: Path, count: int, *, raising: bool = False) -> list[dict[st
     return rows
 
 
+@pytest.mark.seldom(0.3)
 def test_a_column_that_comes_late_or_grows_is_found(tmp_path: Path, monkeypatch: Any) -> None:
     """The first steps do not show it: all steps are replayed once, and the files that were begun are made again."""
     monkeypatch.setattr("replayer.datasets.plan.PART_TICKS", 50)

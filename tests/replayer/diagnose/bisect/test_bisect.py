@@ -99,6 +99,7 @@ def test_the_first_bad_commit_is_named_with_its_tick_and_values(
     assert list(temporary.iterdir()) == []
 
 
+@pytest.mark.seldom(0.4)
 def test_as_json_it_has_the_same_facts(capsys: pytest.CaptureFixture[str], history: History, temporary: Path) -> None:
     """Stdout is the object alone. The commands also work from another folder, with --repo."""
     ids = twelve_commits(history)
@@ -121,6 +122,7 @@ def test_as_json_it_has_the_same_facts(capsys: pytest.CaptureFixture[str], histo
     assert list(temporary.iterdir()) == []
 
 
+@pytest.mark.seldom(0.4)
 def test_commits_that_cannot_be_run_are_skipped_and_named(
     capsys: pytest.CaptureFixture[str], history: History, temporary: Path
 ) -> None:
@@ -205,6 +207,7 @@ def test_modules_in_src_are_those_of_the_commit(
     assert list(temporary.iterdir()) == []
 
 
+@pytest.mark.seldom(0.4)
 def test_from_a_folder_of_the_checkout_the_same_folder_of_the_commit_is_used(
     capsys: pytest.CaptureFixture[str], history: History, tmp_path: Path
 ) -> None:
@@ -228,6 +231,7 @@ def test_from_a_folder_of_the_checkout_the_same_folder_of_the_commit_is_used(
     assert any("units[0].hp: recorded 90, replayed 89" in line for line in lines), lines
 
 
+@pytest.mark.seldom(0.4)
 def test_a_simulation_that_is_imported_from_elsewhere_is_refused(
     capsys: pytest.CaptureFixture[str], history: History, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -247,6 +251,7 @@ def test_a_simulation_that_is_imported_from_elsewhere_is_refused(
     assert run(replayer.commands.main.main, f"{line} --path src") == 1
 
 
+@pytest.mark.seldom(0.4)
 def test_ends_that_do_not_fit_are_said_plainly(
     capsys: pytest.CaptureFixture[str], history: History, temporary: Path
 ) -> None:

@@ -121,6 +121,7 @@ def line_of(name: str) -> int:
     return MODULE[: MODULE.index(f"  # {name}")].count("\n") + 1
 
 
+@pytest.mark.seldom(0.4)
 @pytest.mark.parametrize(
     ("present", "arguments"),
     [
@@ -248,6 +249,7 @@ def test_a_difference_on_all_variants_is_reported_for_the_tick_itself(capsys: An
     assert "\n    and 3 more fields\n" in output
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(("blame", "phase"), [("phases", "sum"), pytest.param("none", None, marks=pytest.mark.long)])
 def test_without_a_later_keyframe_the_tape_still_shows_the_fields(capsys: Any, blame: str, phase: str | None) -> None:
     """Ticks 20 to 29 have one keyframe: only a tape without blame leaves all lines that wrote a field."""

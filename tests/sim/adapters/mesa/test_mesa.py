@@ -275,6 +275,7 @@ def test_arguments_and_new_seeds_are_inputs(tmp_path: Path) -> None:
         assert run.simulation.model.random.getstate() == drawn
 
 
+@pytest.mark.seldom(0.4)
 def test_a_model_with_random_construction_is_reported() -> None:
     """VirusOnNetwork draws its network without a seed: replay check reports this; a load is still exact."""
     subject = Subject(lambda: trusted(example("VirusOnNetwork", "basic.virus_on_network", num_nodes=12, seed=1)))

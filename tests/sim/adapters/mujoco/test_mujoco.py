@@ -125,6 +125,7 @@ def test_a_smaller_state_is_not_exact(less: str, monkeypatch: pytest.MonkeyPatch
     )
 
 
+@pytest.mark.seldom(0.4)
 def test_rewards_that_read_the_previous_step_need_its_derived_arrays(monkeypatch: Any, tmp_path: Path) -> None:
     """Without the positions that the last step used, Humanoid's first reward after a load differs."""
     monkeypatch.chdir(tmp_path)
