@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING  # noqa: E402 - a user's own sim.py must be nam
 
 from recorder._lazy import names_for_later  # noqa: E402
 from recorder.errors import (  # noqa: E402
+    ConcurrentStepError,
     CorruptError,
     DesyncError,
     ForkedRecorderError,
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from recorder.statistics import RecorderStatistics
 
 __all__ = [
+    "ConcurrentStepError",
     "CorruptError",
     "DesyncError",
     "ForkedRecorderError",

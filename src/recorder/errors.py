@@ -177,6 +177,20 @@ class WriterFailedError(RecordingError):
         return f"{self.path}: the recording stopped: {self.why}"
 
 
+class ConcurrentStepError(RecordingError):
+    """A step was called while another one of the same recording was under way; nothing has happened.
+
+    Either two threads stepped at the same time, which no replay could repeat, or a step called itself through its
+    recording. Steps from several threads, one after the other, are recorded.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(
+            "a step of this recording is under way, in another thread or around this call: take a lock around the steps "
+            "of several threads, so that their order is one that a replay can repeat"
+        )
+
+
 class SimulationFailedError(RecordingError):
     """The simulation raised during a step, or refused a recorded state.
 

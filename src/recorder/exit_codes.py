@@ -1,12 +1,13 @@
 """Exit codes of both commands, and the exception that carries one for a user's mistake.
 
 0 same hashes, intact; 1 differs (desync); 2 usage; 3 incomplete; 4 corrupt; 5 unreadable; 130 interrupted;
-143 terminated.
+129 hung up; 143 terminated.
 """
 
 from __future__ import annotations
 
-SAME, DIFFERS, USAGE, INCOMPLETE, CORRUPT, UNREADABLE, INTERRUPTED, TERMINATED = 0, 1, 2, 3, 4, 5, 130, 143
+SAME, DIFFERS, USAGE, INCOMPLETE, CORRUPT, UNREADABLE, INTERRUPTED = 0, 1, 2, 3, 4, 5, 130
+HUNG_UP, TERMINATED = 129, 143
 
 
 class UsageError(ValueError):

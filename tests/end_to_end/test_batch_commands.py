@@ -120,7 +120,12 @@ def working(monkeypatch: pytest.MonkeyPatch, work: Callable[[Job], RunRecord]) -
 
 
 @pytest.mark.parametrize(
-    ("number", "code", "word"), [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "terminated")]
+    ("number", "code", "word"),
+    [
+        (signal.SIGINT, 130, "interrupted"),
+        (signal.SIGTERM, 143, "terminated"),
+        (signal.SIGHUP, 129, "hung up"),
+    ],
 )
 def test_a_signal(
     capsys: pytest.CaptureFixture[str],

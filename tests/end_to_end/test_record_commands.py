@@ -179,7 +179,7 @@ def test_a_disk_that_refuses_for_a_while_is_one_line_and_no_end(
         append(self, data)
 
     monkeypatch.setattr(TapeFile, "append", refuse_some)
-    monkeypatch.setattr("recorder.writer.writer.RETRY_S", (0.0, 0.0))
+    monkeypatch.setattr("recorder.writer.retries.RETRY_S", (0.0, 0.0))
     assert run(recorder.commands.main.main, "run tiny.toml -q -o a.tape --keyframe-interval 5") == 0
 
     lines = capsys.readouterr().err.splitlines()
@@ -336,10 +336,15 @@ def start_and_wait(*arguments: str) -> subprocess.Popen[str]:
 
 
 @pytest.mark.parametrize(
-    ("number", "code", "reason"), [(signal.SIGTERM, 143, "terminated"), (signal.SIGINT, 130, "interrupted")]
+    ("number", "code", "reason"),
+    [
+        (signal.SIGTERM, 143, "terminated"),
+        (signal.SIGINT, 130, "interrupted"),
+        (signal.SIGHUP, 129, "hung up"),
+    ],
 )
 def test_a_run_that_gets_a_signal_seals_its_tape(number: int, code: int, reason: str) -> None:
-    """SIGTERM and Ctrl-C: the signal's exit code, a summary, no traceback, and a tape that can be resumed."""
+    """SIGTERM, Ctrl-C and a closed terminal: the signal's exit code, a summary, no traceback, and a tape that can be resumed."""
     process = start_and_wait("run", "quiet-meadow", "-o", "a.tape", "--ticks", "10000000")
     process.send_signal(number)
     out, err = process.communicate(timeout=30)

@@ -65,8 +65,8 @@ def test_a_recording_continues_with_broken_output(broken: str, stream: str, more
 
 
 WARNED = """
-import sys, recorder.commands.main, recorder.storage.tape_files, recorder.writer.writer
-recorder.writer.writer.RETRY_S = (0.0, 0.0)
+import sys, recorder.commands.main, recorder.storage.tape_files, recorder.writer.retries
+recorder.writer.retries.RETRY_S = (0.0, 0.0)
 append, calls = recorder.storage.tape_files.TapeFile.append, []
 def refuse_some(self, data):
     calls.append(1)

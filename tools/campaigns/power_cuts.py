@@ -24,7 +24,7 @@ from rich.progress import Progress
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "support"))  # The disk in memory is part of the tests.
 
-import recorder.writer.writer  # noqa: E402
+import recorder.writer.retries  # noqa: E402
 
 from oracle.power_cuts import RUNS, Run, check_cut, record_run  # noqa: E402
 
@@ -53,7 +53,7 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=100_000)
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
-    recorder.writer.writer.RETRY_S = (0.0, 0.0)  # These disks recover at once.
+    recorder.writer.retries.RETRY_S = (0.0, 0.0)  # These disks recover at once.
     numbers = random.Random(options.seed)
     done = runs = 0
     start_s = time.perf_counter()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import warnings
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -18,7 +17,7 @@ from recorder.console.argument_types import Positive
 from recorder.console.output import print_json, say, say_on_stderr
 from recorder.console.progress import progress_bar
 from recorder.errors import RecordingWarning
-from recorder.exit_codes import DIFFERS, SAME, TERMINATED, UsageError
+from recorder.exit_codes import DIFFERS, SAME, UsageError
 from recorder.runs.input_source import read_players
 from recorder.scenarios.batch import Job, RunRecord, ensure_registered, input_source_of_job, worker_count
 from recorder.scenarios.batch_manifest import PICTURE_NAME, BatchFolder
@@ -217,12 +216,8 @@ def _run(request: BatchRequest, *, as_json: bool) -> int:
     if not as_json:
         runs = f"{counted(len(request.jobs), 'run')} on {counted(worker_count(request.workers), 'worker')}"
         say(f"{runs} → {request.folder}")
-    try:
-        facts = {**request.facts, "smaller": [attrs.asdict(smaller) for smaller in older]}
-        records = _records(request, facts, quiet=as_json)
-    except _Terminated:
-        say_on_stderr("error: terminated")
-        return TERMINATED
+    facts = {**request.facts, "smaller": [attrs.asdict(smaller) for smaller in older]}
+    records = _records(request, facts, quiet=as_json)
     if as_json:
         _print_json(records, request.folder, _make_smaller(request, records, older, quiet=True))
     else:
@@ -253,19 +248,9 @@ def _records(request: BatchRequest, facts: dict[str, Any], *, quiet: bool) -> li
             raise UsageError(str(error)) from None
 
 
-class _Terminated(KeyboardInterrupt):
-    """SIGTERM was received; handled as an interrupt."""
-
-
-def _stop_at_sigterm(*_: object) -> None:
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # A second signal ends it no faster.
-    raise _Terminated
-
-
 @contextmanager
 def _reporting_if_stopped(request: BatchRequest, records: list[RunRecord], *, quiet: bool) -> Iterator[None]:
     """Report the finished runs if a user interrupts or the disk fails. records: of the finished runs."""
-    before = signal.signal(signal.SIGTERM, _stop_at_sigterm)
     try:
         yield
     except (KeyboardInterrupt, OSError):
@@ -278,8 +263,6 @@ def _reporting_if_stopped(request: BatchRequest, records: list[RunRecord], *, qu
             f"to continue, run the same command with -o {request.folder}"
         )
         raise
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 def _make_smaller(

@@ -6,19 +6,17 @@ Invariant: a failure to print never stops the recording.
 from __future__ import annotations
 
 import shlex
-import signal
 import time
 import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import attrs
-
 from recorder.console.output import say, say_on_stderr
 from recorder.console.progress import progress_bar
+from recorder.console.stop_signals import StoppedBySignal, heed_signals_again, ignore_further_signals, stop_of
 from recorder.errors import RecordingError, RecordingWarning
-from recorder.exit_codes import INTERRUPTED, SAME, TERMINATED, UsageError
+from recorder.exit_codes import SAME, UsageError
 from recorder.runs.input_source import InputSource
 from recorder.runs.outcome import outcome_at
 from recorder.session.recorder import Recorder
@@ -69,19 +67,6 @@ class _Pace:
             time.sleep(max(0.0, self._next_s - time.monotonic()))
 
 
-@attrs.frozen
-class _Stopped(BaseException):
-    """A signal stopped the run."""
-
-    reason: str
-    exit_code: int
-
-
-def _stop_at_sigterm(*_: object) -> None:
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # A second signal seals the tape no faster.
-    raise _Stopped("terminated", TERMINATED)
-
-
 def _run_ticks(
     recorder: Recorder,
     input_source: InputSource,
@@ -90,9 +75,8 @@ def _run_ticks(
     watch: Callable[[Any, int], None] | None,
     *,
     quiet: bool,
-) -> _Stopped | None:
+) -> StoppedBySignal | None:
     """Record up to last_tick and seal the tape; return the signal that stopped the run earlier, if any."""
-    before = signal.signal(signal.SIGTERM, _stop_at_sigterm)
     first_tick, stopped = recorder.tick + 1, None
     try:
         with warnings.catch_warnings(), recorder:
@@ -109,15 +93,14 @@ def _run_ticks(
                             show(tick - first_tick + 1)
                         if outcome_at(recorder, input_source, last_tick) is not None:
                             break
-                signal.signal(signal.SIGTERM, signal.SIG_IGN)
-            except KeyboardInterrupt:
-                signal.signal(signal.SIGTERM, signal.SIG_IGN)
-                stopped = _Stopped("interrupted", INTERRUPTED)
-            except _Stopped as signalled:
-                stopped = signalled
-            recorder.close({"reason": stopped.reason} if stopped else outcome_at(recorder, input_source, last_tick))
+                ignore_further_signals()  # None seals the tape any faster.
+            except KeyboardInterrupt as interrupt:
+                ignore_further_signals()
+                stopped = stop_of(interrupt)
+            recorder.close({"reason": stopped.word} if stopped else outcome_at(recorder, input_source, last_tick))
     finally:
-        signal.signal(signal.SIGTERM, before)
+        if stopped is None:
+            heed_signals_again()
     return stopped
 
 
@@ -142,7 +125,7 @@ def _print_summary(
     ticks: int,
     seconds: float,
     *,
-    stopped: _Stopped | None,
+    stopped: StoppedBySignal | None,
     end: dict[str, Any] | None,
 ) -> None:
     statistics, path, state = recorder.statistics(), Path(recorder.path), recorder.simulation.state
@@ -150,7 +133,7 @@ def _print_summary(
     if ticks or stopped:
         size_bytes = sum(segment_path(path, number).stat().st_size for number in segment_numbers(path))
         say(
-            f"{f'{stopped.reason} after ' if stopped else ''}{counted(ticks, 'tick')} in {seconds:.1f} s "
+            f"{f'{stopped.word} after ' if stopped else ''}{counted(ticks, 'tick')} in {seconds:.1f} s "
             f"({ticks / seconds:,.0f} ticks a second), {bytes_text(size_bytes)} on the disk "
             f"({size_bytes / max(recorder.tick - first_tick, 1):,.0f} bytes a tick), "
             f"{statistics.writer.full_count} full and {statistics.writer.delta_count} delta keyframes"

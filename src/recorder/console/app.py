@@ -15,6 +15,7 @@ from rich.console import Console
 
 from recorder.console.broken_pipes import patient_streams
 from recorder.console.output import results_alone_on_stdout, say_on_stderr, silence
+from recorder.console.stop_signals import signals_raised, stop_of
 from recorder.errors import (
     CorruptError,
     DesyncError,
@@ -25,7 +26,7 @@ from recorder.errors import (
     UnsupportedVersionError,
     WriterFailedError,
 )
-from recorder.exit_codes import CORRUPT, DIFFERS, INCOMPLETE, INTERRUPTED, SAME, UNREADABLE, USAGE, UsageError
+from recorder.exit_codes import CORRUPT, DIFFERS, INCOMPLETE, SAME, UNREADABLE, USAGE, UsageError
 from recorder.processes.pool import WorkerDiedError
 from recorder.text import shown_path
 from sim.kernel.registry import ConfigError, UnknownWorldError
@@ -91,14 +92,19 @@ def run_app(
 def _run(app: App, arguments: Sequence[str] | None, on_error: OnError | None, unnamed: str | None) -> int:
     words = sys.argv[1:] if arguments is None else arguments
     try:
-        with results_alone_on_stdout() if "--json" in words else nullcontext():
+        with results_alone_on_stdout() if "--json" in words else nullcontext(), signals_raised():
             result = app(
-                arguments, exit_on_error=False, print_error=False, result_action="return_value", console=_PipeConsole()
+                arguments,
+                exit_on_error=False,
+                print_error=False,
+                result_action="return_value",
+                console=_PipeConsole(),
             )
         return result if isinstance(result, int) else SAME
-    except KeyboardInterrupt:
-        _show("interrupted")
-        return INTERRUPTED
+    except KeyboardInterrupt as interrupt:
+        stop = stop_of(interrupt)
+        _show(stop.word)
+        return stop.exit_code
     except BrokenPipeError:
         raise
     except tuple(kind for kind, _ in _CODES) as error:

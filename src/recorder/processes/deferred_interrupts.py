@@ -7,12 +7,12 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @contextmanager
 def interrupts_held_back() -> Iterator[None]:
-    """Defer SIGINT and SIGTERM to the end of the block.
+    """Defer SIGINT, SIGTERM and SIGHUP to the end of the block.
 
     Masking signals would not work: a different thread of the process would take them, and Python would still raise in
     the main thread. Does nothing in other threads, which are never interrupted.

@@ -234,6 +234,7 @@ def _live(work: Callable[[Send], None], pipe: int, parent: int, random_state: An
         if not _isolated:
             os.setpgid(0, 0)
             signal.signal(signal.SIGINT, signal.SIG_IGN)
+            signal.signal(signal.SIGHUP, signal.SIG_IGN)  # The parent decides.
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
             _isolate(pipe)
         random.setstate(random_state)

@@ -233,9 +233,10 @@ def _as_no_daemon() -> Iterator[None]:
 
 
 def begin_as_worker(parent: int) -> None:
-    """Prepare this process as a worker: it ends with its parent, a process id, and ignores Ctrl-C."""
+    """Prepare this process as a worker: it ends with its parent, a process id, and ignores Ctrl-C and a closed terminal."""
     end_with_parent(parent)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # The parent decides.
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 

@@ -43,9 +43,10 @@ from recorder.session.change_source import find_source
 from recorder.session.recorder import Recorder
 from recorder.session.session import Resumed, Session, encode_small, meta_maker
 from recorder.settings import ChangeTracking
+from recorder.storage.file_interfaces import IO, Files
 from recorder.storage.file_names import segment_path
 from recorder.storage.segmented_log import SegmentedLog
-from recorder.storage.tape_files import IO, NOT_OURS, Files, TapeFiles
+from recorder.storage.tape_files import NOT_OURS, TapeFiles
 from sim.kernel.hooks import HasAdapter, ensure_hooks, hook
 from sim.kernel.registry import find_world
 from sim.kernel.same_fields import ensure_same_fields

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 from collections.abc import Iterator
 
-from recorder.storage.tape_files import IO, Files
+from recorder.storage.file_interfaces import IO, Files
 
 PIECE_BYTES = 4 << 20  # Of a torn tail, copied at a time.
 

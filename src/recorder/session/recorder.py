@@ -12,14 +12,20 @@ Invariants:
 from __future__ import annotations
 
 import os
+import threading
 import time
 import warnings
 import weakref
-from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
-from recorder.errors import ForkedRecorderError, RecordingWarning, SimulationFailedError, WriterFailedError
+from recorder.errors import (
+    ConcurrentStepError,
+    ForkedRecorderError,
+    RecordingWarning,
+    SimulationFailedError,
+    WriterFailedError,
+)
 from recorder.format.blocks.frame import encode_frame
 from recorder.notebook.recorder_mixin import NotebookMixin
 from recorder.processes.fork_guard import refuse_after_fork
@@ -28,7 +34,7 @@ from recorder.session.between_steps import BetweenSteps
 from recorder.session.blame_hashes import PhaseBlame
 from recorder.session.capture_check import CaptureCheck, capture_again, digest_maker
 from recorder.session.change_source import ChangeSources, find_source
-from recorder.session.encode_inputs import encode_inputs
+from recorder.session.encode_inputs import encode_attempt, encode_inputs
 from recorder.session.keyframe_policy import KeyframePolicy
 from recorder.session.session import (
     Resumed,
@@ -36,8 +42,8 @@ from recorder.session.session import (
     abandon_writer,
     describe,
     encode_small,
-    end_outcome,
     exception_text,
+    known_outcome,
     new_session,
 )
 from recorder.session.tick_identity import TickHashChain, as_hash
@@ -60,6 +66,7 @@ if TYPE_CHECKING:
 class Recorder(NotebookMixin):
     """Records one simulation into one tape; leaving the ``with`` block, or ``close``, seals it."""
 
+    concurrent_step_error = ConcurrentStepError  # For what calls step.
     calls: object = None  # What records the calls of a resumed object; see recorder.reopen.resume.
 
     @takes_options()
@@ -131,11 +138,8 @@ class Recorder(NotebookMixin):
         baseline: Snapshot,
         resumed: Resumed | None = None,
     ) -> None:
-        self.simulation = simulation
-        self.path = path
-        self._absolute_path = Path(path).absolute()  # The current folder may change later.
-        self.meta = session.meta
-        self.resumed = resumed  # None for a new recording.
+        self.simulation, self.path = simulation, path
+        self.meta, self.resumed = session.meta, resumed  # None for a new recording.
         self.tick = session.tick
         self._settings = settings = session.settings
         self._files = session.files
@@ -146,6 +150,10 @@ class Recorder(NotebookMixin):
         self._peers: PeerHashes | None = None
         self._closed, self._owner = False, os.getpid()
         self._attention = False  # True if the next call must check for a failure first.
+        self._free, self._stepping_thread = (
+            [None],
+            0,
+        )  # Taking the last item of a list is one operation for all threads.
         self._journal: Journal | None = None
         make_changes = sources.ticks if session.meta.get("mode") == "changes" else None
         self._outputs = OutputCollector.of(simulation, session.meta.get("event_stream"), make_changes)
@@ -176,7 +184,7 @@ class Recorder(NotebookMixin):
         self._abandon = weakref.finalize(self, abandon_writer, self._writer, self._journal, os.fspath(path))
         refuse_after_fork(self)
 
-    def step(self, inputs: Any = None) -> Any:  # noqa: PLR0912, PLR0915 - the hot path, in order and in one place
+    def step(self, inputs: Any = None) -> Any:
         """Step the simulation with inputs and record the tick; return what the simulation's step returned.
 
         inputs: plain data (None, bool, int, float, str, bytes, list, dict, NumPy arrays and numbers).
@@ -186,9 +194,21 @@ class Recorder(NotebookMixin):
             WriterFailedError: the writer stopped; the simulation was not stepped, or its frame is not on the tape.
             ForkedRecorderError: called in a forked child process.
             SimulationFailedError: an earlier step raised. PeerDesyncError: a peer has a different hash.
+            ConcurrentStepError: another step is under way, in another thread or around this call; nothing has happened.
             Any exception of the simulation. The tape then ends at the tick before, unless the simulation records the
             attempt as a tick (see sim.kernel.hooks.KeepsAttempts); adapters for objects and environments do.
         """
+        try:
+            self._free.pop()
+        except IndexError:
+            raise ConcurrentStepError from None
+        self._stepping_thread = threading.get_ident()
+        try:
+            return self._step(inputs)
+        finally:
+            self._free.append(None)
+
+    def _step(self, inputs: Any) -> Any:  # noqa: PLR0912, PLR0915 - the hot path, in order and in one place
         writer = self._writer
         if self._attention or writer.signal:
             self._ensure_usable()
@@ -205,12 +225,15 @@ class Recorder(NotebookMixin):
             try:
                 result = self.simulation.step(inputs) if phases is None else phases.step(inputs)
             except Exception as error:  # noqa: BLE001 - raised again below, once it is on the tape
-                encoded, result, failure = self._attempt(inputs, error, tick), None, error
+                encoded, result, failure = (
+                    encode_attempt(self._encoder, self._keeps_attempts, inputs, error, tick),
+                    None,
+                    error,
+                )
             check = self._check
             is_due = writer.needs_full or tick >= keyframes.next_tick
-            # First: nothing of the tick may be recorded from a state that is repaired later.
             if check is not None and (is_due or check.each_tick):
-                check.before_hash(tick, is_due=is_due)
+                check.before_hash(tick, is_due=is_due)  # Nothing may be recorded from a state that is repaired later.
             state = self.simulation.state
             identity: int | bytes = state.hash() if self._hash_chain is None else b""
             output = None if self._outputs is None else self._outputs.take(tick)
@@ -233,9 +256,7 @@ class Recorder(NotebookMixin):
         except BaseException:
             self._attention = True
             if not self._writer.has_failed:
-                self._failed_tick = (
-                    tick  # Also for an interrupt after the step: the frame may or may not have been put.
-                )
+                self._failed_tick = tick  # Also for an interrupt after the step: its frame may not have been put.
             raise
         self.tick = tick
         keyframes.add_frame(len(frame))
@@ -251,17 +272,6 @@ class Recorder(NotebookMixin):
             raise failure
         return result
 
-    def _attempt(self, inputs: Any, error: Exception, tick: int) -> bytes:
-        """The encoded inputs of a step that raised, if the simulation can record that; otherwise raise error again."""
-        keeps, recorded = self._keeps_attempts, None
-        try:
-            recorded = keeps.attempted(inputs, error) if keeps is not None else None
-        except Exception as failed:  # noqa: BLE001 - an adapter may raise anything, which must not hide the error
-            error.add_note(f"the recording ends before this step: {failed}")
-        if recorded is None:
-            raise error
-        return encode_inputs(self._encoder, recorded, tick)
-
     @property
     def is_closed(self) -> bool:
         """True after close, and in a forked child, which cannot record."""
@@ -275,14 +285,13 @@ class Recorder(NotebookMixin):
     def report_hash(self, tick: int, state_hash: int) -> None:
         """Compare a peer's hash of a tick with ours: at once, or when the run reaches the tick (step raises then).
 
-        Raises PeerDesyncError at the first difference and writes a dump next to the tape; MissingTickError if the tape
-        no longer has the tick.
+        Raises PeerDesyncError at the first difference, after a dump next to the tape; MissingTickError for a lost tick.
         """
         self._ensure_usable()
         if self._peers is None:
             from recorder.session.lockstep import PeerHashes  # noqa: PLC0415 - imports the readers, as write_out
 
-            self._peers = PeerHashes(self._absolute_path, lambda: self._writer.flush(sync=False))
+            self._peers = PeerHashes(self._files.path, lambda: self._writer.flush(sync=False))
         self._peers.report(tick, state_hash, self.tick, self.simulation.state.snapshot)
 
     def flush(self) -> None:
@@ -305,20 +314,21 @@ class Recorder(NotebookMixin):
         encode_small(outcome, "the outcome")
         self._writer.flush(sync=False)
         return copy_run(
-            self._absolute_path, path, self._outcome({"reason": "written out"}) if outcome is None else outcome
+            self._files.path, path, self._outcome({"reason": "written out"}) if outcome is None else outcome
         )
 
     def close(self, outcome: Any = None) -> None:
         """Write what is left, seal the tape and stop the writer. A second call only finishes an interrupted one.
 
         outcome: plain data with the reason why the run ended; ``replay info`` prints it. By default it is what the
-        simulation's ended() reports, or else the reason "closed".
-        Raises WriterFailedError; TypeError or ValueError for an outcome that is not plain data, nothing has happened
-        then.
+        simulation's ended() reports, or else the reason "closed". A step of another thread is waited for.
+        Raises WriterFailedError; before anything happens, TypeError or ValueError for an outcome that is not plain data.
         """
         if self._closed or os.getpid() != self._owner:
             return  # A forked child has nothing to close: the tape is its parent's.
         encode_small(outcome, "the outcome")
+        while not self._free and self._stepping_thread != threading.get_ident():
+            time.sleep(0.001)  # A step of another thread still belongs to the recording.
         end = self._outcome({"reason": "closed"}) if outcome is None else outcome
         end = end if self.between is None else self.between.outcome(end)
         self._attention = True
@@ -342,13 +352,9 @@ class Recorder(NotebookMixin):
         """Return the end that the simulation reports at the present tick, or otherwise."""
         if self._failed_tick is not None:
             return otherwise  # The simulation was left in the middle of a step.
-        try:
-            end = end_outcome(self.simulation, self.tick)
-            encode_small(end, "the end of the simulation")
-        except Exception as error:  # noqa: BLE001 - the user's ended() may raise anything, which must not leave the tape unsealed
-            self._writer.notify(f"{self.path}: the simulation's end is unknown: {exception_text(error)}")
-            return otherwise
-        return otherwise if end is None else end
+        return known_outcome(
+            self.simulation, self.tick, otherwise, lambda text: self._writer.notify(f"{self.path}: {text}")
+        )
 
     def disown(self) -> None:
         """In a forked child: refuse to record, and release the files, which belong to the parent and hold its lock."""
@@ -376,8 +382,6 @@ class Recorder(NotebookMixin):
         except (WriterFailedError, OSError, RecordingWarning) as failed:
             error.add_note(str(failed))  # It must not hide the exception under way.
 
-    # --- failures
-
     def _pass_on_notices(self) -> None:
         for notice in self._writer.take_notices():
             warnings.warn(notice, RecordingWarning, stacklevel=4)
@@ -390,4 +394,6 @@ class Recorder(NotebookMixin):
         self._writer.raise_error()
         if self._failed_tick is not None:
             raise SimulationFailedError(self._failed_tick)
+        if self._journal is not None and self._writer.journal_is_gone:
+            self._journal.renew()
         self._pass_on_notices()

@@ -18,8 +18,8 @@ from recorder.format.limits import META_BYTES_MAX
 from recorder.format.segments.segment_encoder import SegmentEncoder
 from recorder.recording_options import RecordingOptions
 from recorder.session.blame_hashes import PhaseBlame
+from recorder.storage.file_interfaces import Files
 from recorder.storage.segmented_log import SegmentedLog
-from recorder.storage.tape_files import Files
 from recorder.writer.journal import Journal
 from recorder.writer.writer import Writer
 from sim.kernel.arithmetic.counter_rng import GENERATOR_NAME
@@ -161,6 +161,19 @@ def end_outcome(simulation: Any, tick: int) -> dict[str, Any] | None:
         case (str(reason), str(text)):
             return {"reason": reason, "text": text, "ticks": tick}
     raise TypeError(f"ended(): expected a short name and a sentence, or None, got {end!r:.60}")
+
+
+def known_outcome(
+    simulation: Any, tick: int, otherwise: dict[str, Any], notify: Callable[[str], None]
+) -> dict[str, Any]:
+    """As end_outcome, or otherwise if the run is not over; and, after notify was called with the reason, if it raises."""
+    try:
+        end = end_outcome(simulation, tick)
+        encode_small(end, "the end of the simulation")
+    except Exception as error:  # noqa: BLE001 - the user's ended() may raise anything, which must not leave the tape unsealed
+        notify(f"the simulation's end is unknown: {exception_text(error)}")
+        return otherwise
+    return otherwise if end is None else end
 
 
 def new_session(

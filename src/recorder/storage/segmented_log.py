@@ -14,6 +14,7 @@ Invariants:
 
 from __future__ import annotations
 
+import errno
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -22,10 +23,14 @@ from typing import Any
 import attrs
 
 from recorder.format.segments.segment_encoder import Piece, SegmentEncoder
-from recorder.storage.tape_files import IO, Files
+from recorder.storage.file_interfaces import IO, Files
 
 MakeMeta = Callable[[int, int], bytes]  # Takes a segment's number and the offset that it continues from; returns META.
 Group = list[Piece]  # The blocks of one payload: they are placed together.
+
+
+class SizeChangedError(OSError):
+    """Another program changed the size of a file that is being written; what it held may be gone."""
 
 
 @attrs.frozen
@@ -134,7 +139,24 @@ class SegmentedLog:
             self._undurable.append(group)
             self.undurable_bytes += size
 
+    def ensure_size(self) -> None:
+        """Raise SizeChangedError if the current segment has not the size that was written; it is given up then."""
+        if not self._unusable:
+            self._ensure_size(self.encoder.next_offset)
+
+    def _ensure_size(self, expected: int) -> None:
+        size = self._io.size()
+        if size != expected:
+            self._give_up_segment()
+            what = f"another program changed the size of the tape: it has {size:,} of {expected:,} bytes"
+            raise SizeChangedError(errno.EIO, what)
+
     def _append_or_roll_back(self, data: bytes, mark: Any) -> None:
+        try:
+            self._ensure_size(mark.next_offset)
+        except OSError:
+            self.encoder.roll_back(mark)
+            raise
         try:
             self._append(data)
         except OSError:

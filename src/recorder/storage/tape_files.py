@@ -18,11 +18,12 @@ import os
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Protocol
 
 from recorder.errors import CorruptError, UnsupportedVersionError
 from recorder.format.blocks.journal_bytes import AREA_BYTES_MAX, decode_journal, journal_bytes
 from recorder.storage.atomic_file import give_name, sync_folder
+from recorder.storage.displaced_files import free_base, leads_to, what_happened, write_again
+from recorder.storage.file_interfaces import IO, Buffer
 from recorder.storage.file_names import (
     following_segments,
     journal_path,
@@ -38,85 +39,6 @@ LOCK_S_MAX = 0.1  # Retries to lock end after this time: a writer holds a lock u
 TILDE = " (~ is not expanded here: use os.path.expanduser)"
 TAPE_EXISTS = "exists already: choose a different name, or continue it with recorder.resume"
 NOT_OURS = "this file is not part of the recording, which needs the name: move it away"
-
-Buffer = bytearray | mmap.mmap  # The memory of a journal.
-
-
-class IO(Protocol):
-    """One open file. Each method raises OSError when the disk refuses."""
-
-    def append(self, data: bytes) -> None:
-        """Append all of data; if it raises, a part of data may have been appended."""
-
-    def pread(self, offset: int, size: int) -> bytes:
-        """Up to size bytes from offset on; fewer only at the end of the file."""
-
-    def fdatasync(self) -> None:
-        """Return when all appended bytes are on stable storage."""
-
-    def size(self) -> int:
-        """The size of the file in bytes."""
-
-    def truncate(self, size: int) -> None:
-        """Truncate the file to size bytes."""
-
-
-class Files(Protocol):
-    """The files of one tape. Each method raises OSError when the disk refuses.
-
-    Attributes:
-        notices: messages for the user about files that were found next to the tape.
-    """
-
-    notices: list[str]
-
-    def create(self, segment: int) -> IO:
-        """Make a new, empty segment. The first one has its name at once; FileExistsError if the name is taken.
-
-        The others are not part of the tape until they are published.
-        """
-
-    def publish(self, segment: int) -> None:
-        """Give a segment after the first its name, durably; replaces a segment of this tape with that name.
-
-        FileExistsError if a file that is not part of this tape has the name.
-        """
-
-    def open(self, segment: int) -> IO:
-        """Open an existing segment for reading and appending."""
-
-    def remove(self, segment: int) -> None:
-        """Remove a segment; a missing one is ignored."""
-
-    def close(self, segment: int) -> None:
-        """Close a finished segment."""
-
-    def numbers(self) -> list[int]:
-        """The numbers of the existing segments, ascending."""
-
-    def set_aside(self, pieces: Iterable[bytes]) -> str:
-        """Save bytes that are about to be truncated to a separate file, durably; return its name.
-
-        Exceptions of pieces pass through; the file is removed then.
-        """
-
-    def map_journal(self, size: int, fill: Callable[[Buffer], None]) -> Buffer:
-        """Make a journal of size bytes, fill it, then replace the current one with it; return its memory."""
-
-    def read_journal(self) -> bytes:
-        """The bytes of the journal; none if there is no journal."""
-
-    def remove_journal(self) -> None:
-        """Remove the journal; a missing one is ignored."""
-
-    def release(self) -> None:
-        """Close everything; appended data stays."""
-
-    def discard(self) -> None:
-        """Close everything, and remove all files that were made for a tape that could not be started."""
-
-    def disown(self) -> None:
-        """In a forked child: close everything, and leave the files to the parent."""
 
 
 class TapeFile:
@@ -159,6 +81,7 @@ class TapeFiles:
         self._open: dict[int, TapeFile] = {}
         self._own: set[int] = set()  # Segments that were published or opened here.
         self._new: tuple[TapeFile, Path] | None = None  # Created and not published yet.
+        self._journal: os.stat_result | None = None  # Of the file that was mapped.
 
     def create(self, segment: int) -> IO:
         """See Files. FileExistsError if an earlier recording of this name has left files."""
@@ -302,6 +225,7 @@ class TapeFiles:
             try:
                 os.posix_fallocate(descriptor, 0, size)
                 memory = mmap.mmap(descriptor, size)
+                mapped = os.fstat(descriptor)
             finally:
                 os.close(descriptor)
             fill(memory)
@@ -312,7 +236,39 @@ class TapeFiles:
             if isinstance(error, OSError):
                 raise OSError(error.errno, f"{error.strerror}; it needs {size:,} bytes", self._shown(path)) from error
             raise
+        self._journal = mapped
         return memory
+
+    def has_journal(self) -> bool:
+        """See Files."""
+        try:
+            return self._journal is None or os.path.samestat(self._journal, journal_path(self.path).stat())
+        except OSError:
+            return False
+
+    def reinstate(self) -> str:
+        """See Files. If the tape's name is taken, all of its files get the name of a rescued tape."""
+        displaced = {
+            segment: file.descriptor
+            for segment, file in self._open.items()
+            if not leads_to(segment_path(self.path, segment), file.descriptor)
+        }
+        if not displaced:
+            return ""
+        number = min(displaced)
+        what = what_happened(segment_path(self.path, number), displaced[number])
+        before, base = self.path, free_base(self.path, displaced)
+        for segment, descriptor in displaced.items():
+            write_again(descriptor, segment_path(base, segment), _make_new if segment else _make_first)
+        self.path = base
+        if base != before:
+            for path in [segment_path(before, segment) for segment in self._own - set(displaced)]:
+                if path.exists():
+                    give_name(path, base.with_name(base.name + path.name[len(before.name) :]), NOT_OURS)
+            if self._journal is not None and journal_path(before).exists():
+                give_name(journal_path(before), journal_path(base), NOT_OURS)
+        name = self._shown(segment_path(before, number))
+        return f"{name} {what} while it is recorded: all of the tape is in {self._shown(base)}"
 
     def read_journal(self) -> bytes:
         """See Files."""
@@ -351,6 +307,17 @@ class TapeFiles:
 def ensure_new(path: str | os.PathLike[str]) -> None:
     """Raise FileExistsError for the name of a tape that is taken, FileNotFoundError for a missing folder."""
     TapeFiles(path).ensure_name_is_free()
+
+
+def _make_new(path: Path) -> int:
+    return _open(path, os.O_CREAT | os.O_EXCL)
+
+
+def _make_first(path: Path) -> int:
+    """Create a file that replaces the first segment, which holds the lock."""
+    descriptor = _make_new(path)
+    lock(descriptor, path)
+    return descriptor
 
 
 def _open(path: Path, more_flags: int) -> int:

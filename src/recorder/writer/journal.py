@@ -26,7 +26,7 @@ from recorder.format.blocks.journal_bytes import (
     encode_journal_header,
     journal_bytes,
 )
-from recorder.storage.tape_files import Buffer, Files
+from recorder.storage.file_interfaces import Buffer, Files
 from recorder.writer.writer import Writer
 
 AREA_BYTES = 1 << 20  # Thousands of ordinary frames; the writer needs milliseconds to put them into the tape.
@@ -81,6 +81,11 @@ class Journal:
     def close(self) -> None:
         """Remove the journal, since all frames are in the tape. Raises OSError."""
         self._files.remove_journal()
+
+    def renew(self) -> None:
+        """Make the journal again, with the frames that are not in the tape, since its file was removed from outside."""
+        self._writer.journal_is_gone = False
+        self._try_to_map(self._area_bytes or AREA_BYTES, self._kept())
 
     def _make_room(self, size: int) -> bool:
         """Make room for a frame of size bytes; return False if it cannot be put into the journal."""

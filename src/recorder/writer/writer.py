@@ -1,7 +1,5 @@
 """The background thread: takes frames and keyframes from the simulation's thread, encodes, compresses, appends, syncs.
 
-The thread polls the queue from the simulation's thread (handoff_queue.py).
-
 Invariants:
     1. Items reach the file in the order in which they were put.
     2. No frame is dropped while the disk accepts data: if the queue is full, the simulation's thread waits.
@@ -20,22 +18,22 @@ from collections import deque
 from typing import Any, cast
 
 from recorder.errors import WriterFailedError
-from recorder.format.segments.segment_encoder import drop_piece
 from recorder.recording_options import RecordingOptions
 from recorder.statistics import WriterStatistics
-from recorder.storage.segmented_log import Group, SegmentedLog
-from recorder.storage.tape_files import Files
+from recorder.storage.file_interfaces import Files
+from recorder.storage.segmented_log import Group, SegmentedLog, SizeChangedError
 from recorder.writer.buffer_pool import BufferPool
+from recorder.writer.dropped_ticks import DroppedTicks
 from recorder.writer.handoff_queue import HandoffQueue
 from recorder.writer.jobs import KeyframeJob, TickOutput, not_sealed
 from recorder.writer.keyframe_encoder import KeyframeEncoder
 from recorder.writer.pending_ticks import WaitingTicks
+from recorder.writer.retries import Retries
 
 FRAMES_AGE_S_MAX = 1.0  # Frames do not wait longer than this for their block to fill.
 BACKLOG_BYTES_MAX = 64 << 20  # Compressed blocks that wait for a disk that refuses; later ones are dropped.
 UNDURABLE_BYTES_MAX = 64 << 20  # Blocks kept until a sync; beyond this size the sync comes early.
 LAZY_BYTES = 1 << 20  # With durability="none" this many bytes are gathered for one append.
-RETRY_S = (0.25, 2.0)  # The shortest and the longest wait from a failure to the next attempt.
 LAST_TRIES = 3  # Attempts at the end, before the rest is given up.
 
 
@@ -50,6 +48,7 @@ class Writer:
         needs_full: the next keyframe must be full and come at once, since frames or a full keyframe were dropped.
         failing: True while the disk refuses.
         seals: True if close has been called.
+        journal_is_gone: True if the journal was removed from outside, and has to be made again.
     """
 
     def __init__(
@@ -75,14 +74,11 @@ class Writer:
         self._keyframes = KeyframeEncoder(self.buffers)
         self._lost_full = False  # A full keyframe was refused, or frames after it dropped: deltas need a new one.
         self._rotation_due = False  # A keyframe that should have begun a segment was refused: the next one does.
-        self._dropping_from: int | None = None
-        self._dropped: list[tuple[int, int]] = []
-        self._why_dropped, self._frame_count = "", 0
-        self._retry_at_s, self._retry_s = 0.0, RETRY_S[0]
+        self._dropped, self._frame_count = DroppedTicks(), 0
+        self._retries = Retries()
         # Between the two:
-        self.signal = self.needs_full = self.failing = self.deltas_are_worn = False
+        self.signal = self.needs_full = self.failing = self.deltas_are_worn = self.journal_is_gone = False
         self.written_tick = first_tick - 1
-        self._failure: OSError | None = None
         self._notices: deque[str] = deque()
         self._error: BaseException | None = None
         self._flushes: deque[tuple[threading.Event, bool]] = deque()
@@ -116,8 +112,8 @@ class Writer:
         done = threading.Event()
         self._flushes.append((done, sync))
         self.wait_until(done.is_set)
-        if self._failure is not None:
-            raise self._failed(self._failure)
+        if self._retries.failure is not None:
+            raise self._failed(self._retries.failure)
 
     def close(self, outcome: Any) -> None:
         """Write everything that was put, seal the tape, stop the thread. Raises WriterFailedError."""
@@ -168,12 +164,12 @@ class Writer:
             frame_count=self._frame_count,
             full_count=self._keyframes.full_count,
             delta_count=self._keyframes.delta_count,
-            dropped=list(self._dropped),
+            dropped=list(self._dropped.ranges),
             waiting_bytes=self._handoff.waiting_bytes,
             sync_count=self._log.sync_count,
             sync_s_max=self._log.sync_s_max,
             wait_s=self._wait_s,
-            failure=str(self._failure) if self._failure is not None else None,
+            failure=str(self._retries.failure) if self._retries.failure is not None else None,
         )
 
     @property
@@ -189,7 +185,7 @@ class Writer:
     @property
     def loses_frames(self) -> bool:
         """True if frames are dropped until a full keyframe has been put, although the disk accepts data."""
-        return self._dropping_from is not None and self.needs_full
+        return self._dropped.since is not None and self.needs_full
 
     def wait_until(self, condition: Any) -> None:
         """Let the thread work until condition() holds. Raises WriterFailedError."""
@@ -245,27 +241,22 @@ class Writer:
             flush.set()
         if stopping:
             self._finish()
-            return False
-        self._handoff.rest()
-        return True
+        else:
+            self._handoff.rest()
+        return not stopping
 
     def _store(self, now_s: float, *, sync: bool, urgent: bool) -> None:
         """Write the taken items to the disk, unless it has refused shortly before."""
-        if self.failing and now_s < self._retry_at_s and not urgent:
+        if not urgent and not self._retries.is_due(now_s):
             return
-        was_failing = self.failing
-        try:
-            self._write(sync=sync)
-        except OSError as error:
-            self._fail(error)
-            if was_failing:
-                return
-            try:  # The disk may accept a new segment at once, although it refused the old one.
+        for _ in range(1 if self.failing else 2):  # A disk that refused a segment may accept a new one at once.
+            try:
                 self._write(sync=sync)
-            except OSError as again:
-                self._fail(again)
+            except OSError as error:
+                self._fail(error)
+            else:
+                self._succeed()
                 return
-        self._succeed()
 
     def _write(self, *, sync: bool) -> None:
         log = self._log
@@ -273,25 +264,33 @@ class Writer:
         if sync or log.undurable_bytes > UNDURABLE_BYTES_MAX:
             log.sync()
             self._synced_s = time.monotonic()
+            self._reinstate()
         log.drop_front(self._settings.keep_ticks, self._settings.keep_s)
-        if self._dropping_from is None:
+        if self._dropped.since is None:
             self.written_tick = self._waiting.first_tick - 1
+
+    def _reinstate(self) -> None:
+        """Bring back what was removed, moved or replaced from outside. Raises OSError."""
+        what = self._files.reinstate()
+        if what:
+            self.notify(what)
+        if not self._files.has_journal() and not self.journal_is_gone:
+            self.journal_is_gone = self.signal = True
 
     def _fail(self, error: OSError) -> None:
         """Note that the disk refused. Raises error itself if that ends the recording."""
+        if isinstance(error, SizeChangedError):  # The keyframes that later deltas refer to may be gone.
+            self._keyframes.forget()
+            self._lost_full = True
         if self._settings.on_error == "raise":
             raise error
-        if not self.failing:
+        if self._retries.note(error):
             self.notify(f"{os.fspath(self._path)}: {error}; the recording continues in memory and retries")
-            self._retry_s = RETRY_S[0]
-        else:
-            self._retry_s = min(2 * self._retry_s, RETRY_S[1])
-        self.failing, self._failure = True, error
-        self._retry_at_s = time.monotonic() + self._retry_s
+        self.failing = True
 
     def _succeed(self) -> None:
         if self.failing:
-            self.failing, self._failure = False, None
+            self.failing, self._retries.failure = False, None
             self.notify(f"{os.fspath(self._path)}: the disk accepts the recording again")
             self.needs_full = self.needs_full or self._lost_full
 
@@ -300,18 +299,21 @@ class Writer:
         for number in range(LAST_TRIES):
             try:
                 self._log.write()
-                if self._dropping_from is not None:
+                if self._dropped.since is not None:
                     self._end_drop(self._waiting.first_tick - 1)
                 if self.seals:
                     self._log.end(self._outcome)
                 self._write(sync=self._settings.sync_interval_s is not None)
+                self._log.ensure_size()
+                self._reinstate()
             except OSError as error:
                 if self._settings.on_error == "raise" or number == LAST_TRIES - 1:
                     if self._log.is_empty:
-                        self._what_is_kept = not_sealed(self._waiting.first_tick - 1, self._dropped)
+                        self._what_is_kept = not_sealed(self._waiting.first_tick - 1, self._dropped.ranges)
                     raise
                 self._fail(error)
-                time.sleep(RETRY_S[0] if number else 0)
+                if number:
+                    self._retries.pause()
             else:
                 return
 
@@ -356,7 +358,7 @@ class Writer:
                 self._put(delta)
             return
         problem = self._keyframes.make_state(job)  # Also while nothing is kept: the next one may be based on it.
-        if self._dropping_from is not None and not self.failing and problem is None:
+        if self._dropped.since is not None and not self.failing and problem is None:
             self._end_drop(job.tick)
         if problem is not None or not self._keeps():
             self._keyframes.forget()
@@ -381,20 +383,17 @@ class Writer:
 
     def _keeps(self) -> bool:
         """Return True if there is room for more: while the disk refuses, blocks are kept in memory."""
-        if self._dropping_from is not None:
+        if self._dropped.since is not None:
             return False
         return not self.failing or self._log.backlog_bytes <= BACKLOG_BYTES_MAX
 
     def _drop_from(self, tick: int) -> None:
-        if self._dropping_from is None:
-            self._dropping_from, self._lost_full = tick, True
+        if self._dropped.since is None:
+            self._dropped.begin(tick, str(self._retries.failure))
+            self._lost_full = True
             self._keyframes.forget()
-            self._why_dropped = str(self._failure)
-            self.notify(f"{os.fspath(self._path)}: frames from tick {tick} on are lost: {self._failure}")
+            self.notify(f"{os.fspath(self._path)}: frames from tick {tick} on are lost: {self._retries.failure}")
 
     def _end_drop(self, last_tick: int) -> None:
         """Record the dropped ticks up to last_tick, which has a keyframe or is the end."""
-        assert self._dropping_from is not None
-        first, self._dropping_from = self._dropping_from, None
-        self._dropped.append((first, last_tick))
-        self._log.put([drop_piece(first, last_tick, self._why_dropped)])
+        self._log.put([self._dropped.end(last_tick)])

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,7 +14,7 @@ from cyclopts import Parameter
 from recorder.console.argument_types import Positive
 from recorder.console.output import print_json, say_on_stderr
 from recorder.console.progress import progress_bar
-from recorder.exit_codes import DIFFERS, TERMINATED, UsageError
+from recorder.exit_codes import DIFFERS, UsageError
 from recorder.text import counted
 from replayer.commands.arguments import choose, ready_tape
 from replayer.commands.options import Json, Sim
@@ -82,7 +80,7 @@ def bisect(
     with ready_tape(tape_path) as opened:
         status = opened.status
     try:
-        with _ended_by_sigterm(), tempfile.TemporaryDirectory(prefix="replay-bisect-") as folder:
+        with tempfile.TemporaryDirectory(prefix="replay-bisect-") as folder:
             repository = Repository(repo or Path())
             ends = _ends(repository, good, bad)
             is_dirty = repository.has_uncommitted_changes()
@@ -95,9 +93,6 @@ def bisect(
             bisection = _search(repository, *ends, runner.verify, quiet=as_json)
     except (RepositoryError, BisectError) as error:
         raise UsageError(f"{tape_path}: {error}" if isinstance(error, BisectError) else str(error)) from None
-    except _Terminated:
-        say_on_stderr("error: terminated")
-        return TERMINATED
     if as_json:
         print_json(_facts(tape_path, bisection))
     else:
@@ -141,24 +136,6 @@ def _search(
             return tried
 
         return search(repository, good, bad, try_commit)
-
-
-class _Terminated(KeyboardInterrupt):
-    """SIGTERM was received; handled as an interrupt, so that work trees are removed."""
-
-
-def _stop_at_sigterm(*_: object) -> None:
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # A second signal ends it no faster.
-    raise _Terminated
-
-
-@contextmanager
-def _ended_by_sigterm() -> Iterator[None]:
-    before = signal.signal(signal.SIGTERM, _stop_at_sigterm)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 # --- for people

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import operator
 import os
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -58,6 +59,9 @@ class Timeline(RenderedAsHtml):
 
     ``run[tick]`` is the Snapshot at a tick, ``run[a:b:c]`` a lazy sequence of snapshots; negative ticks count from the
     end. ``len(run)`` is the number of ticks, the first one included.
+
+    Several threads may read by ``run[tick]``, ``at`` and ``seek``: they wait for each other. ``state`` and ``simulation``
+    are at the tick of the last seek, of any thread.
     """
 
     def __init__(
@@ -82,6 +86,7 @@ class Timeline(RenderedAsHtml):
         self._was_handed_out = False  # The user has the simulation, and may step it at any time.
         self._episodes: list[Episode] | None = None
         self.last_seek: SeekReport | None = None
+        self._lock = threading.RLock()  # Cursors and the tape's readers are used by one thread at a time.
 
     # --- the current tick
 
@@ -181,30 +186,33 @@ class Timeline(RenderedAsHtml):
             SimulationFailedError: the simulation raised; its exception is the cause.
         """
         start_s = time.perf_counter()
-        target = self._absolute(self._target(tick, episode, step))
-        if self._cursor is None:
-            self._cursor = self._make_cursor()
-        arrival = self._go(self._cursor, target, progress)
-        milliseconds = (time.perf_counter() - start_s) * 1e3
-        self.last_seek = SeekReport(
-            arrival.tick,
-            arrival.state_hash,
-            arrival.keyframe_tick,
-            arrival.simulated_ticks,
-            milliseconds,
-            arrival.applied_ticks,
-        )
-        return self.last_seek
+        with self._lock:
+            target = self._absolute(self._target(tick, episode, step))
+            if self._cursor is None:
+                self._cursor = self._make_cursor()
+            arrival = self._go(self._cursor, target, progress)
+            milliseconds = (time.perf_counter() - start_s) * 1e3
+            self.last_seek = report = SeekReport(
+                arrival.tick,
+                arrival.state_hash,
+                arrival.keyframe_tick,
+                arrival.simulated_ticks,
+                milliseconds,
+                arrival.applied_ticks,
+            )
+        return report
 
     def step(self) -> SeekReport:
         """Go one tick forward. Raises as seek does."""
-        return self.seek(self._current_tick() + 1)
+        with self._lock:
+            return self.seek(self._current_tick() + 1)
 
     def step_back(self) -> SeekReport:
         """Go one tick back. Raises as seek does."""
-        if self._current_tick() == self.first_tick:
-            raise MissingTickError(self.first_tick - 1, f"the tape begins at tick {self.first_tick}")
-        return self.seek(self._current_tick() - 1)
+        with self._lock:
+            if self._current_tick() == self.first_tick:
+                raise MissingTickError(self.first_tick - 1, f"the tape begins at tick {self.first_tick}")
+            return self.seek(self._current_tick() - 1)
 
     def _current_tick(self) -> int:
         if self.tick is None:
@@ -215,11 +223,12 @@ class Timeline(RenderedAsHtml):
 
     def at(self, tick: int) -> Snapshot:
         """A copy of the state at a tick; the timeline does not move. Raises as seek does."""
-        target = self._absolute(tick)
-        if self._reader is None:
-            self._reader = self._make_cursor()
-        self._go(self._reader, target)
-        return self._reader.state.snapshot()
+        with self._lock:
+            target = self._absolute(tick)
+            if self._reader is None:
+                self._reader = self._make_cursor()
+            self._go(self._reader, target)
+            return self._reader.state.snapshot()
 
     @overload
     def __getitem__(self, ticks: int) -> Snapshot: ...

@@ -117,7 +117,7 @@ def test_a_segment_that_takes_over_from_one_that_failed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str, call: int, settings: dict[str, Any]
 ) -> None:
     """A failed segment is valid up to the offset at which the next one takes over; nothing is lost."""
-    monkeypatch.setattr("recorder.writer.writer.RETRY_S", (0.0, 0.0))
+    monkeypatch.setattr("recorder.writer.retries.RETRY_S", (0.0, 0.0))
     path, inputs = tmp_path / "run.tape", [None] * 12
     if method == "append":  # A failed append cannot be truncated either.
         monkeypatch.setattr(TapeFile, "truncate", failing({1, 2, 3}, TapeFile.truncate))

@@ -157,7 +157,7 @@ def test_an_io_error_while_resuming_loses_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, on_error: Any, *, forever: bool
 ) -> None:
     """Each call may fail, survived or not: after a kill the tape can be resumed, with every tick."""
-    monkeypatch.setattr("recorder.writer.writer.RETRY_S", (0.0, 0.0))
+    monkeypatch.setattr("recorder.writer.retries.RETRY_S", (0.0, 0.0))
     monkeypatch.setattr(
         "recorder.writer.journal.AREA_BYTES", 1 << 16
     )  # A full disk that also fails is a separate test.
@@ -265,7 +265,7 @@ def test_a_file_that_is_not_of_the_tape_is_left_alone(tmp_path: Path) -> None:
 )
 def test_a_kill_while_a_segment_takes_over_loses_nothing(monkeypatch: pytest.MonkeyPatch, k: int, kind: str) -> None:
     """A call fails, a new segment repeats what was not durable, and the process dies at any moment of that."""
-    monkeypatch.setattr("recorder.writer.writer.RETRY_S", (0.0, 0.0))
+    monkeypatch.setattr("recorder.writer.retries.RETRY_S", (0.0, 0.0))
     watch = Watch(use_files(monkeypatch, FailingFiles(k if kind != "append" else k + 2, kind, kept=0.5)))
     with Recorder("memory", Walkers(), keyframe_interval_ticks=INTERVAL, split=500) as tape:
         watch.tape = tape

@@ -168,7 +168,7 @@ def test_an_interrupted_close_can_be_ended(tmp_path: Path, durability: str, then
 
 def test_a_full_disk_at_the_end_is_reported_as_a_missing_seal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """All ticks are in the file and only the seal is missing: the message does not ask to record again."""
-    monkeypatch.setattr("recorder.writer.writer.RETRY_S", (0.0, 0.0))
+    monkeypatch.setattr("recorder.writer.retries.RETRY_S", (0.0, 0.0))
     path = tmp_path / "run.tape"
     tape = Recorder(path, Walkers())
     for _ in range(900):

@@ -23,7 +23,7 @@ CUTS_AT_EACH_OPERATION = 6
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Retry at once, since these disks recover at once."""
-    monkeypatch.setattr("recorder.writer.writer.RETRY_S", (0.0, 0.0))
+    monkeypatch.setattr("recorder.writer.retries.RETRY_S", (0.0, 0.0))
 
 
 @pytest.mark.parametrize("name", RUNS)

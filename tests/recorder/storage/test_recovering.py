@@ -27,7 +27,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::recorder.RecordingWarning")
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Retry at once, with no memory for blocks that a disk refuses."""
-    monkeypatch.setattr("recorder.writer.writer.RETRY_S", (0.0, 0.0))
+    monkeypatch.setattr("recorder.writer.retries.RETRY_S", (0.0, 0.0))
     monkeypatch.setattr("recorder.writer.writer.BACKLOG_BYTES_MAX", 0)
 
 

@@ -203,7 +203,7 @@ def test_a_segment_that_was_given_up_is_repeated_without_repeating_a_tick(
             raise OSError(errno.EIO, "Input/output error")
 
     monkeypatch.setattr(TapeFile, "fdatasync", fdatasync)
-    monkeypatch.setattr("recorder.writer.writer.RETRY_S", (0.0, 0.0))
+    monkeypatch.setattr("recorder.writer.retries.RETRY_S", (0.0, 0.0))
     path, sliced = folders
     record_walk(path)  # Each flush syncs several blocks.
     assert len(segment_numbers(path)) == 3

@@ -36,7 +36,7 @@ def test_dropped_ticks_are_missed_until_a_resumed_recording_has_them_after_all(
         append(self, data)
 
     monkeypatch.setattr(TapeFile, "append", append_or_refuse)
-    monkeypatch.setattr("recorder.writer.writer.RETRY_S", (0.0, 0.0))
+    monkeypatch.setattr("recorder.writer.retries.RETRY_S", (0.0, 0.0))
     monkeypatch.setattr("recorder.writer.writer.BACKLOG_BYTES_MAX", 0)
     tape = Recorder(path, Walkers(), keyframe_interval_ticks=5, durability="block")
     for tick in range(1, 31):

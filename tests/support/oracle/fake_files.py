@@ -9,11 +9,12 @@ from __future__ import annotations
 import errno
 import threading
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any
 
 import attrs
 
-from recorder.storage.tape_files import Buffer
+from recorder.storage.file_interfaces import Buffer
 
 
 @attrs.frozen
@@ -104,6 +105,7 @@ class MemoryFiles:
     """
 
     def __init__(self) -> None:
+        self.path = Path("in-memory.tape")
         self.notices: list[str] = []
         self.segments: dict[int, bytearray] = {}
         self.new: dict[int, bytearray] = {}
@@ -213,6 +215,14 @@ class MemoryFiles:
         self.refuse_if_asked()
         self.journal = None
         self.note(Operation("remove_journal"))
+
+    def has_journal(self) -> bool:
+        """See Files."""
+        return True
+
+    def reinstate(self) -> str:
+        """See Files. No other program reaches this memory."""
+        return ""
 
     def release(self) -> None:
         """See Files."""

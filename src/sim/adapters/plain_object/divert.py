@@ -24,8 +24,8 @@ class CallRecording(Protocol):
 
     subject: Any
 
-    def takes_calls(self) -> bool:
-        """Return True if a call now is a step to record: the recording is open, and no step is under way."""
+    def takes_calls(self, name: str = "") -> bool:
+        """Return True if a call of this method now is to be recorded: the recording is open, no step is under way."""
 
     def record(self, name: str, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
         """Call the method of this name, recorded, and return its result."""
@@ -74,7 +74,7 @@ class _Diversion:
                 recording is not None
                 and recording.subject is arguments[0]
                 and os.getpid() == self._pid  # A forked child plays on alone: the tape is its parent's.
-                and recording.takes_calls()
+                and recording.takes_calls(self.names[id(arguments[0])])
             ):
                 return recording.record(self.names[id(arguments[0])], arguments[1:], keywords)
         return self.original(*arguments, **keywords)

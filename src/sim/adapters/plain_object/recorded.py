@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import threading
 import types
 import warnings
 import weakref
@@ -54,6 +55,10 @@ class ObjectRecording:
         self._changes: list[Change] = []
         self._known: dict[str, Any] | None = None  # The object's values before the first of these changes.
         self._warned: set[str] = set()
+        self._free, self._stepping_thread = (
+            [None],
+            0,
+        )  # Taking the last item of a list is one operation for all threads.
         self._no_argument = simulation.method.encode(StepCall(), dict)
         _recordings[id(self.subject)] = self
         self._ends: list[Callable[[], object]] = []
@@ -79,19 +84,39 @@ class ObjectRecording:
             function = self._public[self._simulation.method.name]
         return None if function is None else types.MethodType(function, self)
 
-    def takes_calls(self) -> bool:
-        """Return True if a call of the step now is one to record."""
+    def takes_calls(self, name: str = "") -> bool:
+        """Return True if a call of the method of this name now is one to record.
+
+        Raises ConcurrentStepError if it is the step, and another thread is making one. A call of another method may be
+        by a thread that works for that step.
+        """
         if self._tape.is_closed:
             self.end()
             return False
-        return not self._simulation.is_stepping
+        if not self._simulation.is_stepping:
+            return True
+        if name == self._simulation.method.name and self._stepping_thread not in (0, threading.get_ident()):
+            raise self._tape.concurrent_step_error
+        return False
 
     def record(self, name: str, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
         """Call the method of this name, recorded, and return its result.
 
-        Raises TypeError, before the call, for arguments that the method does not take or that cannot be recorded, and
-        what the method raises.
+        Raises TypeError, before the call, for arguments that the method does not take or that cannot be recorded,
+        ConcurrentStepError if another thread is making a call, and what the method raises.
         """
+        try:
+            self._free.pop()
+        except IndexError:
+            raise self._tape.concurrent_step_error from None
+        self._stepping_thread = threading.get_ident()
+        try:
+            return self._record(name, arguments, keywords)
+        finally:
+            self._stepping_thread = 0
+            self._free.append(None)
+
+    def _record(self, name: str, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
         simulation = self._simulation
         if name in self._parameters:
             self._parameters[name](*arguments, **keywords)
@@ -146,7 +171,7 @@ class ObjectRecording:
 
         The proxy is returned where the method returns the object, so that a chain of calls keeps the recording.
         """
-        if self._simulation.is_stepping:
+        if not self.takes_calls(name) and self._simulation.is_stepping:
             return self._live[name](*arguments, **keywords)
         result = self.record(name, arguments, keywords)
         return result if result is not self.subject else self._proxy_or(result)

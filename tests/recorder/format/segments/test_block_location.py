@@ -92,7 +92,7 @@ def test_a_copy_of_the_tape_next_to_it_is_not_overwritten(tmp_path: Path) -> Non
 
 def test_a_file_that_gets_in_the_way_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The recording continues in memory until the file is moved away, and the warning names it."""
-    monkeypatch.setattr("recorder.writer.writer.RETRY_S", (0.0, 0.0))
+    monkeypatch.setattr("recorder.writer.retries.RETRY_S", (0.0, 0.0))
     path, other = tmp_path / "run.tape", tmp_path / "run.tape.1"
     tape = Recorder(path, Walkers(), split=300, keyframe_interval_ticks=5)
     other.write_bytes(b"mine")

@@ -1,0 +1,102 @@
+"""SIGTERM and SIGHUP end any command as Ctrl-C does."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import replayer.commands.extract
+import replayer.commands.main
+from recorder.console.stop_signals import heed_signals_again, ignore_further_signals, signals_raised, stop_of
+
+from oracle.command_lines import files, run
+from small_worlds import Walkers, record
+
+SENT = [(signal.SIGTERM, "terminated", 143), (signal.SIGHUP, "hung up", 129)]
+
+
+@pytest.fixture(autouse=True)
+def handlers() -> Any:
+    """They are as before after each test."""
+    before = {number: signal.getsignal(number) for number, _, _ in SENT}
+    yield
+    assert {number: signal.getsignal(number) for number in before} == before
+
+
+@pytest.mark.parametrize(("number", "word", "code"), SENT)
+def test_a_signal_is_an_interrupt_with_a_name(number: int, word: str, code: int) -> None:
+    with pytest.raises(KeyboardInterrupt) as raised, signals_raised():
+        os.kill(os.getpid(), number)
+    stop = stop_of(raised.value)
+    assert (stop.word, stop.exit_code) == (word, code)
+
+
+def test_a_second_signal_has_no_effect() -> None:
+    went_on = []
+
+    def stopped() -> None:
+        with signals_raised():
+            try:
+                os.kill(os.getpid(), signal.SIGTERM)
+            finally:
+                os.kill(os.getpid(), signal.SIGHUP)
+                os.kill(os.getpid(), signal.SIGTERM)
+                went_on.append(True)
+
+    with pytest.raises(KeyboardInterrupt):
+        stopped()
+    assert went_on
+
+
+def test_a_signal_that_is_ignored_stays_ignored() -> None:
+    """As after nohup."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with signals_raised():
+            os.kill(os.getpid(), signal.SIGHUP)
+            ignore_further_signals()
+            heed_signals_again()
+            os.kill(os.getpid(), signal.SIGHUP)
+            assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+def test_they_are_ignored_for_a_while_and_heeded_again() -> None:
+    with signals_raised():
+        ignore_further_signals()
+        os.kill(os.getpid(), signal.SIGHUP)
+        heed_signals_again()
+        with pytest.raises(KeyboardInterrupt):
+            os.kill(os.getpid(), signal.SIGTERM)
+
+
+@pytest.mark.parametrize(("number", "word", "code"), SENT)
+def test_an_extraction_that_is_stopped_is_continued_by_the_same_command(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    number: int,
+    word: str,
+    code: int,
+) -> None:
+    record(tmp_path / "a.tape", Walkers(), [None] * 60)
+    extract = replayer.commands.extract.extract
+
+    def extract_and_stop(*arguments: Any, **wanted: Any) -> Any:
+        return extract(*arguments, **{**wanted, "progress": lambda *_: os.kill(os.getpid(), number)})
+
+    command = f"extract {tmp_path}/a.tape -o {tmp_path}/out --sim small_worlds:Walkers --table states"
+    with monkeypatch.context() as patch:
+        patch.setattr(replayer.commands.extract, "extract", extract_and_stop)
+        assert run(replayer.commands.main.main, command) == code
+    assert capsys.readouterr().err.splitlines()[-1] == f"error: {word}"
+    assert not (tmp_path / "out").exists()
+    assert run(replayer.commands.main.main, command) == 0
+    assert run(replayer.commands.main.main, command.replace("/out ", "/whole ")) == 0
+    assert files(tmp_path / "out") == files(tmp_path / "whole")
+    assert not (tmp_path / "out.unfinished").exists()
