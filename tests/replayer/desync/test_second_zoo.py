@@ -1,0 +1,114 @@
+"""A few specimens of the second zoo in each run: the table of tools/campaigns/second_zoo.py has all of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from second_zoo.specimen import MARKER, Specimen, read_specimens
+from second_zoo.user_commands import KILLED, Answer, investigate, plain_truth
+from second_zoo.verdict import judge
+
+SPECIMENS = read_specimens()
+# Compiling takes seconds; peers have no tape to verify.
+QUICK = [specimen for specimen in SPECIMENS if not specimen.needs and specimen.kind != "peers"]
+
+
+def named(name: str) -> Specimen:
+    """One specimen."""
+    return next(specimen for specimen in SPECIMENS if specimen.name == name)
+
+
+def answer(name: str, output: str, code: int = 1) -> Answer:
+    """What a command might have printed."""
+    return Answer(name, f"replay {name}", code, output, 1.0)
+
+
+@pytest.mark.sample(2)
+@pytest.mark.parametrize("specimen", QUICK, ids=lambda specimen: specimen.name)
+def test_verify_is_right_about_a_planted_defect_and_silent_about_a_sound_program(
+    specimen: Specimen, tmp_path: Path
+) -> None:
+    """The tick and the path are right, no cause is claimed that is not so, and the plain loop agrees."""
+    for part in ("plain", "asked"):
+        (tmp_path / part).mkdir()
+    truth = plain_truth(specimen, tmp_path / "plain")
+    assert truth is None if specimen.is_sound else truth in specimen.tick
+    verdict = judge(specimen, investigate(specimen, tmp_path / "asked", commands=("verify",)))
+
+    assert (verdict.tick, verdict.path) == ((None, None) if specimen.is_sound else (True, True))
+    assert (verdict.false, verdict.failures) == ([], [])
+
+
+def test_the_zoo_is_as_large_as_its_page_says_and_covers_all_kinds() -> None:
+    """At least 60 defects and 30 sound programs: objects, own simulations, environments, peers, numba."""
+    defects, sound = ([one for one in SPECIMENS if one.is_sound is kind] for kind in (False, True))
+    assert len(defects) >= 60
+    assert len(sound) >= 30
+    assert {one.kind for one in defects} == {"object", "own", "env", "peers"}
+    assert sum(one.needs == "numba" for one in defects) >= 3
+
+
+def test_the_markers_of_lines_are_not_in_what_is_recorded(tmp_path: Path) -> None:
+    """A tool that quotes a line could otherwise be told where it is."""
+    specimen = named("harbour")
+    specimen.lay_out(tmp_path)
+    text = (tmp_path / "harbour.py").read_text()
+
+    assert MARKER in specimen.source
+    assert MARKER not in text
+    assert [text.splitlines()[number - 1].strip() for _, number in specimen.marked_lines] == ["self.x += self.wind"]
+
+
+def test_a_right_answer_is_judged_right() -> None:
+    """Tick, path, line and cause, with the digits of a large tick."""
+    verified = "run.tape: DESYNC at tick 21; all ticks before it match\n  fields that differ at tick 21: x\n"
+    explained = (
+        "cause: this line reads hidden state\n  harbour.py:13 in Harbour.step\n  outside the state: self.wind:\n"
+    )
+    verdict = judge(named("harbour"), [answer("verify", verified), answer("explain", explained)])
+
+    assert (verdict.tick, verdict.path, verdict.line, verdict.cause) == (True, True, True, True)
+    assert (verdict.false, verdict.failures, verdict.told_by) == ([], [], ["explain"])
+
+
+def test_a_wrong_answer_is_judged_wrong() -> None:
+    """Another tick, another line, a cause that is only quoted or listed as not tested."""
+    verified = "run.tape: DESYNC at tick 20\n  - hidden state: wind\n  ? wind: not tested\n"
+    explained = "cause: this line reads\n  numpy.py:1\n  harbour.py:12 in Harbour.step\n      self.x += self.wind\n"
+    verdict = judge(named("harbour"), [answer("verify", verified), answer("explain", explained)])
+
+    assert (verdict.tick, verdict.path, verdict.line, verdict.cause) == (False, False, False, False)
+    assert verdict.reported == "tick 20, line harbour.py:12"
+
+
+@pytest.mark.parametrize(
+    ("name", "output", "count"),
+    [
+        ("sailor", "cause: this line reads hidden state", 1),
+        ("harbour", "cause: this line reads hidden state", 0),
+        ("sailor", "    ! a different environment: SAILOR_KNOTS", 0),
+        ("harbour", "    ! a different environment: PATH", 1),
+        ("harbour", "    - a different environment: compared and equal", 0),
+        ("harbour", "units[0].hp: recorded 3, replayed 3", 1),
+        ("harbour", "units[0].hp: recorded 3, replayed 31", 0),
+        ("harbour", "  outside the state:\n      A  a Wind\n      B  a Wind", 1),
+        ("harbour", "  outside the state:\n      A  a Wind\n      B  a Window", 0),
+        ("highway", "note: all variants give the same state\nit gives a different state in each run", 1),
+        ("gatekeeper", "run.tape: DESYNC at tick 3", 1),
+    ],
+)
+def test_a_sentence_that_is_not_so_is_counted(name: str, output: str, count: int) -> None:
+    """Claims of a cause that the truth does not have, equal sides, contradictions, alarms."""
+    assert len(judge(named(name), [answer("explain", output)]).false) == count
+
+
+def test_a_crash_and_a_hang_are_counted() -> None:
+    """A traceback of a command, a signal, and a command that was ended; not the traceback of a refused recording."""
+    refused = answer("record", "Traceback (most recent call last)")
+    crashed = answer("verify", "Traceback (most recent call last)")
+    verdict = judge(named("harbour"), [refused, crashed, answer("explain", "", KILLED), answer("check", "", -11)])
+
+    assert verdict.failures == ["verify: crashes", "explain: hangs", "check: signal 11"]
+    assert judge(named("harbour"), [refused]).failures == ["it cannot be recorded"]

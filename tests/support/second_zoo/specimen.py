@@ -1,0 +1,183 @@
+"""The specimens: their sources and their declared truth, and how one is laid out in a folder."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+HERE = Path(__file__).parent
+MARKER = "# <- here"
+DEFAULT_TICKS, DEFAULT_KEYFRAMES = 40, 10
+ENV_ACTION = "tick * 7 % 5 % 2"
+
+
+@attrs.frozen
+class Conditions:
+    """How a specimen is recorded, or replayed.
+
+    Attributes:
+        env: environment variables. Others are as in the calling process.
+        options: of ``record()`` or ``Recorder()``.
+        run: Python code that changes the folder before the replay.
+        edit: a text and its replacement, made in the file ``edited`` before the replay.
+        edited: the file to edit; the specimen's own by default.
+        old: True if the unedited files are kept in a folder ``old``.
+        explain: further arguments of ``replay explain``.
+    """
+
+    env: dict[str, str] = attrs.field(factory=dict)
+    options: dict[str, Any] = attrs.field(factory=dict)
+    run: str = ""
+    edit: tuple[str, ...] = ()
+    edited: str = ""
+    old: bool = False
+    explain: tuple[str, ...] = ()
+
+
+@attrs.frozen(eq=False)
+class Specimen:
+    """One program, and what is true of it.
+
+    Attributes:
+        name: of the specimen, its module, and its table in the TOML file.
+        family: the name of the TOML file.
+        summary: the defect, or why a sound program looks suspicious.
+        is_sound: True if it has no defect.
+        source: the module. Its function or class ``make`` makes the program.
+        kind: ``object`` and ``env`` go to ``record()``, ``own`` to ``Recorder``; ``peers`` are two recordings.
+        ticks, keyframes: the length of the run, and the keyframe interval, in ticks.
+        inputs, other_inputs: an expression of ``tick``, for each step; of the second peer.
+        reset: the statement that resets an environment at the first tick.
+        between: code that runs before each step, outside of it, with ``game`` and ``tick``.
+        catches: the name of an exception that the loop catches.
+        other_code: True if the second peer runs the edited source.
+        record, replay: the conditions.
+        needs: a package without which the specimen is skipped.
+        restores: False if pickle cannot keep its state: the plain loop then replays it as a whole.
+        plain_from: the first tick from which the plain loop replays; before it chance is an input.
+        tick: the first ticks that may be reported. Empty for a sound program.
+        paths: regular expressions; one of them matches what differs.
+        truths: the kinds of causes that may be claimed, see ``verdict.CLAIMS``.
+        causes: regular expressions; all of them match what is printed, source lines left out.
+        false: regular expressions of sentences that are not so of this specimen.
+        has_line: True if a line of the source is to be named: one that ends in MARKER.
+        files: other files of the folder, by name.
+    """
+
+    name: str
+    family: str
+    summary: str
+    is_sound: bool
+    source: str
+    kind: str = "object"
+    ticks: int = DEFAULT_TICKS
+    keyframes: int = DEFAULT_KEYFRAMES
+    inputs: str = ""
+    other_inputs: str = ""
+    reset: str = "game.reset(seed=7)"
+    between: str = ""
+    catches: str = ""
+    other_code: bool = False
+    record: Conditions = attrs.field(factory=Conditions)
+    replay: Conditions = attrs.field(factory=Conditions)
+    needs: str = ""
+    restores: bool = True
+    plain_from: int = 0
+    tick: tuple[int, ...] = ()
+    paths: tuple[str, ...] = ()
+    truths: tuple[str, ...] = ()
+    causes: tuple[str, ...] = ()
+    false: tuple[str, ...] = ()
+    has_line: bool = False
+    files: dict[str, str] = attrs.field(factory=dict)
+
+    @property
+    def is_stepped_by_recorder(self) -> bool:
+        """True if a Recorder steps it with inputs, and not a method of an object that record() returns."""
+        return self.kind == "own" or (self.kind == "peers" and "State(" in self.source)
+
+    @property
+    def marked_lines(self) -> frozenset[tuple[str, int]]:
+        """The lines that may be named, as (file name, line number)."""
+        files = {f"{self.name}.py": self.source, **self.files}
+        return frozenset(
+            (name.rpartition("/")[2], number)
+            for name, text in files.items()
+            for number, line in enumerate(text.splitlines(), start=1)
+            if line.rstrip().endswith(MARKER)
+        )
+
+    @property
+    def source_lines(self) -> frozenset[str]:
+        """All lines of its files, stripped: what is quoted of them is not an explanation."""
+        texts = [self.source, self.between, *self.files.values()]
+        if self.replay.edit:
+            texts += [text.replace(*self.replay.edit) for text in texts]
+        return frozenset(
+            line.partition(MARKER)[0].strip() for text in texts for line in text.splitlines() if line.strip()
+        )
+
+    def lay_out(self, folder: Path, other: Path | None = None) -> None:
+        """Write its files into a folder, without the markers; those of a second peer with other code into ``other``."""
+        write_files(folder, {f"{self.name}.py": self.source, **self.files})
+        if self.replay.old:
+            write_files(folder / "old", {f"{self.name}.py": self.source, **self.files})
+        if other and self.other_code:
+            write_files(other, {f"{self.name}.py": self.source.replace(*self.replay.edit), **self.files})
+
+    def edit(self, folder: Path) -> None:
+        """Edit the source as the declared replay has it."""
+        if self.replay.edit and not self.other_code:
+            path = folder / (self.replay.edited or f"{self.name}.py")
+            text = path.read_text(encoding="utf-8")
+            assert self.replay.edit[0] in text, self.name
+            path.write_text(text.replace(*self.replay.edit), encoding="utf-8")
+
+
+def write_files(folder: Path, files: dict[str, str]) -> None:
+    """Write texts into files, without the markers at the ends of their lines."""
+    for name, text in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(re.sub(rf" *{MARKER}$", "", text, flags=re.MULTILINE), encoding="utf-8")
+
+
+def read_specimens(names: Iterable[str] = ()) -> list[Specimen]:
+    """All specimens, or those of some names, in the order of the files. Raises KeyError for an unknown name."""
+    specimens = {
+        name: make_specimen(name, path.stem, table)
+        for path in sorted(HERE.glob("*.toml"))
+        for name, table in tomllib.loads(path.read_text(encoding="utf-8")).items()
+    }
+    return [specimens[name] for name in names] if names else list(specimens.values())
+
+
+def make_specimen(name: str, family: str, table: dict[str, Any]) -> Specimen:
+    """A specimen from its table in a TOML file."""
+    table = dict(table)
+    is_sound = "looks" in table
+    ticks = table.pop("tick", ())
+    specimen = Specimen(
+        name=name,
+        family=family,
+        summary=table.pop("looks" if is_sound else "defect"),
+        is_sound=is_sound,
+        tick=(ticks,) if isinstance(ticks, int) else tuple(ticks),
+        has_line=table.pop("lines", not is_sound),
+        record=make_conditions(table.pop("record", {})),
+        replay=make_conditions(table.pop("replay", {})),
+        **{key: tuple(value) if isinstance(value, list) else value for key, value in table.items()},
+    )
+    assert is_sound or (specimen.tick and specimen.paths and specimen.truths and specimen.causes), name
+    assert specimen.has_line == bool(specimen.marked_lines), name
+    return specimen
+
+
+def make_conditions(table: dict[str, Any]) -> Conditions:
+    """Conditions from their table."""
+    return Conditions(**{key: tuple(value) if isinstance(value, list) else value for key, value in table.items()})

@@ -1,0 +1,194 @@
+"""Record planted defects and suspicious sound programs, ask about each as a user does, and judge the answers.
+
+Each specimen of tests/support/second_zoo is first run by a plain loop without the recorder: a defect that does not show
+there, or a sound program that differs, is itself wrong. Then it is recorded, and ``replay check``, ``verify`` and
+``explain`` (of two peers: ``diff`` and ``explain``) are asked, each in its own process.
+
+    python tools/campaigns/second_zoo.py [--only NAME ...] [--folder FOLDER] [--json FILE] [--page] [--jobs N]
+
+--folder keeps all files, and what was printed, in FOLDER/NAME/output.txt. --page writes docs/findings.md.
+Exit code 1 if a specimen is wrong, 0 otherwise, however many answers are.
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import json
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT / "tests" / "support"))
+
+from second_zoo.specimen import Specimen, read_specimens  # noqa: E402 - it is in tests/support
+from second_zoo.user_commands import investigate, plain_truth  # noqa: E402
+from second_zoo.verdict import Verdict, judge  # noqa: E402
+
+PAGE = ROOT / "docs" / "findings.md"
+FAMILIES = {
+    "kept": "state that a restore does not reach",
+    "order": "orders, references, iterators",
+    "outside": "chance, clocks, files, variables",
+    "elsewhere": "numba, changes between steps, versions, peers",
+    "environments": "Gymnasium environments",
+}
+ASKED = ("tick", "path", "line", "cause")
+
+
+def run_one(specimen: Specimen, folder: Path) -> tuple[Verdict, str]:
+    """Run one specimen; its verdict, and what is wrong with the specimen itself."""
+    for part in ("truth", "asked"):
+        (folder / part).mkdir(parents=True)
+    try:
+        truth = plain_truth(specimen, folder / "truth")
+        is_right = truth is None if specimen.is_sound else truth in specimen.tick
+        wrong = "" if is_right else f"{specimen.name}: the plain loop differs first at tick {truth}"
+    except RuntimeError as error:
+        wrong = str(error)
+    answers = investigate(specimen, folder / "asked")
+    verdict = judge(specimen, answers)
+    printed = "\n".join(
+        f"$ {a.command}\n{a.output.rstrip()}\n[exit code {a.code}, {a.seconds:.1f} s]\n" for a in answers
+    )
+    judged = json.dumps(attrs.asdict(verdict), indent=2, ensure_ascii=False)
+    answered = [attrs.asdict(answer) for answer in answers]
+    (folder / "answers.json").write_text(json.dumps(answered, indent=1), encoding="utf-8")
+    (folder / "output.txt").write_text(f"{printed}\n{judged}\n", encoding="utf-8")
+    return verdict, wrong
+
+
+def line_of(verdict: Verdict) -> str:
+    """One line while the campaign runs."""
+    found = [name for name in ASKED if getattr(verdict, name)]
+    missed = [name for name in ASKED if getattr(verdict, name) is False]
+    notes = [f"missed {', '.join(missed)}"] if missed else []
+    notes += [f"FALSE: {verdict.false[0]}"] if verdict.false else []
+    notes += [f"FAILED: {', '.join(verdict.failures)}"] if verdict.failures else []
+    kind = "sound" if verdict.is_sound else ", ".join(found) or "nothing"
+    return f"{verdict.name}: {kind}{'; ' if notes else ''}{'; '.join(notes)} ({sum(verdict.seconds.values()):.0f} s)"
+
+
+def share(verdicts: Iterable[Verdict], name: str) -> str:
+    """The answers that are right, of those that were asked for."""
+    values = [getattr(verdict, name) for verdict in verdicts]
+    asked = [value for value in values if value is not None]
+    return f"{sum(asked)} of {len(asked)}" if asked else "–"
+
+
+def summary_table(verdicts: list[Verdict]) -> list[str]:
+    """The table of all families, in Markdown."""
+    defects = [verdict for verdict in verdicts if not verdict.is_sound]
+    by_family = collections.defaultdict(list)
+    for verdict in defects:
+        by_family[FAMILIES[verdict.family]].append(verdict)
+    by_family["**all**"] = defects
+    lines = [
+        "| defects | tick | path | line | cause | with a false sentence | crash or hang |",
+        "|---|--:|--:|--:|--:|--:|--:|",
+    ]
+    for family, members in by_family.items():
+        cells = [share(members, name) for name in ASKED]
+        false, failed = sum(bool(v.false) for v in members), sum(bool(v.failures) for v in members)
+        lines.append(f"| {family} | {' | '.join(cells)} | {false} | {failed} |")
+    sound = [verdict for verdict in verdicts if verdict.is_sound]
+    alarms = sum(bool(verdict.false) for verdict in sound)
+    failed = sum(bool(verdict.failures) for verdict in sound)
+    lines += [
+        "",
+        f"Of {len(sound)} sound programs, {alarms} had a false alarm or a false sentence, {failed} a crash or hang.",
+    ]
+    seconds = [verdict.seconds["explain"] for verdict in defects if "explain" in verdict.seconds]
+    if seconds:
+        quick = sum(value < 5 for value in seconds)
+        lines.append(
+            f"`replay explain` took {statistics.median(seconds):.1f} s in the median and {max(seconds):.1f} s at most; "
+            f"{quick} of {len(seconds)} answers stood within 5 s (wall time, on shared cores)."
+        )
+    return lines
+
+
+def detail_table(verdicts: list[Verdict]) -> list[str]:
+    """What was missed or false, one line for each specimen of which not everything is right."""
+    lines = ["| specimen | defect | missed | false, crashes, hangs |", "|---|---|---|---|"]
+    for verdict in verdicts:
+        missed = ", ".join(name for name in ASKED if getattr(verdict, name) is False)
+        wrong = "; ".join([*verdict.false, *verdict.failures]).replace("|", "\\|").replace("\n", " ")
+        if missed or wrong:
+            lines.append(f"| `{verdict.name}` | {verdict.summary} | {missed or '–'} | {wrong or '–'} |")
+    return lines if len(lines) > 2 else ["All answers were right."]
+
+
+def page(verdicts: list[Verdict]) -> str:
+    """The docs page."""
+    defects = sum(not verdict.is_sound for verdict in verdicts)
+    head = f"""\
+# How right the findings are
+
+`tools/campaigns/second_zoo.py --page` wrote this page. It records {defects} programs with a planted defect and
+{len(verdicts) - defects} sound programs that look suspicious, and asks `replay check`, `replay verify` and
+`replay explain` about each, as a user does (of two peers: `replay diff` and `replay explain`). The programs, with the
+truth about each, were written from a list of causes, before the code that finds them was read
+([tests/support/second_zoo](../tests/support/second_zoo)). A plain loop without the recorder confirms each truth.
+
+- **tick**: the first divergent tick is right.
+- **path**: the value that differs is named.
+- **line**: the first line that is named made the difference. Defects without such a line are not counted.
+- **cause**: the output of one command or several has the words that name the cause. Quoted source lines do not count,
+  nor does a cause that is listed as not tested.
+- **with a false sentence**: a cause was claimed that is not so, or two equal values were shown as a difference.
+
+"""
+    parts = [
+        head,
+        "\n".join(summary_table(verdicts)),
+        "\n\n## What was missed\n\n",
+        "\n".join(detail_table(verdicts)),
+        "\n",
+    ]
+    return "".join(parts)
+
+
+def main() -> int:
+    """Run the campaign."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", nargs="*", default=[], metavar="NAME")
+    parser.add_argument("--folder", type=Path, help="keep all files and outputs here; it has to be empty or new")
+    parser.add_argument("--json", type=Path, metavar="FILE")
+    parser.add_argument("--page", action="store_true", help="write docs/findings.md")
+    parser.add_argument("--jobs", type=int, default=1)
+    options = parser.parse_args()
+    chosen = read_specimens(options.only)
+    specimens = [specimen for specimen in chosen if not specimen.needs or find_spec(specimen.needs)]
+    for specimen in set(chosen) - set(specimens):
+        print(f"{specimen.name}: skipped, {specimen.needs} is not installed")
+    verdicts, wrong, start_s = [], [], time.monotonic()
+    with tempfile.TemporaryDirectory() as temporary, ThreadPoolExecutor(options.jobs) as pool:
+        base: Path = options.folder or Path(temporary)
+        results = pool.map(lambda specimen: run_one(specimen, base / specimen.name), specimens)
+        for number, (verdict, fault) in enumerate(results, start=1):
+            verdicts.append(verdict)
+            wrong += [fault] if fault else []
+            print(f"{number}/{len(specimens)} {line_of(verdict)}", flush=True)
+    print("", *summary_table(verdicts), "", *detail_table(verdicts), "", sep="\n")
+    print(f"{len(verdicts)} specimens, {time.monotonic() - start_s:.0f} s")
+    print(*(f"THE SPECIMEN IS WRONG: {fault}" for fault in wrong), sep="\n")
+    if options.json:
+        content: list[dict[str, Any]] = [attrs.asdict(verdict) for verdict in verdicts]
+        options.json.write_text(json.dumps(content, indent=1, ensure_ascii=False), encoding="utf-8")
+    if options.page:
+        PAGE.write_text(page(verdicts), encoding="utf-8")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
