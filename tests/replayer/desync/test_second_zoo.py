@@ -86,7 +86,7 @@ def test_a_wrong_answer_is_judged_wrong() -> None:
 @pytest.mark.parametrize(
     ("name", "output", "count"),
     [
-        ("sailor", "cause: this line reads hidden state", 1),
+        ("barracks", "cause: this line reads hidden state", 1),
         ("harbour", "cause: this line reads hidden state", 0),
         ("sailor", "    ! a different environment: SAILOR_KNOTS", 0),
         ("harbour", "    ! a different environment: PATH", 1),
