@@ -4,9 +4,10 @@ Each specimen of tests/support/second_zoo is first run by a plain loop without t
 there, or a sound program that differs, is itself wrong. Then it is recorded, and ``replay check``, ``verify`` and
 ``explain`` (of two peers: ``diff`` and ``explain``) are asked, each in its own process.
 
-    python tools/campaigns/second_zoo.py [--only NAME ...] [--folder FOLDER] [--json FILE] [--page] [--jobs N]
+    python tools/campaigns/second_zoo.py [--only NAME ...] [--folder FOLDER] [--again] [--json FILE] [--page] [--jobs N]
 
---folder keeps all files, and what was printed, in FOLDER/NAME/output.txt. --page writes docs/findings.md.
+--folder keeps all files, and what was printed, in FOLDER/NAME/output.txt; with --again the answers that are kept there
+are judged again, and nothing runs but the specimens that are missing. --page writes docs/findings.md.
 Exit code 1 if a specimen is wrong, 0 otherwise, however many answers are.
 """
 
@@ -31,7 +32,7 @@ ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "support"))
 
 from second_zoo.specimen import Specimen, read_specimens  # noqa: E402 - it is in tests/support
-from second_zoo.user_commands import investigate, plain_truth  # noqa: E402
+from second_zoo.user_commands import Answer, investigate, plain_truth  # noqa: E402
 from second_zoo.verdict import Verdict, judge  # noqa: E402
 
 PAGE = ROOT / "docs" / "findings.md"
@@ -46,7 +47,10 @@ ASKED = ("tick", "path", "line", "cause")
 
 
 def run_one(specimen: Specimen, folder: Path) -> tuple[Verdict, str]:
-    """Run one specimen; its verdict, and what is wrong with the specimen itself."""
+    """Run one specimen, unless its answers are kept; its verdict, and what is wrong with the specimen itself."""
+    kept = folder / "answers.json"
+    if kept.exists():
+        return judge(specimen, [Answer(**answer) for answer in json.loads(kept.read_text(encoding="utf-8"))]), ""
     for part in ("truth", "asked"):
         (folder / part).mkdir(parents=True)
     try:
@@ -62,7 +66,7 @@ def run_one(specimen: Specimen, folder: Path) -> tuple[Verdict, str]:
     )
     judged = json.dumps(attrs.asdict(verdict), indent=2, ensure_ascii=False)
     answered = [attrs.asdict(answer) for answer in answers]
-    (folder / "answers.json").write_text(json.dumps(answered, indent=1), encoding="utf-8")
+    kept.write_text(json.dumps(answered, indent=1), encoding="utf-8")
     (folder / "output.txt").write_text(f"{printed}\n{judged}\n", encoding="utf-8")
     return verdict, wrong
 
@@ -162,11 +166,14 @@ def main() -> int:
     """Run the campaign."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", nargs="*", default=[], metavar="NAME")
-    parser.add_argument("--folder", type=Path, help="keep all files and outputs here; it has to be empty or new")
+    parser.add_argument("--folder", type=Path, help="keep all files and outputs here")
+    parser.add_argument("--again", action="store_true", help="judge the answers that are kept in the folder")
     parser.add_argument("--json", type=Path, metavar="FILE")
     parser.add_argument("--page", action="store_true", help="write docs/findings.md")
     parser.add_argument("--jobs", type=int, default=1)
     options = parser.parse_args()
+    if options.folder and options.folder.exists() and any(options.folder.iterdir()) and not options.again:
+        parser.error(f"{options.folder} is not empty; --again judges what is kept there")
     chosen = read_specimens(options.only)
     specimens = [specimen for specimen in chosen if not specimen.needs or find_spec(specimen.needs)]
     for specimen in set(chosen) - set(specimens):

@@ -58,6 +58,7 @@ class Specimen:
         other_code: True if the second peer runs the edited source.
         record, replay: the conditions.
         needs: a package without which the specimen is skipped.
+        machine: True if the defect shows on some processors, or with some versions of NumPy, only.
         restores: False if pickle cannot keep its state: the plain loop then replays it as a whole.
         plain_from: the first tick from which the plain loop replays; before it chance is an input.
         tick: the first ticks that may be reported. Empty for a sound program.
@@ -86,6 +87,7 @@ class Specimen:
     record: Conditions = attrs.field(factory=Conditions)
     replay: Conditions = attrs.field(factory=Conditions)
     needs: str = ""
+    machine: bool = False
     restores: bool = True
     plain_from: int = 0
     tick: tuple[int, ...] = ()

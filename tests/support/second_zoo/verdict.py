@@ -184,6 +184,9 @@ def false_sentences(specimen: Specimen, answer: Answer, text: str) -> list[str]:
         if (match := denial.search(answer.output)) and truth in specimen.truths
     ]
     found += [f"{answer.name}: {match[0]!r}" for sentence in specimen.false if (match := re.search(sentence, text))]
+    named = reported_line(specimen, [answer]) if answer.name == "explain" and "cause:" in text else None
+    if named and specimen.has_line and named not in specimen.marked_lines:
+        found.append(f"{answer.name}: names {named[0]}:{named[1]} as the cause")
     if all(part.search(text) for part in CONTRADICTION):
         found.append(f"{answer.name}: says that all variants give the same state, and that they do not")
     if specimen.is_sound:
