@@ -123,12 +123,14 @@ def summary_table(verdicts: list[Verdict]) -> list[str]:
 
 def detail_table(verdicts: list[Verdict]) -> list[str]:
     """What was missed or false, one line for each specimen of which not everything is right."""
+    reasons = {specimen.name: specimen.why for specimen in read_specimens() if specimen.why}
     lines = ["| specimen | defect | missed | false, crashes, hangs |", "|---|---|---|---|"]
     for verdict in verdicts:
         missed = ", ".join(name for name in ASKED if getattr(verdict, name) is False)
         wrong = "; ".join([*verdict.false, *verdict.failures]).replace("|", "\\|").replace("\n", " ")
         if missed or wrong:
-            lines.append(f"| `{verdict.name}` | {verdict.summary} | {missed or '–'} | {wrong or '–'} |")
+            why = f" ({reasons[verdict.name]})" if missed and verdict.name in reasons else ""
+            lines.append(f"| `{verdict.name}` | {verdict.summary} | {missed or '–'}{why} | {wrong or '–'} |")
     return lines if len(lines) > 2 else ["All answers were right."]
 
 
@@ -148,8 +150,10 @@ truth about each, were written from a list of causes, before the code that finds
 - **path**: the value that differs is named.
 - **line**: the first line that is named made the difference. Defects without such a line are not counted.
 - **cause**: the output of one command or several has the words that name the cause. Quoted source lines do not count,
-  nor does a cause that is listed as not tested.
-- **with a false sentence**: a cause was claimed that is not so, or two equal values were shown as a difference.
+  nor does a cause that is listed as not tested. Of two defects neither the tape nor the code can tell anything; there
+  "the cause is not known" is right.
+- **with a false sentence**: a cause or a line was claimed that is not so, or refuted although it is so; two equal values
+  were shown as a difference; two sentences contradict each other.
 
 """
     parts = [

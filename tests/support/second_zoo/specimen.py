@@ -66,6 +66,7 @@ class Specimen:
         truths: the kinds of causes that may be claimed, see ``verdict.CLAIMS``.
         causes: regular expressions; all of them match what is printed, source lines left out.
         false: regular expressions of sentences that are not so of this specimen.
+        why: why it is missed, for the page, if it is.
         has_line: True if a line of the source is to be named: one that ends in MARKER.
         files: other files of the folder, by name.
     """
@@ -95,6 +96,7 @@ class Specimen:
     truths: tuple[str, ...] = ()
     causes: tuple[str, ...] = ()
     false: tuple[str, ...] = ()
+    why: str = ""
     has_line: bool = False
     files: dict[str, str] = attrs.field(factory=dict)
 

@@ -11,7 +11,7 @@ from second_zoo.specimen import Specimen
 from second_zoo.user_commands import KILLED, Answer
 
 # A line of a list of tests that were refuted or not made, and a general hint.
-NOT_CLAIMED = re.compile(r"^\s+[-?] |^\s+no Python value was seen to differ")
+NOT_CLAIMED = re.compile(r"^\s+[-?] |^\s+no Python value was seen to differ|^not tried: ")
 TRACEBACK_LINE = re.compile(r'^\s+(File "|[\^~]+$)')
 NAMED_LINE = re.compile(r"([\w]+\.py):(\d+)")
 DESYNC_TICK = re.compile(r"DESYNC at tick ([\d,]+)|first different at tick ([\d,]+)|tick ([\d,]+) differs between")
