@@ -42,6 +42,7 @@ FAMILIES = {
     "outside": "chance, clocks, files, variables",
     "elsewhere": "numba, changes between steps, versions, peers",
     "environments": "Gymnasium environments",
+    "decoys": "any of these, next to a decoy (written later)",
 }
 ASKED = ("tick", "path", "line", "cause")
 
