@@ -43,7 +43,7 @@ CLAIMS = {
         {"nondeterministic", "hidden"},
     ),
     "order of a set": (re.compile(r"! the iteration order of sets"), {"order", "hash", "seed"}),
-    "another environment": (re.compile(r"! a different environment"), {"environment", "code", "seed"}),
+    "another environment": (re.compile(r"! a different environment"), {"environment"}),
     "another version of the code": (re.compile(r"versions of the code differ"), {"code"}),
     "changed between steps": (re.compile(r"(was|were) changed between tick"), {"between"}),
 }
@@ -176,7 +176,7 @@ def false_sentences(specimen: Specimen, answer: Answer, text: str) -> list[str]:
     found += [
         f"{answer.name}: claims {what}: {match[0]!r}"
         for what, (claim, truths) in CLAIMS.items()
-        if (match := claim.search(text)) and not truths & set(specimen.truths)
+        if (match := claim.search(text)) and not truths & true_claims(specimen)
     ]
     found += [
         f"{answer.name}: refutes {what}: {match[0].strip()!r}"
@@ -195,6 +195,12 @@ def false_sentences(specimen: Specimen, answer: Answer, text: str) -> list[str]:
         if "RecordingWarning" in text:
             found.append(f"{answer.name}: {text.partition('RecordingWarning')[2][:200]!r}")
     return found
+
+
+def true_claims(specimen: Specimen) -> set[str]:
+    """The declared truths, and what is so of the conditions: a decoy may differ without being the cause."""
+    differs = specimen.record.env != specimen.replay.env or specimen.replay.run
+    return set(specimen.truths) | ({"environment"} if differs else set())
 
 
 def failures_of(answer: Answer) -> list[str]:
