@@ -79,11 +79,9 @@ def record(
         simulation, adapter_of(subject, what), settings, check_command(simulation, path), quiet=quiet, later_steps=steps
     )
     arguments["trial_ms"] = 0.0  # Tried already.
-    tape = (
-        TriedRecorder(path, simulation, **arguments)
-        if is_tried_later
-        else ObjectRecorder(path, simulation, **arguments)
-    )
+    kind = TriedRecorder if is_tried_later else ObjectRecorder
+    noted = report.reads if report is not None else None
+    tape = kind.with_options(path, simulation, RecordingOptions.of(arguments), noted)
     if isinstance(tape, TriedRecorder):
         tape.later = LaterTrial(simulation, settings, path, quiet=quiet)
     if not quiet:
