@@ -10,6 +10,7 @@ from typing import Any, TypeVar, Unpack
 
 from recorder.adapted.first_trial import check_command, is_tried, needs_arguments, try_first
 from recorder.adapted.later_trial import STEPS, LaterTrial, can_be_tried_later
+from recorder.ambient.outside.outside_note import KEY, NotedReads, reads_note
 from recorder.errors import RecordingWarning
 from recorder.recording_options import OptionArguments, RecordingOptions, takes_options
 from recorder.session.recorder import Recorder
@@ -120,7 +121,13 @@ def object_of(tape: Recorder) -> Any:
 
 
 class ObjectRecorder(Recorder):
-    """The recorder of an object that the user steps: it reports a recording without any step."""
+    """The recorder of an object that the user steps: it reports a recording without any step.
+
+    Attributes:
+        noted: what the first steps read, if they were watched only after META was written.
+    """
+
+    noted: NotedReads | None = None
 
     def close(self, outcome: Any = None) -> None:
         """Close the tape, and warn if it has no step."""
@@ -134,6 +141,10 @@ class ObjectRecorder(Recorder):
                 RecordingWarning,
                 stacklevel=3,
             )
+
+    def _outcome(self, otherwise: dict[str, Any]) -> dict[str, Any]:
+        end = super()._outcome(otherwise)
+        return {**end, KEY: reads_note(self.noted)} if self.noted is not None else end
 
 
 class TriedRecorder(ObjectRecorder):
@@ -161,7 +172,8 @@ class TriedRecorder(ObjectRecorder):
 
     def _try(self) -> None:
         self.__class__ = ObjectRecorder  # type: ignore[assignment]
-        self.later.run()
+        report = self.later.run()
+        self.noted = report.reads if report is not None else None
 
     def close(self, outcome: Any = None) -> None:
         """Try the steps that there are, unless the run ended by an exception, and close the tape."""

@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from recorder.environment import describe_environment
+from recorder.text import counted
 from replayer.desync.finding import HIDDEN_STATE, NOT_DETERMINISTIC, TestedCause
+from replayer.desync.outside_comparison import (
+    DIFFERS,
+    EQUAL,
+    NOT_COMPARED,
+    compare_noted,
+    compare_settings,
+    noted_outside,
+)
 from replayer.playback.make_simulation import version_note
 from replayer.value_text import plain_text
 
@@ -113,16 +122,38 @@ def _versions(tape: Tape) -> list[TestedCause]:
     note = version_note(tape)
     if note is not None:
         tested.append(TestedCause("a different version of the world", note, suspicious=True))
+    return [*tested, _environment(tape)]
+
+
+def _environment(tape: Tape) -> TestedCause:
+    """Compare versions, settings, and what the first steps read, with the recording; name everything compared."""
     cause, recorded, present = "a different environment", tape.meta.get("environment"), describe_environment()
     if not isinstance(recorded, dict):
-        found = "not tested: the tape does not state its environment"
-        return [*tested, TestedCause(cause, found, suspicious=None)]
-    differences = [
+        return TestedCause(cause, "not tested: the tape does not state its environment", suspicious=None)
+    names = list(dict.fromkeys([*recorded, *present]))
+    different = [
         f"{name} {recorded.get(name, 'not set')} recorded, {present.get(name, 'not set')} now"
-        for name in dict.fromkeys([*recorded, *present])
+        for name in names
         if recorded.get(name) != present.get(name)
     ]
-    if differences:
-        return [*tested, TestedCause(cause, "; ".join(differences), suspicious=True)]
-    found = f"compared and equal: {', '.join(dict.fromkeys([*recorded, *present]))}; not compared: files, clocks, other variables"
-    return [*tested, TestedCause(cause, found, suspicious=False)]
+    equal = [name for name in names if recorded.get(name) == present.get(name)]
+    note = noted_outside(tape)
+    settings, reads = compare_settings(note), compare_noted(note)
+    if settings is not None:
+        different += settings.different
+        equal += settings.equal
+    different += [str(read) for read in reads if read.result == DIFFERS]
+    equal += [f"{read.name} (read at {read.place})" for read in reads if read.result == EQUAL]
+    unread = settings.unread if settings is not None else []
+    watched = "" if note.steps is None else f"the first {counted(note.steps, 'step')}"
+    left_out = [f"{read.name} (read at {read.place})" for read in reads if read.result == NOT_COMPARED]
+    left_out += ["what later steps read"] if watched else ["files, clocks, other variables"]
+    parts = ["; ".join(different)] if different else []
+    if unread:
+        why = f"not read in {watched}" if watched else "not known whether steps read it"
+        parts.append(f"different, but {why}: {'; '.join(unread)}")
+    parts += [f"compared and equal: {', '.join(equal)}"] if equal else []
+    parts.append(f"not compared: {', '.join(left_out)}")
+    return TestedCause(
+        cause, "; ".join(map(plain_text, parts)), suspicious=True if different else None if unread else False
+    )

@@ -90,7 +90,7 @@ def decode_note(*plain: Any) -> OutsideNote:
                 note = attrs.evolve(note, process=texts)
         match part:
             case {"steps": int(steps), "reads": list(reads)}:
-                facts = [fact for fact in map(_decode_fact, reads) if fact is not None]
+                facts = [fact for fact in map(_decode_fact, reads[:NOTED_MAX]) if fact is not None]
                 note = attrs.evolve(note, steps=steps, reads=tuple(facts))
     return note
 

@@ -8,7 +8,9 @@ from typing import Any
 
 import attrs
 
+from recorder.ambient.outside.process_facts import VARIABLES, process_facts
 from recorder.environment import describe_environment
+from replayer.desync.outside_comparison import noted_outside
 from replayer.diagnose.explain.variants import Variant, VariantOutcome
 from replayer.tape.tape import Tape
 
@@ -42,6 +44,10 @@ def first_variants(
             for name in _SWITCHES
             if recorded.get(name) != present.get(name) and not (name == _SEED and _fixed_seed(recorded) is None)
         }
+        process = noted_outside(tape).process
+        if process is not None:
+            here = process_facts()
+            variables |= {name: process.get(name) for name in VARIABLES if process.get(name) != here.get(name)}
         words = [f"{name}={value}" if value is not None else f"{name} unset" for name, value in variables.items()]
         words = [f"as recorded, {', '.join(words)}"] if words else []
     other = [Variant(", ".join(words), variables, code)] if words else []
