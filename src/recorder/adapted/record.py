@@ -144,7 +144,8 @@ class ObjectRecorder(Recorder):
 
     def _outcome(self, otherwise: dict[str, Any]) -> dict[str, Any]:
         end = super()._outcome(otherwise)
-        return {**end, KEY: reads_note(self.noted)} if self.noted is not None else end
+        is_noted = self.noted is not None and not self._settings.deterministic
+        return {**end, KEY: reads_note(self.noted)} if is_noted else end
 
 
 class TriedRecorder(ObjectRecorder):

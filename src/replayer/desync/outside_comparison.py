@@ -44,6 +44,7 @@ _WHY_NOT = {
     IDENTITY: "it differs from process to process",
     TEXT_HASH: "it differs from process to process, unless PYTHONHASHSEED is set",
     CONTACT: "the answer was not noted",
+    THREADS: "the number was not noted",
 }
 
 

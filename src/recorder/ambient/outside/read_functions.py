@@ -113,21 +113,19 @@ def _zones() -> Iterator[Call]:
 
 
 def _threads() -> Iterator[Call]:
-    functions = [("threading.active_count", threading.active_count), ("os.cpu_count", os.cpu_count)]
-    functions += [(f"os.{name}", getattr(os, name)) for name in ("process_cpu_count",) if hasattr(os, name)]
+    for name in ("active_count", "enumerate"):  # A copy of a process has one thread, whatever the process has.
+        yield Call(THREADS, f"threading.{name}", getattr(threading, name))
+    functions = [
+        (f"os.{name}", getattr(os, name))
+        for name in ("cpu_count", "process_cpu_count", "sched_getaffinity")
+        if hasattr(os, name)
+    ]
     for package in ("numba", "torch"):
         function = getattr(sys.modules.get(package), "get_num_threads", None)
         if function is not None:
             functions.append((f"{package}.get_num_threads", function))
     for name, function in functions:
-        yield Call(THREADS, name, function, lambda result, _: str(result))
-    for name, function in (("threading.enumerate", threading.enumerate), ("os.sched_getaffinity", _affinity())):
-        if function is not None:
-            yield Call(THREADS, name, function, lambda result, _: str(len(result)))
-
-
-def _affinity() -> Any:
-    return getattr(os, "sched_getaffinity", None)
+        yield Call(THREADS, name, function, lambda result, _: str(len(result) if isinstance(result, set) else result))
 
 
 def _generators(module: Any, instance: Any, shown: str) -> Iterator[Call]:

@@ -119,6 +119,8 @@ class ReadWatch:
             if name is not None and _reads(mode, flags):
                 if name in _RANDOM_DEVICES:
                     self.note(ENTROPY, name, lambda: None)
+                elif name.startswith("/proc/"):
+                    self.note(IDENTITY, name, lambda: None)
                 else:
                     self.note(FILE, name, lambda: fact_of(FILE, name))
         elif event in {"os.listdir", "os.scandir"}:

@@ -8,9 +8,10 @@ from typing import Any
 
 import attrs
 
+from recorder.ambient.outside.outside_note import KEY as OUTSIDE
+from recorder.ambient.outside.outside_note import decode_note
 from recorder.ambient.outside.process_facts import VARIABLES, process_facts
 from recorder.environment import describe_environment
-from replayer.desync.outside_comparison import noted_outside
 from replayer.diagnose.explain.variants import Variant, VariantOutcome
 from replayer.tape.tape import Tape
 
@@ -44,7 +45,7 @@ def first_variants(
             for name in _SWITCHES
             if recorded.get(name) != present.get(name) and not (name == _SEED and _fixed_seed(recorded) is None)
         }
-        process = noted_outside(tape).process
+        process = decode_note(tape.meta.get(OUTSIDE)).process
         if process is not None:
             here = process_facts()
             variables |= {name: process.get(name) for name in VARIABLES if process.get(name) != here.get(name)}
