@@ -223,6 +223,7 @@ def _try_trajectories(subject: _Subject, begun_s: float, deadline_s: float, send
         send(tried)
         if not seed and tried.run is not None and tried.run.ticks:
             send(_Tried(reads=note_reads(subject.simulation, tried.run, subject.left_s())))
+            deadline_s += time.monotonic() - now_s  # What is tried loses no time by that.
         if tried.is_end:
             return
         is_last = seed + 1 == TRAJECTORIES_MAX or now_s + (now_s - seed_s) > deadline_s

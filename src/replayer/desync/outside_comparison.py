@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 import attrs
 
-from recorder.ambient.outside.outside_note import KEY, NotedFact, OutsideNote, decode_note
+from recorder.ambient.outside.outside_note import KEY, OutsideNote, decode_note
 from recorder.ambient.outside.outside_read import (
     ABSENT,
     ATTRIBUTES,
@@ -25,14 +25,12 @@ from recorder.ambient.outside.outside_read import (
     VARIABLE,
     ZONE,
     OutsideRead,
-    fact_of,
 )
 from recorder.ambient.outside.process_facts import LOCALE_NAME, TIME_ZONE, process_facts
 from recorder.ambient.outside.read_functions import seed_fact
 from replayer.tape.tape import Tape
 
 DIFFERS, EQUAL, NOT_NOTED, NOT_COMPARED = "differs", "equal", "not noted", "not compared"
-_AS_NOW = (FILE, FOLDER, ATTRIBUTES, VARIABLE)  # What can be compared without a step.
 _SETTING = {ZONE: TIME_ZONE, LOCALE: LOCALE_NAME}  # Noted of each process, whether or not a step reads it.
 _FEATURES = "cpu_features"
 # The settings that matter only to a step that reads them, each with the kind of that read. The others always count.
@@ -78,7 +76,7 @@ class SettingsComparison:
 
     Attributes:
         different: those that differ and that steps are known to read, or that always count, in words.
-        unread: those that differ and that no watched step read, in words.
+        unread: those that differ and that the step was not seen to read, in words.
         equal: the names of the equal ones.
     """
 
@@ -108,28 +106,11 @@ def compare_reads(note: OutsideNote, reads: Iterable[OutsideRead]) -> list[ReadC
     return sorted(compared, key=lambda one: order.index(one.result))
 
 
-def compare_noted(note: OutsideNote) -> list[ReadComparison]:
-    """Compare what the first recorded steps read with what it is now, without a step; each thing once.
-
-    Time zone and locale are left out: compare_settings compares them.
-    """
-    first: dict[tuple[str, str], NotedFact] = {}
-    for read in note.reads:
-        if read.kind not in _SETTING:
-            first.setdefault((read.kind, read.name), read)
-    compared = []
-    for read in first.values():
-        present = fact_of(read.kind, read.name) if read.kind in _AS_NOW else None
-        result, found = _compared(read.kind, read.name, (read.fact,), present)
-        compared.append(ReadComparison(read.kind, read.name, "", 0, read.place, result, found))
-    return compared
-
-
-def compare_settings(note: OutsideNote) -> SettingsComparison | None:
-    """Compare the settings of this process with the noted ones; None if none were noted."""
+def compare_settings(note: OutsideNote, reads: Iterable[OutsideRead]) -> SettingsComparison | None:
+    """Compare the settings of this process with the noted ones; None if none were noted. reads: of the step."""
     if note.process is None:
         return None
-    recorded, present, read_kinds = note.process, process_facts(), {read.kind for read in note.reads}
+    recorded, present, read_kinds = note.process, process_facts(), {read.kind for read in reads}
     different, unread, equal = [], [], []
     for name in dict.fromkeys([*recorded, *present]):
         if name == "numba_threads" and not (name in recorded and name in present):

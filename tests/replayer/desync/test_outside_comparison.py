@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import time
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from recorder.ambient.outside.outside_note import NotedFact, OutsideNote
-from recorder.ambient.outside.outside_read import OutsideRead, fact_of
+from recorder.ambient.outside.outside_read import OutsideRead
 from recorder.ambient.outside.process_facts import process_facts
-from replayer.desync.outside_comparison import compare_noted, compare_reads, compare_settings
+from replayer.desync.outside_comparison import compare_reads, compare_settings
 
 FACTS = [  # Kind, name, fact when recorded, fact now, result, words.
     ("file", "a.json", "3 aa", "3 aa", "equal", "as recorded"),
@@ -92,30 +91,14 @@ def test_differences_come_first() -> None:
     assert [(one.name, one.result) for one in compared] == [("B", "differs"), ("C", "not noted"), ("A", "equal")]
 
 
-def test_noted_files_and_variables_are_compared_without_a_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("RATE", "2")
-    Path("a.json").write_text("1")
-    Path("units").mkdir()
-    names = [("file", "a.json"), ("folder", "units"), ("variable", "RATE"), ("clock", "time.time"), ("time zone", "x")]
-    note = OutsideNote(None, 3, tuple(NotedFact(kind, name, "game.py:3", fact_of(kind, name)) for kind, name in names))
-    expected = ["equal", "equal", "equal", "not compared"]  # The time zone is compared as a setting.
-    assert [one.result for one in compare_noted(note)] == expected
-    Path("a.json").write_text("2")
-    Path("units/b").touch()
-    monkeypatch.setenv("RATE", "3")
-    assert [one.result for one in compare_noted(note)] == ["differs"] * 3 + expected[3:]
-
-
-def test_a_setting_that_no_watched_step_reads_is_no_difference(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_setting_that_the_step_does_not_read_is_no_difference(monkeypatch: pytest.MonkeyPatch) -> None:
     recorded = process_facts()
     monkeypatch.setenv("TZ", "Asia/Tokyo")
     time.tzset()
     monkeypatch.setenv("OMP_NUM_THREADS", "31")
     try:
         for kind, is_read in (("clock", False), ("time zone", True)):
-            note = OutsideNote(recorded, 3, (NotedFact(kind, "time.x", "game.py:3", None),))
-            compared = compare_settings(note)
+            compared = compare_settings(OutsideNote(recorded), [OutsideRead(kind, "time.x", "game.py", 3, None)])
             assert compared is not None
             zone = f"time_zone {recorded['time_zone']} recorded, JST/JST UTC+9 now"
             assert (zone in compared.different, zone in compared.unread) == (is_read, not is_read)
@@ -125,14 +108,14 @@ def test_a_setting_that_no_watched_step_reads_is_no_difference(monkeypatch: pyte
     finally:
         monkeypatch.undo()
         time.tzset()
-    assert compare_settings(OutsideNote()) is None
+    assert compare_settings(OutsideNote(), []) is None
 
 
 def test_features_of_processors_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     def differences(recorded: str, present: str) -> Any:
         facts: dict[str, str] = {"time_zone": "UTC", "cpu_features": present}
         monkeypatch.setattr("replayer.desync.outside_comparison.process_facts", lambda: facts)
-        compared = compare_settings(OutsideNote(facts | {"cpu_features": recorded}))
+        compared = compare_settings(OutsideNote(facts | {"cpu_features": recorded}), [])
         assert compared is not None
         return compared.different
 

@@ -145,7 +145,7 @@ def test_the_commands_name_a_changed_file(capsys: Any) -> None:
     (line,) = [line for line in capsys.readouterr().out.splitlines() if "a different environment" in line]
     assert re.match(r"    ! a different environment: config.json: other content than when recorded \(read at cur", line)
     assert "compared and equal: python, numpy, machine" in line
-    assert line.endswith("not compared: what later steps read")
+    assert line.endswith("not compared: what other steps read")
 
     assert run(replayer.commands.main.main, f"explain run.tape --tick 1 {where}") == 1
     out = capsys.readouterr().out
