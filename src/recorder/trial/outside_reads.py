@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from functools import partial
 
 from recorder.ambient.outside.outside_note import NotedReads
@@ -37,11 +38,10 @@ def note_reads(simulation: Simulation, run: Trajectory, left_s: float) -> NotedR
         finally:
             send(NotedReads(done, tuple(watch.reads)))
 
-    noted = None
-    for functions in (True, False):  # Replaced functions may stop code from being compiled.
-        messages = run_isolated(partial(work, functions=functions), left_s / 2).messages
-        if messages and (noted is None or messages[0].steps > noted.steps):
-            noted = messages[0]
-        if noted is not None and noted.steps == steps:
-            break
-    return noted
+    end_s = time.monotonic() + left_s
+    messages = run_isolated(partial(work, functions=True), left_s).messages
+    if messages and messages[0].steps < steps and time.monotonic() < end_s:
+        # A step raised. Replaced functions may stop code from being compiled: without them it may not.
+        again = run_isolated(partial(work, functions=False), end_s - time.monotonic()).messages
+        messages = max(messages, again, key=lambda sent: sent[0].steps if sent else -1)
+    return messages[0] if messages else None

@@ -13,6 +13,7 @@ from recorder.ambient.outside.outside_read import (
     ATTRIBUTES,
     CLOCK,
     CONTACT,
+    CONTENT_BYTES_MAX,
     ENTROPY,
     FILE,
     FOLDER,
@@ -144,25 +145,38 @@ def _compared(kind: str, name: str, noted: tuple[str | None] | None, present: st
     if recorded is None or present is None:
         return NOT_COMPARED, "not compared: it could not be read then or now"
     if recorded == present:
-        return EQUAL, "as recorded"
+        return EQUAL, f"{_extent(kind, present)}as when the recording began"
     return DIFFERS, _difference(kind, name, recorded, present)
+
+
+def _extent(kind: str, present: str) -> str:
+    """The part of an equal thing that was compared, if it is not all of it."""
+    if kind == ATTRIBUTES:
+        return "kind and size "
+    if kind == FILE and present != ABSENT and int(present.partition(" ")[0]) > CONTENT_BYTES_MAX:
+        return "size and the first 4 MiB "
+    return ""
 
 
 def _difference(kind: str, name: str, recorded: str, present: str) -> str:
     if kind == VARIABLE:
         if recorded == UNSET:
-            return "set now, not set when recorded"
-        return "not set now, set when recorded" if present == UNSET else "another value than when recorded"
+            return "set now, not set when the recording began"
+        return (
+            "not set now, set when the recording began"
+            if present == UNSET
+            else "another value than when the recording began"
+        )
     if kind in (FILE, FOLDER, ATTRIBUTES):
         where = "" if os.path.isabs(name) else " in the present folder"  # noqa: PTH117
         if present == ABSENT:
-            return f"not found now{where}, there when recorded"
+            return f"not found now{where}, there when the recording began"
         if recorded == ABSENT:
-            return "there now, missing when recorded"
+            return "there now, missing when the recording began"
         if kind == FILE:
-            return "other content than when recorded"
+            return "other content than when the recording began"
         if kind == ATTRIBUTES:
-            return f"a {present} now, a {recorded} when recorded"
+            return f"a {present} now, a {recorded} when the recording began"
         same_names = recorded.split()[:2] == present.split()[:2]
-        return f"{'the same entries in another order than' if same_names else 'other entries than'} when recorded"
-    return f"{present} now, {recorded} when recorded"
+        return f"{'the same entries in another order than' if same_names else 'other entries than'} when the recording began"
+    return f"{present} now, {recorded} when the recording began"

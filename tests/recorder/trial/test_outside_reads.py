@@ -31,6 +31,9 @@ from replayer.tape.tape import Tape
 pytestmark = [pytest.mark.skipif(sys.platform != "linux", reason="a trial needs Linux"), pytest.mark.tried]
 
 
+TRIAL_MS = 2000.0  # A busy machine needs more than the default; the trial ends much earlier.
+
+
 class Fading:
     """A plain object without arguments; it reads a file up to its second step."""
 
@@ -69,7 +72,7 @@ def noted(path: str = "run.tape") -> OutsideNote:
 
 
 def test_a_recorder_notes_what_the_first_steps_read() -> None:
-    with Recorder("run.tape", curious_worlds.ReadsFile()) as tape:
+    with Recorder("run.tape", curious_worlds.ReadsFile(), trial_ms=TRIAL_MS) as tape:
         tape.step()
     note = noted()
     assert (note.process, note.steps) == (process_facts(), STEPS)
@@ -86,14 +89,14 @@ def test_a_deterministic_tape_has_no_note() -> None:
     """Neither in META nor in its end: it is the same on every machine."""
     for world, argument in ((Fading(), ()), (Moved(), (1.0,))):
         path = f"{type(world).__name__}.tape"
-        with recorder.record(world, path, quiet=True, deterministic=True) as recorded:
+        with recorder.record(world, path, quiet=True, trial_ms=TRIAL_MS, deterministic=True) as recorded:
             for _ in range(10):
                 recorded.step(*argument)
         assert noted(path) == OutsideNote()
 
 
 def test_record_notes_the_first_steps_of_an_object_and_not_the_later_ones() -> None:
-    with recorder.record(Fading(), "run.tape", quiet=True) as recorded:
+    with recorder.record(Fading(), "run.tape", quiet=True, trial_ms=TRIAL_MS) as recorded:
         for _ in range(STEPS + 2):
             recorded.step()
     names = [read.name for read in noted().reads if read.kind == "file"]
@@ -101,7 +104,7 @@ def test_record_notes_the_first_steps_of_an_object_and_not_the_later_ones() -> N
 
 
 def test_steps_that_need_arguments_are_noted_at_the_end() -> None:
-    with recorder.record(Moved(), "run.tape", quiet=True) as recorded:
+    with recorder.record(Moved(), "run.tape", quiet=True, trial_ms=TRIAL_MS) as recorded:
         for _ in range(10):
             recorded.step(0.5)
     with Tape("run.tape") as tape:
@@ -113,7 +116,7 @@ def test_steps_that_need_arguments_are_noted_at_the_end() -> None:
 
 
 def test_the_outcome_of_the_user_is_left_as_it_is() -> None:
-    with recorder.record(Moved(), "run.tape", quiet=True) as recorded:
+    with recorder.record(Moved(), "run.tape", quiet=True, trial_ms=TRIAL_MS) as recorded:
         for _ in range(10):
             recorded.step(0.5)
         recorder.tape_of(recorded).close({"why": "tea"})
@@ -122,7 +125,7 @@ def test_the_outcome_of_the_user_is_left_as_it_is() -> None:
 
 
 def test_a_resumed_tape_has_the_settings_of_the_present_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    with Recorder("run.tape", curious_worlds.ReadsFile()) as tape:
+    with Recorder("run.tape", curious_worlds.ReadsFile(), trial_ms=TRIAL_MS) as tape:
         tape.step()
     before = noted()
     monkeypatch.setenv("OMP_NUM_THREADS", "5")

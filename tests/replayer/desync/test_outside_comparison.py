@@ -12,23 +12,54 @@ from recorder.ambient.outside.outside_read import OutsideRead
 from recorder.ambient.outside.process_facts import process_facts
 from replayer.desync.outside_comparison import compare_reads, compare_settings
 
-FACTS = [  # Kind, name, fact when recorded, fact now, result, words.
-    ("file", "a.json", "3 aa", "3 aa", "equal", "as recorded"),
-    ("file", "a.json", "3 aa", "3 bb", "differs", "other content than when recorded"),
-    ("file", "a.json", "3 aa", "absent", "differs", "not found now in the present folder, there when recorded"),
-    ("file", "/a.json", "3 aa", "absent", "differs", "not found now, there when recorded"),
-    ("file", "a.json", "absent", "3 aa", "differs", "there now, missing when recorded"),
-    ("file", "a.json", "absent", "absent", "equal", "as recorded"),
+FACTS = [  # Kind, name, fact when the recording began, fact now, result, words.
+    ("file", "a.json", "3 aa", "3 aa", "equal", "as when the recording began"),
+    ("file", "a.json", "3 aa", "3 bb", "differs", "other content than when the recording began"),
+    (
+        "file",
+        "a.json",
+        "3 aa",
+        "absent",
+        "differs",
+        "not found now in the present folder, there when the recording began",
+    ),
+    ("file", "/a.json", "3 aa", "absent", "differs", "not found now, there when the recording began"),
+    ("file", "a.json", "absent", "3 aa", "differs", "there now, missing when the recording began"),
+    ("file", "a.json", "absent", "absent", "equal", "as when the recording began"),
     ("file", "a.json", None, "3 aa", "not compared", "not compared: it could not be read then or now"),
-    ("folder", "units", "2 aa bb", "2 aa bb", "equal", "as recorded"),
-    ("folder", "units", "2 aa bb", "2 aa cc", "differs", "the same entries in another order than when recorded"),
-    ("folder", "units", "2 aa bb", "3 dd cc", "differs", "other entries than when recorded"),
-    ("attributes", "a", "folder", "file of 3 bytes", "differs", "a file of 3 bytes now, a folder when recorded"),
-    ("variable", "HOME", "aa", "bb", "differs", "another value than when recorded"),
-    ("variable", "HOME", "aa", "unset", "differs", "not set now, set when recorded"),
-    ("variable", "HOME", "unset", "aa", "differs", "set now, not set when recorded"),
-    ("variable", "HOME", "unset", "unset", "equal", "as recorded"),
-    ("threads", "os.cpu_count", "8", "2", "differs", "2 now, 8 when recorded"),
+    ("file", "a", f"{4 << 20} a", f"{4 << 20} a", "equal", "as when the recording began"),
+    (
+        "file",
+        "a",
+        f"{(4 << 20) + 1} a",
+        f"{(4 << 20) + 1} a",
+        "equal",
+        "size and the first 4 MiB as when the recording began",
+    ),
+    ("attributes", "a", "folder", "folder", "equal", "kind and size as when the recording began"),
+    ("folder", "units", "2 aa bb", "2 aa bb", "equal", "as when the recording began"),
+    (
+        "folder",
+        "units",
+        "2 aa bb",
+        "2 aa cc",
+        "differs",
+        "the same entries in another order than when the recording began",
+    ),
+    ("folder", "units", "2 aa bb", "3 dd cc", "differs", "other entries than when the recording began"),
+    (
+        "attributes",
+        "a",
+        "folder",
+        "file of 3 bytes",
+        "differs",
+        "a file of 3 bytes now, a folder when the recording began",
+    ),
+    ("variable", "HOME", "aa", "bb", "differs", "another value than when the recording began"),
+    ("variable", "HOME", "aa", "unset", "differs", "not set now, set when the recording began"),
+    ("variable", "HOME", "unset", "aa", "differs", "set now, not set when the recording began"),
+    ("variable", "HOME", "unset", "unset", "equal", "as when the recording began"),
+    ("threads", "os.cpu_count", "8", "2", "differs", "2 now, 8 when the recording began"),
     ("threads", "threading.active_count", None, None, "not compared", "not compared: the number was not noted"),
     ("clock", "time.time", None, None, "not compared", "not compared: a clock differs from run to run"),
     ("entropy", "uuid.uuid4", None, None, "not compared", "not compared: it differs from run to run"),
@@ -68,8 +99,8 @@ def test_the_time_zone_is_compared_whether_or_not_a_watched_step_read_it() -> No
         OutsideRead("locale", "locale.localeconv", "game.py", 2, "C"),
     ]
     assert [(one.result, one.found) for one in compare_reads(note, reads)] == [
-        ("differs", "UTC/UTC UTC+0 now, CET/CEST UTC+1 when recorded"),
-        ("equal", "as recorded"),
+        ("differs", "UTC/UTC UTC+0 now, CET/CEST UTC+1 when the recording began"),
+        ("equal", "as when the recording began"),
     ]
 
 

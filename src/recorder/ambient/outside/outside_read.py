@@ -18,7 +18,9 @@ KINDS = frozenset(
 )
 
 DIGEST_BYTES = 8
-CONTENT_BYTES_MAX = 4 << 20  # Of a file; reading more would take longer than the step. The size is compared as well.
+CONTENT_BYTES_MAX = (
+    4 << 20
+)  # Of a file, named in texts as 4 MiB; reading more would take longer than the step. The size is compared as well.
 NAME_CHARS_MAX = 200
 ABSENT, UNSET = "absent", "unset"
 
