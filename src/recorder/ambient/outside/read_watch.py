@@ -49,6 +49,9 @@ _SHOWN = {"random.getrandbits": "a seed from the system"}  # What NumPy's defaul
 _RANDOM_DEVICES = ("/dev/urandom", "/dev/random")
 _LIBRARY = f"{os.path.dirname(os.__file__)}/"  # noqa: PTH120
 _NOT_READS = ("linecache.py", "traceback.py")  # They show source lines, for example in a warning.
+# Code that is loaded, and compilers, which read hundreds of files of installed packages, clocks and random names.
+_LOADING = ("<frozen importlib", f"{_LIBRARY}importlib/metadata/")
+_COMPILERS = tuple(f"/site-packages/{name}/" for name in ("numba", "llvmlite", "jax", "jaxlib"))
 _PASSED_ON = (recorder.processes.isolated_fork.__file__, os.path.join(os.path.dirname(__file__), ""))  # noqa: PTH118, PTH120
 
 
@@ -183,8 +186,8 @@ class ReadWatch:
             path = frame.f_code.co_filename
             if self._is_own(path):
                 return _SHOWN.get(function or "", function), path, frame.f_lineno
-            if path.startswith("<frozen importlib") or path.endswith(_NOT_READS):
-                return None  # Code that is loaded or shown is not read by the step.
+            if path.startswith(_LOADING) or path.endswith(_NOT_READS) or any(name in path for name in _COMPILERS):
+                return None
             if path.startswith(_LIBRARY) and "site-packages" not in path:
                 function = f"{frame.f_globals.get('__name__', '')}.{frame.f_code.co_name}"
             elif is_librarys(path) and not path.startswith(_PASSED_ON):
