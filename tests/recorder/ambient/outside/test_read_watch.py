@@ -89,6 +89,7 @@ SEEN: dict[str, tuple[str, str, str | None]] = {
 }
 
 
+@pytest.mark.sample(8)
 @pytest.mark.parametrize("name", SEEN)
 def test_each_kind_of_read_is_noted_with_its_line(name: str) -> None:
     kind, what, fact = SEEN[name]
