@@ -27,13 +27,12 @@ from recorder.ambient.outside.outside_read import (
     ZONE,
     OutsideRead,
 )
-from recorder.ambient.outside.process_facts import LOCALE_NAME, TIME_ZONE, process_facts
+from recorder.ambient.outside.process_facts import CPU_FEATURES, LOCALE_NAME, TIME_ZONE, process_facts
 from recorder.ambient.outside.read_functions import seed_fact
 from replayer.tape.tape import Tape
 
 DIFFERS, EQUAL, NOT_NOTED, NOT_COMPARED = "differs", "equal", "not noted", "not compared"
 _SETTING = {ZONE: TIME_ZONE, LOCALE: LOCALE_NAME}  # Noted of each process, whether or not a step reads it.
-_FEATURES = "cpu_features"
 # The settings that matter only to a step that reads them, each with the kind of that read. The others always count.
 _READ_AS = {TIME_ZONE: ZONE, "TZ": ZONE, LOCALE_NAME: LOCALE, "LANG": LOCALE, "LC_ALL": LOCALE, "processors": THREADS}
 _WHY_NOT = {
@@ -119,14 +118,15 @@ def compare_settings(note: OutsideNote, reads: Iterable[OutsideRead]) -> Setting
         if recorded.get(name) == present.get(name):
             equal.append(name)
         elif name in _READ_AS and _READ_AS[name] not in read_kinds:
-            unread.append(_setting_text(name, recorded.get(name), present.get(name)))
+            unread.append(setting_text(name, recorded.get(name), present.get(name)))
         else:
-            different.append(_setting_text(name, recorded.get(name), present.get(name)))
+            different.append(setting_text(name, recorded.get(name), present.get(name)))
     return SettingsComparison(different, unread, equal)
 
 
-def _setting_text(name: str, recorded: str | None, present: str | None) -> str:
-    if name == _FEATURES and recorded is not None and present is not None:
+def setting_text(name: str, recorded: str | None, present: str | None) -> str:
+    """A setting of the process that differs, in words."""
+    if name == CPU_FEATURES and recorded is not None and present is not None:
         then, now = recorded.split(), present.split()
         lost, gained = [one for one in then if one not in now], [one for one in now if one not in then]
         parts = [f"{' '.join(lost)} recorded, not now"] if lost else []

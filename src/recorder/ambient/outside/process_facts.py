@@ -18,7 +18,7 @@ VARIABLES = (  # Their values are no secrets, and can be set again for a test.
     "MKL_NUM_THREADS",
     "NUMBA_NUM_THREADS",
 )
-TIME_ZONE, LOCALE_NAME = "time_zone", "locale"
+TIME_ZONE, LOCALE_NAME, CPU_FEATURES = "time_zone", "locale", "cpu_features"
 
 
 def time_zone() -> str:
@@ -40,7 +40,7 @@ def process_facts() -> dict[str, str]:
     facts = {TIME_ZONE: time_zone(), LOCALE_NAME: locale_name(), "processors": str(os.cpu_count())}
     features = _cpu_features()
     if features is not None:
-        facts["cpu_features"] = features
+        facts[CPU_FEATURES] = features
     numba: Any = sys.modules.get("numba")  # get_num_threads() would start the threads.
     if numba is not None:
         facts["numba_threads"] = str(numba.config.NUMBA_NUM_THREADS)

@@ -11,15 +11,18 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import BuiltinFunctionType
-from typing import Any
+from typing import Any, ClassVar
 
 import curious_worlds
 import pytest
 
 import replayer.commands.main
 from recorder import Recorder
+from recorder.ambient.outside.process_facts import VARIABLES, process_facts
+from recorder.environment import describe_environment
 from replayer.desync.outside_comparison import ReadComparison, compare_reads, noted_outside
 from replayer.diagnose.explain.trace_step import trace_step
+from replayer.diagnose.explain.variant_choice import first_variants
 from replayer.tape.tape import Tape
 
 from oracle.command_lines import run
@@ -181,3 +184,24 @@ def test_a_variable_of_the_recording_is_a_variant(capsys: Any, monkeypatch: pyte
         "as recorded, TZ=UTC": True,
     }
     assert [(one["line"], one["result"]) for one in facts["outside"]] == [(line, "differs")]
+
+
+def test_another_processor_is_noted_and_its_variables_are_a_variant(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The recorded variables are set for the other variant; those that were not set are unset there."""
+    for name in VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+    recorded = process_facts() | {"OMP_NUM_THREADS": "3", "cpu_features": f"{process_facts()['cpu_features']} AVX9"}
+    monkeypatch.setenv("MKL_NUM_THREADS", "5")
+
+    class Recorded:
+        meta: ClassVar[dict[str, Any]] = {"environment": describe_environment(), "outside": {"process": recorded}}
+
+    _, others, notes = first_variants(Recorded(), {}, None)  # type: ignore[arg-type]
+    assert [dict(one.environment) for one in others] == [{"OMP_NUM_THREADS": "3", "MKL_NUM_THREADS": None}]
+    assert notes == ["another processor, cpu_features: AVX9 recorded, not now: the effect of that cannot be tested"]
+
+    recorded |= {"MKL_NUM_THREADS": "5", "cpu_features": process_facts()["cpu_features"]}
+    del recorded["OMP_NUM_THREADS"]
+    assert first_variants(Recorded(), {}, None)[1:] == ([], [])  # type: ignore[arg-type]
+    del Recorded.meta["outside"]  # Of an older version: what was set is not known.
+    assert first_variants(Recorded(), {}, None)[1:] == ([], [])  # type: ignore[arg-type]
