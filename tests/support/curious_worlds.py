@@ -129,6 +129,14 @@ class CountsThreads(Curious):
         return threading.active_count()
 
 
+class StartsThread(Curious):
+    def read(self) -> float:
+        thread = threading.Thread(target=time.sleep, args=(0,))
+        thread.start()
+        thread.join()
+        return 0
+
+
 class CountsProcessors(Curious):
     def read(self) -> float:
         return os.cpu_count() or 0

@@ -42,7 +42,7 @@ _WHY_NOT = {
     IDENTITY: "it differs from process to process",
     TEXT_HASH: "it differs from process to process, unless PYTHONHASHSEED is set",
     CONTACT: "the answer was not noted",
-    THREADS: "the number was not noted",
+    THREADS: "the number, or the order in which threads run, was not noted",
 }
 
 

@@ -115,6 +115,9 @@ def _zones() -> Iterator[Call]:
 def _threads() -> Iterator[Call]:
     for name in ("active_count", "enumerate"):  # A copy of a process has one thread, whatever the process has.
         yield Call(THREADS, f"threading.{name}", getattr(threading, name))
+    for name in ("_start_new_thread", "_start_joinable_thread"):  # The second one from Python 3.13 on.
+        if hasattr(threading, name):
+            yield Call(THREADS, "a thread that was started", getattr(threading, name))
     functions = [
         (f"os.{name}", getattr(os, name))
         for name in ("cpu_count", "process_cpu_count", "sched_getaffinity")

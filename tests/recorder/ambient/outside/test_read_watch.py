@@ -84,6 +84,8 @@ SEEN: dict[str, tuple[str, str, str | None]] = {
     "DrawsRandom": ("generator", "random.random", None),
     "DrawsNumPy": ("generator", "np.random.rand", None),
     "CountsProcessors": ("threads", "os.cpu_count", str(os.cpu_count())),
+    "CountsThreads": ("threads", "threading.active_count", None),
+    "StartsThread": ("threads", "threading.start", None),
     "TakesId": ("identity", "id", None),
     "AsksForProcess": ("identity", "os.getpid", None),
 }
