@@ -32,7 +32,16 @@ ELSEWHERE_IN_META = {
     "run_id": set(),  # It is in the header of each file.
     "trial_ms": set(),  # A trial changes nothing on the tape.
 }
-OTHERS_IN_META = {"world", "simulation", "hash", "random", "environment", "created", "settings"}  # Not options.
+OTHERS_IN_META = {
+    "world",
+    "simulation",
+    "hash",
+    "random",
+    "environment",
+    "outside",
+    "created",
+    "settings",
+}  # Not options.
 
 # The options that record run lacks, each with the reason.
 NOT_OF_RECORD_RUN = {
@@ -117,7 +126,7 @@ def test_meta_records_each_option(tmp_path: Path, name: str) -> None:
     usual = meta_of(tmp_path / "usual.tape", **needed)
     given = meta_of(tmp_path / "given.tape", **needed, **{name: OTHER_VALUES[name]})
     differ = {key for key in usual.keys() | given.keys() if usual.get(key) != given.get(key)}
-    differ -= {"settings", "created"} | ({"environment"} if name == "deterministic" else set())
+    differ -= {"settings", "created"} | ({"environment", "outside"} if name == "deterministic" else set())
 
     expected = ELSEWHERE_IN_META.get(name, {f"settings.{name}"})
     assert differ <= expected

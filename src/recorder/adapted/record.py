@@ -10,6 +10,7 @@ from typing import Any, TypeVar, Unpack
 
 from recorder.adapted.first_trial import check_command, is_tried, needs_arguments, try_first
 from recorder.adapted.later_trial import STEPS, LaterTrial, can_be_tried_later
+from recorder.ambient.outside.outside_note import KEY, NotedReads, reads_note
 from recorder.errors import RecordingWarning
 from recorder.recording_options import OptionArguments, RecordingOptions, takes_options
 from recorder.session.recorder import Recorder
@@ -79,11 +80,9 @@ def record(
         simulation, adapter_of(subject, what), settings, check_command(simulation, path), quiet=quiet, later_steps=steps
     )
     arguments["trial_ms"] = 0.0  # Tried already.
-    tape = (
-        TriedRecorder(path, simulation, **arguments)
-        if is_tried_later
-        else ObjectRecorder(path, simulation, **arguments)
-    )
+    kind = TriedRecorder if is_tried_later else ObjectRecorder
+    noted = report.reads if report is not None else None
+    tape = kind.with_options(path, simulation, RecordingOptions.of(arguments), noted)
     if isinstance(tape, TriedRecorder):
         tape.later = LaterTrial(simulation, settings, path, quiet=quiet)
     if not quiet:
@@ -122,7 +121,13 @@ def object_of(tape: Recorder) -> Any:
 
 
 class ObjectRecorder(Recorder):
-    """The recorder of an object that the user steps: it reports a recording without any step."""
+    """The recorder of an object that the user steps: it reports a recording without any step.
+
+    Attributes:
+        noted: what the first steps read, if they were watched only after META was written.
+    """
+
+    noted: NotedReads | None = None
 
     def close(self, outcome: Any = None) -> None:
         """Close the tape, and warn if it has no step."""
@@ -136,6 +141,11 @@ class ObjectRecorder(Recorder):
                 RecordingWarning,
                 stacklevel=3,
             )
+
+    def _outcome(self, otherwise: dict[str, Any]) -> dict[str, Any]:
+        end = super()._outcome(otherwise)
+        is_noted = self.noted is not None and not self._settings.deterministic
+        return {**end, KEY: reads_note(self.noted)} if is_noted else end
 
 
 class TriedRecorder(ObjectRecorder):
@@ -163,7 +173,8 @@ class TriedRecorder(ObjectRecorder):
 
     def _try(self) -> None:
         self.__class__ = ObjectRecorder  # type: ignore[assignment]
-        self.later.run()
+        report = self.later.run()
+        self.noted = report.reads if report is not None else None
 
     def close(self, outcome: Any = None) -> None:
         """Try the steps that there are, unless the run ended by an exception, and close the tape."""

@@ -19,6 +19,8 @@ from typing import Any
 
 import attrs
 
+from recorder.ambient.outside.outside_note import KEY as OUTSIDE
+from recorder.ambient.outside.process_facts import process_facts
 from recorder.environment import describe_environment
 from recorder.errors import (
     CorruptError,
@@ -261,6 +263,7 @@ def _open_for_writing(
     meta = {key: value for key, value in assembled.meta.items() if key != "segment"}
     if not settings.deterministic:
         meta["environment"] = describe_environment()
+        meta[OUTSIDE] = {**meta.get(OUTSIDE, {}), "process": process_facts()}
     past = [
         (earlier.number, max((part.summary.last_tick for part in earlier.parts), default=0))
         for earlier in assembled.recording.segments[:-1]

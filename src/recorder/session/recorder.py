@@ -19,6 +19,7 @@ import weakref
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
+from recorder.ambient.outside.outside_note import NotedReads
 from recorder.errors import (
     ConcurrentStepError,
     ForkedRecorderError,
@@ -62,6 +63,8 @@ from sim.kernel.state import Snapshot
 if TYPE_CHECKING:
     from recorder.session.lockstep import PeerHashes
 
+_Path = str | os.PathLike[str]
+
 
 class Recorder(NotebookMixin):
     """Records one simulation into one tape; leaving the ``with`` block, or ``close``, seals it."""
@@ -88,26 +91,28 @@ class Recorder(NotebookMixin):
             WriterFailedError: the first keyframe cannot be written. No file is left in these cases.
             TypeError: not a simulation, or an argument of a wrong type. ValueError: an argument out of its range.
         """
-        self._create(path, simulation, RecordingOptions.of(options))
+        self._create(path, simulation, RecordingOptions.of(options), None)
 
     @classmethod
-    def with_options(cls, path: str | os.PathLike[str], simulation: Any, options: RecordingOptions) -> Self:
-        """Make a recorder from a RecordingOptions object; otherwise as Recorder(path, simulation, ...)."""
+    def with_options(
+        cls, path: _Path, simulation: Any, options: RecordingOptions, noted: NotedReads | None = None
+    ) -> Self:
+        """Make a recorder from a RecordingOptions object. noted: what the first steps read in an earlier trial."""
         self = cls.__new__(cls)
-        self._create(path, simulation, options)
+        self._create(path, simulation, options, noted)
         return self
 
-    def _create(self, path: str | os.PathLike[str], simulation: Any, options: RecordingOptions) -> None:
+    def _create(self, path: _Path, simulation: Any, options: RecordingOptions, noted: NotedReads | None) -> None:
         ensure_path(path)
         adapted = as_simulation(simulation)
         ensure_hooks(inner_of(adapted))
         sources = find_source(adapted, options.changes)
         ensure_new(path)  # Before the trial, which takes a while.
-        warn_of_hidden_state(adapted, options)
+        noted = warn_of_hidden_state(adapted, options) or noted
         settings = options.with_chosen_hashes(adapted.state.layout.size_bytes, marks=sources.marks)
         capture_again(adapted)
         baseline = adapted.state.snapshot()
-        meta = describe(simulation, adapted, settings)
+        meta = describe(simulation, adapted, settings, noted)
         session = new_session(TapeFiles(path), path, meta, settings, baseline)
         try:
             self._start(path, adapted, sources, session, baseline)
@@ -117,12 +122,7 @@ class Recorder(NotebookMixin):
 
     @classmethod
     def resuming(
-        cls,
-        path: str | os.PathLike[str],
-        simulation: Simulation,
-        session: Session,
-        resumed: Resumed,
-        changes: ChangeTracking = "auto",
+        cls, path: _Path, simulation: Simulation, session: Session, resumed: Resumed, changes: ChangeTracking = "auto"
     ) -> Self:
         """Continue a tape that was opened again, with the simulation in the state of its last tick. See resume."""
         self = cls.__new__(cls)

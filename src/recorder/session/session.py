@@ -10,6 +10,8 @@ from typing import Any
 
 import attrs
 
+from recorder.ambient.outside.outside_note import KEY as OUTSIDE
+from recorder.ambient.outside.outside_note import NotedReads, note_of
 from recorder.environment import describe_environment
 from recorder.format.blocks.changes_block import ensure_changes_fit
 from recorder.format.blocks.file_header import RUN_ID_BYTES, features_of, make_file_header
@@ -72,10 +74,12 @@ class Resumed:
     journal_ticks: int
 
 
-def describe(simulation: object, adapted: Any, settings: RecordingOptions) -> dict[str, Any]:
+def describe(
+    simulation: object, adapted: Any, settings: RecordingOptions, noted: NotedReads | None = None
+) -> dict[str, Any]:
     """Return META: what a reader needs to build the simulation again and to judge a difference.
 
-    settings: with the kind of hashes already chosen.
+    settings: with the kind of hashes already chosen. noted: what the first steps read in a trial.
 
     Raises ValueError for events of a simulation that has none, or changes that a tape cannot hold.
     """
@@ -108,6 +112,7 @@ def describe(simulation: object, adapted: Any, settings: RecordingOptions) -> di
         meta["phases"] = PhaseBlame(adapted).names
     if not settings.deterministic:
         meta["environment"] = describe_environment()
+        meta[OUTSIDE] = note_of(noted)
         meta["created"] = datetime.now(UTC).isoformat(timespec="seconds")
     return meta
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import TYPE_CHECKING, Any
 
+from recorder.ambient.outside.outside_note import NotedReads
 from recorder.errors import RecordingWarning
 from recorder.recording_options import RecordingOptions
 from sim.kernel.class_names import module_of
@@ -18,16 +19,16 @@ if TYPE_CHECKING:
 STATE_BYTES_MAX = 16 << 20  # Copies of a larger state take longer than a trial may.
 
 
-def warn_of_hidden_state(simulation: Simulation, options: RecordingOptions) -> None:
-    """Warn with a RecordingWarning if a trial shows that a restored simulation does not run on as before.
+def warn_of_hidden_state(simulation: Simulation, options: RecordingOptions) -> NotedReads | None:
+    """Return what the first steps read, if they were tried. Warn with a RecordingWarning if a trial shows that a restored simulation does not run on as before.
 
     Nothing is tried for the worlds of this library, for large states, or if a seek needs no step.
     """
     inner = inner_of(simulation)
     if not options.trial_ms or options.mode == "changes" or module_of(type(inner)).startswith("sim."):
-        return
+        return None
     if simulation.state.layout.size_bytes > STATE_BYTES_MAX:
-        return
+        return None
     from recorder.trial.trial import try_simulation  # noqa: PLC0415 - most recordings of this library need no trial
 
     report = try_simulation(simulation, options.trial_ms, player=player_of(simulation))
@@ -37,6 +38,7 @@ def warn_of_hidden_state(simulation: Simulation, options: RecordingOptions) -> N
             RecordingWarning,
             stacklevel=5,
         )
+    return report.reads
 
 
 def player_of(simulation: Any) -> Player | None:

@@ -18,6 +18,7 @@ from typing import Any
 
 import attrs
 
+from recorder.ambient.outside.outside_note import NotedReads
 from recorder.exception_text import raised_text
 from recorder.processes.isolated_fork import (
     ForkedRun,
@@ -31,6 +32,7 @@ from recorder.text import counted
 from recorder.trial.causes import find_causes
 from recorder.trial.lost_values import LostValue, find_lost_value
 from recorder.trial.outside_changes import find_changes_outside
+from recorder.trial.outside_reads import note_reads
 from recorder.trial.set_order import find_iterated_sets
 from recorder.trial.trajectory import (
     RunDifference,
@@ -83,6 +85,7 @@ class _Tried:
     sets: tuple[str, ...] = ()
     lost: LostValue | None = None
     outside: tuple[str, ...] = ()
+    reads: NotedReads | None = None
     not_tried: str | None = None
 
     @property
@@ -153,8 +156,9 @@ def try_simulation(
         steps=max(one.ticks for one in tried),
         seconds=time.monotonic() - begun_s,
         findings=findings,
-        run=tried[0].run,
+        run=next((one.run for one in tried if one.run is not None), None),
         outside=tuple(name for one in tried for name in one.outside),
+        reads=next((one.reads for one in tried if one.reads is not None), None),
         unstable=tuple(dict.fromkeys(path for run in runs for path in sorted(run.unstable))),
         inputs=frozenset(inputs for run in runs for inputs in run.inputs),
     )
@@ -215,10 +219,13 @@ def _try_trajectories(subject: _Subject, begun_s: float, deadline_s: float, send
     for seed in range(TRAJECTORIES_MAX):
         seed_s = time.monotonic()
         tried = _try_one(subject, seed, deadline_s)
+        now_s = time.monotonic()
         send(tried)
+        if not seed and tried.run is not None and tried.run.ticks:
+            send(_Tried(reads=note_reads(subject.simulation, tried.run, subject.left_s())))
+            deadline_s += time.monotonic() - now_s  # What is tried loses no time by that.
         if tried.is_end:
             return
-        now_s = time.monotonic()
         is_last = seed + 1 == TRAJECTORIES_MAX or now_s + (now_s - seed_s) > deadline_s
         if not has_tried_all_ways and (is_last or now_s - begun_s > WAYS_SHARE * (deadline_s - begun_s)):
             has_tried_all_ways = True
@@ -251,6 +258,7 @@ def _try_recorded(subject: _Subject, recorded: Trajectory, deadline_s: float, se
         send(tried)
     if found is not None:
         send(found)
+    send(_Tried(reads=note_reads(subject.simulation, recorded, subject.left_s())))
 
 
 def _as_recorded(subject: _Subject, recorded: Trajectory, send: Send) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import attrs
 
+from recorder.ambient.outside.outside_note import NotedReads
 from recorder.text import counted
 from recorder.trial.trajectory import NO_INPUTS, Trajectory, several
 from sim.kernel.plain_data import decode_plain
@@ -61,6 +62,7 @@ class TrialReport:
         findings: the differences; empty if there were none.
         unstable: parts of what steps return that differ in two equal runs; they were not compared.
         outside: what steps change outside the simulation's objects, such as class attributes; it is not saved.
+        reads: what the first steps read of the outside world; None if they were not watched.
         not_tried: the reason why nothing was tried; None if something was.
         run: the first trajectory.
         is_elsewhere: True if it was also run in another interpreter.
@@ -74,6 +76,7 @@ class TrialReport:
     findings: tuple[TrialFinding, ...] = ()
     unstable: tuple[str, ...] = ()
     outside: tuple[str, ...] = ()
+    reads: NotedReads | None = attrs.field(default=None, repr=False)
     not_tried: str | None = None
     run: Trajectory | None = attrs.field(default=None, repr=False)
     is_elsewhere: bool = False

@@ -26,6 +26,7 @@ from replayer.desync.ulps import DifferingElements
 from replayer.diagnose.explain.cause import Cause, DifferingValue, SourceLocation
 from replayer.diagnose.explain.explain import Explanation, explain_tape
 from replayer.diagnose.explain.variants import VariantOutcome
+from replayer.report.outside_lines import outside_lines, unrepeated_lines
 from replayer.status import STATUS_CODES
 from replayer.timeline.verify import VerificationReport
 from replayer.value_text import plain_text, tick_range, to_json
@@ -130,6 +131,7 @@ def _lines(path: Path, explanation: Explanation) -> list[str]:
     else:
         lines = [f"{path}: tick {tick}: all variants give the same state, which is not the recorded one"]
         lines += _known_lines(explanation)
+    lines += outside_lines(explanation.outside)
     lines += ["", "variants:"]
     letters = {id(outcome): letter for outcome, letter in zip(explanation.pair or (), "AB", strict=False)}
     for outcome in sorted(explanation.variants, key=lambda outcome: letters.get(id(outcome), "C")):
@@ -235,19 +237,21 @@ def _elements_text(elements: DifferingElements) -> str:
 
 
 def _known_lines(explanation: Explanation) -> list[str]:
-    between = explanation.between
+    between, unrepeated = explanation.between, unrepeated_lines(explanation.outside)
+    known = "not tested either are" if unrepeated else "the cause is not known: not tested are"
     if between is not None and between.suspicious:
         lines = [f"  {between.found}"]
     elif between is not None:
         lines = [
-            "  the cause is not known: not tested are other versions of the code (--code FOLDER) and of libraries",
+            f"  {known} other versions of the code (--code FOLDER) and of libraries",
             f"  a change of the state: {between.found}",
         ]
     else:
         lines = [
-            "  the cause is not known: not tested are other versions of the code (--code FOLDER) and of libraries, and a change",
+            f"  {known} other versions of the code (--code FOLDER) and of libraries, and a change",
             "  of the state between two steps, which no variant repeats; recording with between_steps=True names one",
         ]
+    lines = [*unrepeated, *lines]
     if explanation.place.fields:
         lines.append(
             f"  fields that differ at tick {explanation.tick:,}: {', '.join(shown_fields(explanation.place.fields))}"
@@ -313,6 +317,7 @@ def _facts(path: Path, explanation: Explanation) -> dict[str, Any]:
         "known_tick": explanation.known_tick,
         "known_fields": [difference.field for difference in explanation.known_fields],
         "writers": [_place_facts(place) | {"fields": fields} for place, fields in explanation.writers],
+        "outside": list(map(attrs.asdict, explanation.outside)),
         "between_steps": attrs.asdict(explanation.between) if explanation.between is not None else None,
         "notes": explanation.notes,
         "proved": _proved_facts(explanation.report) if explanation.report is not None else None,

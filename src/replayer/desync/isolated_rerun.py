@@ -14,8 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from recorder.ambient.outside.outside_read import OutsideRead
+from recorder.ambient.outside.own_code import OwnCode
+from recorder.ambient.outside.read_watch import ReadWatch
 from recorder.errors import CorruptError, MissingTickError, RecordingError, SimulationFailedError, TornError
 from recorder.processes.fork_call import in_a_copy
+from sim.kernel.state import Snapshot
 
 if TYPE_CHECKING:
     from replayer.playback.cursor import Cursor
@@ -49,6 +53,35 @@ def earlier_hash(make_cursor: MakeCursor, bad_tick: int) -> dict[str, Any]:
         return in_a_copy(partial(_earlier, make_cursor, bad_tick))
     except RuntimeError as error:
         return {"why": f"from an earlier keyframe, {error}"}
+
+
+def step_reads(make_cursor: MakeCursor, tick: int, before: Snapshot | None) -> list[OutsideRead] | None:
+    """What the step to a tick reads of the outside world; None if a copy of this process cannot make it.
+
+    before: the state at tick - 1.
+    """
+    for functions in (True, False):  # Replaced functions may stop code from being compiled.
+        try:
+            watched = in_a_copy(partial(_watched, make_cursor, tick, before, functions=functions))
+        except RuntimeError:
+            return None
+        if watched["is_made"]:
+            return list(map(OutsideRead.from_plain, watched["reads"]))
+    return None
+
+
+def _watched(make_cursor: MakeCursor, tick: int, before: Snapshot | None, *, functions: bool) -> dict[str, Any]:
+    cursor = _fresh(make_cursor)
+    watch, is_made = ReadWatch(OwnCode(cursor.simulation)), False
+    try:
+        if before is not None:
+            cursor.put(tick - 1, before)
+            with watch.watching(functions=functions):
+                cursor.advance()
+            is_made = True
+    except RecordingError:  # Of a step that raises; or the state cannot be put.
+        pass
+    return {"is_made": is_made, "reads": [read.to_plain() for read in watch.reads]}
 
 
 def _hashes(make_cursor: MakeCursor, start_tick: int, bad_tick: int) -> dict[str, Any]:

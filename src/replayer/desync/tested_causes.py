@@ -7,8 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from recorder.ambient.outside.outside_read import OutsideRead
 from recorder.environment import describe_environment
 from replayer.desync.finding import HIDDEN_STATE, NOT_DETERMINISTIC, TestedCause
+from replayer.desync.outside_comparison import (
+    DIFFERS,
+    EQUAL,
+    NOT_COMPARED,
+    NOT_NOTED,
+    compare_reads,
+    compare_settings,
+    noted_outside,
+)
 from replayer.playback.make_simulation import version_note
 from replayer.value_text import plain_text
 
@@ -20,12 +30,15 @@ if TYPE_CHECKING:
 HASH_SEED = "PYTHONHASHSEED"
 
 
-def with_causes(finding: Finding, tape: Tape, earlier: Mapping[str, Any]) -> Finding:
-    """Test a finding for causes. earlier: the result of earlier_hash, called before anything was simulated here."""
+def with_causes(finding: Finding, tape: Tape, earlier: Mapping[str, Any], reads: list[OutsideRead] | None) -> Finding:
+    """Test a finding for causes. earlier: the result of earlier_hash, called before anything was simulated here.
+
+    reads: what the step to the tick reads of the outside world, now; None if it could not be watched.
+    """
     between = between_steps(tape, finding.tick)
     tested = [
         *([between] if between is not None else []),
-        *(_nondeterminism(finding), *_order_of_sets(tape), _hidden_state(finding, earlier), *_versions(tape)),
+        *(_nondeterminism(finding), *_order_of_sets(tape), _hidden_state(finding, earlier), *_versions(tape, reads)),
     ]
     hidden = next((test.found for test in tested if test.cause == HIDDEN_STATE and test.suspicious), None)
     return attrs.evolve(finding, tested=tested, note=finding.note or hidden)
@@ -107,22 +120,43 @@ def _hidden_state(finding: Finding, earlier: Mapping[str, Any]) -> TestedCause:
     )
 
 
-def _versions(tape: Tape) -> list[TestedCause]:
+def _versions(tape: Tape, reads: list[OutsideRead] | None) -> list[TestedCause]:
     """Differences between recording and replay: the world's version and the environment."""
     tested = []
     note = version_note(tape)
     if note is not None:
         tested.append(TestedCause("a different version of the world", note, suspicious=True))
+    return [*tested, _environment(tape, reads)]
+
+
+def _environment(tape: Tape, reads: list[OutsideRead] | None) -> TestedCause:
+    """Compare versions, settings, and what the step reads, with the recording; name everything that was compared."""
     cause, recorded, present = "a different environment", tape.meta.get("environment"), describe_environment()
     if not isinstance(recorded, dict):
-        found = "not tested: the tape does not state its environment"
-        return [*tested, TestedCause(cause, found, suspicious=None)]
-    differences = [
+        return TestedCause(cause, "not tested: the tape does not state its environment", suspicious=None)
+    names = list(dict.fromkeys([*recorded, *present]))
+    different = [
         f"{name} {recorded.get(name, 'not set')} recorded, {present.get(name, 'not set')} now"
-        for name in dict.fromkeys([*recorded, *present])
+        for name in names
         if recorded.get(name) != present.get(name)
     ]
-    if differences:
-        return [*tested, TestedCause(cause, "; ".join(differences), suspicious=True)]
-    found = f"compared and equal: {', '.join(dict.fromkeys([*recorded, *present]))}; not compared: files, clocks, other variables"
-    return [*tested, TestedCause(cause, found, suspicious=False)]
+    equal = [name for name in names if recorded.get(name) == present.get(name)]
+    note = noted_outside(tape)
+    settings, compared = compare_settings(note, reads or ()), compare_reads(note, reads or ())
+    if settings is not None:
+        different += settings.different
+        equal += settings.equal
+    different += [str(read) for read in compared if read.result == DIFFERS]
+    equal += [f"{read.name} (read at {read.place})" for read in compared if read.result == EQUAL]
+    unread = settings.unread if settings is not None else []
+    parts = ["; ".join(different)] if different else []
+    if unread:
+        why = "not known whether the step reads it" if reads is None else "not seen to be read in this step"
+        parts.append(f"different, but {why}: {'; '.join(unread)}")
+    parts += [f"compared and equal: {', '.join(equal)}"] if equal else []
+    left_out = [f"{read.name} (read at {read.place})" for read in compared if read.result in (NOT_COMPARED, NOT_NOTED)]
+    left_out.append("files, clocks, other variables" if reads is None else "what other steps read")
+    parts.append(f"not compared: {', '.join(left_out)}")
+    return TestedCause(
+        cause, "; ".join(map(plain_text, parts)), suspicious=True if different else None if unread else False
+    )

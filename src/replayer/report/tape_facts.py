@@ -13,6 +13,8 @@ from recorder.factory_spec import sim_option
 from recorder.format.recording.change_replay import ChangeLog
 from recorder.format.recording.tick_gaps import merged
 from recorder.text import bytes_text, counted
+from replayer.desync.outside_comparison import noted_outside
+from replayer.report.outside_lines import note_facts, note_lines
 from replayer.tape.episodes import episode_facts, episodes_line, find_episodes
 from replayer.tape.tape import Tape
 from replayer.value_text import plain_text, tick_range, to_json
@@ -61,6 +63,7 @@ def tape_facts(tape: Tape, *, check: bool = True) -> dict[str, Any]:
         "notes": meta.get("notes") or {},
         "created": meta.get("created"),
         "environment": meta.get("environment"),
+        "outside": note_facts(noted_outside(tape)),
         "missing_ticks": [list(missing) for missing in tape.missing_ticks()] if has_state else [],
         "dropped_ticks": [
             {"first_tick": drop.first_tick, "last_tick": drop.last_tick, "why": drop.why} for drop in tape.drops
@@ -174,6 +177,7 @@ def _description(facts: dict[str, Any]) -> Iterator[str]:
     if facts["created"] is not None:
         environment = facts["environment"] or {}
         yield ", ".join([f"  recorded: {facts['created']}", *(f"{key} {value}" for key, value in environment.items())])
+    yield from (f"  {line}" for line in note_lines(facts["outside"]))
     yield f"  run: {facts['run_id'] or 'unknown, the file header is damaged'}"
 
 
@@ -182,6 +186,8 @@ def outcome_text(outcome: Any) -> str:
     match outcome:
         case {"between_steps": {"count": int(count)}, **rest} if rest:
             return outcome_text(rest) + (f"; changed {counted(count, 'time')} between two steps" if count else "")
+        case {"outside": dict(), **rest} if rest:
+            return outcome_text(rest)  # It has a line of its own.
         case {"scores": dict(scores), **rest} if rest:
             listed = ", ".join(f"{name} {score}" for name, score in scores.items())
             return f"{outcome_text(rest)}; scores: {listed}"

@@ -263,10 +263,10 @@ SETTINGS = {
 
 
 def test_meta(tmp_path: Path) -> None:
-    """META has the keys that SPEC.md lists, two of them only if the tape need not be reproducible."""
+    """META has the keys that SPEC.md lists, three of them only if the tape need not be reproducible."""
     keys = ["world", "simulation", "mode", "hash", "random", "settings", "notes"]
     told = {"durability": "block", "sync": "0.5s", "on_error": "raise", "split": "2MB", "notes": {"who": ["me", 1]}}
-    for deterministic, more in ((True, []), (False, ["environment", "created"])):
+    for deterministic, more in ((True, []), (False, ["environment", "outside", "created"])):
         path = tmp_path / f"{deterministic}.tape"
         cadence = {"keyframe_interval_ticks": 7, "full_every": 3}
         record_live(path, Counter(), [], deterministic=deterministic, **cadence, **told)

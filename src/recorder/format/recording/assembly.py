@@ -215,6 +215,7 @@ _META_TYPES = (
     ("settings", dict),
     ("notes", dict),
     ("environment", dict),
+    ("outside", dict),
     ("created", str),
 )
 

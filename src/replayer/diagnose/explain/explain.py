@@ -16,6 +16,7 @@ from recorder.errors import MissingTickError, RecordingError, SimulationFailedEr
 from recorder.factory_spec import Factory
 from replayer.desync.finding import Finding, TestedCause, find_desync
 from replayer.desync.location import DesyncLocation, place_between, place_of
+from replayer.desync.outside_comparison import ReadComparison, compare_reads, noted_outside
 from replayer.desync.state_diff import FieldDifference
 from replayer.desync.tested_causes import between_steps
 from replayer.desync.ulps import DifferingElements, compare_elements
@@ -66,6 +67,7 @@ class Explanation:
         place: phase and fields in which the two variants differ, or in which all of them differ from the tape.
         report: of verifying a tape that is damaged or not sealed, if no bad tick was found on it; else None.
         between: the comparison that the recorder made before the step to the tick; None without one.
+        outside: what the step reads of the outside world, compared with the recording; differences first.
     """
 
     tick: int | None
@@ -82,6 +84,7 @@ class Explanation:
     report: VerificationReport | None = None
     known_states: tuple[Snapshot, Snapshot] | None = None
     between: TestedCause | None = None
+    outside: list[ReadComparison] = attrs.field(factory=list)
 
     @property
     def agrees(self) -> bool:
@@ -133,7 +136,15 @@ def explain_tape(
         else:
             explanation = _explain_first(case, progress) if tick is None else case.explain(tick)
         between = None if explanation.tick is None else between_steps(tape, explanation.tick)
-        return attrs.evolve(explanation, between=between)
+        return attrs.evolve(explanation, between=between, outside=_outside(tape, explanation))
+
+
+def _outside(tape: Tape, explanation: Explanation) -> list[ReadComparison]:
+    """What the step read on the present variant, or else on the first one that ran it."""
+    run = [one for one in explanation.variants if one.step is not None]
+    present = next((one for one in run if one.variant.is_present), run[0] if run else None)
+    reads = present.step.reads if present is not None and present.step is not None else []
+    return compare_reads(noted_outside(tape), reads)
 
 
 def _ensure_finding_of(finding: Finding, tape: Tape, tick: int | None) -> None:

@@ -1,24 +1,17 @@
 """Receive an event for each line that runs: by sys.monitoring from Python 3.12 on, by sys.settrace before.
 
 Only the user's code gives events: not Python's own, not installed packages, not this library, unless the simulation
-itself comes from there.
+itself comes from there (see recorder/ambient/outside/own_code.py).
 """
 
 from __future__ import annotations
 
 import sys
-import sysconfig
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any, Protocol
-
-import recorder
-import sim.adapters
-import sim.kernel
-from sim.kernel.simulation import Simulation, subject_of
 
 _TOOLS = (3, 4, 2, 5, 1, 0)  # sys.monitoring has six tool ids; 3 and 4 are not reserved.
 
@@ -31,44 +24,6 @@ class Listener(Protocol):
 
     def returned(self, frame: FrameType, value: Any) -> None:
         """The function of frame is left: it returned value, yielded it, or raised."""
-
-
-class OwnCode:
-    """Separates the user's files from others."""
-
-    def __init__(self, simulation: Simulation) -> None:
-        paths = sysconfig.get_paths()
-        others = {paths[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")}
-        replayer = Path(__file__).parents[2]  # Not imported: the package's names lead to every layer above this one.
-        library = (Path(package.__file__ or "").parent for package in (recorder, sim.kernel, sim.adapters))
-        self._others = tuple(f"{folder}/" for folder in [*others, *library, replayer])
-        self._own = _root_of(type(subject_of(simulation)).__module__)
-        self._decided: dict[str, bool] = {}
-
-    def __call__(self, path: str) -> bool:
-        """Return True if the file is the user's."""
-        decided = self._decided.get(path)
-        if decided is None:
-            decided = self._decided[path] = self._decide(path)
-        return decided
-
-    def _decide(self, path: str) -> bool:
-        if not path or path.startswith("<"):
-            return False
-        if self._own and (path == self._own or path.startswith(f"{self._own}/")):
-            return True
-        return not path.startswith(self._others) and "/site-packages/" not in path
-
-
-def _root_of(module_name: str) -> str:
-    """The folder of the outermost package that a class comes from, or its file; for a shipped world, that world's."""
-    parts = module_name.split(".")
-    outermost = ".".join(parts[:3]) if parts[:2] == ["sim", "worlds"] else parts[0]
-    path = getattr(sys.modules.get(outermost), "__file__", None) or ""
-    is_pythons = path.startswith(f"{sysconfig.get_paths()['stdlib']}/") and "/site-packages/" not in path
-    if not path or is_pythons or outermost in {"recorder", "replayer", "sim"}:
-        return ""
-    return str(Path(path).parent) if Path(path).name == "__init__.py" else path
 
 
 if sys.version_info >= (3, 12):

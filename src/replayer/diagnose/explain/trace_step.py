@@ -11,11 +11,14 @@ from typing import Any
 
 import attrs
 
+from recorder.ambient.outside.outside_read import OutsideRead
+from recorder.ambient.outside.own_code import OwnCode
+from recorder.ambient.outside.read_watch import ReadWatch
 from recorder.exception_text import raised_text
 from recorder.processes.fork_call import in_a_copy
 from replayer.desync.location import PhaseStep
 from replayer.diagnose.explain import traced_array as array_view
-from replayer.diagnose.explain.line_hooks import OwnCode, listening
+from replayer.diagnose.explain.line_hooks import listening
 from replayer.diagnose.explain.line_trace import LineTracer
 from replayer.diagnose.explain.step_trace import StepTrace, snapshot_from_plain, snapshot_to_plain
 from sim.kernel.simulation import Simulation
@@ -36,6 +39,7 @@ class TracedStep:
         trace: of the traced step.
         is_same: True if the traced step gave the same state or error.
         note: a remark on the tracing, in a sentence; None if there is none.
+        reads: what the step read of the outside world, in a further run of it.
         phases: the effect of each phase of the untraced step; empty if it has none that can be watched.
     """
 
@@ -44,6 +48,7 @@ class TracedStep:
     trace: StepTrace
     is_same: bool
     note: str | None
+    reads: list[OutsideRead] = attrs.field(factory=list)
     phases: list[PhaseStep] = attrs.field(factory=list)
 
     def to_plain(self) -> dict[str, Any]:
@@ -54,6 +59,7 @@ class TracedStep:
             "trace": self.trace.to_plain(),
             "is_same": self.is_same,
             "note": self.note,
+            "reads": [read.to_plain() for read in self.reads],
             "phases": [list(attrs.astuple(phase)) for phase in self.phases],
         }
 
@@ -63,7 +69,8 @@ class TracedStep:
         state = snapshot_from_plain(plain["state"]) if plain["state"] is not None else None
         phases = [PhaseStep(*parts) for parts in plain["phases"]]
         trace = StepTrace.from_plain(plain["trace"])
-        return TracedStep(state, plain["raised"], trace, plain["is_same"], plain["note"], phases)
+        reads = list(map(OutsideRead.from_plain, plain["reads"]))
+        return TracedStep(state, plain["raised"], trace, plain["is_same"], plain["note"], reads, phases)
 
 
 def trace_step(simulation: Simulation, inputs: Any) -> TracedStep:
@@ -72,6 +79,10 @@ def trace_step(simulation: Simulation, inputs: Any) -> TracedStep:
     Raises RuntimeError if a copy died.
     """
     untraced = in_a_copy(partial(_step, simulation, inputs))
+    return attrs.evolve(_trace(simulation, inputs, untraced), reads=_reads(simulation, inputs, untraced))
+
+
+def _trace(simulation: Simulation, inputs: Any, untraced: dict[str, Any]) -> TracedStep:
     traced = in_a_copy(partial(_traced, simulation, inputs, arrays=True))
     if _outcome(traced) == _outcome(untraced):
         return _make_step(untraced, traced, None, is_same=True)
@@ -106,6 +117,24 @@ def _step(simulation: Simulation, inputs: Any) -> dict[str, Any]:
         "hash": None if raised is not None else state.hash(),
         "state": snapshot_to_plain(state),
     }
+
+
+def _reads(simulation: Simulation, inputs: Any, untraced: dict[str, Any]) -> list[OutsideRead]:
+    """What the step reads. Replaced functions may stop code from being compiled: the step then runs without them."""
+    watched = in_a_copy(partial(_watched, simulation, inputs, functions=True))
+    if watched["raised"] != untraced["raised"]:
+        watched = in_a_copy(partial(_watched, simulation, inputs, functions=False))
+    return list(map(OutsideRead.from_plain, watched["reads"]))
+
+
+def _watched(simulation: Simulation, inputs: Any, *, functions: bool) -> dict[str, Any]:
+    watch, raised = ReadWatch(OwnCode(simulation)), None
+    with watch.watching(functions=functions):
+        try:
+            simulation.step(inputs)
+        except Exception as error:  # noqa: BLE001 - the error of a step is part of its result
+            raised = raised_text("the step", error)
+    return {"raised": raised, "reads": [read.to_plain() for read in watch.reads]}
 
 
 def _traced(simulation: Simulation, inputs: Any, *, arrays: bool) -> dict[str, Any]:

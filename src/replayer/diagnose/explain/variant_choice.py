@@ -8,7 +8,11 @@ from typing import Any
 
 import attrs
 
+from recorder.ambient.outside.outside_note import KEY as OUTSIDE
+from recorder.ambient.outside.outside_note import decode_note
+from recorder.ambient.outside.process_facts import CPU_FEATURES, VARIABLES, process_facts
 from recorder.environment import describe_environment
+from replayer.desync.outside_comparison import setting_text
 from replayer.diagnose.explain.variants import Variant, VariantOutcome
 from replayer.tape.tape import Tape
 
@@ -32,6 +36,10 @@ def first_variants(
         for name in _VERSIONS
         if name in recorded and recorded[name] != present[name]
     ]
+    noted, here = decode_note(tape.meta.get(OUTSIDE)).process or {}, process_facts()
+    if CPU_FEATURES in noted and noted[CPU_FEATURES] != here.get(CPU_FEATURES):
+        text = setting_text(CPU_FEATURES, noted[CPU_FEATURES], here.get(CPU_FEATURES))
+        notes.append(f"another processor, {text}: the effect of that cannot be tested")
     variables: dict[str, str | None] = dict(environment)
     words = [f"{name}={value}" if value is not None else f"{name} unset" for name, value in variables.items()]
     if code is not None:
@@ -42,6 +50,7 @@ def first_variants(
             for name in _SWITCHES
             if recorded.get(name) != present.get(name) and not (name == _SEED and _fixed_seed(recorded) is None)
         }
+        variables |= {name: noted.get(name) for name in VARIABLES if noted and noted.get(name) != here.get(name)}
         words = [f"{name}={value}" if value is not None else f"{name} unset" for name, value in variables.items()]
         words = [f"as recorded, {', '.join(words)}"] if words else []
     other = [Variant(", ".join(words), variables, code)] if words else []

@@ -47,6 +47,11 @@ class Variant:
     code: str | None = None
     start: int | None = None
 
+    @property
+    def is_present(self) -> bool:
+        """True for a fresh instance of the present code in the present environment, but for the seed of hashes."""
+        return self.code is None and self.start is None and not self.environment.keys() - {"PYTHONHASHSEED"}
+
     def error_text(self, error: str) -> str:
         """Prefix an error with the label, unless the variant is the present environment and code."""
         return f"{self.label}: {error}" if self.environment or self.code is not None else error

@@ -1,0 +1,102 @@
+"""What a recording notes of the outside world: settings of the process, and what the first steps read; as plain data.
+
+It is in META, or, of a simulation whose first steps were watched while it was recorded, in the end of the tape.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+
+from recorder.ambient.outside.outside_read import KINDS, OutsideRead
+from recorder.ambient.outside.process_facts import process_facts
+
+KEY = "outside"
+NOTED_MAX = 64  # Reads in a note: META is repeated in each file of a tape.
+
+
+@attrs.frozen
+class NotedReads:
+    """What the first steps read.
+
+    Attributes:
+        steps: the number of steps that were watched.
+        reads: what they read, in the order of the first reads.
+    """
+
+    steps: int
+    reads: tuple[OutsideRead, ...]
+
+
+@attrs.frozen
+class NotedFact:
+    """One thing that the first steps read, as it was noted.
+
+    Attributes:
+        kind, name, fact: as those of OutsideRead.
+        place: file and line of the user's code.
+    """
+
+    kind: str
+    name: str
+    place: str
+    fact: str | None
+
+
+@attrs.frozen
+class OutsideNote:
+    """What a recording noted.
+
+    Attributes:
+        process: settings of the process and of its machine, by name; None if none were noted.
+        steps: the number of first steps that were watched; None if none were.
+        reads: what they read.
+    """
+
+    process: dict[str, str] | None = None
+    steps: int | None = None
+    reads: tuple[NotedFact, ...] = ()
+
+    def fact(self, kind: str, name: str) -> tuple[str | None] | None:
+        """The noted fact, in a tuple; None if it was not noted."""
+        return next(((read.fact,) for read in self.reads if (read.kind, read.name) == (kind, name)), None)
+
+
+def note_of(noted: NotedReads | None) -> dict[str, Any]:
+    """The note on this process and on what its first steps read, for META."""
+    return {"process": process_facts(), **reads_note(noted)}
+
+
+def reads_note(noted: NotedReads | None) -> dict[str, Any]:
+    """The note on what the first steps read; empty if they were not watched."""
+    if noted is None:
+        return {}
+    facts = dict.fromkeys((read.kind, read.name, read.place, read.fact) for read in noted.reads)
+    return {"steps": noted.steps, "reads": [list(fact) for fact in facts][:NOTED_MAX]}
+
+
+def decode_note(*plain: Any) -> OutsideNote:
+    """The note in one or several pieces of plain data; what is not in the form of a note is left out."""
+    note = OutsideNote()
+    for part in plain:
+        if not isinstance(part, dict):
+            continue
+        match part.get("process"):
+            case dict(process):
+                texts = {
+                    name: text for name, text in process.items() if isinstance(name, str) and isinstance(text, str)
+                }
+                note = attrs.evolve(note, process=texts)
+        match part:
+            case {"steps": int(steps), "reads": list(reads)}:
+                facts = [fact for fact in map(_decode_fact, reads[:NOTED_MAX]) if fact is not None]
+                note = attrs.evolve(note, steps=steps, reads=tuple(facts))
+    return note
+
+
+def _decode_fact(plain: Any) -> NotedFact | None:
+    match plain:
+        case [str(kind), str(name), str(place), str() | None as fact] if kind in KINDS:
+            return NotedFact(kind, name, place, fact)
+    return None

@@ -1,0 +1,127 @@
+"""One thing that steps read of the outside world, with what can be compared of it between two processes."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+FILE, FOLDER, ATTRIBUTES, VARIABLE = "file", "folder", "attributes", "variable"
+ZONE, LOCALE, THREADS, TEXT_HASH = "time zone", "locale", "threads", "hash of text"
+CLOCK, ENTROPY, GENERATOR, IDENTITY, CONTACT = "clock", "entropy", "generator", "identity", "contact"
+KINDS = frozenset(
+    (FILE, FOLDER, ATTRIBUTES, VARIABLE, ZONE, LOCALE, THREADS, TEXT_HASH, CLOCK, ENTROPY, GENERATOR, IDENTITY, CONTACT)
+)
+
+DIGEST_BYTES = 8
+CONTENT_BYTES_MAX = (
+    4 << 20
+)  # Of a file, named in texts as 4 MiB; reading more would take longer than the step. The size is compared as well.
+NAME_CHARS_MAX = 200
+ABSENT, UNSET = "absent", "unset"
+
+
+@attrs.frozen
+class OutsideRead:
+    """One thing that was read from one line.
+
+    Attributes:
+        kind: one of KINDS.
+        name: the path as it was given, the name of the variable, or of the function that was called.
+        path, line: of the user's code.
+        fact: equal if the same was read: a digest or a short value; None if two processes cannot be compared in it.
+        count: how many times it was read there.
+    """
+
+    kind: str
+    name: str
+    path: str
+    line: int
+    fact: str | None
+    count: int = 1
+
+    @property
+    def place(self) -> str:
+        """For example game.py:31."""
+        return f"{Path(self.path).name}:{self.line}"
+
+    def to_plain(self) -> list[Any]:
+        """Encode as plain data."""
+        return list(attrs.astuple(self))
+
+    @staticmethod
+    def from_plain(plain: Any) -> OutsideRead:
+        """Decode the plain data of to_plain. Raises ValueError if it is something else."""
+        match plain:
+            case [str(kind), str(name), str(path), int(line), str() | None as fact, int(count)] if kind in KINDS:
+                return OutsideRead(kind, name, path, line, fact, count)
+        raise ValueError(f"expected the six parts of a read, got {plain!r:.60}")
+
+
+def fact_of(kind: str, name: str) -> str | None:
+    """The fact of a file, a folder, a file's attributes or a variable, as it is now; None for other kinds."""
+    match kind:
+        case "file":
+            return content_fact(name)
+        case "folder":
+            return folder_fact(name)
+        case "attributes":
+            return attributes_fact(name)
+        case "variable":
+            return variable_fact(os.environ.get(name))
+    return None
+
+
+def content_fact(path: str) -> str | None:
+    """The size and a digest of the first CONTENT_BYTES_MAX of a regular file; None if it is not one, or unreadable."""
+    try:
+        if not stat.S_ISREG(os.stat(path).st_mode):  # noqa: PTH116 - a Path would read the same outside
+            return None
+        with open(path, "rb") as file:  # noqa: PTH123
+            size = os.fstat(file.fileno()).st_size
+            return f"{size} {_digest(file.read(CONTENT_BYTES_MAX))}"
+    except FileNotFoundError:
+        return ABSENT
+    except (OSError, ValueError):
+        return None
+
+
+def folder_fact(path: str) -> str | None:
+    """The number of names in a folder, a digest of the sorted ones, and one in the order in which they are listed."""
+    try:
+        names = os.listdir(path)  # noqa: PTH208 - the names alone, in the order in which the system lists them
+    except FileNotFoundError:
+        return ABSENT
+    except (OSError, ValueError):
+        return None
+    return f"{len(names)} {_digest(_joined(sorted(names)))} {_digest(_joined(names))}"
+
+
+def attributes_fact(path: str) -> str | None:
+    """The kind and the size of a file. Its times are left out: a copy of a project has others."""
+    try:
+        found = os.stat(path)  # noqa: PTH116
+    except FileNotFoundError:
+        return ABSENT
+    except (OSError, ValueError):
+        return None
+    if stat.S_ISREG(found.st_mode):
+        return f"file of {found.st_size} bytes"
+    return "folder" if stat.S_ISDIR(found.st_mode) else "neither file nor folder"
+
+
+def variable_fact(value: str | None) -> str:
+    """A digest of the value of an environment variable: the value itself may be a secret."""
+    return UNSET if value is None else _digest(value.encode("utf-8", "surrogateescape"))
+
+
+def _joined(names: list[str]) -> bytes:
+    return b"\0".join(os.fsencode(name) for name in names)
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.blake2b(content, digest_size=DIGEST_BYTES).hexdigest()

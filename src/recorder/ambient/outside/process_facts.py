@@ -1,0 +1,54 @@
+"""Settings of a process and of its machine that steps may read without any call that could be watched."""
+
+from __future__ import annotations
+
+import locale
+import os
+import sys
+import time
+from typing import Any
+
+import numpy as np
+
+VARIABLES = (  # Their values are no secrets, and can be set again for a test.
+    "TZ",
+    "LANG",
+    "LC_ALL",
+    "OMP_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "NUMBA_NUM_THREADS",
+)
+TIME_ZONE, LOCALE_NAME, CPU_FEATURES = "time_zone", "locale", "cpu_features"
+
+
+def time_zone() -> str:
+    """For example CET/CEST UTC+1."""
+    return f"{'/'.join(time.tzname)} UTC{-time.timezone / 3600:+g}"
+
+
+def locale_name() -> str:
+    """The locale; if its categories differ, those other than C."""
+    parts = [part for part in locale.setlocale(locale.LC_ALL).split(";") if not part.endswith("=C")]
+    return ";".join(parts) or "C"
+
+
+def process_facts() -> dict[str, str]:
+    """The time zone, the locale, the numbers of processors and of numba's threads, NumPy's CPU features, VARIABLES.
+
+    Nothing is started or changed by asking.
+    """
+    facts = {TIME_ZONE: time_zone(), LOCALE_NAME: locale_name(), "processors": str(os.cpu_count())}
+    features = _cpu_features()
+    if features is not None:
+        facts[CPU_FEATURES] = features
+    numba: Any = sys.modules.get("numba")  # get_num_threads() would start the threads.
+    if numba is not None:
+        facts["numba_threads"] = str(numba.config.NUMBA_NUM_THREADS)
+    return facts | {name: os.environ[name] for name in VARIABLES if name in os.environ}
+
+
+def _cpu_features() -> str | None:
+    """The features that NumPy uses; None in a NumPy that does not tell."""
+    package: Any = getattr(np, "_core", None) or getattr(np, "core", None)
+    features = getattr(getattr(package, "_multiarray_umath", None), "__cpu_features__", None)
+    return " ".join(sorted(name for name, is_used in features.items() if is_used)) if features else None

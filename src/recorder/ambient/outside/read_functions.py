@@ -1,0 +1,216 @@
+"""Functions that read the outside world, and substitutes for them that report each call and its result."""
+
+from __future__ import annotations
+
+import builtins
+import datetime as dt
+import locale
+import os
+import random
+import sys
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import attrs
+import numpy as np
+
+from recorder.ambient.outside.outside_read import (
+    ATTRIBUTES,
+    CLOCK,
+    ENTROPY,
+    GENERATOR,
+    IDENTITY,
+    LOCALE,
+    TEXT_HASH,
+    THREADS,
+    ZONE,
+    attributes_fact,
+)
+from recorder.ambient.outside.process_facts import locale_name, time_zone
+
+CLOCKS = tuple(
+    f"{name}{suffix}"
+    for name in ("time", "monotonic", "perf_counter", "process_time", "thread_time")
+    for suffix in ("", "_ns")
+)
+SEED_VARIABLE = "PYTHONHASHSEED"
+_SEEDS_OF_GENERATORS = ("seed", "getstate", "setstate", "get_state", "set_state", "Random", "SystemRandom")
+
+
+@attrs.frozen
+class Call:
+    """A function whose calls are reads.
+
+    Attributes:
+        kind, name: of the read.
+        function: the original.
+        fact: of a call, from its result and its positional arguments; None if there is none to compare.
+        reads: returns True if a call with these positional arguments is a read; None if all are.
+        names_path: True if the first argument is a path, which then is the name.
+        clock_below: with fewer arguments than this it reads the clock as well.
+    """
+
+    kind: str
+    name: str
+    function: Any
+    fact: Callable[[Any, tuple[Any, ...]], str | None] | None = None
+    reads: Callable[..., bool] | None = None
+    names_path: bool = False
+    clock_below: int = 0
+
+
+Called = Callable[[Call, Any, tuple[Any, ...]], None]  # The call, its result, its positional arguments.
+
+
+def read_functions(called: Called) -> dict[int, tuple[Any, Any]]:
+    """The originals and their substitutes by the id of the original. called: gets each call that has returned."""
+    substitutes = {id(call.function): (call.function, _substitute(call, called)) for call in _calls()}
+    for kind in (dt.datetime, dt.date):
+        substitutes[id(kind)] = kind, _dated(kind, called)
+    substitutes[id(builtins.hash)] = builtins.hash, _hashing(called)
+    return substitutes
+
+
+def _substitute(call: Call, called: Called) -> Callable[..., Any]:
+    function = call.function
+
+    def substitute(*arguments: Any, **named: Any) -> Any:
+        result = function(*arguments, **named)
+        called(call, result, arguments)
+        if len(arguments) < call.clock_below:
+            called(clock, result, arguments)
+        return result
+
+    clock = attrs.evolve(call, kind=CLOCK, fact=None)
+    return substitute
+
+
+def _calls() -> Iterator[Call]:
+    for name in CLOCKS:
+        yield Call(CLOCK, f"time.{name}", getattr(time, name))
+    yield Call(ENTROPY, "os.urandom", os.urandom)
+    yield Call(ENTROPY, "uuid.uuid1", uuid.uuid1)
+    yield from _zones()
+    yield Call(ATTRIBUTES, "os.stat", os.stat, lambda _, arguments: attributes_fact(arguments[0]), names_path=True)
+    for name in ("getlocale", "localeconv", "nl_langinfo", "strcoll", "strxfrm", "getpreferredencoding", "setlocale"):
+        if hasattr(locale, name):
+            yield Call(LOCALE, f"locale.{name}", getattr(locale, name), _locale, _is_query(name))
+    yield Call(IDENTITY, "os.getpid", os.getpid)
+    yield from _threads()
+    yield from _generators(random, getattr(random, "_inst", None), "random")
+    yield from _generators(np.random, getattr(np.random.mtrand, "_rand", None), "np.random")
+
+
+def _zones() -> Iterator[Call]:
+    """Functions that read the clock if a time is missing, and the time zone in any case."""
+    for name, count in (("localtime", 1), ("ctime", 1), ("strftime", 2), ("mktime", 0)):
+        yield Call(ZONE, f"time.{name}", getattr(time, name), _zone, clock_below=count)
+    for name in ("gmtime", "asctime"):
+        yield Call(CLOCK, f"time.{name}", getattr(time, name), None, lambda *arguments: not arguments)
+
+
+def _threads() -> Iterator[Call]:
+    for name in ("active_count", "enumerate"):  # A copy of a process has one thread, whatever the process has.
+        yield Call(THREADS, f"threading.{name}", getattr(threading, name))
+    for name in ("_start_new_thread", "_start_joinable_thread"):  # The second one from Python 3.13 on.
+        if hasattr(threading, name):
+            yield Call(THREADS, "a thread that was started", getattr(threading, name))
+    functions = [
+        (f"os.{name}", getattr(os, name))
+        for name in ("cpu_count", "process_cpu_count", "sched_getaffinity")
+        if hasattr(os, name)
+    ]
+    for package in ("numba", "torch"):
+        function = getattr(sys.modules.get(package), "get_num_threads", None)
+        if function is not None:
+            functions.append((f"{package}.get_num_threads", function))
+    for name, function in functions:
+        yield Call(THREADS, name, function, lambda result, _: str(len(result) if isinstance(result, set) else result))
+
+
+def _generators(module: Any, instance: Any, shown: str) -> Iterator[Call]:
+    for name, value in vars(module).items():
+        is_draw = not name.startswith("_") and name not in _SEEDS_OF_GENERATORS
+        if is_draw and instance is not None and getattr(value, "__self__", None) is instance:
+            yield Call(GENERATOR, f"{shown}.{name}", value)
+
+
+def _zone(_: Any, __: tuple[Any, ...]) -> str:
+    return time_zone()
+
+
+def _locale(_: Any, __: tuple[Any, ...]) -> str:
+    return locale_name()
+
+
+def _is_query(name: str) -> Callable[..., bool] | None:
+    return (lambda _, value=None: value is None) if name == "setlocale" else None
+
+
+def _hashing(called: Called) -> Callable[[Any], int]:
+    original = builtins.hash
+    calls = {
+        TEXT_HASH: Call(TEXT_HASH, "hash of a text", original, lambda _, __: seed_fact()),
+        IDENTITY: Call(IDENTITY, "hash of an object's address", original),
+    }
+
+    def substitute(value: Any, /) -> int:
+        result = original(value)
+        kind = _hash_kind(value)
+        if kind is not None:
+            called(calls[kind], result, (value,))
+        return result
+
+    return substitute
+
+
+def _hash_kind(value: Any) -> str | None:
+    """TEXT_HASH if the hash of a value depends on the process's seed, IDENTITY if on its address, or else None."""
+    if isinstance(value, str | bytes):
+        return TEXT_HASH if value else None
+    if type(value) in {tuple, frozenset}:
+        kinds = {_hash_kind(part) for part in value}
+        return IDENTITY if IDENTITY in kinds else TEXT_HASH if TEXT_HASH in kinds else None
+    hashing: Any = type(value).__hash__
+    return IDENTITY if hashing is object.__hash__ else None
+
+
+def seed_fact() -> str | None:
+    """The seed of the hashes of texts; None if the process has drawn it."""
+    seed = os.environ.get(SEED_VARIABLE, "random")
+    return None if seed in ("", "random") else f"{SEED_VARIABLE}={seed}"
+
+
+def _dated(kind: type[Any], called: Called) -> type[Any]:
+    """A substitute for datetime or date with reported now, today and fromtimestamp; instances are of the real class."""
+
+    class Kind(type):
+        def __instancecheck__(cls, instance: object) -> bool:
+            return isinstance(instance, kind)
+
+        def __subclasscheck__(cls, other: type) -> bool:
+            return issubclass(other, kind)
+
+    def make(_: Any, *arguments: Any, **named: Any) -> Any:
+        return kind(*arguments, **named)
+
+    def reported(name: str) -> Any:
+        original = getattr(kind, name)
+        shown = f"{kind.__name__}.{name}"
+        clock, zone = Call(CLOCK, shown, original), Call(ZONE, shown, original, _zone)
+
+        def substitute(*arguments: Any, **named: Any) -> Any:
+            result = original(*arguments, **named)
+            if name != "fromtimestamp":
+                called(clock, result, arguments)
+            elif not named and len(arguments) == 1:  # Without a time zone of its own.
+                called(zone, result, arguments)
+            return result
+
+        return staticmethod(substitute)
+
+    names = [name for name in ("now", "utcnow", "today", "fromtimestamp") if hasattr(kind, name)]
+    return Kind(kind.__name__, (kind,), {"__new__": make, **{name: reported(name) for name in names}})

@@ -1,0 +1,231 @@
+"""Note what steps read of the outside world, each with the line of the user's code.
+
+Files, folders, the network, other programs and id() come from Python's audit events; the rest from functions that are
+replaced by ones that note the call. An audit hook cannot be removed, and it makes id() slower by a factor of ten:
+use it in a copy of the process. C code is not seen where it calls none of this.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any
+
+import attrs
+
+import recorder.processes.isolated_fork
+from recorder.ambient.outside.outside_read import (
+    ATTRIBUTES,
+    CONTACT,
+    ENTROPY,
+    FILE,
+    FOLDER,
+    IDENTITY,
+    NAME_CHARS_MAX,
+    TEXT_HASH,
+    VARIABLE,
+    OutsideRead,
+    fact_of,
+    variable_fact,
+)
+from recorder.ambient.outside.own_code import is_librarys
+from recorder.ambient.outside.read_functions import Call, read_functions
+
+READS_MAX = 200  # Different ones; a step that reads more has a loop over files.
+
+_CONTACTS = {
+    "socket.connect": "a connection",
+    "socket.getaddrinfo": "a network name",
+    "socket.gethostname": "the name of this computer",
+    "subprocess.Popen": "another program",
+    "os.system": "another program",
+    "sqlite3.connect": "an SQLite database",
+}
+_SHOWN = {"random.getrandbits": "a seed from the system"}  # What NumPy's default_rng() draws.
+_RANDOM_DEVICES = ("/dev/urandom", "/dev/random")
+_LIBRARY = f"{os.path.dirname(os.__file__)}/"  # noqa: PTH120
+_NOT_READS = ("linecache.py", "traceback.py")  # They show source lines, for example in a warning.
+# Code that is loaded, and compilers, which read hundreds of files of installed packages, clocks and random names.
+_LOADING = ("<frozen importlib", f"{_LIBRARY}importlib/metadata/")
+_COMPILERS = tuple(f"/site-packages/{name}/" for name in ("numba", "llvmlite", "jax", "jaxlib"))
+_PASSED_ON = (recorder.processes.isolated_fork.__file__, os.path.join(os.path.dirname(__file__), ""))  # noqa: PTH118, PTH120
+
+
+class ReadWatch:
+    """Notes reads while it is watching.
+
+    Attributes:
+        is_full: True if there were more reads than are kept.
+    """
+
+    def __init__(self, is_own: Callable[[str], bool]) -> None:
+        self._is_own = is_own
+        self._reads: dict[tuple[str, str, str, int], OutsideRead] = {}
+        self._busy = threading.local()
+        self.is_full = False
+
+    @property
+    def reads(self) -> list[OutsideRead]:
+        """Everything that was read, in the order of the first reads."""
+        return list(self._reads.values())
+
+    @contextmanager
+    def watching(self, *, functions: bool = True) -> Iterator[None]:
+        """Note reads while the context is open. functions: replace functions too, which compiled code may not bear."""
+        _install()
+        restore_variables = self._watch_variables()
+        originals = self._replace(read_functions(self._called)) if functions else []
+        _active.append(self)
+        try:
+            yield
+        finally:
+            _active.remove(self)
+            for holder, name, original in originals:
+                holder[name] = original
+            restore_variables()
+
+    def note(self, kind: str, name: str, fact: Callable[[], str | None]) -> None:
+        """Note a read, unless it is none of the user's code. fact: called if it is the first one there."""
+        if getattr(self._busy, "is_busy", False):
+            return
+        self._busy.is_busy = True
+        try:
+            caller = self._caller(sys._getframe(1))  # noqa: SLF001 - inspect.stack would read source files
+            if caller is None:
+                return
+            function, path, line = caller
+            shown = name if kind in {FILE, FOLDER, ATTRIBUTES, VARIABLE} or function is None else function
+            key = kind, shown[:NAME_CHARS_MAX], path, line
+            known = self._reads.get(key)
+            if known is not None:
+                self._reads[key] = attrs.evolve(known, count=known.count + 1)
+            elif len(self._reads) < READS_MAX:
+                self._reads[key] = OutsideRead(*key, fact())
+            else:
+                self.is_full = True
+        finally:
+            self._busy.is_busy = False
+
+    def is_direct(self, depth: int) -> bool:
+        """Return True if the frame that far above the caller's is the user's: what a library does with ids is its own."""
+        return self._is_own(sys._getframe(depth + 1).f_code.co_filename)  # noqa: SLF001
+
+    def audit(self, event: str, arguments: tuple[Any, ...]) -> None:
+        """Note an audit event that is a read."""
+        if event == "open":
+            path, mode, flags = arguments
+            name = _path_text(path)
+            if name is not None and _reads(mode, flags):
+                if name in _RANDOM_DEVICES:
+                    self.note(ENTROPY, name, lambda: None)
+                elif name.startswith("/proc/"):
+                    self.note(IDENTITY, name, lambda: None)
+                else:
+                    self.note(FILE, name, lambda: fact_of(FILE, name))
+        elif event in {"os.listdir", "os.scandir"}:
+            folder = "." if arguments[0] is None else _path_text(arguments[0])
+            if folder is not None:
+                self.note(FOLDER, folder, lambda: fact_of(FOLDER, folder))
+        elif event in _CONTACTS:
+            self.note(CONTACT, f"{_CONTACTS[event]} ({event})", lambda: None)
+
+    def _called(self, call: Call, result: Any, arguments: tuple[Any, ...]) -> None:
+        fact = call.fact
+        if call.kind in {TEXT_HASH, IDENTITY} and not self.is_direct(2):
+            return
+        if call.reads is None or call.reads(*arguments):
+            name = _path_text(arguments[0]) if call.names_path and arguments else call.name
+            if name is not None:
+                self.note(call.kind, name, lambda: None if fact is None else fact(result, arguments))
+
+    def _watch_variables(self) -> Callable[[], None]:
+        kind: Any = type(os.environ)
+        get_item = kind.__getitem__
+
+        def value_of(name: str) -> str | None:
+            try:
+                return str(get_item(os.environ, name))
+            except KeyError:
+                return None
+
+        def read(mapping: Any, key: Any) -> Any:
+            name = key.decode("utf-8", "replace") if isinstance(key, bytes) else key
+            if isinstance(name, str) and (mapping is os.environ or mapping is getattr(os, "environb", None)):
+                self.note(VARIABLE, name, lambda: variable_fact(value_of(name)))
+            return get_item(mapping, key)
+
+        def restore() -> None:
+            kind.__getitem__ = get_item
+
+        kind.__getitem__ = read
+        return restore
+
+    def _replace(self, substitutes: dict[int, tuple[Any, Any]]) -> list[tuple[dict[str, Any], str, Any]]:
+        """Put the substitutes in place of the originals in the modules that hold them and in the user's."""
+        replaced = []
+        for module in list(sys.modules.values()):
+            names = getattr(module, "__dict__", None)
+            if not isinstance(names, dict):
+                continue
+            if module.__name__ not in _HOLDERS and not self._is_own(getattr(module, "__file__", None) or ""):
+                continue
+            for name, value in list(names.items()):
+                if id(value) in substitutes and substitutes[id(value)][0] is value:
+                    replaced.append((names, name, value))
+                    names[name] = substitutes[id(value)][1]
+        return replaced
+
+    def _caller(self, frame: FrameType | None) -> tuple[str | None, str, int] | None:
+        """The function of Python's library that the user's code called, if any, and the line of that call."""
+        function = None
+        while frame is not None:
+            path = frame.f_code.co_filename
+            if self._is_own(path):
+                return _SHOWN.get(function or "", function), path, frame.f_lineno
+            if path.startswith(_LOADING) or path.endswith(_NOT_READS) or any(name in path for name in _COMPILERS):
+                return None
+            if path.startswith(_LIBRARY) and "site-packages" not in path:
+                function = f"{frame.f_globals.get('__name__', '')}.{frame.f_code.co_name}"
+            elif is_librarys(path) and not path.startswith(_PASSED_ON):
+                return None  # A read of ours, while the state is captured.
+            frame = frame.f_back
+        return None
+
+
+_HOLDERS = frozenset(
+    ("builtins", "time", "os", "random", "uuid", "datetime", "locale", "threading", "numpy.random", "numba", "torch")
+)
+_active: list[ReadWatch] = []
+_installed: list[bool] = []
+
+
+def _install() -> None:
+    if not _installed:
+        sys.addaudithook(_audit)
+        _installed.append(True)
+
+
+def _audit(event: str, arguments: tuple[Any, ...]) -> None:
+    if not _active:
+        return
+    watch = _active[-1]
+    if event == "builtins.id":
+        if watch.is_direct(1):
+            watch.note(IDENTITY, "id", lambda: None)
+    else:
+        watch.audit(event, arguments)
+
+
+def _path_text(path: Any) -> str | None:
+    """A path as text; None for a file descriptor."""
+    return os.fsdecode(path) if isinstance(path, str | bytes | os.PathLike) else None
+
+
+def _reads(mode: Any, flags: Any) -> bool:
+    if isinstance(mode, str):
+        return "r" in mode or "+" in mode
+    return isinstance(flags, int) and flags & os.O_ACCMODE != os.O_WRONLY and not flags & os.O_DIRECTORY

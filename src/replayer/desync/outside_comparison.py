@@ -1,0 +1,182 @@
+"""Compare the outside world of a replay with what the recording noted of it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+
+import attrs
+
+from recorder.ambient.outside.outside_note import KEY, OutsideNote, decode_note
+from recorder.ambient.outside.outside_read import (
+    ABSENT,
+    ATTRIBUTES,
+    CLOCK,
+    CONTACT,
+    CONTENT_BYTES_MAX,
+    ENTROPY,
+    FILE,
+    FOLDER,
+    GENERATOR,
+    IDENTITY,
+    LOCALE,
+    TEXT_HASH,
+    THREADS,
+    UNSET,
+    VARIABLE,
+    ZONE,
+    OutsideRead,
+)
+from recorder.ambient.outside.process_facts import CPU_FEATURES, LOCALE_NAME, TIME_ZONE, process_facts
+from recorder.ambient.outside.read_functions import seed_fact
+from replayer.tape.tape import Tape
+
+DIFFERS, EQUAL, NOT_NOTED, NOT_COMPARED = "differs", "equal", "not noted", "not compared"
+_SETTING = {ZONE: TIME_ZONE, LOCALE: LOCALE_NAME}  # Noted of each process, whether or not a step reads it.
+# The settings that matter only to a step that reads them, each with the kind of that read. The others always count.
+_READ_AS = {TIME_ZONE: ZONE, "TZ": ZONE, LOCALE_NAME: LOCALE, "LANG": LOCALE, "LC_ALL": LOCALE, "processors": THREADS}
+_WHY_NOT = {
+    CLOCK: "a clock differs from run to run",
+    ENTROPY: "it differs from run to run",
+    GENERATOR: "the state of this generator was not noted",
+    IDENTITY: "it differs from process to process",
+    TEXT_HASH: "it differs from process to process, unless PYTHONHASHSEED is set",
+    CONTACT: "the answer was not noted",
+    THREADS: "the number, or the order in which threads run, was not noted",
+}
+
+
+@attrs.frozen
+class ReadComparison:
+    """One thing that steps read, compared with the recording.
+
+    Attributes:
+        kind, name: as those of OutsideRead.
+        path, line: of the user's code; line 0 if only the place is known.
+        place: for example game.py:31.
+        result: DIFFERS, EQUAL, NOT_NOTED or NOT_COMPARED.
+        found: the result in words.
+    """
+
+    kind: str
+    name: str
+    path: str
+    line: int
+    place: str
+    result: str
+    found: str
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.found} (read at {self.place})"
+
+
+@attrs.frozen
+class SettingsComparison:
+    """The settings of the process, compared with the recording.
+
+    Attributes:
+        different: those that differ and that steps are known to read, or that always count, in words.
+        unread: those that differ and that the step was not seen to read, in words.
+        equal: the names of the equal ones.
+    """
+
+    different: list[str]
+    unread: list[str]
+    equal: list[str]
+
+
+def noted_outside(tape: Tape) -> OutsideNote:
+    """What the recording noted of the outside world."""
+    outcome = tape.outcome
+    return decode_note(tape.meta.get(KEY), outcome.get(KEY) if isinstance(outcome, dict) else None)
+
+
+def compare_reads(note: OutsideNote, reads: Iterable[OutsideRead]) -> list[ReadComparison]:
+    """Compare what a step read just now with the note; differences first."""
+    compared = []
+    for read in reads:
+        noted, present = note.fact(read.kind, read.name), read.fact
+        if read.kind in _SETTING and note.process is not None:
+            noted = (note.process.get(_SETTING[read.kind]),)
+        elif read.kind == TEXT_HASH:
+            present = seed_fact()  # That of the process in which the step was watched was set for this purpose.
+        result, found = _compared(read.kind, read.name, noted, present)
+        compared.append(ReadComparison(read.kind, read.name, read.path, read.line, read.place, result, found))
+    order = (DIFFERS, NOT_COMPARED, NOT_NOTED, EQUAL)
+    return sorted(compared, key=lambda one: order.index(one.result))
+
+
+def compare_settings(note: OutsideNote, reads: Iterable[OutsideRead]) -> SettingsComparison | None:
+    """Compare the settings of this process with the noted ones; None if none were noted. reads: of the step."""
+    if note.process is None:
+        return None
+    recorded, present, read_kinds = note.process, process_facts(), {read.kind for read in reads}
+    different, unread, equal = [], [], []
+    for name in dict.fromkeys([*recorded, *present]):
+        if name == "numba_threads" and not (name in recorded and name in present):
+            continue  # The package may be loaded later here, or not yet.
+        if recorded.get(name) == present.get(name):
+            equal.append(name)
+        elif name in _READ_AS and _READ_AS[name] not in read_kinds:
+            unread.append(setting_text(name, recorded.get(name), present.get(name)))
+        else:
+            different.append(setting_text(name, recorded.get(name), present.get(name)))
+    return SettingsComparison(different, unread, equal)
+
+
+def setting_text(name: str, recorded: str | None, present: str | None) -> str:
+    """A setting of the process that differs, in words."""
+    if name == CPU_FEATURES and recorded is not None and present is not None:
+        then, now = recorded.split(), present.split()
+        lost, gained = [one for one in then if one not in now], [one for one in now if one not in then]
+        parts = [f"{' '.join(lost)} recorded, not now"] if lost else []
+        parts += [f"{' '.join(gained)} now, not recorded"] if gained else []
+        return f"{name}: {', '.join(parts)}"
+    return f"{name} {recorded or 'not set'} recorded, {present or 'not set'} now"
+
+
+def _compared(kind: str, name: str, noted: tuple[str | None] | None, present: str | None) -> tuple[str, str]:
+    """The result of a comparison, and the words for it."""
+    if kind in _WHY_NOT and (present is None or noted is None or noted[0] is None):
+        return NOT_COMPARED, f"not compared: {_WHY_NOT[kind]}"
+    if noted is None:
+        return NOT_NOTED, "the recording did not note it"
+    (recorded,) = noted
+    if recorded is None or present is None:
+        return NOT_COMPARED, "not compared: it could not be read then or now"
+    if recorded == present:
+        return EQUAL, f"{_extent(kind, present)}as when the recording began"
+    return DIFFERS, _difference(kind, name, recorded, present)
+
+
+def _extent(kind: str, present: str) -> str:
+    """The part of an equal thing that was compared, if it is not all of it."""
+    if kind == ATTRIBUTES:
+        return "kind and size "
+    if kind == FILE and present != ABSENT and int(present.partition(" ")[0]) > CONTENT_BYTES_MAX:
+        return "size and the first 4 MiB "
+    return ""
+
+
+def _difference(kind: str, name: str, recorded: str, present: str) -> str:
+    if kind == VARIABLE:
+        if recorded == UNSET:
+            return "set now, not set when the recording began"
+        return (
+            "not set now, set when the recording began"
+            if present == UNSET
+            else "another value than when the recording began"
+        )
+    if kind in (FILE, FOLDER, ATTRIBUTES):
+        where = "" if os.path.isabs(name) else " in the present folder"  # noqa: PTH117
+        if present == ABSENT:
+            return f"not found now{where}, there when the recording began"
+        if recorded == ABSENT:
+            return "there now, missing when the recording began"
+        if kind == FILE:
+            return "other content than when the recording began"
+        if kind == ATTRIBUTES:
+            return f"a {present} now, a {recorded} when the recording began"
+        same_names = recorded.split()[:2] == present.split()[:2]
+        return f"{'the same entries in another order than' if same_names else 'other entries than'} when the recording began"
+    return f"{present} now, {recorded} when the recording began"

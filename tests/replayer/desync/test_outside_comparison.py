@@ -1,0 +1,162 @@
+"""The outside world of a replay is compared with what the recording noted; only what was compared is called different."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+
+from recorder.ambient.outside.outside_note import NotedFact, OutsideNote
+from recorder.ambient.outside.outside_read import OutsideRead
+from recorder.ambient.outside.process_facts import process_facts
+from replayer.desync.outside_comparison import compare_reads, compare_settings
+
+FACTS = [  # Kind, name, fact when the recording began, fact now, result, words.
+    ("file", "a.json", "3 aa", "3 aa", "equal", "as when the recording began"),
+    ("file", "a.json", "3 aa", "3 bb", "differs", "other content than when the recording began"),
+    (
+        "file",
+        "a.json",
+        "3 aa",
+        "absent",
+        "differs",
+        "not found now in the present folder, there when the recording began",
+    ),
+    ("file", "/a.json", "3 aa", "absent", "differs", "not found now, there when the recording began"),
+    ("file", "a.json", "absent", "3 aa", "differs", "there now, missing when the recording began"),
+    ("file", "a.json", "absent", "absent", "equal", "as when the recording began"),
+    ("file", "a.json", None, "3 aa", "not compared", "not compared: it could not be read then or now"),
+    ("file", "a", f"{4 << 20} a", f"{4 << 20} a", "equal", "as when the recording began"),
+    (
+        "file",
+        "a",
+        f"{(4 << 20) + 1} a",
+        f"{(4 << 20) + 1} a",
+        "equal",
+        "size and the first 4 MiB as when the recording began",
+    ),
+    ("attributes", "a", "folder", "folder", "equal", "kind and size as when the recording began"),
+    ("folder", "units", "2 aa bb", "2 aa bb", "equal", "as when the recording began"),
+    (
+        "folder",
+        "units",
+        "2 aa bb",
+        "2 aa cc",
+        "differs",
+        "the same entries in another order than when the recording began",
+    ),
+    ("folder", "units", "2 aa bb", "3 dd cc", "differs", "other entries than when the recording began"),
+    (
+        "attributes",
+        "a",
+        "folder",
+        "file of 3 bytes",
+        "differs",
+        "a file of 3 bytes now, a folder when the recording began",
+    ),
+    ("variable", "HOME", "aa", "bb", "differs", "another value than when the recording began"),
+    ("variable", "HOME", "aa", "unset", "differs", "not set now, set when the recording began"),
+    ("variable", "HOME", "unset", "aa", "differs", "set now, not set when the recording began"),
+    ("variable", "HOME", "unset", "unset", "equal", "as when the recording began"),
+    ("threads", "os.cpu_count", "8", "2", "differs", "2 now, 8 when the recording began"),
+    (
+        "threads",
+        "threading.active_count",
+        None,
+        None,
+        "not compared",
+        "not compared: the number, or the order in which threads run, was not noted",
+    ),
+    ("clock", "time.time", None, None, "not compared", "not compared: a clock differs from run to run"),
+    ("entropy", "uuid.uuid4", None, None, "not compared", "not compared: it differs from run to run"),
+    ("identity", "id", None, None, "not compared", "not compared: it differs from process to process"),
+]
+
+
+@pytest.mark.parametrize(("kind", "name", "recorded", "present", "result", "found"), FACTS)
+def test_each_difference_has_its_words(
+    kind: str, name: str, recorded: str | None, present: str | None, result: str, found: str
+) -> None:
+    note = OutsideNote(None, 3, (NotedFact(kind, name, "game.py:3", recorded),))
+    (compared,) = compare_reads(note, [OutsideRead(kind, name, "/here/game.py", 31, present)])
+    assert (compared.result, compared.found, compared.place) == (result, found, "game.py:31")
+    assert str(compared) == f"{name}: {found} (read at game.py:31)"
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "fact", "result"),
+    [
+        ("file", "a.json", "3 aa", "not noted"),
+        ("variable", "HOME", "aa", "not noted"),
+        ("threads", "os.cpu_count", "2", "not compared"),
+        ("clock", "time.time", None, "not compared"),
+        ("time zone", "time.localtime", "UTC", "not noted"),
+    ],
+)
+def test_what_was_not_noted_is_never_a_difference(kind: str, name: str, fact: str | None, result: str) -> None:
+    (compared,) = compare_reads(OutsideNote(), [OutsideRead(kind, name, "game.py", 31, fact)])
+    assert compared.result == result
+
+
+def test_the_time_zone_is_compared_whether_or_not_a_watched_step_read_it() -> None:
+    note = OutsideNote({"time_zone": "CET/CEST UTC+1", "locale": "C"})
+    reads = [
+        OutsideRead("time zone", "time.localtime", "game.py", 1, "UTC/UTC UTC+0"),
+        OutsideRead("locale", "locale.localeconv", "game.py", 2, "C"),
+    ]
+    assert [(one.result, one.found) for one in compare_reads(note, reads)] == [
+        ("differs", "UTC/UTC UTC+0 now, CET/CEST UTC+1 when the recording began"),
+        ("equal", "as when the recording began"),
+    ]
+
+
+def test_the_seed_of_hashes_is_that_of_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The variants of replay explain set another one."""
+    read = OutsideRead("hash of text", "hash of a text", "game.py", 1, "PYTHONHASHSEED=0")
+    note = OutsideNote(None, 1, (NotedFact("hash of text", "hash of a text", "game.py:1", "PYTHONHASHSEED=7"),))
+    for seed, result in (("7", "equal"), ("8", "differs"), ("", "not compared")):
+        monkeypatch.setenv("PYTHONHASHSEED", seed)
+        assert [one.result for one in compare_reads(note, [read])] == [result]
+
+
+def test_differences_come_first() -> None:
+    facts = [NotedFact("variable", name, "game.py:1", "aa") for name in "AB"]
+    reads = [
+        OutsideRead("variable", name, "game.py", 1, fact) for name, fact in (("A", "aa"), ("C", "cc"), ("B", "bb"))
+    ]
+    compared = compare_reads(OutsideNote(None, 1, tuple(facts)), reads)
+    assert [(one.name, one.result) for one in compared] == [("B", "differs"), ("C", "not noted"), ("A", "equal")]
+
+
+def test_a_setting_that_the_step_does_not_read_is_no_difference(monkeypatch: pytest.MonkeyPatch) -> None:
+    recorded = process_facts()
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    time.tzset()
+    monkeypatch.setenv("OMP_NUM_THREADS", "31")
+    try:
+        for kind, is_read in (("clock", False), ("time zone", True)):
+            compared = compare_settings(OutsideNote(recorded), [OutsideRead(kind, "time.x", "game.py", 3, None)])
+            assert compared is not None
+            zone = f"time_zone {recorded['time_zone']} recorded, JST/JST UTC+9 now"
+            assert (zone in compared.different, zone in compared.unread) == (is_read, not is_read)
+            threads = f"OMP_NUM_THREADS {recorded.get('OMP_NUM_THREADS', 'not set')} recorded, 31 now"
+            assert threads in compared.different  # A library reads it before the first step.
+            assert "locale" in compared.equal
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+    assert compare_settings(OutsideNote(), []) is None
+
+
+def test_features_of_processors_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def differences(recorded: str, present: str) -> Any:
+        facts: dict[str, str] = {"time_zone": "UTC", "cpu_features": present}
+        monkeypatch.setattr("replayer.desync.outside_comparison.process_facts", lambda: facts)
+        compared = compare_settings(OutsideNote(facts | {"cpu_features": recorded}), [])
+        assert compared is not None
+        return compared.different
+
+    assert differences("SSE AVX", "SSE AVX") == []
+    assert differences("SSE AVX2", "SSE AVX512F") == ["cpu_features: AVX2 recorded, not now, AVX512F now, not recorded"]
+    assert differences("SSE AVX2", "SSE") == ["cpu_features: AVX2 recorded, not now"]
