@@ -128,7 +128,8 @@ def kept_collections(places: Places) -> dict[int, tuple[Any, ...]]:
     kept: dict[int, tuple[Any, ...]] = {}
     for cls in dict.fromkeys(map(type, places.cells)):
         # The cache of functools has no other way in. A key holds the arguments, a mark, then the keywords in turn.
-        for memo in (one for one in gc.get_referents(cls.get_neighborhood) if type(one) is dict):
+        asked: Any = cls
+        for memo in (one for one in gc.get_referents(asked.get_neighborhood) if type(one) is dict):
             for key, collection in memo.items():
                 if type(collection) is not CellCollection:
                     continue
