@@ -2,6 +2,7 @@
 # make test   run the tests
 # make test-long   the cases that make test leaves out, since it runs others of their kind
 # make test-foreign   arrays of JAX, Atari, SimPy: packages of hundreds of megabytes; make test skips these tests
+# make test-real   defects of public packages in old versions, each in an environment of its own; make test has programs like them
 # make lint   formatting, lint, types, import rules
 # make test-pythons   the tests on every installed Python from 3.11
 # make test-exact     the tests that depend most on the Python, on every installed one: hashes, golden tapes, forks
@@ -21,7 +22,7 @@ DEMO_TAPE := recordings/demo.tape
 # The tests start many processes. None of them may compile all modules again, whatever the environment sets.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-long test-pythons test-exact test-oldest test-wheel test-foreign lint bench clean
+.PHONY: demo test test-long test-real test-pythons test-exact test-oldest test-wheel test-foreign lint bench clean
 
 demo: $(VENV)/.installed
 	mkdir -p recordings && rm -rf $(DEMO_TAPE)
@@ -43,6 +44,9 @@ test-long: $(VENV)/.tested
 test-foreign: $(VENV)/.tested
 	$(BIN)/pip install --quiet --group foreign
 	$(BIN)/pytest -n 2 --dist worksteal -m "" $(FOREIGN_TESTS)
+
+test-real:
+	tools/test_real.sh
 
 test-pythons:
 	tools/test_pythons.sh

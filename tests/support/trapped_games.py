@@ -104,6 +104,41 @@ class SetOrder:
             self.x = (self.x * 31 + ord(name[0])) % 1_000_003
 
 
+class Creature:
+    """Hashes by its memory address."""
+
+    def __init__(self, place: int) -> None:
+        self.place = place
+
+
+class Chunks:
+    """A step picks from the creatures of a chunk, a set of objects. After crafter.Env._balance_object of Crafter 1.8."""
+
+    def __init__(self, seed: int = 3) -> None:
+        self.random = np.random.RandomState(seed)
+        self.creatures = [Creature(place) for place in range(12)]
+        self.chunks: dict[tuple[np.int64, ...], set[Creature]] = {}
+        for creature in self.creatures:
+            self.chunks.setdefault((np.int64(creature.place % 3), np.int64(0)), set()).add(creature)
+
+    def step(self, _: Any) -> Any:
+        for objects in self.chunks.values():
+            found = [one for one in objects if isinstance(one, Creature)]
+            found[self.random.randint(0, len(found))].place += 1
+
+
+class Asked(Chunks):
+    """Has the same sets. A step asks them what they hold and sums it up, which no order changes."""
+
+    def step(self, _: Any) -> Any:
+        chunks = list(self.chunks.values())
+        one = self.creatures[self.random.randint(0, len(self.creatures))]
+        for objects in chunks:
+            objects.discard(one)
+        chunks[one.place % 3].add(one)
+        one.place = sum(each.place for each in chunks[0]) % 12 + (one in chunks[1])
+
+
 class WarmStart:
     """Trap 5: a solver begins at its last solution, which is not saved."""
 

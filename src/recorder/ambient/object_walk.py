@@ -180,7 +180,7 @@ class _Walk:
             return
         self.ambient.leaves[path] = ("dict", keys)
         for index, (key, one) in enumerate(content.items()):
-            shown = key if keys[index] is key else f"{keys[index]} no. {index}"
+            shown = key if keys[index] is key else _plain_key(key) or f"{keys[index]} no. {index}"
             self._value((*path, ("item", shown)), one)
 
     def walk_sequence(self, path: Path, value: Any) -> None:
@@ -338,6 +338,13 @@ class _Walk:
                 self.ambient.aliases[path] = top_path
             if high > top_high:
                 top_high, top_path = high, path
+
+
+def _plain_key(key: Any) -> tuple[Any, ...] | None:
+    """A key that is a tuple of plain values, in Python's own numbers, which equal those of NumPy; None for others."""
+    if type(key) is not tuple or any(kind_of(type(part)) != "atom" for part in key):
+        return None
+    return tuple(part.item() if isinstance(part, np.generic) else part for part in key)
 
 
 def _current_folder() -> str | None:

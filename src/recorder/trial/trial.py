@@ -32,8 +32,12 @@ from recorder.text import counted
 from recorder.trial.causes import find_causes
 from recorder.trial.lost_values import LostValue, find_lost_value
 from recorder.trial.outside_changes import find_changes_outside
+<<<<<<< HEAD
 from recorder.trial.outside_reads import note_reads
 from recorder.trial.set_order import find_iterated_sets
+=======
+from recorder.trial.set_order import IteratedSet, find_iterated_sets
+>>>>>>> w-real
 from recorder.trial.trajectory import (
     RunDifference,
     Trajectory,
@@ -42,6 +46,7 @@ from recorder.trial.trajectory import (
     restore_and_follow,
     run_again,
     run_live,
+    several,
 )
 from recorder.trial.trial_report import (
     AGAIN,
@@ -82,7 +87,7 @@ class _Tried:
     ticks: int = 0
     kind: str = ""
     different: RunDifference | None = None
-    sets: tuple[str, ...] = ()
+    sets: tuple[IteratedSet, ...] = ()
     lost: LostValue | None = None
     outside: tuple[str, ...] = ()
     reads: NotedReads | None = None
@@ -166,12 +171,7 @@ def try_simulation(
 
 def _finding(subject: _Subject, tried: _Tried) -> TrialFinding:
     if tried.sets:
-        several = ", ".join(tried.sets)
-        text = (
-            f"a step depends on the order of {several}, a set of texts: it differs from process to process, unless "
-            "PYTHONHASHSEED is set"
-        )
-        return TrialFinding(ORDER, text, tried.sets)
+        return _of_sets(tried.sets)
     if tried.lost is not None:
         return TrialFinding(VALUES, str(tried.lost), (tried.lost.path,))
     different, run = tried.different, tried.run
@@ -186,7 +186,19 @@ def _finding(subject: _Subject, tried: _Tried) -> TrialFinding:
         send([str(cause) for cause in find_causes(subject.simulation, run, different.from_tick, subject.names)])
 
     messages = run_isolated(search, CAUSES_S).messages
-    return TrialFinding(tried.kind, text, tuple(messages[0]) if messages else ())
+    causes = tuple(messages[0]) if messages else ()
+    if not causes:
+        sets = _first(run_isolated(partial(_ordered, subject, run, different.from_tick), CAUSES_S))
+        if sets:
+            return _of_sets(sets)
+    return TrialFinding(tried.kind, text, causes)
+
+
+def _of_sets(sets: Sequence[IteratedSet]) -> TrialFinding:
+    """The finding that a step depends on the order of these sets; of texts first, of one kind at a time."""
+    first = min(sets, key=lambda one: bool(one.classes))
+    names = tuple(one.name for one in sets if one.why == first.why)
+    return TrialFinding(ORDER, f"a step depends on the order of {several(names)}, {first.why}", names)
 
 
 def _ended_text(ended: ForkedRun, limit_s: float) -> str:
@@ -307,7 +319,7 @@ def _with_control(subject: _Subject, run: Trajectory, kind: str) -> _Tried:
 
 def _try_other_ways(subject: _Subject, run: Trajectory) -> _Tried | None:
     """Ways that are tried with one trajectory only."""
-    ways: list[tuple[str, Callable[[Send], None]]] = [(ORDER, partial(_ordered, subject, run))]
+    ways: list[tuple[str, Callable[[Send], None]]] = [(ORDER, partial(_ordered, subject, run, _middle(run)))]
     if isinstance(subject.simulation, ArenaOfSaved) and level_of(subject.simulation) is Level.EXACT:
         ways.append((SAVED, partial(_unsaved, subject, run)))
     if subject.make_twin is not None:
@@ -382,5 +394,6 @@ def _unsaved(subject: _Subject, run: Trajectory, send: Send) -> None:
     send(RunDifference(run.ticks, 0, fields, is_state=True))
 
 
-def _ordered(subject: _Subject, run: Trajectory, send: Send) -> None:
-    send(find_iterated_sets(subject.simulation, run, _middle(run)))
+def _ordered(subject: _Subject, run: Trajectory, tick: int, send: Send) -> None:
+    subject.begin()
+    send(find_iterated_sets(subject.simulation, run, tick))

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from replayer.playback.cursor import Cursor
 
 RERUNS_MAX = 9  # A step that differs in one run of three differs in nine runs with a probability of 97 %.
+SMALL_BYTES_MAX, ALIGNED_BYTES = 480, 16  # Of the objects of one size that Python keeps side by side.
 RERUN_S = 1.0  # Of each finding: after that no further run begins.
 
 MakeCursor = Callable[[], "Cursor"]
@@ -116,5 +117,19 @@ def _earlier(make_cursor: MakeCursor, bad_tick: int) -> dict[str, Any]:
 
 def _fresh(make_cursor: MakeCursor) -> Cursor:
     random.seed()
+    _held.extend(_scattered())
     np.random.seed()  # noqa: NPY002 - the global generator: it is not part of the state
     return make_cursor()
+
+
+_held: list[bytes] = []  # In a copy, until it ends.
+
+
+def _scattered() -> list[bytes]:
+    """Small objects with gaps between them at random: new objects get other addresses than in the copies before.
+
+    Copies of one process would otherwise order sets of objects alike, each time, and a new process would not.
+    """
+    made = [bytes(size) for size in range(0, SMALL_BYTES_MAX, ALIGNED_BYTES) for _ in range(random.randrange(400))]  # noqa: S311
+    random.shuffle(made)
+    return made[: len(made) // 2]

@@ -101,6 +101,40 @@ def test_the_order_of_a_set_is_tried_where_restores_are_exact() -> None:
     assert str(finding).startswith("a step depends on the order of FixedOrder.names, a set of texts")
 
 
+@pytest.mark.parametrize("is_restored", [True, False], ids=["a restore shows it", "no restore shows it"])
+def test_a_set_of_objects_that_hash_by_their_addresses_is_named(*, is_restored: bool) -> None:
+    """As in Crafter: by the path of the set. One that is only asked what it holds is not named."""
+    game = games.Chunks()
+    simulation = adapt(game, fields()) if is_restored else as_simulation(InPlace(game))
+    (finding,) = try_simulation(simulation, BUDGET_MS).findings
+    assert finding.kind == "order"
+    found = re.fullmatch(r"a step depends on the order of (.*), a set of objects that hash by their (.*)", str(finding))
+    assert found, finding
+    assert ".chunks[(0, 0)]" in found[1]
+    assert found[2].startswith("memory addresses (Creature): it may differ after each restore and in each run")
+    assert not try_simulation(adapt(games.Asked(), fields()), BUDGET_MS).findings
+
+
+class InPlace:
+    """Saves and loads a game's numbers in place: its objects, and so the order of its sets, stay as they are."""
+
+    def __init__(self, game: games.Chunks) -> None:
+        self.game = game
+
+    def step(self, inputs: Any) -> None:
+        self.game.step(inputs)
+
+    def save(self) -> dict[str, Any]:
+        _, words, place, *_ = self.game.random.get_state()
+        places = np.array([one.place for one in self.game.creatures])
+        return {"places": places, "words": np.asarray(words), "place": np.int64(place)}
+
+    def load(self, saved: dict[str, Any]) -> None:
+        self.game.random.set_state(("MT19937", saved["words"], int(saved["place"])))
+        for one, place in zip(self.game.creatures, saved["places"].tolist(), strict=True):
+            one.place = place
+
+
 def test_a_source_without_a_seed_is_told_from_hidden_state() -> None:
     """Trap 8: two runs without any restore differ, so nothing is said about what a restore lacks."""
     (finding,) = tried(games.Unseeded(), "x").findings

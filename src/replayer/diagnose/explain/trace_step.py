@@ -87,6 +87,8 @@ def _trace(simulation: Simulation, inputs: Any, untraced: dict[str, Any]) -> Tra
     if _outcome(traced) == _outcome(untraced):
         return _make_step(untraced, traced, None, is_same=True)
     if _outcome(in_a_copy(partial(_step, simulation, inputs))) != _outcome(untraced):
+        if traced["raised"] is not None and untraced["raised"] is None:  # Maybe only because its arrays were watched.
+            traced = in_a_copy(partial(_traced, simulation, inputs, arrays=False))
         return _make_step(untraced, traced, NOT_REPEATABLE, is_same=False)
     traced = in_a_copy(partial(_traced, simulation, inputs, arrays=False))
     if _outcome(traced) == _outcome(untraced):

@@ -21,6 +21,8 @@ from sim.kernel.state import Snapshot, State
 PARTS_MAX = 20_000  # Of one value; of a larger one, the first parts and the size count.
 PART_BYTES = 1600  # Reading one part takes as long as hashing this many bytes.
 LEVELS_MAX = 12  # Nested containers and objects deeper than this count by their type.
+MEMBER_LEVELS = 2  # Of a member of a set.
+MEMBER_PARTS_MAX = 200
 TEXT_CHARS_MAX = 80  # Of a value that is shown.
 
 _PLAIN = (type(None), bool, int, str, bytes, complex, Ellipsis.__class__, range, slice)
@@ -82,6 +84,15 @@ class Digester:
             seen[id(value)] = len(seen)
             self._feed_parts(hasher, value, level + 1, seen, left)
 
+    def _member(self, value: Any, level: int) -> int:
+        """The digest of a member of a set, which is the same in any order: with its own numbers and its own limit.
+
+        Its values count, what they lead to does not: members refer to each other, and to what holds the set.
+        """
+        hasher = xxhash.xxh3_64()
+        self._feed(hasher, value, max(level, LEVELS_MAX - MEMBER_LEVELS), {}, [MEMBER_PARTS_MAX])
+        return hasher.intdigest()
+
     def _is_outside_state(self, array: Any) -> bool:
         """Return True if an array holds plain values outside the state's memory."""
         plain = np.asarray(array)
@@ -108,7 +119,9 @@ class Digester:
                         break
                     self._feed(hasher, part, level, seen, left)
             case set() | frozenset():
-                hasher.update(",".join(map(str, sorted(self.digest(part) for part in value))).encode())
+                members = sorted(self._member(part, level) for part in value)
+                left[0] -= len(members)
+                hasher.update(",".join(map(str, members)).encode())
             case Mapping() if isinstance(value, dict):
                 for key, part in value.items():
                     if left[0] < 0:

@@ -19,6 +19,7 @@ from recorder.ambient.roots import Roots
 from recorder.errors import RecordingError, SimulationFailedError
 from recorder.exception_text import raised_text
 from replayer.desync.state_diff import compare_states
+from replayer.diagnose.hidden_state.iterated_sets import with_iterated_sets
 from replayer.diagnose.hidden_state.outside_sources import OutsideReads, OutsideSources
 from replayer.diagnose.hidden_state.report import (
     ENVIRONMENT,
@@ -170,7 +171,7 @@ class _Run:
             findings = self._check_reading(period)
         if not findings and period.reads.variables:
             findings = self._check_environment(period)
-        self._findings += findings
+        self._findings += with_iterated_sets(findings, self._live, period)
         return not findings and not ended
 
     # --- the live run

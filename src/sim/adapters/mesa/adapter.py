@@ -9,19 +9,25 @@ from __future__ import annotations
 import importlib.metadata
 import itertools
 import warnings
-from collections.abc import Iterable
+import weakref
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import mesa
 import numpy as np
+from mesa.discrete_space import Cell, CellCollection, DiscreteSpace
+from mesa.experimental.devs.eventlist import SimulationEvent
 
 from sim.adapters.capture.captured_state import CONSTANT_CHECK_STEPS, CapturedWarning
+from sim.adapters.capture.digest.attribute_reader import AttributeReader
+from sim.adapters.capture.digest.value_digest import ValueSubject, digest_values, first_difference, image_of
+from sim.adapters.capture.digest.value_image import ValueImage
 from sim.adapters.interface.adapter_registry import Adapter, NotCapturedError
 from sim.adapters.interface.attempts import KeepsItsAttempts
 from sim.adapters.interface.capture_report import Part, Report
 from sim.adapters.interface.proxy import OWN_NAMES, RecordedProxy, make_proxy
 from sim.adapters.mesa.decode import load_model, rewire
-from sim.adapters.mesa.encode import agents_of, dump_model, events_of, find_places, topology_of
+from sim.adapters.mesa.encode import CACHES, OF_THE_MODEL, agents_of, dump_model, events_of, find_places, topology_of
 from sim.kernel.exactness import Level, level_from
 from sim.kernel.schema import Blob, Field, Schema, Table
 from sim.kernel.state import State
@@ -29,6 +35,14 @@ from sim.kernel.state import State
 NAME = "mesa"
 KNOWN_VERSION = "3.3"  # Mesa's own objects are captured, and they change from version to version.
 MODEL, TOPOLOGY, CLASSES, AGENTS = "model", "topology", "classes", "agents"
+
+
+# Attributes that depend on what was done before, and that nothing reads but the object itself.
+_UNCOUNTED: dict[type, tuple[str, ...]] = {
+    weakref.WeakKeyDictionary: ("_dirty_len", "_iterating", "_pending_removals"),
+    SimulationEvent: ("unique_id",),  # Of all events of the process; the state has their order.
+    CellCollection: ("cells",),  # Kept when it is first asked for.
+}
 
 
 class MesaSimulation(KeepsItsAttempts):
@@ -63,6 +77,8 @@ class MesaSimulation(KeepsItsAttempts):
             )
         self.model = model
         self._pickled = pickler
+        self._readers: dict[type, AttributeReader] = {}
+        self._not_read: tuple[str, ...] = ()
         self._places = find_places(model)
         self._topology = topology_of(self._places)
         self.state = State(
@@ -151,6 +167,39 @@ class MesaSimulation(KeepsItsAttempts):
     def subject(self) -> Any:
         """The model."""
         return self.model
+
+    def value_subject(self) -> ValueSubject:
+        """The objects whose values are digested: all that the model and its agents lead to."""
+        model = self.model
+        of_model = {*OF_THE_MODEL, *self._places.collectors, *self._places.functions}
+
+        def excluded(holder: Any, name: str) -> bool:
+            if holder is model:
+                return name in of_model
+            kind = type(holder)
+            return name in _UNCOUNTED.get(kind, ()) or (name in CACHES and isinstance(holder, Cell | DiscreteSpace))
+
+        roots = {"agents": agents_of(model), "model": model}
+        return ValueSubject(roots, excluded, home=type(model).__module__, readers=self._readers)
+
+    def value_digest(self) -> bytes:
+        """See sim.kernel.hooks.HasValueDigest."""
+        made = digest_values(self.value_subject())
+        self._not_read = tuple(name.removeprefix(".:").replace(":", ".") for name in made.not_looked_at)
+        return made.digest
+
+    def value_difference(self, other: Any) -> str | None:
+        """See sim.kernel.hooks.ComparesValues."""
+        theirs = other if isinstance(other, ValueImage) else other.value_subject()
+        return first_difference(self.value_subject(), theirs)
+
+    def kept_values(self) -> ValueImage:
+        """See sim.kernel.hooks.KeepsValues."""
+        return image_of(self.value_subject())
+
+    def values_not_read(self) -> Sequence[str]:
+        """See sim.kernel.hooks.NamesUnreadValues."""
+        return self._not_read
 
     def report(self) -> Report:
         """The captured parts."""

@@ -12,7 +12,7 @@ from mesa.discrete_space import CellCollection
 from sim.adapters.capture.rng_state import generator_from_plain
 from sim.adapters.capture.values import decode_value, is_array
 from sim.adapters.interface.adapter_registry import NotCapturedError
-from sim.adapters.mesa.encode import CACHES, COLLECTION, KIND_BITS, OF_THE_MODEL, ObjectKind, Places
+from sim.adapters.mesa.encode import ALL_CELLS, CACHES, COLLECTION, KEPT, KIND_BITS, OF_THE_MODEL, ObjectKind, Places
 
 
 def rewire(places: Places, topology: bytes) -> None:
@@ -147,10 +147,18 @@ class _GraphUnpickler:
 
     def _value(self, index: int) -> Any:
         value = self._values[index]
-        if type(value) is tuple and len(value) == 3 and value[0] == COLLECTION:
-            cells = [self._places.cells[number] for number in value[2]]
-            random = self.persistent_load(value[1])
-            value = self._values[index] = CellCollection({cell: cell._agents for cell in cells}, random=random)  # noqa: SLF001
+        cells = self._places.cells
+        match value:
+            case (str() as what, int(generator), tuple(numbers)) if what == COLLECTION:
+                inside = {cells[number]: cells[number]._agents for number in numbers}  # noqa: SLF001
+                value = CellCollection(inside, random=self.persistent_load(generator))
+            case (str() as what, int(number), tuple(arguments), tuple(words)) if what == KEPT:
+                value = cells[number].get_neighborhood(*arguments, **dict(zip(words[::2], words[1::2], strict=True)))
+            case (str() as what, int(number)) if what == ALL_CELLS:
+                value = self._places.spaces[number][1].all_cells
+            case _:
+                return value
+        self._values[index] = value
         return value
 
 

@@ -42,6 +42,8 @@ CACHES = ("all_cells", "neighborhood")
 _ATOMS = (type(None), bool, int, float, str, bytes)
 _TUPLE_MAX = 16  # Longer ones are written as they are.
 COLLECTION = "a collection of cells"  # The first element of a tuple that stands for a collection.
+KEPT = "a collection that a cell keeps"
+ALL_CELLS = "all cells of a space"
 
 
 class ObjectKind(enum.IntEnum):
@@ -117,6 +119,31 @@ def topology_of(places: Places) -> bytes:
         raise NotCapturedError(f"the cells of the model cannot be saved: {error}") from None
 
 
+def kept_collections(places: Places) -> dict[int, tuple[Any, ...]]:
+    """The collections that cells and spaces keep, by their ids: asked for again in the same way, they are the same.
+
+    A tuple is (KEPT, number of the cell, arguments, names and values of keywords), or (ALL_CELLS, number of the space).
+    """
+    numbers = {cell: index for index, cell in enumerate(places.cells)}
+    kept: dict[int, tuple[Any, ...]] = {}
+    for cls in dict.fromkeys(map(type, places.cells)):
+        # The cache of functools has no other way in. A key holds the arguments, a mark, then the keywords in turn.
+        asked: Any = cls
+        for memo in (one for one in gc.get_referents(asked.get_neighborhood) if type(one) is dict):
+            for key, collection in memo.items():
+                if type(collection) is not CellCollection:
+                    continue
+                parts = list(key) if isinstance(key, list | tuple) else [key]
+                mark = next((place for place, part in enumerate(parts) if type(part) is object), len(parts))
+                cell, keywords = numbers.get(parts[0]), parts[mark + 1 :]
+                if cell is not None and _is_plain([*parts[1:mark], *keywords]):
+                    kept[id(collection)] = (KEPT, cell, tuple(parts[1:mark]), tuple(keywords))
+    for index, (_, space) in enumerate(places.spaces):
+        if "all_cells" in vars(space):
+            kept[id(space.all_cells)] = (ALL_CELLS, index)
+    return kept
+
+
 # --- to bytes
 
 
@@ -187,6 +214,7 @@ class _GraphPickler:
         for name in places.functions:
             self._by_id[id(vars(places.model)[name])] = self._value(name) | ObjectKind.FUNCTION
         self._ranks = _event_ranks(places.model)
+        self._kept: dict[int, tuple[Any, ...]] | None = None
 
     def persistent_id(self, obj: Any) -> int | None:
         """The number of the object's position or value; None for an object that is pickled."""
@@ -235,12 +263,18 @@ class _GraphPickler:
         return state  # A pair, for a class with slots; or the class's own state.
 
     def _collection(self, obj: Any) -> int | None:
-        """A collection of cells by content: it never changes, and many objects hold equal collections."""
-        cells = [self._cell_numbers.get(id(cell), -1) for cell in obj]
-        generator = self._by_id.get(id(obj.random))
-        if -1 in cells or generator is None:
-            return None
-        number = self._by_id[id(obj)] = self._by_content((COLLECTION, generator, tuple(cells)))
+        """A collection of cells: one that a cell or a space keeps by how it is asked for, others by their cells."""
+        if self._kept is None:
+            self._kept = kept_collections(self._places)
+        kept = self._kept.get(id(obj))
+        if kept is None:
+            cells = [self._cell_numbers.get(id(cell), -1) for cell in obj]
+            generator = self._by_id.get(id(obj.random))
+            if -1 in cells or generator is None:
+                return None
+            kept = (COLLECTION, generator, tuple(cells))
+        number = self._by_id[id(obj)] = len(self.values) << KIND_BITS
+        self.values.append(kept)
         return number
 
     def _value(self, text: Any) -> int:

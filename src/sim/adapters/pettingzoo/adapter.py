@@ -195,6 +195,11 @@ class PettingZooSimulation(KeepsItsAttempts, ProvedSimulation):
             self._was_reset = True
         self._captured.state = self.state
         self._captured.unpack()
+        if self.last.agent is not None:
+            # As in the recorded run, whose next step may need what this kept outside the objects: the chess of
+            # PettingZoo looks its actions up in a dict of a module, which an observation fills.
+            self.env.last()
+            self._captured.unpack()  # What it drew or changed is in the state already.
 
     @property
     def subject(self) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 import sys
 import warnings
 from pathlib import Path
@@ -348,3 +349,54 @@ def test_iterators_that_a_step_has_used_up_are_saved_alike_in_a_restored_model()
         live.step(None)
         restored.step(None)
         assert restored.state.hash() == live.state.hash()
+
+
+def unrest() -> Any:
+    """A model whose agents keep the collections of cells that their cells keep, and so share them."""
+    return example("EpsteinCivilViolence", "advanced.epstein_civil_violence", 8, 8, max_iters=100, seed=3)
+
+
+def shared(model: Any) -> list[int]:
+    """For each agent the first one that keeps the same collection."""
+    kept = [id(agent.neighborhood) for agent in model.agents]
+    return [kept.index(one) for one in kept]
+
+
+def test_collections_of_cells_are_shared_after_a_load_as_they_were() -> None:
+    """Also with those that later steps ask the cells for; and a collection that only the model keeps stays one."""
+    live, fresh = trusted(unrest()), trusted(unrest())
+    for model in (live.model, fresh.model):
+        model.corner = model.also_corner = model.grid.all_cells.select(lambda cell: sum(cell.coordinate) < 3)
+        model.everywhere = model.grid.all_cells
+    for _ in range(5):
+        live.step(None)
+    restore(fresh, live.state.snapshot())
+    for _ in range(5):
+        assert shared(fresh.model) == shared(live.model)
+        assert len(set(shared(live.model))) < len(live.model.agents)
+        assert fresh.model.corner is fresh.model.also_corner
+        assert fresh.model.everywhere is fresh.model.grid.all_cells
+        assert fresh.value_difference(live) is None
+        live.step(None)
+        fresh.step(None)
+        assert fresh.state.hash() == live.state.hash()
+
+
+def test_verify_sees_a_collection_that_comes_back_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The fault is planted: each collection is saved by its cells alone. States and their hashes are then the same."""
+    from sim.adapters.mesa import encode
+
+    def by_content(pickler: Any, collection: Any) -> Any:
+        cells = tuple(pickler._cell_numbers[id(cell)] for cell in collection)
+        return pickler._by_content((encode.COLLECTION, pickler._by_id[id(collection.random)], cells))
+
+    monkeypatch.setattr(encode._GraphPickler, "_collection", by_content)
+    options = {"trust": True, "quiet": True, "trial_ms": 0, "keyframe_interval_ticks": 3}
+    with recorder.record(unrest(), tmp_path / "run.tape", **options) as model:
+        for _ in range(6):
+            model.step()
+    report = replayer.verify_tape(tmp_path / "run.tape", lambda: trusted(unrest()))
+    assert not report.ok
+    assert report.first_bad is None
+    (wrong, *_) = report.wrong_keyframes
+    assert re.search(r"agents\[\d+\]\.neighborhood", str(wrong)), wrong

@@ -295,7 +295,7 @@ def _insertion_order(at: dict[int, Any], mask: int) -> list[Any] | None:
     followers: dict[int, list[int]] = {}
     for place, element in at.items():
         before = set()
-        for passed in _path(hash(element), mask):
+        for passed in probed_places(hash(element), mask):
             if passed == place:
                 break
             if passed not in at:
@@ -313,7 +313,7 @@ def _insertion_order(at: dict[int, Any], mask: int) -> list[Any] | None:
     return [at[place] for place in order] if len(order) == len(at) else None
 
 
-def _path(hash_value: int, mask: int) -> Iterable[int]:
+def probed_places(hash_value: int, mask: int) -> Iterable[int]:
     """The places that a set tries for an element of this hash."""
     perturb = hash_value & ((1 << 64) - 1)
     place = perturb & mask

@@ -1,0 +1,1 @@
+"""Programs of public packages with a known defect, as their users write them, and small ones with the same defects."""
