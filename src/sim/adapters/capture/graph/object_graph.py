@@ -22,7 +22,7 @@ from weakref import getweakrefcount
 import numpy as np
 
 from sim.adapters.capture.graph.cells.cell_writer import CellWriter
-from sim.adapters.capture.graph.cells.changed_cells import Spread, changed_places
+from sim.adapters.capture.graph.cells.changed_cells import CellsBefore, Spread, changed_places
 from sim.adapters.capture.graph.cells.new_rows import NewRows, insert_rows, remove_rows
 from sim.adapters.capture.graph.groups import STRUCTURE, Group, Groups
 from sim.adapters.capture.graph.kinds.special_kinds import KINDS
@@ -215,9 +215,10 @@ class ObjectGraph:
                 self._resize_rows(group, lengths, flat)
                 return
         places = changed_places(before, flat)
-        if places:
+        if len(places):
             group.flat = flat
-            self.cells.write(group, places)
+            columns = group.columns
+            self.cells.write(group, places, CellsBefore(before, columns.tags, columns.values, places))
 
     def _resize_rows(self, group: Group, lengths: list[int], flat: tuple[Any, ...]) -> None:
         columns, before = group.columns, group.flat
@@ -228,7 +229,7 @@ class ObjectGraph:
             self.cells.drop(group, spread.gone)
         columns.replace(columns.nodes.copy(), now, spread.tags, spread.values)
         group.set_flat(lengths, flat)
-        self.cells.write(group, spread.places)
+        self.cells.write(group, spread.places, spread.before)
 
     def _settle(self) -> None:
         """Add new nodes, remove those that nothing refers to, and write the pooled values."""

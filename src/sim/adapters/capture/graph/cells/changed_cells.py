@@ -2,49 +2,59 @@
 
 from __future__ import annotations
 
-import ctypes
-import functools
+from collections.abc import Sequence
 from itertools import chain, compress, count
 from operator import is_not
-from typing import Any
 
+import attrs
 import numpy as np
 
+from sim.adapters.capture.graph.cells.object_memory import Mask, Values, identities, pointers_are_known
 from sim.adapters.capture.graph.storage import Integers, Tags, ranges
 
-Values = tuple[Any, ...]
 _SMALL = 192  # Up to here a loop at C speed is faster than the handful of NumPy calls.
+_FEW_LEFT = 16  # Cells that are not worth sorting others for.
 
 
-def changed_places(before: Values, now: Values) -> list[int]:
+def changed_places(before: Values, now: Values) -> Sequence[int] | Integers:
     """The indexes at which two tuples of equal length hold different objects."""
-    if len(now) > _SMALL and _pointers_are_known():
-        found: list[int] = np.flatnonzero(pointers(before) != pointers(now)).tolist()
-        return found
+    if len(now) > _SMALL and pointers_are_known():
+        return np.flatnonzero(identities(before) != identities(now))
     return list(compress(count(), map(is_not, before, now)))
 
 
-def pointers(values: Values) -> Integers:
-    """The addresses of a tuple's items, as a view of the tuple's own memory; the tuple must outlive it."""
-    if not values:
-        return np.zeros(0, np.int64)
-    memory: Any = (ctypes.c_int64 * len(values)).from_address(id(values) + tuple.__basicsize__)
-    found: Integers = np.frombuffer(memory, np.int64)
-    return found
+@attrs.frozen(eq=False)
+class CellsBefore:
+    """Cells of a group as they were, to be copied from where an object has only moved.
 
+    Attributes:
+        flat: the objects, alive.
+        tags, values: their cells. They may be those that are written: they are read before.
+        candidates: the indexes of those that may have moved.
+    """
 
-def identities(values: Values) -> Integers:
-    """The identities of a tuple's items."""
-    return pointers(values) if _pointers_are_known() else np.fromiter(map(id, values), np.int64, len(values))
+    flat: Values
+    tags: Tags
+    values: Integers
+    candidates: Integers
 
-
-@functools.cache
-def _pointers_are_known() -> bool:
-    """Return True if this Python keeps the items of a tuple where pointers looks."""
-    if ctypes.sizeof(ctypes.c_void_p) != 8:
-        return False
-    probe: Values = ([], {}, 5, "a")
-    return bool(pointers(probe).tolist() == list(map(id, probe)))
+    def find(self, wanted: Integers, places: Integers) -> tuple[Mask, Integers]:
+        """For the identities of some objects, and the places of each: which of them were here, and in which cells."""
+        before = identities(self.flat)
+        if not len(before):
+            return np.zeros(len(places), bool), places
+        sources = np.minimum(places + 1, len(before) - 1)  # A window that moves on shifts all of its cells by one.
+        is_found = before[sources] == wanted
+        left = np.flatnonzero(~is_found)
+        if len(left) > _FEW_LEFT and len(self.candidates):
+            known = before[self.candidates]
+            order = np.argsort(known)
+            known = known[order]
+            at = np.minimum(np.searchsorted(known, wanted[left]), len(known) - 1)
+            is_known = known[at] == wanted[left]
+            is_found[left[is_known]] = True
+            sources[left[is_known]] = self.candidates[order[at[is_known]]]
+        return is_found, sources
 
 
 class Spread:
@@ -53,6 +63,7 @@ class Spread:
     Attributes:
         tags, values: the new cells; new ones are 0.
         places: the indexes of new cells, and of kept ones that hold another object.
+        before: the old cells.
         gone: the indexes of old cells that no longer exist.
     """
 
@@ -72,10 +83,12 @@ class Spread:
         self.tags[target], self.values[target] = cells[0][source], cells[1][source]
         is_changed = np.ones(len(now), bool)
         is_changed[target] = identities(now)[target] != identities(before)[source]
-        self.places: list[int] = np.flatnonzero(is_changed).tolist()
+        self.places: Integers = np.flatnonzero(is_changed)
         is_gone = np.ones(len(before), bool)
         is_gone[source] = False
         self.gone: Integers = np.flatnonzero(is_gone)
+        moved = np.concatenate((source[is_changed[target]], self.gone))
+        self.before = CellsBefore(before, cells[0].copy(), cells[1].copy(), moved)
 
 
 def spliced(values: Values, at: list[int], pieces: list[Values]) -> Values:
