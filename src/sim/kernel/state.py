@@ -126,6 +126,10 @@ class State:
         self._count_index = layout.count_index
         self._counts: Array = self._views.get(COUNTS_FIELD, np.zeros(0, np.int64))
         self._owned = {name: self._count_index[slot.owner] for name, slot in layout.slots.items() if slot.owner}
+        self._columns: dict[str, list[str]] = {owner: [] for owner in layout.count_index}
+        for name, slot in layout.slots.items():
+            if slot.owner:
+                self._columns[slot.owner].append(name)
         self._live: dict[str, Array] = {}  # The last view of each column or blob.
         self._views_in_use: dict[str, list[weakref.ref[Array]]] = {name: [] for name in self._owned}
         for marks in self._marks:
@@ -241,9 +245,9 @@ class State:
         now = self.count(table)
         if not 0 <= row_count <= now:
             raise ValueError(f"table {table}: expected 0 to {now} rows to keep, got {row_count}")
-        for name, slot in self.layout.slots.items():
-            if slot.owner == table:
-                self._views[name][row_count:now] = 0
+        for name in self._columns[table]:
+            self._views[name][row_count:now] = 0
+            if self._marks:
                 self.mark(name, slice(row_count, now))
         self._set_count(table, row_count)
 
@@ -272,7 +276,8 @@ class State:
         if count > self.layout.capacities[name]:
             self._relayout(self.layout.grown(name, count))
         self._counts[self._count_index[name]] = count
-        self.mark(COUNTS_FIELD)
+        if self._marks:
+            self.mark(COUNTS_FIELD)
 
     def _relayout(self, layout: Layout) -> None:
         """Move to a layout with at least these fields and capacities, and keep all values."""

@@ -188,13 +188,13 @@ class ObjectGraph:
 
     def _encode_all(self) -> None:
         """Encode each cell again."""
+        self.nodes.has_lost_parent = True
         self.values.forget_identities()
         for group in list(self.groups.ordered):
             self.cells.write(group, range(len(group.flat)))
         for number in sorted(self.special.objects):
             self.special.forget(number)
             self._look(number)
-        self.nodes.has_lost_parent = True
 
     def _concerns_known(self, known: Mapping[int, str]) -> bool:
         """Return True if an object of the graph is saved elsewhere now, or is no longer."""
@@ -218,15 +218,14 @@ class ObjectGraph:
         if len(places):
             group.flat = flat
             columns = group.columns
-            self.cells.write(group, places, CellsBefore(before, columns.tags, columns.values, places))
+            cells = CellsBefore(before, columns.tags, columns.values, columns.lengths, places)
+            self.cells.write(group, places, cells)
 
     def _resize_rows(self, group: Group, lengths: list[int], flat: tuple[Any, ...]) -> None:
         columns, before = group.columns, group.flat
         now = as_lengths(lengths)
         spread = Spread((columns.tags, columns.values), columns.lengths, now, before, flat)
         self.cells.count += 1
-        if len(spread.gone):
-            self.cells.drop(group, spread.gone)
         columns.replace(columns.nodes.copy(), now, spread.tags, spread.values)
         group.set_flat(lengths, flat)
         self.cells.write(group, spread.places, spread.before)

@@ -16,14 +16,14 @@ from sim.adapters.capture.graph.cells.object_memory import float_bits, identitie
 from sim.adapters.capture.graph.groups import Group
 from sim.adapters.capture.graph.nodes import Nodes
 from sim.adapters.capture.graph.rows import Values
-from sim.adapters.capture.graph.storage import Integers
+from sim.adapters.capture.graph.storage import Integers, Tags
 from sim.adapters.capture.graph.tags import FALSE, FLOAT, INT, NODE_TAG, NONE, TRUE, VALUE_TAG
 from sim.adapters.capture.graph.unsavable import UnsavableError
 from sim.adapters.capture.graph.values.trees import TreeEncoder, pack
 from sim.adapters.capture.graph.values.value_pool import ValuePool
 
 _ATOMS = frozenset((int, float, str, bytes, bool, type(None)))
-_FEW = 48  # Up to here a plain loop is faster than NumPy's calls.
+_FEW = 128  # Up to here a plain loop is faster than NumPy's calls.
 _SINGLE_KINDS = {  # The tags of types by their identities; other objects may be nodes.
     id(int): INT, id(float): FLOAT, id(bool): TRUE, id(type(None)): NONE, id(str): VALUE_TAG, id(tuple): VALUE_TAG,
 }  # fmt: skip
@@ -55,11 +55,8 @@ class CellWriter:
                 return
         else:
             places = places.tolist() if isinstance(places, np.ndarray) else places
-            if isinstance(group, Group):
-                last, tags = VALUE_TAG if self._values.edges else NODE_TAG, group.columns.tag_memory
-                dropped = [place for place in places if NODE_TAG <= tags[place] <= last]
-                if dropped:
-                    self.drop(group, np.array(dropped))
+            if before is not None:
+                self._drop(group, before)
         columns = group.columns
         tags, ints, floats = columns.tag_memory, columns.int_memory, columns.float_memory
         nodes, known, text_number = self._nodes, self._encoder.known, self._values.number_of_text
@@ -92,7 +89,7 @@ class CellWriter:
             elif kind is tuple:
                 number = identities.get(id(value))
                 if number is None and _ATOMS.issuperset(map(type, value)):
-                    [number] = self._values.numbers_of_plain([value], [pack(["t", *value])])
+                    number = self._values.number_of_plain(value, pack(["t", *value]))
                 if number is not None:
                     ints[place], tags[place] = number, VALUE_TAG
                     continue
@@ -110,13 +107,12 @@ class CellWriter:
         self, group: Group | NewRows, places: Integers, flat: Values, before: CellsBefore | None
     ) -> list[int]:
         """Encode numbers, known values and known nodes all at once; return the places of other values."""
-        columns = group.columns
-        tags, payloads = columns.tags, columns.values
-        if isinstance(group, Group):
-            self.drop(group, places[tags[places] >= NODE_TAG])
         everything = identities(flat)
         if before is not None:
-            places = _copy_moved(group, places, everything[places], before)
+            places = self._copy_moved(group, places, everything[places], before)
+            if len(places) <= _FEW:
+                few: list[int] = places.tolist()
+                return few
         left = everything[places]
         kinds = kinds_of(left, lambda: [flat[place] for place in places.tolist()])
         met = np.unique(kinds).tolist()
@@ -183,30 +179,48 @@ class CellWriter:
             return NODE_TAG, tree[1]
         return VALUE_TAG, self._values.number_of(pack(tree), tuple(edges))
 
-    def drop(self, group: Group, places: Integers) -> None:
-        """Note that cells no longer refer to what they did."""
-        if self._nodes.has_lost_parent:
+    def _copy_moved(
+        self, group: Group | NewRows, places: Integers, addresses: Integers, before: CellsBefore
+    ) -> Integers:
+        """Copy the cells of objects that were in another place of the group; return the places of all others."""
+        columns = group.columns
+        is_found, sources = before.find(addresses, places)
+        if group.holds_items:
+            is_found &= before.tags[sources] != FLOAT  # As a key, a nan is refused.
+        at, sources = places[is_found], sources[is_found]
+        tags, values = before.tags[sources], before.values[sources]
+        self._drop(group, before, (at, sources))
+        columns.tags[at], columns.values[at] = tags, values
+        return places[~is_found]
+
+    def _drop(
+        self, group: Group | NewRows, before: CellsBefore, moved: tuple[Integers, Integers] | None = None
+    ) -> None:
+        """Note that cells no longer refer to what they did. moved: places, and the cells from which they are copied."""
+        if self._nodes.has_lost_parent or not isinstance(group, Group):
             return
-        columns, edges = group.columns, self._values.edges
-        tags = columns.tags[places]
+        candidates, edges = before.candidates, self._values.edges
+        if isinstance(candidates, list):
+            last, memory = VALUE_TAG if edges else NODE_TAG, before.tags.data
+            candidates = [place for place in candidates if NODE_TAG <= memory[place] <= last]
+            if not candidates:
+                return
+        places = np.asarray(candidates)
+        tags = before.tags[places]
         of_nodes = places[tags == NODE_TAG]
         if len(of_nodes):
-            parents, dropped = self._nodes.parents, columns.values[of_nodes].tolist()
-            is_parent = map(eq, map(parents.__getitem__, dropped), group.nodes_of(of_nodes).tolist())
-            self._nodes.lost.update(compress(dropped, is_parent))
+            ends = before.lengths.cumsum()
+            if moved is not None:  # Most have only moved inside a list or dict.
+                at, sources = moved
+                is_in_row = ends.searchsorted(sources, "right") == group.columns.lengths.cumsum().searchsorted(at, "right")
+                is_gone = np.ones(len(before.tags), bool)
+                is_gone[sources[is_in_row]] = False
+                of_nodes = of_nodes[is_gone[of_nodes]]
+            parents, dropped = self._nodes.parents, before.values[of_nodes].tolist()
+            owners = group.columns.nodes[ends.searchsorted(of_nodes, "right")].tolist()
+            self._nodes.lost.update(compress(dropped, map(eq, map(parents.__getitem__, dropped), owners)))
         for place in places[tags == VALUE_TAG].tolist() if edges else ():
-            held = edges.get(int(columns.values[place]))
+            held = edges.get(int(before.values[place]))
             if held is not None:
-                owner = group.node_of(place)
+                owner = int(group.columns.nodes[before.lengths.cumsum().searchsorted(place, "right")])
                 self._nodes.lost.update(node for node in held if self._nodes.parents[node] == owner)
-
-
-def _copy_moved(group: Group | NewRows, places: Integers, addresses: Integers, before: CellsBefore) -> Integers:
-    """Copy the cells of objects that were in another place of the group; return the places of all others."""
-    is_found, sources = before.find(addresses, places)
-    if group.holds_items:
-        is_found &= before.tags[sources] != FLOAT  # As a key, a nan is refused.
-    at, sources = places[is_found], sources[is_found]
-    tags, values = before.tags[sources], before.values[sources]
-    group.columns.tags[at], group.columns.values[at] = tags, values
-    return places[~is_found]

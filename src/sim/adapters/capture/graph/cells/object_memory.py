@@ -72,11 +72,8 @@ def integers(addresses: Integers, values: Callable[[], list[int]]) -> tuple[Inte
 
 
 def _pointers(values: Values) -> Integers:
-    if not values:
-        return np.zeros(0, np.int64)
-    memory: Any = (ctypes.c_int64 * len(values)).from_address(id(values) + tuple.__basicsize__)
-    found: Integers = np.frombuffer(memory, np.int64)
-    return found
+    start = (id(values) + tuple.__basicsize__ >> 3) - 1
+    return _memory()[start : start + len(values)]
 
 
 @functools.cache

@@ -74,7 +74,7 @@ class ValuePool:
         return number
 
     def numbers_of_plain(self, values: list[Any], contents: list[bytes]) -> list[int]:
-        """As number_of, for values that hold no other objects than numbers and texts: they are known again."""
+        """The numbers of number_of_plain, for several values."""
         numbers, held, identities = self._numbers, self._held, self.identities
         if len(set(contents)) == len(contents) and numbers.keys().isdisjoint(contents):  # All of them are new.
             found = list(range(len(held), len(held) + len(values)))
@@ -83,19 +83,21 @@ class ValuePool:
             self._contents += contents
             held += values
             return found
-        found = []
-        for value, content in zip(values, contents, strict=True):
-            number = numbers.get(content)
-            if number is None:
-                number = numbers[content] = len(held)
-                self._contents.append(content)
-                held.append(value)
-                identities[id(value)] = number
-            elif held[number] is None:  # One object for each value: they are no more than the values.
-                held[number] = value
-                identities[id(value)] = number
-            found.append(number)
-        return found
+        return [self.number_of_plain(value, content) for value, content in zip(values, contents, strict=True)]
+
+    def number_of_plain(self, value: Any, content: bytes) -> int:
+        """As number_of, for a value that holds no other objects than numbers and texts: it is known again."""
+        number = self._numbers.get(content)
+        if number is None:
+            number = self._numbers[content] = len(self._held)
+            self._contents.append(content)
+            self._held.append(value)
+        elif self._held[number] is None:  # One object for each value: they are no more than the values.
+            self._held[number] = value
+        else:
+            return number
+        self.identities[id(value)] = number
+        return number
 
     def forget_identities(self) -> None:
         """Encode each value again from now on."""
