@@ -26,6 +26,7 @@ from sim.adapters.capture.graph.storage import Integers
 Values = tuple[Any, ...]
 _flat = chain.from_iterable
 _dict_of = attrgetter("__dict__")
+_HEAP_TYPE = 1 << 9  # A flag of types that Python code made.
 
 
 def object_dict(one: Any) -> Any:
@@ -341,8 +342,19 @@ def set_attributes(one: Any, names: Sequence[str], values: Sequence[Any]) -> Non
 
 
 def setter_of(cls: type, names: Sequence[str]) -> Callable[[Any, Sequence[Any]], None]:
-    """What sets these attributes of objects of a class, without any code of the class."""
+    """What sets these attributes of objects of a class, without any code of the class.
+
+    No ``__dict__`` is made where none is needed: steps of objects that have one take up to twice as long.
+    """
     slots = {name: _slot(cls, name) for name in slot_names(cls)}
+    if not slots and cls.__dictoffset__ and _sets_as_object(cls) and not any(_is_shadowed(cls, name) for name in names):
+        set_one = object.__setattr__
+
+        def set_in_object(one: Any, values: Sequence[Any]) -> None:
+            for name, value in zip(names, values, strict=True):
+                set_one(one, name, value)
+
+        return set_in_object
 
     def set_all(one: Any, values: Sequence[Any]) -> None:
         attributes = object.__getattribute__(one, "__dict__") if cls.__dictoffset__ else {}
@@ -353,6 +365,11 @@ def setter_of(cls: type, names: Sequence[str]) -> Callable[[Any, Sequence[Any]],
                 attributes[name] = value
 
     return set_all
+
+
+def _sets_as_object(cls: type) -> bool:
+    """Return True if object.__setattr__ accepts objects of a class: no base of compiled code has its own."""
+    return all(kind is object or kind.__flags__ & _HEAP_TYPE or "__setattr__" not in vars(kind) for kind in cls.__mro__)
 
 
 def clear_attributes(one: Any) -> None:
