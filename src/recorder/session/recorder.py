@@ -207,15 +207,18 @@ class Recorder(NotebookMixin):
             except Exception as error:  # noqa: BLE001 - raised again below, once it is on the tape
                 encoded, result, failure = self._attempt(inputs, error, tick), None, error
             check = self._check
-            is_due = writer.needs_full or tick >= keyframes.next_tick
+            wants_full = writer.needs_full
+            is_due = wants_full or tick >= keyframes.next_tick
             # First: nothing of the tick may be recorded from a state that is repaired later.
             if check is not None and (is_due or check.each_tick):
                 check.before_hash(tick, is_due=is_due)
             state = self.simulation.state
             identity: int | bytes = state.hash() if self._hash_chain is None else b""
-            output = None if self._outputs is None else self._outputs.take(tick)
-            wants_full = writer.needs_full or (self._outputs is not None and self._outputs.wants_full)
-            is_due = wants_full or tick >= keyframes.next_tick
+            output = None
+            if self._outputs is not None:
+                output = self._outputs.take(tick)
+                wants_full = wants_full or self._outputs.wants_full
+                is_due = is_due or wants_full
             if check is not None and (is_due or check.each_tick):
                 check.at(tick)
                 wants_full = wants_full or check.repaired

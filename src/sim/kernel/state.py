@@ -18,7 +18,7 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
-from sim.kernel.hashing import field_memory, hash_arena, hash_field, hash_fields
+from sim.kernel.hashing import field_memory, hash_arena, hash_bytes, hash_field, hash_fields
 from sim.kernel.marks import ChangeMarks, MarkListener, comparable
 from sim.kernel.schema import ALIGNMENT_BYTES, COUNTS_FIELD, Blob, Field, Layout, Schema, Slot, make_layout
 
@@ -121,6 +121,7 @@ class State:
     def _adopt(self, layout: Layout) -> None:
         self.layout = layout
         self.arena = make_arena(layout.size_bytes)
+        self._bytes = self.arena.data
         self._field_memory = field_memory(layout, self.arena)
         self._views = {name: view_field(self.arena, slot) for name, slot in layout.slots.items()}
         self._count_index = layout.count_index
@@ -177,7 +178,7 @@ class State:
 
     def hash(self) -> int:
         """The state hash, xxh3-64 over the complete arena (see hashing.py)."""
-        return hash_arena(self.layout, self.arena)
+        return hash_bytes(self._bytes, self.layout.hash_seed)
 
     def field_hashes(self) -> bytes:
         """The lowest 16 bits of each field's hash, in the arena's order, unused capacity included; see hash_fields."""
