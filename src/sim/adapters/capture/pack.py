@@ -295,7 +295,7 @@ class StepPacker:
                 return False
         elif value.ndim > 1 and not flags.c_contiguous:
             return False
-        for other in self._attached:
+        for other in self._attached:  # noqa: SIM110 - in each step: a generator takes longer
             if other is not array and value is other.attributes.get(other.name):
                 return False  # One array under two names: only the rest can express that.
         return True

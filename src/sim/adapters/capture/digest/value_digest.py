@@ -190,7 +190,9 @@ class _Walk:
         """Write the lists from this node on at once, if there are many, of which none holds an object; return how many."""
         if self._records is not None or first < self._lists_end:
             return 0
-        end = next((one for one in range(first, len(self._nodes)) if type(self._nodes[one]) is not list), len(self._nodes))
+        end = next(
+            (one for one in range(first, len(self._nodes)) if type(self._nodes[one]) is not list), len(self._nodes)
+        )
         self._lists_end = end  # Those that are not written at once are not looked at again.
         end = min(end, self._nodes_max)
         joined = tokens_of_lists(self._nodes[first:end]) if end - first >= _LISTS_MIN else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 from typing import Any
 
-from sim.adapters.capture.graph.rows import setter_of
+from sim.adapters.capture.graph.attribute_setters import setter_of
 from sim.adapters.find_adapter import adapt
 from sim.adapters.plain_object.adapter import fields
 from sim.kernel.simulation import restore

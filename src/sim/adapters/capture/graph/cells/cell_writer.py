@@ -16,7 +16,7 @@ from sim.adapters.capture.graph.cells.object_memory import float_bits, identitie
 from sim.adapters.capture.graph.groups import Group
 from sim.adapters.capture.graph.nodes import Nodes
 from sim.adapters.capture.graph.rows import Values
-from sim.adapters.capture.graph.storage import Integers, Tags
+from sim.adapters.capture.graph.storage import Integers
 from sim.adapters.capture.graph.tags import FALSE, FLOAT, INT, NODE_TAG, NONE, TRUE, VALUE_TAG
 from sim.adapters.capture.graph.unsavable import UnsavableError
 from sim.adapters.capture.graph.values.trees import TreeEncoder, pack
@@ -212,7 +212,9 @@ class CellWriter:
             ends = before.lengths.cumsum()
             if moved is not None:  # Most have only moved inside a list or dict.
                 at, sources = moved
-                is_in_row = ends.searchsorted(sources, "right") == group.columns.lengths.cumsum().searchsorted(at, "right")
+                is_in_row = ends.searchsorted(sources, "right") == group.columns.lengths.cumsum().searchsorted(
+                    at, "right"
+                )
                 is_gone = np.ones(len(before.tags), bool)
                 is_gone[sources[is_in_row]] = False
                 of_nodes = of_nodes[is_gone[of_nodes]]

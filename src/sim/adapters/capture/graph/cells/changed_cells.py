@@ -20,7 +20,8 @@ _FEW_LEFT = 16  # Cells that are not worth sorting others for.
 def changed_places(before: Values, now: Values) -> Sequence[int] | Integers:
     """The indexes at which two tuples of equal length hold different objects."""
     if len(now) > _SMALL and pointers_are_known():
-        return (identities(before) != identities(now)).nonzero()[0]
+        changed: Integers = (identities(before) != identities(now)).nonzero()[0]
+        return changed
     return list(compress(count(), map(is_not, before, now)))
 
 

@@ -106,7 +106,7 @@ def _read_integers(
     digits = _word(addresses, _SECOND)
     high = np.where(count > 1, (digits >> 32) & _DIGIT, 0)
     found: Integers = ((high << _DIGIT_BITS) | (digits & _DIGIT)) * sign
-    return found, count <= 2  # noqa: PLR2004 - digits in a word
+    return found, count <= 2
 
 
 # --- what is known

@@ -50,9 +50,9 @@ def references_to(nodes: Nodes, cells: NodeCells, wanted: set[int], edges: Edges
     is_wanted = np.zeros(len(nodes.parents), bool)
     is_wanted[list(wanted)] = True
     for group, places, targets in cells:
-        found = is_wanted[targets].nonzero()[0]
-        if len(found):
-            yield from zip(group.nodes_of(places[found]).tolist(), targets[found].tolist(), strict=True)
+        mine = is_wanted[targets].nonzero()[0]
+        if len(mine):
+            yield from zip(group.nodes_of(places[mine]).tolist(), targets[mine].tolist(), strict=True)
     holding = {value: found for value, held in edges.items() if (found := wanted.intersection(held))}
     for group in nodes.groups.ordered if holding else ():
         for source, value in values_with_nodes(group, holding):
