@@ -225,20 +225,18 @@ class Recorder(NotebookMixin):
             try:
                 result = self.simulation.step(inputs) if phases is None else phases.step(inputs)
             except Exception as error:  # noqa: BLE001 - raised again below, once it is on the tape
-                encoded, result, failure = (
-                    encode_attempt(self._encoder, self._keeps_attempts, inputs, error, tick),
-                    None,
-                    error,
-                )
+                encoded = encode_attempt(self._encoder, self._keeps_attempts, inputs, error, tick)
+                result, failure = None, error
             check = self._check
-            is_due = writer.needs_full or tick >= keyframes.next_tick
+            wants_full = writer.needs_full
+            is_due = wants_full or tick >= keyframes.next_tick
             if check is not None and (is_due or check.each_tick):
                 check.before_hash(tick, is_due=is_due)  # Nothing may be recorded from a state that is repaired later.
             state = self.simulation.state
             identity: int | bytes = state.hash() if self._hash_chain is None else b""
             output = None if self._outputs is None else self._outputs.take(tick)
-            wants_full = writer.needs_full or (self._outputs is not None and self._outputs.wants_full)
-            is_due = wants_full or tick >= keyframes.next_tick
+            if self._outputs is not None and self._outputs.wants_full:
+                wants_full = is_due = True
             if check is not None and (is_due or check.each_tick):
                 check.at(tick)
                 wants_full = wants_full or check.repaired
@@ -313,9 +311,8 @@ class Recorder(NotebookMixin):
         self._ensure_usable()
         encode_small(outcome, "the outcome")
         self._writer.flush(sync=False)
-        return copy_run(
-            self._files.path, path, self._outcome({"reason": "written out"}) if outcome is None else outcome
-        )
+        end = self._outcome({"reason": "written out"}) if outcome is None else outcome
+        return copy_run(self._files.path, path, end)
 
     def close(self, outcome: Any = None) -> None:
         """Write what is left, seal the tape and stop the writer. A second call only finishes an interrupted one.

@@ -32,12 +32,8 @@ from recorder.text import counted
 from recorder.trial.causes import find_causes
 from recorder.trial.lost_values import LostValue, find_lost_value
 from recorder.trial.outside_changes import find_changes_outside
-<<<<<<< HEAD
 from recorder.trial.outside_reads import note_reads
-from recorder.trial.set_order import find_iterated_sets
-=======
 from recorder.trial.set_order import IteratedSet, find_iterated_sets
->>>>>>> w-real
 from recorder.trial.trajectory import (
     RunDifference,
     Trajectory,

@@ -54,7 +54,7 @@ def verify(
     fast
         Only read the block headers and check the seal, without a simulation.
     values
-        Of a recorded object or environment: compare its values at the keyframes alone, without a state of each tick,
+        Of a recorded object or environment: compare its values at keyframes alone, without a state of each tick,
         which may take a tenth of the time. The states between keyframes are not compared. Where values differ, all
         ticks are verified next.
     as_json

@@ -142,7 +142,8 @@ def _print_result(path: Path, report: VerificationReport) -> None:
 
 def print_values(path: Path, report: ValuesReport) -> None:
     """Print the result of ``replay verify --values``."""
-    compared = f"the values at {counted(report.compared, 'keyframe')} are as recorded"
+    share = f"{report.compared:,} of " if report.skipped else ""
+    compared = f"the values at {share}{counted(report.compared + report.skipped, 'keyframe')} are as recorded"
     if report.differing is not None:
         where = f": {report.path}" if report.path else ""
         print(f"{path}: at the keyframe of tick {report.differing:,} the values differ from the recorded ones{where}")

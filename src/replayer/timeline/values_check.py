@@ -4,11 +4,15 @@ Taking the state of an object at each tick costs several times what its step cos
 has a digest of the values, made by other code, and what the steps lead to must have the same one. What this proves is
 less than what ``verify_tape`` proves: the states between keyframes are not compared, and no keyframe is restored but the
 first, and those after lost frames.
+
+Where steps cost little, a digest costs more than an interval of them: keyframes are then skipped, but never the last one.
 """
 
 from __future__ import annotations
 
+import math
 import os
+import time
 from collections.abc import Callable
 
 import attrs
@@ -25,6 +29,7 @@ from sim.kernel.exactness import Level
 from sim.kernel.hooks import ComparesValues, HasValueDigest, NamesUnreadValues, SkipsCapture, hook
 from sim.kernel.simulation import inner_of
 
+DIGESTS_SHARE = 0.125  # Of the time of the steps, so that the whole costs little more than they do.
 REPORT_TICKS = 64  # Progress is reported at each of so many ticks.
 
 
@@ -41,7 +46,9 @@ class ValuesReport:
         tick_count: number of ticks on the tape.
         compared: ticks of the keyframes whose values were compared and are the recorded ones.
         last_compared: the last of them.
-        differing: tick of the first keyframe at which the values differ from the recorded ones; None if none does.
+        skipped: number of keyframes whose values were not compared, to save time.
+        differing: tick of the first compared keyframe at which the values differ from the recorded ones; None if none
+            does.
         path: of the first value that differs; empty if it was not found.
         problems: damage, and frames that are missing.
         not_read: classes of objects whose values cannot be compared.
@@ -51,6 +58,7 @@ class ValuesReport:
     tick_count: int
     compared: int
     last_compared: int
+    skipped: int
     differing: int | None
     path: str
     problems: list[RecordingError]
@@ -58,19 +66,30 @@ class ValuesReport:
 
 
 def check_values(
-    path: str | os.PathLike[str], world: Factory | None = None, *, progress: Callable[[int, int], None] | None = None
+    path: str | os.PathLike[str],
+    world: Factory | None = None,
+    *,
+    digests_share: float | None = None,
+    progress: Callable[[int, int], None] | None = None,
 ) -> ValuesReport:
     """Compare the values at the keyframes; stops at the first that differs.
 
-    progress: called with the ticks simulated so far and in all.
+    digests_share: the processor time that digests of values may take, as a share of that of the steps, DIGESTS_SHARE by
+    default. A keyframe whose digest would exceed it is skipped, except the last one; math.inf skips none, and neither
+    does a tape with damage or lost frames. progress: called with the ticks simulated so far and in all.
 
-    Raises NoValuesError; as Timeline does on opening; SimulationFailedError if the simulation raises.
+    Raises ValueError for a negative share; NoValuesError; as Timeline does on opening; SimulationFailedError if the simulation raises.
     """
+    share = DIGESTS_SHARE if digests_share is None else digests_share
+    if not share >= 0:
+        raise ValueError(f"digests_share: expected at least 0, got {digests_share}")
     with Tape(path) as tape:
         problems = block_problems(tape)
         if not tape.keyframes:
             raise NoValuesError("the tape has no keyframe")
-        run = _Run(Cursor(tape, make_simulation(tape, world)), progress)
+        # Of a damaged tape, the last keyframe before each gap counts: which one that is shows when it is too late.
+        share = math.inf if problems or tape.drops else share
+        run = _Run(Cursor(tape, make_simulation(tape, world)), share, progress)
         run.to_the_end()
         if not run.compared and run.differing is None and not run.problems:
             raise NoValuesError("no keyframe of the tape has a digest of values: compare its states")
@@ -82,6 +101,7 @@ def check_values(
             tape.last_tick - tape.first_tick + 1,
             run.compared,
             run.last_compared,
+            run.skipped,
             run.differing,
             "" if run.differing is None else _path_of(run.cursor, world),
             unique(problems),
@@ -94,12 +114,12 @@ class _Run:
 
     Attributes:
         cursor: with the simulation as it is at the end, or where the values differ.
-        compared, last_compared, differing, problems: see ValuesReport.
+        compared, last_compared, skipped, differing, problems: see ValuesReport.
     """
 
-    def __init__(self, cursor: Cursor, progress: Callable[[int, int], None] | None) -> None:
+    def __init__(self, cursor: Cursor, digests_share: float, progress: Callable[[int, int], None] | None) -> None:
         """Raises NoValuesError."""
-        self.cursor, self._progress = cursor, progress
+        self.cursor, self._share, self._progress = cursor, digests_share, progress
         self._inner = inner_of(cursor.simulation)
         digests, skips = hook(self._inner, HasValueDigest), hook(self._inner, SkipsCapture)
         if digests is None or skips is None or cursor.tape.meta.get("level") == Level.CANONICAL.value:
@@ -109,7 +129,8 @@ class _Run:
         self._digests = digests
         cursor.compares = False
         skips.capture_skipped = True
-        self.compared, self.last_compared = 0, cursor.tape.first_tick
+        self.compared, self.last_compared, self.skipped = 0, cursor.tape.first_tick, 0
+        self._start_s = self._digests_s = self._last_digest_s = 0.0  # Processor time.
         self.differing: int | None = None
         self.problems: list[RecordingError] = []
 
@@ -117,8 +138,9 @@ class _Run:
         """Step from the first keyframe to the last tick, or to the first keyframe whose values differ."""
         tape, cursor = self.cursor.tape, self.cursor
         places = {place.tick: place for place in tape.keyframes}
-        first, last = tape.first_tick, tape.last_tick
+        first, last, last_digest = tape.first_tick, tape.last_tick, self._last_with_digest()
         self._load(places[first])
+        self._start_s, self._digests_s = time.process_time(), 0.0
         while cursor.tick is not None and cursor.tick < last and self.differing is None:
             tick = cursor.tick + 1
             try:
@@ -128,10 +150,30 @@ class _Run:
                     self.problems.append(error)
                 self._load(tape.keyframe_after(tick))
                 continue
-            if tick in places:
+            if tick in places and (tick == last_digest or self._has_time()):
                 self._compare(places[tick])
+            elif tick in places:
+                self.skipped += 1
             if self._progress is not None and (tick % REPORT_TICKS == 0 or tick == last):
                 self._progress(tick - first + 1, last - first + 1)
+
+    def _last_with_digest(self) -> int:
+        """The tick of the last keyframe whose values can be compared; -1 without any."""
+        recording = self.cursor.tape.recording
+        for place in reversed(self.cursor.tape.keyframes):
+            try:
+                if recording.value_digest(place):
+                    return place.tick
+            except (CorruptError, TornError):
+                continue  # It is reported where the run comes to it, or as a damaged block.
+        return -1
+
+    def _has_time(self) -> bool:
+        """Return True if one more digest does not take more than its share of the time."""
+        if math.isinf(self._share):
+            return True
+        steps_s = time.process_time() - self._start_s - self._digests_s
+        return self._digests_s + self._last_digest_s <= self._share * steps_s
 
     def _load(self, place: KeyframeLocation | None) -> None:
         """Load a keyframe, or the next one that can be read; without one the cursor is at no tick."""
@@ -155,7 +197,10 @@ class _Run:
             return
         if not recorded:
             return
+        start_s = time.process_time()
         made = asked(place.tick, "value_digest", self._digests.value_digest)
+        self._last_digest_s = time.process_time() - start_s
+        self._digests_s += self._last_digest_s
         if made[:1] != recorded[:1]:
             raise NoValuesError("another version of the recorder made the digests of this tape: compare its states")
         if made == recorded:

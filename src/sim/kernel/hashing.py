@@ -19,9 +19,12 @@ FIELD_HASH_BYTES = 2
 HASH_NAME = "xxh3-64"  # Written to the tape; a different function gets a different name.
 
 
+hash_bytes = xxhash.xxh3_64_intdigest  # Of the bytes of an arena, and the seed of its layout.
+
+
 def hash_arena(layout: Layout, arena: npt.NDArray[np.uint8]) -> int:
     """The state hash of an arena of this layout, from 0 to 2**64 - 1."""
-    return xxhash.xxh3_64_intdigest(arena.data, layout.hash_seed)
+    return hash_bytes(arena.data, layout.hash_seed)
 
 
 def hash_field(arena: npt.NDArray[np.uint8], slot: Slot) -> int:

@@ -18,7 +18,7 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
-from sim.kernel.hashing import field_memory, hash_arena, hash_field, hash_fields
+from sim.kernel.hashing import field_memory, hash_arena, hash_bytes, hash_field, hash_fields
 from sim.kernel.marks import ChangeMarks, MarkListener, comparable
 from sim.kernel.schema import ALIGNMENT_BYTES, COUNTS_FIELD, Blob, Field, Layout, Schema, Slot, make_layout
 
@@ -121,11 +121,16 @@ class State:
     def _adopt(self, layout: Layout) -> None:
         self.layout = layout
         self.arena = make_arena(layout.size_bytes)
+        self._bytes = self.arena.data
         self._field_memory = field_memory(layout, self.arena)
         self._views = {name: view_field(self.arena, slot) for name, slot in layout.slots.items()}
         self._count_index = layout.count_index
         self._counts: Array = self._views.get(COUNTS_FIELD, np.zeros(0, np.int64))
         self._owned = {name: self._count_index[slot.owner] for name, slot in layout.slots.items() if slot.owner}
+        self._columns: dict[str, list[str]] = {owner: [] for owner in layout.count_index}
+        for name, slot in layout.slots.items():
+            if slot.owner:
+                self._columns[slot.owner].append(name)
         self._live: dict[str, Array] = {}  # The last view of each column or blob.
         self._views_in_use: dict[str, list[weakref.ref[Array]]] = {name: [] for name in self._owned}
         for marks in self._marks:
@@ -173,7 +178,7 @@ class State:
 
     def hash(self) -> int:
         """The state hash, xxh3-64 over the complete arena (see hashing.py)."""
-        return hash_arena(self.layout, self.arena)
+        return hash_bytes(self._bytes, self.layout.hash_seed)
 
     def field_hashes(self) -> bytes:
         """The lowest 16 bits of each field's hash, in the arena's order, unused capacity included; see hash_fields."""
@@ -241,9 +246,9 @@ class State:
         now = self.count(table)
         if not 0 <= row_count <= now:
             raise ValueError(f"table {table}: expected 0 to {now} rows to keep, got {row_count}")
-        for name, slot in self.layout.slots.items():
-            if slot.owner == table:
-                self._views[name][row_count:now] = 0
+        for name in self._columns[table]:
+            self._views[name][row_count:now] = 0
+            if self._marks:
                 self.mark(name, slice(row_count, now))
         self._set_count(table, row_count)
 
@@ -272,7 +277,8 @@ class State:
         if count > self.layout.capacities[name]:
             self._relayout(self.layout.grown(name, count))
         self._counts[self._count_index[name]] = count
-        self.mark(COUNTS_FIELD)
+        if self._marks:
+            self.mark(COUNTS_FIELD)
 
     def _relayout(self, layout: Layout) -> None:
         """Move to a layout with at least these fields and capacities, and keep all values."""

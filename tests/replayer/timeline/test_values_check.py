@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import random
 from pathlib import Path
 from typing import Any, ClassVar
@@ -104,6 +105,12 @@ def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return Path("run.tape")
 
 
+@pytest.fixture(autouse=True)
+def all_keyframes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Steps cost so little here that most keyframes would be skipped."""
+    monkeypatch.setattr("replayer.timeline.values_check.DIGESTS_SHARE", math.inf)
+
+
 def record_game(path: Path, game: Any, ticks: int = TICKS) -> None:
     """Record with keyframes in a fixed distance."""
     with Recorder(path, adapt(game, fields()), keyframe_interval_ticks=INTERVAL, trial_ms=0) as tape:
@@ -122,6 +129,50 @@ def test_the_values_at_all_keyframes_are_compared(path: Path, ticks: int) -> Non
     assert report.compared == ticks // INTERVAL + 1
     assert report.last_compared == ticks // INTERVAL * INTERVAL
     assert done[-1:] == ([(ticks + 1, ticks + 1)] if ticks else [])
+
+
+@pytest.mark.parametrize("ticks", [0, 1, INTERVAL, TICKS, TICKS + 1])
+def test_without_time_for_digests_the_first_and_the_last_are_compared(path: Path, ticks: int) -> None:
+    """What is skipped is said."""
+    record_game(path, Game(), ticks)
+    report = check_values(path, Game, digests_share=0)
+    keyframes = ticks // INTERVAL + 1
+    assert (report.compared, report.skipped) == (min(keyframes, 2), max(keyframes - 2, 0))
+    assert (report.last_compared, report.differing) == (ticks // INTERVAL * INTERVAL, None)
+
+
+def test_the_line_says_how_many_were_compared(path: Path, run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("replayer.timeline.values_check.DIGESTS_SHARE", 0)
+    record_game(path, Game(), 5 * INTERVAL)
+    code, out, _ = run(VERIFY + "Game --values")
+    last = f"{5 * INTERVAL:,}"
+    assert code == 0
+    assert out.splitlines()[0] == (
+        f"run.tape: intact; the values at 2 of 6 keyframes are as recorded, the last one at tick {last}"
+    )
+
+
+def test_a_difference_shows_at_the_last_keyframe_if_those_before_are_skipped(path: Path) -> None:
+    """One that is gone by then is missed."""
+    record_game(path, Game(), 7 * INTERVAL - 1)
+    report = check_values(path, Drifting, digests_share=0)
+    assert report.differing == 6 * INTERVAL
+    assert (report.compared, report.skipped) == (1, 5)
+    assert ".place" in report.path
+
+
+def test_steps_that_take_long_leave_time_for_each_digest(path: Path) -> None:
+    """Digests may take as long as 1,000 times the steps: no keyframe is skipped."""
+    record_game(path, Game())
+    report = check_values(path, Game, digests_share=1000)
+    assert (report.compared, report.skipped) == (TICKS // INTERVAL + 1, 0)
+
+
+@pytest.mark.parametrize("share", [-0.1, -math.inf, math.nan])
+def test_a_share_below_0_is_refused(path: Path, share: float) -> None:
+    record_game(path, Game(), 1)
+    with pytest.raises(ValueError, match="digests_share: expected at least 0"):
+        check_values(path, Game, digests_share=share)
 
 
 def test_no_state_is_taken_on_the_way(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -232,8 +283,9 @@ def test_it_continues_behind_lost_frames(path: Path) -> None:
     content = bytearray(path.read_bytes())
     content[block.offset + HEADER_BYTES + 3] ^= 0x40
     path.write_bytes(content)
-    report = check_values(path, Game)
+    report = check_values(path, Game, digests_share=0)
     assert report.status == "corrupt"
+    assert report.skipped == 0  # The last keyframe before the gap counts, too.
     assert report.problems
     assert report.differing is None
     assert report.last_compared == 3 * TICKS

@@ -28,6 +28,7 @@ from recorder.format.limits import INPUT_BYTES_MAX
 from sim.kernel.plain_data import DECODE_ERRORS, decode_plain, make_unpacker
 
 _HEAD = struct.Struct(">BBQBQ")
+_pack_head = _HEAD.pack
 _LINKED_HEAD = struct.Struct(f">BBQBB{LINK_BYTES}s")
 _ARRAY_OF_3, _UINT64 = 0x93, 0xCF
 _BIN_8, _BIN_16, _BIN_32 = 0xC4, 0xC5, 0xC6
@@ -100,6 +101,8 @@ def encode_frame(
     """
     assert len(encoded_inputs) <= INPUT_BYTES_MAX
     if not field_hashes and not phase_hashes:
+        if type(proof) is int:  # Most frames by far.
+            return _pack_head(_ARRAY_OF_3, _UINT64, tick, _UINT64, proof) + encoded_inputs
         return _head(_ARRAY_OF_3, tick, proof) + encoded_inputs
     if not phase_hashes:
         head = _head(_ARRAY_OF_3 + 1, tick, proof)
@@ -111,7 +114,7 @@ def encode_frame(
 
 def _head(first: int, tick: int, proof: int | bytes) -> bytes:
     if isinstance(proof, int):
-        return _HEAD.pack(first, _UINT64, tick, _UINT64, proof)
+        return _pack_head(first, _UINT64, tick, _UINT64, proof)
     return _LINKED_HEAD.pack(first, _UINT64, tick, _BIN_8, LINK_BYTES, proof)
 
 

@@ -36,6 +36,7 @@ BLOB_BYTES_MIN = 256
 HOT_BYTES_MAX = 1 << 12  # Larger arrays are copied one by one.
 
 _REPLACEABLE = ("constant", "object", "same", "fixed")
+_NDARRAY = np.ndarray
 _WATCHED = (*_REPLACEABLE, "drawing")
 _WRITTEN_BY_HAND = (type(None), np.bool_)  # The memory of a cell does not accept them.
 
@@ -103,17 +104,20 @@ class StepPacker:
         self._structure, self._objects = structure, objects
         self._cells: dict[tuple[str, str], _Cell] = {}
         self._arrays: list[_Array] = []
+        self._attached: list[_Array] = []  # Those that are no copies.
         self._generators: list[tuple[dict[str, Any], str, Any, int]] = []
-        self._seeds: list[tuple[Any, int]] = []  # Seed sequences, and the parts for the numbers of their children.
+        self._seeds: list[tuple[Any, int]] = []  # Seed sequences, and the words for the numbers of their children.
         self._steady: set[tuple[int, str]] = set()  # Generators whose memory is joined: only another object matters.
         self._foreign: list[ForeignEntry] = []
         self._kinds = state[KINDS_FIELD]
         self._memory = state.arena.data
-        self._by_letter = {"i": self._memory.cast("q"), "f": self._memory.cast("d")}
+        self._integers = self._memory.cast("q")
+        self._by_letter = {"i": self._integers, "f": self._memory.cast("d")}
         slots = state.layout.slots
         self._start = self._end = slots[STEPS_FIELD].offset
         self._parts: list[Any] = []
-        self._add_hot(bytes(8), slots[STEPS_FIELD].offset, 8)
+        self._steps_place = self._start // 8
+        self._start = self._end = self._start + 8
         for layer in structure.layers:
             attributes = vars(objects[layer.name])
             for attribute in layer.attributes:
@@ -219,14 +223,14 @@ class StepPacker:
                 return False
             if not self._pack_arrays() or (self._generators and not self._pack_generators()):
                 return False
-            if self._seeds:
-                self._pack_seeds()
             if self._foreign and not self._pack_foreign():
                 return False
         except (KeyError, ValueError):
             return False  # An attribute was removed and a different one added; or a number does not fit.
-        self._parts[0] = steps.to_bytes(8, "little")
+        self._integers[self._steps_place] = steps
         self._memory[self._start : self._end] = b"".join(self._parts)
+        for seeds, place in self._seeds:
+            self._integers[place] = seeds.n_children_spawned
         return True
 
     def _pack_arrays(self) -> bool:
@@ -238,6 +242,7 @@ class StepPacker:
                 array.value = value
                 if array.part is not None:
                     self._parts[array.part] = value
+                    continue
             elif value.shape != array.shape or value.dtype is not array.dtype or not value.flags.writeable:
                 return False  # NumPy lets all three be set.
             if array.part is None:
@@ -250,10 +255,6 @@ class StepPacker:
                 return False
             self._parts[part] = pcg_bytes(generator)
         return True
-
-    def _pack_seeds(self) -> None:
-        for seeds, part in self._seeds:
-            self._parts[part] = seeds.n_children_spawned.to_bytes(8, "little")
 
     def _pack_foreign(self) -> bool:
         replaced = any(entry.attributes[entry.name] is not entry.before for entry in self._foreign)
@@ -282,19 +283,20 @@ class StepPacker:
 
     def _is_like(self, array: _Array, value: Any) -> bool:
         """Return True if a new array can replace the array that was packed before."""
-        if type(value) is not np.ndarray or value.dtype is not array.dtype or value.shape != array.shape:
+        if type(value) is not _NDARRAY or value.dtype is not array.dtype or value.shape != array.shape:
             return False
         flags = value.flags  # NumPy makes an object of them each time.
         if not flags.writeable:
             return False
         if array.detached:
             return bool(flags.c_contiguous)
-        if value.ndim > 1 and not flags.c_contiguous:
+        if value.base is not None:
+            if not (has_own_memory(value) and flags.c_contiguous):
+                return False
+        elif value.ndim > 1 and not flags.c_contiguous:
             return False
-        if value.base is not None and not (has_own_memory(value) and flags.c_contiguous):
-            return False
-        for other in self._arrays:
-            if not other.detached and other is not array and value is other.attributes.get(other.name):
+        for other in self._attached:  # noqa: SIM110 - in each step: a generator takes longer
+            if other is not array and value is other.attributes.get(other.name):
                 return False  # One array under two names: only the rest can express that.
         return True
 
@@ -320,7 +322,10 @@ class StepPacker:
     ) -> None:
         part = self._add_hot(value, slot.offset, slot.size_bytes) if is_hot(slot.size_bytes) else None
         view = state[slot.name] if part is None else None
-        self._arrays.append(_Array(attributes, name, value, value.shape, value.dtype, part, view, detached))
+        made = _Array(attributes, name, value, value.shape, value.dtype, part, view, detached)
+        self._arrays.append(made)
+        if not detached:
+            self._attached.append(made)
 
     def _add_generator(self, attributes: dict[str, Any], name: str, slot: Any, value: Any) -> None:
         memory = generator_memory(value)
@@ -332,7 +337,8 @@ class StepPacker:
         for words in memory:
             self._add_hot(words, offset, words.nbytes)
             offset += words.nbytes
-        self._seeds.append((seeds_of(value.bit_generator), self._add_hot(bytes(8), offset, 8)))
+        self._add_hot(bytes(8), offset, 8)
+        self._seeds.append((seeds_of(value.bit_generator), offset // 8))
         self._steady.add((id(attributes), name))
 
 

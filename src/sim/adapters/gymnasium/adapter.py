@@ -80,6 +80,7 @@ class GymnasiumSimulation(KeepsItsAttempts, ProvedSimulation):
         self._ignored = tuple(ignore)
         self._pickler = pickler
         self.last = LastEnvCall()
+        self._held = vars(self.last)
         self.info: dict[str, Any] | None = None
         self.level = level_from(level)
         settle_unseeded_start(layers_of(env))
@@ -178,8 +179,12 @@ class GymnasiumSimulation(KeepsItsAttempts, ProvedSimulation):
         result = self.env.step(action)
         if space_states is not None:
             self._spaces.after(space_states)
-        observation, last.reward, last.terminated, last.truncated, self.info = result
-        last.take(observation)
+        held = self._held
+        observation, held["reward"], held["terminated"], held["truncated"], self.info = result
+        if type(observation) is dict:
+            last.take(observation)
+        else:
+            held[OBSERVATION] = observation
         return result
 
     def _last_result(self) -> list[Any]:
@@ -270,8 +275,8 @@ class RecordedEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
             self._begun_at, self._return = self.tape.tick, 0.0
         else:
             result = self._call(action if type(action) is int else encode_action(action))
-        self._return += result[1]
-        self._terminated, self._truncated = bool(result[2]), bool(result[3])
+        _, reward, self._terminated, self._truncated, _ = result
+        self._return += reward
         self._over = self._terminated or self._truncated
         return result  # type: ignore[no-any-return]
 
@@ -304,8 +309,8 @@ class RecordedEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
         if not steps:
             return None
         # A reward may be a vector, one number for each objective.
-        flags = {"terminated": self._terminated, "truncated": self._truncated}
-        return {"steps": steps, "return": float(np.sum(self._return)), "over": self._over, **flags}
+        flags = {"terminated": bool(self._terminated), "truncated": bool(self._truncated)}
+        return {"steps": steps, "return": float(np.sum(self._return)), "over": bool(self._over), **flags}
 
     def close(self) -> None:
         """Close the tape, then the environment."""

@@ -26,6 +26,7 @@ import numpy as np
 import xxhash
 
 from sim.adapters.capture.digest.attribute_reader import AttributeReader
+from sim.adapters.capture.digest.tuple_lists import tokens_of_lists
 from sim.adapters.capture.digest.value_contents import Excluded, Lookup, ValueContents
 from sim.adapters.capture.digest.value_image import ValueImage, ValueRecord, WalkImage
 from sim.adapters.capture.digest.value_tokens import ATOMS, all_hash_alike, are_pure, is_compound, is_pure, text_token
@@ -38,6 +39,7 @@ _SETS = (set, frozenset)
 _ELEMENT = ", an element"
 _TOKEN_BYTES_MAX = 64  # A longer token of a tuple is replaced by its digest: nested tuples would grow exponentially.
 _ATOM_TYPES = frozenset(ATOMS)
+_LISTS_MIN = 4  # Fewer lists are written as fast one by one.
 _MEMO_ITEMS_MIN = 8  # A shorter tuple of atoms is written again faster than it is found.
 
 
@@ -142,6 +144,7 @@ class _Walk:
         self._nodes: list[Any] = []
         self._node_kinds: set[type] = set()  # Types whose instances are always numbered.
         self._tuples: dict[int, tuple[bytes, Any]] = {}
+        self._lists_end = 0
         self._unordered: deque[int] = deque()
         self._records: dict[int, ValueRecord] | None = {} if keeps else None
         self._parents: dict[int, tuple[int, str]] = {}
@@ -152,8 +155,10 @@ class _Walk:
         done = 0
         while True:
             while done < min(len(self._nodes), self._nodes_max):
-                self._emit_node(done)
-                done += 1
+                run = self._emit_lists(done) if type(self._nodes[done]) is list else 0
+                if not run:
+                    self._emit_node(done)
+                done += run or 1
             if not self._unordered:
                 break
             # Last, so that as many of its elements as possible are known by their numbers.
@@ -180,6 +185,22 @@ class _Walk:
             self._hash.update(b"@%d:%d:%d:%s%s" % (number, len(head), len(tokens), head, b"".join(tokens)))
         else:
             self._emit(number, head, values, labels)
+
+    def _emit_lists(self, first: int) -> int:
+        """Write the lists from this node on at once, if there are many, of which none holds an object; return how many."""
+        if self._records is not None or first < self._lists_end:
+            return 0
+        end = next(
+            (one for one in range(first, len(self._nodes)) if type(self._nodes[one]) is not list), len(self._nodes)
+        )
+        self._lists_end = end  # Those that are not written at once are not looked at again.
+        end = min(end, self._nodes_max)
+        joined = tokens_of_lists(self._nodes[first:end]) if end - first >= _LISTS_MIN else None
+        if joined is None:
+            return 0
+        listed = zip(range(first, end), map(len, self._nodes[first:end]), joined, strict=True)
+        self._hash.update(b"".join([b"@%d:4:%d:list%s" % one for one in listed]))
+        return end - first
 
     def _emit(self, number: int, head: bytes, values: Iterable[Any], labels: Sequence[str]) -> None:
         tokens = self._tokens(values) if self._records is None else self._labelled_tokens(number, values, labels)

@@ -59,7 +59,7 @@ class Group(RowCells):
     def nodes_of(self, places: Integers) -> Integers:
         """The nodes of these cells."""
         columns = self.columns
-        nodes: Integers = columns.nodes[np.searchsorted(np.cumsum(columns.lengths), places, "right")]
+        nodes: Integers = columns.nodes[columns.lengths.cumsum().searchsorted(places, "right")]
         return nodes
 
     def owners(self) -> Integers:

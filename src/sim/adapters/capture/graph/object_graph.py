@@ -22,7 +22,7 @@ from weakref import getweakrefcount
 import numpy as np
 
 from sim.adapters.capture.graph.cells.cell_writer import CellWriter
-from sim.adapters.capture.graph.cells.changed_cells import Spread, changed_places
+from sim.adapters.capture.graph.cells.changed_cells import CellsBefore, Spread, changed_places
 from sim.adapters.capture.graph.cells.new_rows import NewRows, insert_rows, remove_rows
 from sim.adapters.capture.graph.groups import STRUCTURE, Group, Groups
 from sim.adapters.capture.graph.kinds.special_kinds import KINDS
@@ -188,13 +188,13 @@ class ObjectGraph:
 
     def _encode_all(self) -> None:
         """Encode each cell again."""
+        self.nodes.has_lost_parent = True
         self.values.forget_identities()
         for group in list(self.groups.ordered):
             self.cells.write(group, range(len(group.flat)))
         for number in sorted(self.special.objects):
             self.special.forget(number)
             self._look(number)
-        self.nodes.has_lost_parent = True
 
     def _concerns_known(self, known: Mapping[int, str]) -> bool:
         """Return True if an object of the graph is saved elsewhere now, or is no longer."""
@@ -215,20 +215,20 @@ class ObjectGraph:
                 self._resize_rows(group, lengths, flat)
                 return
         places = changed_places(before, flat)
-        if places:
+        if len(places):
             group.flat = flat
-            self.cells.write(group, places)
+            columns = group.columns
+            cells = CellsBefore(before, columns.tags, columns.values, columns.lengths, places)
+            self.cells.write(group, places, cells)
 
     def _resize_rows(self, group: Group, lengths: list[int], flat: tuple[Any, ...]) -> None:
         columns, before = group.columns, group.flat
         now = as_lengths(lengths)
         spread = Spread((columns.tags, columns.values), columns.lengths, now, before, flat)
         self.cells.count += 1
-        if len(spread.gone):
-            self.cells.drop(group, spread.gone)
         columns.replace(columns.nodes.copy(), now, spread.tags, spread.values)
         group.set_flat(lengths, flat)
-        self.cells.write(group, spread.places)
+        self.cells.write(group, spread.places, spread.before)
 
     def _settle(self) -> None:
         """Add new nodes, remove those that nothing refers to, and write the pooled values."""

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from sim.adapters.capture.graph.attribute_setters import clear_attributes, set_attributes, setter_of
 from sim.adapters.capture.graph.groups import Group
 from sim.adapters.capture.graph.kinds.array_kind import finish_array, make_array
 from sim.adapters.capture.graph.kinds.set_kind import SetKind
@@ -25,7 +26,7 @@ from sim.adapters.capture.graph.names.classes import NotFoundError
 from sim.adapters.capture.graph.names.python_class import make_shell
 from sim.adapters.capture.graph.nodes import Content
 from sim.adapters.capture.graph.object_graph import NAMED_NODES, OBSERVED, ObjectGraph
-from sim.adapters.capture.graph.rows import DICTS, LISTS, ObjectRows, clear_attributes, set_attributes, setter_of
+from sim.adapters.capture.graph.rows import DICTS, LISTS, ObjectRows
 from sim.adapters.capture.graph.special_nodes import (
     ARRAY_BYTES,
     ARRAY_LETTER,

@@ -174,6 +174,8 @@ class ObjectRows:
             self._with_dict = objects
         self._dicts = list(map(_dict_of, self._with_dict))
         self._dict_sizes = list(map(len, self._dicts))
+        if self._with_dict:  # Some of these dicts may have been made just now, in place of the values.
+            self._counts = list(map(len, map(get_referents, objects)))
 
     def lengths(self) -> list[int]:
         """The number of attributes, for each object."""
@@ -305,19 +307,21 @@ def slot_names(cls: type) -> list[str]:
 def names_of(one: Any) -> tuple[str, ...]:
     """The names of all attributes that an object has; this makes its dict."""
     cls = type(one)
-    slots = [name for name in slot_names(cls) if _has_slot(one, cls, name)]
+    slots = [name for name in slot_names(cls) if has_slot(one, cls, name)]
     return (*slots, *(object.__getattribute__(one, "__dict__") if cls.__dictoffset__ else ()))
 
 
-def _has_slot(one: Any, cls: type, name: str) -> bool:
+def has_slot(one: Any, cls: type, name: str) -> bool:
+    """Return True if an object has an attribute in this slot of its class."""
     try:
-        _slot(cls, name).__get__(one, cls)
+        slot_of(cls, name).__get__(one, cls)
     except AttributeError:
         return False
     return True
 
 
-def _slot(cls: type, name: str) -> Any:
+def slot_of(cls: type, name: str) -> Any:
+    """The descriptor of a slot. Raises StopIteration for a name that is none."""
     return next(vars(kind)[name] for kind in cls.__mro__ if inspect.ismemberdescriptor(vars(kind).get(name)))
 
 
@@ -330,39 +334,9 @@ def read_slowly(one: Any, names: Iterable[str]) -> Values:
 
 def _slot_value(one: Any, cls: type, name: str) -> Any:
     try:
-        return _slot(cls, name).__get__(one, cls)
+        return slot_of(cls, name).__get__(one, cls)
     except StopIteration:
         raise AttributeError(name) from None
-
-
-def set_attributes(one: Any, names: Sequence[str], values: Sequence[Any]) -> None:
-    """Set attributes without any code of the object's class."""
-    setter_of(type(one), names)(one, values)
-
-
-def setter_of(cls: type, names: Sequence[str]) -> Callable[[Any, Sequence[Any]], None]:
-    """What sets these attributes of objects of a class, without any code of the class."""
-    slots = {name: _slot(cls, name) for name in slot_names(cls)}
-
-    def set_all(one: Any, values: Sequence[Any]) -> None:
-        attributes = object.__getattribute__(one, "__dict__") if cls.__dictoffset__ else {}
-        for name, value in zip(names, values, strict=True):
-            if name in slots:
-                slots[name].__set__(one, value)
-            else:
-                attributes[name] = value
-
-    return set_all
-
-
-def clear_attributes(one: Any) -> None:
-    """Remove all attributes without any code of the object's class."""
-    cls = type(one)
-    for name in slot_names(cls):
-        if _has_slot(one, cls, name):
-            _slot(cls, name).__delete__(one)
-    if cls.__dictoffset__:
-        object.__getattribute__(one, "__dict__").clear()
 
 
 def reader_of(cls: type, names: Sequence[str]) -> str:
@@ -373,7 +347,7 @@ def reader_of(cls: type, names: Sequence[str]) -> str:
         hasattr(cls, "__getattr__")
         or vars(_owner_of(cls, "__getattribute__"))["__getattribute__"] is not vars(object)["__getattribute__"]
     )
-    if own or any(_is_shadowed(cls, name) for name in names):
+    if own or any(is_shadowed(cls, name) for name in names):
         return "dict" if cls.__dictoffset__ else "slots"
     return "names"
 
@@ -383,7 +357,7 @@ def _owner_of(cls: type, name: str) -> type:
     return next(kind for kind in cls.__mro__ if name in vars(kind))
 
 
-def _is_shadowed(cls: type, name: str) -> bool:
+def is_shadowed(cls: type, name: str) -> bool:
     """Return True if the class has a property or another data descriptor that hides the attribute of this name."""
     member = inspect.getattr_static(cls, name, None)
     return hasattr(type(member), "__set__") and not inspect.ismemberdescriptor(member)

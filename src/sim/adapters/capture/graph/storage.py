@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sim.kernel.schema import Blob, Field, Table
-from sim.kernel.state import Snapshot, State
+from sim.kernel.state import Snapshot, State, view_field
 
 NODE, LENGTH, CELLS, TAG, VALUE = "node", "length", "cells", "tag", "value"
 _ROWS_MIN = 16
@@ -37,6 +37,7 @@ class GroupColumns:
 
     def __init__(self, storage: Storage, name: str) -> None:
         self.name, self._cells, self._storage = name, f"{name}.{CELLS}", storage
+        self._arena: Any = None  # That the views are of.
         self.bind()
 
     @staticmethod
@@ -50,13 +51,17 @@ class GroupColumns:
     def bind(self) -> None:
         """Take the views again: of a new arena, or of other row counts."""
         state = self._storage.state
-        self.nodes, self.lengths = state[f"{self.name}.{NODE}"], state[f"{self.name}.{LENGTH}"]
-        self.tags, self.values = state[f"{self._cells}.{TAG}"], state[f"{self._cells}.{VALUE}"]
-        slots, memory = state.layout.slots, state.arena.data
-        tag, value = slots[f"{self._cells}.{TAG}"], slots[f"{self._cells}.{VALUE}"]
-        self.tag_memory = memory[tag.offset : tag.offset + tag.size_bytes]
-        words = memory[value.offset : value.offset + value.size_bytes]
-        self.int_memory, self.float_memory = words.cast("q"), words.cast("d")
+        if state.arena is not self._arena:
+            self._arena = state.arena
+            names = (f"{self.name}.{NODE}", f"{self.name}.{LENGTH}", f"{self._cells}.{TAG}", f"{self._cells}.{VALUE}")
+            slots = [state.layout.slots[name] for name in names]
+            self._all: list[Any] = [view_field(state.arena, slot) for slot in slots]
+            self.tag_memory = self._all[2].data
+            words = self._all[3].view(np.uint8).data
+            self.int_memory, self.float_memory = words.cast("q"), words.cast("d")
+        rows, cells = state.count(self.name), state.count(self._cells)
+        nodes, lengths, tags, values = self._all
+        self.nodes, self.lengths, self.tags, self.values = nodes[:rows], lengths[:rows], tags[:cells], values[:cells]
 
     def replace(self, nodes: Integers, lengths: Integers, tags: Tags, values: Integers) -> None:
         """Replace all rows. The arguments may not be views of these columns."""
@@ -67,7 +72,7 @@ class GroupColumns:
 
     def starts(self) -> Integers:
         """The index of each row's first cell."""
-        starts: Integers = np.cumsum(self.lengths) - self.lengths
+        starts: Integers = self.lengths.cumsum() - self.lengths
         return starts
 
 
@@ -149,18 +154,33 @@ def changed_roots(before: Snapshot, state: Snapshot, name: str) -> list[str]:
     ]
 
 
-def with_new(columns: tuple[Any, Integers], new: Integers) -> tuple[Any, Integers]:
-    """Columns of one length with zeros at the new indexes, which ascend. Faster than np.insert for each."""
-    size = len(columns[0]) + len(new)
-    is_kept = np.ones(size, bool)
-    is_kept[new] = False
-    first, second = np.zeros(size, columns[0].dtype), np.zeros(size, np.int64)
-    first[is_kept], second[is_kept] = columns
-    return first, second
+# Few pieces are joined far more quickly than NumPy inserts or removes items.
 
 
-def without_some(columns: tuple[Any, Integers], gone: Integers) -> tuple[Any, Integers]:
-    """Columns of one length without these indexes."""
-    is_kept = np.ones(len(columns[0]), bool)
-    is_kept[gone] = False
-    return columns[0][is_kept], columns[1][is_kept]
+def slices(starts: list[int], end: int) -> list[slice]:
+    """The ranges from each start to the next one, and from the last one to the end."""
+    return list(map(slice, starts, [*starts[1:], end]))
+
+
+def with_pieces(column: Any, at: list[int], new: Any, pieces: list[slice]) -> Any:
+    """A column with each piece of new items inserted before its index; indexes ascend."""
+    old, added = column.data, new.data
+    parts: list[memoryview] = []
+    last = 0
+    for index, piece in zip(at, pieces, strict=True):
+        parts += (old[last:index], added[piece])
+        last = index
+    parts.append(old[last:])
+    return np.frombuffer(b"".join(parts), column.dtype)
+
+
+def without_ranges(column: Any, starts: list[int], ends: list[int]) -> Any:
+    """A column without some ranges, which ascend and do not overlap."""
+    old = column.data
+    parts: list[memoryview] = []
+    last = 0
+    for start, end in zip(starts, ends, strict=True):
+        parts.append(old[last:start])
+        last = end
+    parts.append(old[last:])
+    return np.frombuffer(b"".join(parts), column.dtype)

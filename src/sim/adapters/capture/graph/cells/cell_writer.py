@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
-from array import array
 from collections.abc import Sequence
-from itertools import compress
+from itertools import chain, compress, repeat
 from operator import eq
 from typing import Any
 
 import numpy as np
 
+from sim.adapters.capture.graph.cells.changed_cells import CellsBefore
 from sim.adapters.capture.graph.cells.new_rows import NewRows
+from sim.adapters.capture.graph.cells.object_memory import float_bits, identities, integers, kinds_of
 from sim.adapters.capture.graph.groups import Group
 from sim.adapters.capture.graph.nodes import Nodes
 from sim.adapters.capture.graph.rows import Values
@@ -22,7 +23,10 @@ from sim.adapters.capture.graph.values.trees import TreeEncoder, pack
 from sim.adapters.capture.graph.values.value_pool import ValuePool
 
 _ATOMS = frozenset((int, float, str, bytes, bool, type(None)))
-_FEW = 48  # Up to here a plain loop is faster than NumPy's calls.
+_FEW = 128  # Up to here a plain loop is faster than NumPy's calls.
+_SINGLE_KINDS = {  # The tags of types by their identities; other objects may be nodes.
+    id(int): INT, id(float): FLOAT, id(bool): TRUE, id(type(None)): NONE, id(str): VALUE_TAG, id(tuple): VALUE_TAG,
+}  # fmt: skip
 
 
 class CellWriter:
@@ -36,21 +40,27 @@ class CellWriter:
         self._nodes, self._values, self._encoder = nodes, values, encoder
         self.count = 0
 
-    def write(self, group: Group | NewRows, places: Sequence[int]) -> None:  # noqa: PLR0912, PLR0915 - the hot path, in one place
-        """Encode the present values of these cells. Raises UnsavableError; nodes.owner is then the cell."""
+    def write(  # noqa: PLR0912, PLR0915 - the hot path, in one place
+        self, group: Group | NewRows, places: Sequence[int] | Integers, before: CellsBefore | None = None
+    ) -> None:
+        """Encode the present values of these cells. Raises UnsavableError; nodes.owner is then the cell.
+
+        before: the cells as they were, unless each value is to be encoded again.
+        """
         flat = group.flat
         self.count += len(places)
         if len(places) > _FEW:
-            many = np.arange(len(places)) if isinstance(places, range) else np.asarray(places)
-            places = self._write_many(group, many, flat)
+            places = self._write_many(group, np.asarray(places), flat, before)
+            if not places or self._write_plain_tuples(group, places):
+                return
+        else:
+            places = places.tolist() if isinstance(places, np.ndarray) else places
+            if before is not None:
+                self._drop(group, before)
         columns = group.columns
         tags, ints, floats = columns.tag_memory, columns.int_memory, columns.float_memory
-        nodes, known, quick = self._nodes, self._encoder.known, self._values.quick
+        nodes, known, text_number = self._nodes, self._encoder.known, self._values.number_of_text
         numbers, identities = nodes.numbers, self._values.identities
-        last = VALUE_TAG if self._values.edges else NODE_TAG
-        dropped = [place for place in places if NODE_TAG <= tags[place] <= last]
-        if dropped and isinstance(group, Group):
-            self.drop(group, np.array(dropped))
         for place in places:
             value = flat[place]
             kind = type(value)
@@ -74,7 +84,7 @@ class CellWriter:
                 tags[place] = NONE if value is None else TRUE if value else FALSE
                 continue
             elif kind is str:
-                ints[place], tags[place] = quick(value, pack), VALUE_TAG
+                ints[place], tags[place] = text_number(value, pack), VALUE_TAG
                 continue
             elif kind is tuple:
                 number = identities.get(id(value))
@@ -93,47 +103,71 @@ class CellWriter:
                 tags, ints, floats = columns.tag_memory, columns.int_memory, columns.float_memory
             ints[place], tags[place] = number, tag
 
-    def _write_many(self, group: Group | NewRows, places: Integers, flat: Values) -> list[int]:
-        """Encode numbers and known nodes all at once; return the places of other values."""
+    def _write_many(
+        self, group: Group | NewRows, places: Integers, flat: Values, before: CellsBefore | None
+    ) -> list[int]:
+        """Encode numbers, known values and known nodes all at once; return the places of other values."""
+        everything = identities(flat)
+        if before is not None:
+            places = self._copy_moved(group, places, everything[places], before)
+            if len(places) <= _FEW:
+                few: list[int] = places.tolist()
+                return few
+        left = everything[places]
+        kinds = kinds_of(left, lambda: [flat[place] for place in places.tolist()])
+        met = np.unique(kinds).tolist()
+        rest = [np.zeros(0, np.int64)]  # Places that are left.
+        is_other = np.ones(len(places), bool)
+        for kind in [one for one in met if one in _SINGLE_KINDS]:
+            mine = kinds == kind
+            is_other &= ~mine
+            rest.append(self._write_kind(group, kind, places[mine], left[mine]))
+        if is_other.any():
+            rest.append(self._write_kind(group, 0, places[is_other], left[is_other]))
+        remaining: list[int] = np.sort(np.concatenate(rest)).tolist()
+        return remaining
+
+    def _write_kind(self, group: Group | NewRows, kind: int, places: Integers, addresses: Integers) -> Integers:
+        """Encode values of one type, by its identity, or of all others together; return the places of unknown ones."""
+        columns, flat = group.columns, group.flat
+        tag: Any = _SINGLE_KINDS.get(kind, NODE_TAG)
+        payload: Any = 0
+        is_known = None
+        if kind == id(int):
+            payload, is_known = integers(addresses, lambda: [flat[place] for place in places.tolist()])
+        elif kind == id(float):
+            payload = float_bits(addresses, lambda: [flat[place] for place in places.tolist()])
+            if group.holds_items and np.isnan(payload.view(np.float64)).any():
+                return places  # It may be a key.
+        elif kind == id(bool):
+            tag = np.where(addresses == id(True), TRUE, FALSE)
+        elif kind != id(type(None)):
+            if kind == id(str):
+                found = map(self._values.texts.get, [flat[place] for place in places.tolist()], repeat(-1))
+            elif kind == id(tuple):
+                found = map(self._values.identities.get, addresses.tolist(), repeat(-1))
+            elif self._nodes.numbers.keys().isdisjoint(self._encoder.known):
+                found = map(self._nodes.numbers.get, addresses.tolist(), repeat(-1))
+            else:
+                return places
+            payload = np.array(list(found), np.int64)
+            is_known = payload >= 0
+        if is_known is None or is_known.all():
+            columns.tags[places], columns.values[places] = tag, payload
+            return places[:0]
+        columns.tags[places[is_known]], columns.values[places[is_known]] = tag, payload[is_known]
+        return places[~is_known]
+
+    def _write_plain_tuples(self, group: Group | NewRows, places: list[int]) -> bool:
+        """Encode tuples of numbers and texts all at once. Return False, with nothing done, if there is anything else."""
+        flat = group.flat
+        values = [flat[place] for place in places]
+        if set(map(type, values)) != {tuple} or not _ATOMS.issuperset(map(type, chain.from_iterable(values))):
+            return False
         columns = group.columns
-        if isinstance(group, Group):
-            self.drop(group, places[columns.tags[places] >= NODE_TAG])
-        values = [flat[place] for place in places.tolist()] if len(places) < len(flat) else flat
-        kinds = np.fromiter(map(id, map(type, values)), np.int64, len(values))
-        left = np.ones(len(values), bool)
-        for kind, tag, code in ((int, INT, "q"), (float, FLOAT, "d")):
-            mine = kinds == id(kind)
-            if mine.any():
-                some = values if mine.all() else list(compress(values, mine.tolist()))
-                if kind is float and group.holds_items and any(map(math.isnan, some)):
-                    continue  # It may be a key.
-                try:
-                    payload = np.frombuffer(array(code, some), np.int64)
-                except OverflowError:
-                    continue
-                at = places[mine]
-                columns.tags[at], columns.values[at] = tag, payload
-                left &= ~mine
-        mine = kinds == id(tuple)
-        if mine.any():
-            met = self._values.identities.get
-            found = np.array([met(id(values[index]), -1) for index in np.flatnonzero(mine).tolist()], np.int64)
-            is_met = found >= 0
-            mine[mine] = is_met
-            at = places[mine]
-            columns.tags[at], columns.values[at] = VALUE_TAG, found[is_met]
-            left &= ~mine
-        others = np.flatnonzero(left)
-        if len(others) and self._nodes.numbers.keys().isdisjoint(self._encoder.known):
-            rest = [values[index] for index in others.tolist()]
-            numbers = [-1 if one is None else one for one in map(self._nodes.numbers.get, map(id, rest))]
-            found = np.array(numbers, np.int64)
-            is_node = found >= 0
-            at = places[others[is_node]]
-            columns.tags[at], columns.values[at] = NODE_TAG, found[is_node]
-            others = others[~is_node]
-        rest_places: list[int] = places[others].tolist()
-        return rest_places
+        columns.tags[places] = VALUE_TAG
+        columns.values[places] = self._values.numbers_of_plain(values, [pack(["t", *value]) for value in values])
+        return True
 
     def _encode(self, value: Any) -> tuple[int, int]:
         """The tag and the payload of a value that is no plain number."""
@@ -145,19 +179,50 @@ class CellWriter:
             return NODE_TAG, tree[1]
         return VALUE_TAG, self._values.number_of(pack(tree), tuple(edges))
 
-    def drop(self, group: Group, places: Integers) -> None:
-        """Note that cells no longer refer to what they did."""
-        if self._nodes.has_lost_parent:
+    def _copy_moved(
+        self, group: Group | NewRows, places: Integers, addresses: Integers, before: CellsBefore
+    ) -> Integers:
+        """Copy the cells of objects that were in another place of the group; return the places of all others."""
+        columns = group.columns
+        is_found, sources = before.find(addresses, places)
+        if group.holds_items:
+            is_found &= before.tags[sources] != FLOAT  # As a key, a nan is refused.
+        at, sources = places[is_found], sources[is_found]
+        tags, values = before.tags[sources], before.values[sources]
+        self._drop(group, before, (at, sources))
+        columns.tags[at], columns.values[at] = tags, values
+        return places[~is_found]
+
+    def _drop(
+        self, group: Group | NewRows, before: CellsBefore, moved: tuple[Integers, Integers] | None = None
+    ) -> None:
+        """Note that cells no longer refer to what they did. moved: places, and the cells from which they are copied."""
+        if self._nodes.has_lost_parent or not isinstance(group, Group):
             return
-        columns, edges = group.columns, self._values.edges
-        tags = columns.tags[places]
+        candidates, edges = before.candidates, self._values.edges
+        if isinstance(candidates, list):
+            last, memory = VALUE_TAG if edges else NODE_TAG, before.tags.data
+            candidates = [place for place in candidates if NODE_TAG <= memory[place] <= last]
+            if not candidates:
+                return
+        places = np.asarray(candidates)
+        tags = before.tags[places]
         of_nodes = places[tags == NODE_TAG]
         if len(of_nodes):
-            parents, dropped = self._nodes.parents, columns.values[of_nodes].tolist()
-            is_parent = map(eq, map(parents.__getitem__, dropped), group.nodes_of(of_nodes).tolist())
-            self._nodes.lost.update(compress(dropped, is_parent))
+            ends = before.lengths.cumsum()
+            if moved is not None:  # Most have only moved inside a list or dict.
+                at, sources = moved
+                is_in_row = ends.searchsorted(sources, "right") == group.columns.lengths.cumsum().searchsorted(
+                    at, "right"
+                )
+                is_gone = np.ones(len(before.tags), bool)
+                is_gone[sources[is_in_row]] = False
+                of_nodes = of_nodes[is_gone[of_nodes]]
+            parents, dropped = self._nodes.parents, before.values[of_nodes].tolist()
+            owners = group.columns.nodes[ends.searchsorted(of_nodes, "right")].tolist()
+            self._nodes.lost.update(compress(dropped, map(eq, map(parents.__getitem__, dropped), owners)))
         for place in places[tags == VALUE_TAG].tolist() if edges else ():
-            held = edges.get(int(columns.values[place]))
+            held = edges.get(int(before.values[place]))
             if held is not None:
-                owner = group.node_of(place)
+                owner = int(group.columns.nodes[before.lengths.cumsum().searchsorted(place, "right")])
                 self._nodes.lost.update(node for node in held if self._nodes.parents[node] == owner)

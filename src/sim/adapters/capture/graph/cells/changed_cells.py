@@ -2,49 +2,64 @@
 
 from __future__ import annotations
 
-import ctypes
-import functools
-from itertools import chain, compress, count
+from collections.abc import Sequence
+from itertools import compress, count
 from operator import is_not
 from typing import Any
 
+import attrs
 import numpy as np
 
+from sim.adapters.capture.graph.cells.object_memory import Mask, Values, identities, pointers_are_known
 from sim.adapters.capture.graph.storage import Integers, Tags, ranges
 
-Values = tuple[Any, ...]
 _SMALL = 192  # Up to here a loop at C speed is faster than the handful of NumPy calls.
+_FEW_LEFT = 16  # Cells that are not worth sorting others for.
 
 
-def changed_places(before: Values, now: Values) -> list[int]:
+def changed_places(before: Values, now: Values) -> Sequence[int] | Integers:
     """The indexes at which two tuples of equal length hold different objects."""
-    if len(now) > _SMALL and _pointers_are_known():
-        found: list[int] = np.flatnonzero(pointers(before) != pointers(now)).tolist()
-        return found
+    if len(now) > _SMALL and pointers_are_known():
+        changed: Integers = (identities(before) != identities(now)).nonzero()[0]
+        return changed
     return list(compress(count(), map(is_not, before, now)))
 
 
-def pointers(values: Values) -> Integers:
-    """The addresses of a tuple's items, as a view of the tuple's own memory; the tuple must outlive it."""
-    if not values:
-        return np.zeros(0, np.int64)
-    memory: Any = (ctypes.c_int64 * len(values)).from_address(id(values) + tuple.__basicsize__)
-    found: Integers = np.frombuffer(memory, np.int64)
-    return found
+@attrs.frozen(eq=False)
+class CellsBefore:
+    """Cells of a group as they were, to be copied from where an object has only moved.
 
+    Attributes:
+        flat: the objects, alive.
+        tags, values: their cells. They may be those that are written: they are read before.
+        lengths: of the rows.
+        candidates: the indexes of those that are gone, or hold another object now.
+    """
 
-def identities(values: Values) -> Integers:
-    """The identities of a tuple's items."""
-    return pointers(values) if _pointers_are_known() else np.fromiter(map(id, values), np.int64, len(values))
+    flat: Values
+    tags: Tags
+    values: Integers
+    lengths: Integers
+    candidates: Sequence[int] | Integers
 
-
-@functools.cache
-def _pointers_are_known() -> bool:
-    """Return True if this Python keeps the items of a tuple where pointers looks."""
-    if ctypes.sizeof(ctypes.c_void_p) != 8:
-        return False
-    probe: Values = ([], {}, 5, "a")
-    return bool(pointers(probe).tolist() == list(map(id, probe)))
+    def find(self, wanted: Integers, places: Integers) -> tuple[Mask, Integers]:
+        """For the identities of some objects, and the places of each: which of them were here, and in which cells."""
+        before = identities(self.flat)
+        if not len(before):
+            return np.zeros(len(places), bool), places
+        sources = np.minimum(places + 1, len(before) - 1)  # A window that moves on shifts all of its cells by one.
+        is_found = before[sources] == wanted
+        left = (~is_found).nonzero()[0]
+        if len(left) > _FEW_LEFT and len(self.candidates):
+            candidates = np.asarray(self.candidates)
+            known = before[candidates]
+            order = known.argsort()
+            known = known[order]
+            at = np.minimum(known.searchsorted(wanted[left]), len(known) - 1)
+            is_known = known[at] == wanted[left]
+            is_found[left[is_known]] = True
+            sources[left[is_known]] = candidates[order[at[is_known]]]
+        return is_found, sources
 
 
 class Spread:
@@ -53,7 +68,7 @@ class Spread:
     Attributes:
         tags, values: the new cells; new ones are 0.
         places: the indexes of new cells, and of kept ones that hold another object.
-        gone: the indexes of old cells that no longer exist.
+        before: the old cells.
     """
 
     def __init__(
@@ -64,39 +79,46 @@ class Spread:
         before: Values,
         now: Values,
     ) -> None:
-        starts_before = np.cumsum(lengths_before) - lengths_before
-        starts_now = np.cumsum(lengths_now) - lengths_now
-        kept = np.minimum(lengths_before, lengths_now)
-        source, target = ranges(starts_before, kept), ranges(starts_now, kept)
+        growth = lengths_now - lengths_before
+        added = _ends_of_rows(lengths_now, np.maximum(growth, 0))
+        gone = _ends_of_rows(lengths_before, np.maximum(-growth, 0))
+        is_kept, was_kept = np.ones(len(now), bool), np.ones(len(before), bool)
+        is_kept[added], was_kept[gone] = False, False
+        source = was_kept.nonzero()[0]
         self.tags, self.values = np.zeros(len(now), np.uint8), np.zeros(len(now), np.int64)
-        self.tags[target], self.values[target] = cells[0][source], cells[1][source]
-        is_changed = np.ones(len(now), bool)
-        is_changed[target] = identities(now)[target] != identities(before)[source]
-        self.places: list[int] = np.flatnonzero(is_changed).tolist()
-        is_gone = np.ones(len(before), bool)
-        is_gone[source] = False
-        self.gone: Integers = np.flatnonzero(is_gone)
+        self.tags[is_kept], self.values[is_kept] = cells[0][source], cells[1][source]
+        is_changed = identities(now)[is_kept] != identities(before)[source]
+        is_kept[is_kept] = ~is_changed
+        self.places: Integers = (~is_kept).nonzero()[0]
+        candidates = np.concatenate((source[is_changed], gone))
+        self.before = CellsBefore(before, cells[0].copy(), cells[1].copy(), lengths_before.copy(), candidates)
+
+
+def _ends_of_rows(lengths: Integers, counts: Integers) -> Integers:
+    """The indexes of the last cells of rows: this number of each."""
+    rows = counts.nonzero()[0]
+    counts = counts[rows]
+    return ranges(lengths.cumsum()[rows] - counts, counts)
 
 
 def spliced(values: Values, at: list[int], pieces: list[Values]) -> Values:
     """Values with each piece inserted before its index; indexes ascend."""
-    parts: list[Values] = []
+    made: list[Any] = []
     last = 0
     for index, piece in zip(at, pieces, strict=True):
-        if index > last:
-            parts.append(values[last:index])
-            last = index
-        parts.append(piece)
-    parts.append(values[last:])
-    return tuple(chain.from_iterable(parts))
+        made += values[last:index]
+        made += piece
+        last = index
+    made += values[last:]
+    return tuple(made)
 
 
 def without(values: Values, starts: list[int], ends: list[int]) -> Values:
     """Values without some ranges; ranges ascend and do not overlap."""
-    parts: list[Values] = []
+    made: list[Any] = []
     last = 0
     for start, end in zip(starts, ends, strict=True):
-        parts.append(values[last:start])
+        made += values[last:start]
         last = end
-    parts.append(values[last:])
-    return tuple(chain.from_iterable(parts))
+    made += values[last:]
+    return tuple(made)

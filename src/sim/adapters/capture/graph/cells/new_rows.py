@@ -14,7 +14,7 @@ import numpy as np
 from sim.adapters.capture.graph.cells.changed_cells import spliced, without
 from sim.adapters.capture.graph.groups import Group
 from sim.adapters.capture.graph.row_cells import LooseCells, RowCells
-from sim.adapters.capture.graph.storage import Integers, ranges, with_new, without_some
+from sim.adapters.capture.graph.storage import Integers, ranges, slices, with_pieces, without_ranges
 
 
 class NewRows(RowCells):
@@ -58,32 +58,36 @@ def insert_rows(new: list[NewRows]) -> None:
 
 def _insert(group: Group, new: list[NewRows]) -> None:
     columns = group.columns
-    numbers = np.array(list(chain.from_iterable([rows.nodes for rows in new])), np.int64)
-    lengths = np.array(list(chain.from_iterable([rows.lengths for rows in new])), np.int64)
+    numbers = list(chain.from_iterable([rows.nodes for rows in new]))
+    lengths = list(chain.from_iterable([rows.lengths for rows in new]))
     objects = list(chain.from_iterable([rows.objects for rows in new]))
     flat = new[0].flat if len(new) == 1 else tuple(chain.from_iterable([rows.flat for rows in new]))
     tags = np.frombuffer(b"".join([rows.columns.tag_memory for rows in new]), np.uint8)
     values = np.frombuffer(b"".join([rows.columns.int_memory for rows in new]), np.int64)
-    if (np.diff(numbers) < 0).any():  # An object that has come from another group has its number from before.
-        order = np.argsort(numbers)
-        cells = ranges((np.cumsum(lengths) - lengths)[order], lengths[order])
-        numbers, lengths, tags, values = numbers[order], lengths[order], tags[cells], values[cells]
-        objects = [objects[row] for row in order.tolist()]
-        flat = tuple([flat[place] for place in cells.tolist()])
-    at = np.searchsorted(columns.nodes, numbers)
-    starts = np.append(columns.starts(), len(columns.tags))
-    ends = np.cumsum(lengths)
-    firsts = np.flatnonzero(np.diff(at, prepend=-1))  # Of the new rows that stand together, the first.
-    pieces = zip((ends - lengths)[firsts].tolist(), [*(ends - lengths)[firsts[1:]].tolist(), len(flat)], strict=True)
-    flat_now = spliced(group.flat, starts[at[firsts]].tolist(), [flat[start:end] for start, end in pieces])
-    cells_now = ranges(starts[at] + ends - lengths, lengths)
-    rows_now = at + np.arange(len(numbers))
-    tags_now, values_now = with_new((columns.tags, columns.values), cells_now)
-    tags_now[cells_now], values_now[cells_now] = tags, values
-    nodes_now, lengths_now = with_new((columns.nodes, columns.lengths), rows_now)
-    nodes_now[rows_now], lengths_now[rows_now] = numbers, lengths
-    columns.replace(nodes_now, lengths_now, tags_now, values_now)
-    group.rows.insert(at.tolist(), objects)
+    if len(new) > 1 and numbers != sorted(numbers):  # An object from another group has its number from before.
+        order = np.argsort(np.array(numbers))
+        sizes = np.array(lengths)
+        moved = ranges((np.cumsum(sizes) - sizes)[order], sizes[order])
+        tags, values, flat = tags[moved], values[moved], tuple([flat[place] for place in moved.tolist()])
+        numbers, lengths, objects = ([held[row] for row in order.tolist()] for held in (numbers, lengths, objects))
+    at = columns.nodes.searchsorted(numbers).tolist()
+    first_rows, first_cells = [], []  # Of the new rows that stand together.
+    cell = 0
+    for row, (index, length) in enumerate(zip(at, lengths, strict=True)):
+        if not row or index != at[row - 1]:
+            first_rows.append(row)
+            first_cells.append(cell)
+        cell += length
+    at_rows = [at[row] for row in first_rows]
+    starts = columns.starts()
+    at_cells = [int(starts[index]) if index < len(starts) else len(columns.tags) for index in at_rows]
+    rows, cells = slices(first_rows, len(numbers)), slices(first_cells, len(flat))
+    flat_now = spliced(group.flat, at_cells, [flat[one] for one in cells])
+    nodes_now = with_pieces(columns.nodes, at_rows, np.array(numbers), rows)
+    lengths_now = with_pieces(columns.lengths, at_rows, np.array(lengths), rows)
+    tags_now = with_pieces(columns.tags, at_cells, tags, cells)
+    columns.replace(nodes_now, lengths_now, tags_now, with_pieces(columns.values, at_cells, values, cells))
+    group.rows.insert(at, objects)
     group.set_flat(lengths_now.tolist(), flat_now)
 
 
@@ -91,9 +95,12 @@ def remove_rows(group: Group, rows: Integers) -> None:
     """Remove rows, in ascending order."""
     columns = group.columns
     starts, lengths = columns.starts()[rows], columns.lengths[rows]
-    flat = without(group.flat, starts.tolist(), (starts + lengths).tolist())
-    tags, values = without_some((columns.tags, columns.values), ranges(starts, lengths))
-    nodes, lengths_now = without_some((columns.nodes, columns.lengths), rows)
-    columns.replace(nodes, lengths_now, tags, values)
-    group.rows.remove(rows.tolist())
+    first, last = starts.tolist(), (starts + lengths).tolist()
+    numbers = rows.tolist()
+    after = [number + 1 for number in numbers]
+    flat = without(group.flat, first, last)
+    tags, values = without_ranges(columns.tags, first, last), without_ranges(columns.values, first, last)
+    lengths_now = without_ranges(columns.lengths, numbers, after)
+    columns.replace(without_ranges(columns.nodes, numbers, after), lengths_now, tags, values)
+    group.rows.remove(numbers)
     group.set_flat(lengths_now.tolist(), flat)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from sim.adapters.capture.graph.nodes import Nodes
-from sim.adapters.capture.graph.reach.references import Edges, references_to
+from sim.adapters.capture.graph.reach.references import Edges, NodeCells, node_cells, references_to
 from sim.adapters.capture.graph.storage import Integers
 from sim.adapters.capture.graph.tags import NODE_TAG, ROOT, VALUE_TAG
 
@@ -26,8 +26,8 @@ def find_dead(nodes: Nodes, edges: Edges) -> list[int] | None:
     edges: of the immutable values with nodes inside.
     """
     parents, limit = nodes.parents, len(nodes.objects) // _SHARE
-    doubtful = set(nodes.lost)
-    for source, target in references_to(nodes, doubtful, edges):  # Most have only moved inside a list or dict.
+    doubtful, cells = set(nodes.lost), node_cells(nodes)
+    for source, target in references_to(nodes, cells, doubtful, edges):  # Most have only moved inside a list or dict.
         if parents[target] == source:
             doubtful.discard(target)
     frontier, room = list(doubtful), _FIRST_ROUND
@@ -36,7 +36,7 @@ def find_dead(nodes: Nodes, edges: Edges) -> list[int] | None:
         frontier = _add_descendants(nodes, edges, starts, doubtful, frontier, len(doubtful) + room)
         if len(doubtful) > limit:
             return None
-        alive = _spread_life(nodes, edges, doubtful)
+        alive = _spread_life(nodes, cells, edges, doubtful)
         doubtful -= alive
         frontier = [number for number in frontier if number not in alive]
         room *= _GROWTH
@@ -66,13 +66,13 @@ def _add_descendants(
     return []
 
 
-def _spread_life(nodes: Nodes, edges: Edges, doubtful: set[int]) -> set[int]:
+def _spread_life(nodes: Nodes, cells: NodeCells, edges: Edges, doubtful: set[int]) -> set[int]:
     """Those of the doubtful nodes that can be reached, with new parents."""
     parents = nodes.parents
     alive, waiting = set[int](), list[int]()
     through: dict[int, list[tuple[int, int]]] = {}  # References that count if a doubtful node is alive.
     nearest: dict[int, int] = {ROOT: ROOT}
-    for source, target in references_to(nodes, doubtful, edges):
+    for source, target in references_to(nodes, cells, doubtful, edges):
         first = source if source in doubtful else _nearest_doubtful(source, parents, doubtful, nearest)
         if first != ROOT:
             through.setdefault(first, []).append((source, target))

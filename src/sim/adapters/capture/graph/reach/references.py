@@ -31,24 +31,37 @@ def find_parents(nodes: Nodes, edges: Edges) -> list[int]:
     return find_reachable(len(nodes.parents), np.concatenate(sources), np.concatenate(targets), more)
 
 
-def references_to(nodes: Nodes, wanted: set[int], edges: Edges) -> Iterator[tuple[int, int]]:
-    """All references to these nodes, as (source, target)."""
-    is_wanted = np.zeros(len(nodes.parents), bool)
-    is_wanted[list(wanted)] = True
-    holding = {value: found for value, held in edges.items() if (found := wanted.intersection(held))}
+NodeCells = list[tuple[Group, Integers, Integers]]
+
+
+def node_cells(nodes: Nodes) -> NodeCells:
+    """The cells that hold nodes, of each group: their places, and the nodes."""
+    found = []
     for group in nodes.groups.ordered:
         columns = group.columns
-        places = np.flatnonzero(columns.tags == NODE_TAG)
-        places = places[is_wanted[columns.values[places]]]
+        places = (columns.tags == NODE_TAG).nonzero()[0]
         if len(places):
-            yield from zip(group.nodes_of(places).tolist(), columns.values[places].tolist(), strict=True)
+            found.append((group, places, columns.values[places]))
+    return found
+
+
+def references_to(nodes: Nodes, cells: NodeCells, wanted: set[int], edges: Edges) -> Iterator[tuple[int, int]]:
+    """All references to these nodes, as (source, target). cells: of node_cells."""
+    is_wanted = np.zeros(len(nodes.parents), bool)
+    is_wanted[list(wanted)] = True
+    for group, places, targets in cells:
+        mine = is_wanted[targets].nonzero()[0]
+        if len(mine):
+            yield from zip(group.nodes_of(places[mine]).tolist(), targets[mine].tolist(), strict=True)
+    holding = {value: found for value, held in edges.items() if (found := wanted.intersection(held))}
+    for group in nodes.groups.ordered if holding else ():
         for source, value in values_with_nodes(group, holding):
             yield from ((source, target) for target in holding[value])
-    for source, targets in nodes.special.edges.items():
-        yield from ((source, target) for target in targets if target in wanted)
-    for source, target in nodes.contents.items():
-        if target in wanted:
-            yield source, target
+    for source, linked in nodes.special.edges.items():
+        yield from ((source, target) for target in linked if target in wanted)
+    for source, inner in nodes.contents.items():
+        if inner in wanted:
+            yield source, inner
 
 
 def values_with_nodes(group: Group, edges: Mapping[int, object]) -> Iterator[tuple[int, int]]:

@@ -18,12 +18,12 @@ from typing import Any, Protocol
 import msgpack
 import numpy as np
 
+from sim.adapters.capture.graph.attribute_setters import set_attributes
 from sim.adapters.capture.graph.names.array_types import array_type_from_plain, array_type_to_plain
 from sim.adapters.capture.graph.names.classes import LOCALS, ClassFinder
 from sim.adapters.capture.graph.names.known_names import NAMED, NAMES
 from sim.adapters.capture.graph.names.local_functions import function_in, name_in_function
 from sim.adapters.capture.graph.names.python_class import base_of, make_shell
-from sim.adapters.capture.graph.rows import set_attributes
 from sim.adapters.capture.graph.sets.equal_hashes import hashes_alike
 from sim.adapters.capture.graph.unsavable import UnsavableError
 from sim.adapters.capture.graph.values.canonical_order import canonical_order

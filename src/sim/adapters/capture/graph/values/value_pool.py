@@ -34,13 +34,14 @@ class ValuePool:
 
     Attributes:
         edges: the nodes inside a value, by its number; only values that have some.
+        texts: the numbers of texts that were met.
         identities: the numbers of tuples of numbers and texts that were met, by identity.
     """
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
         self._numbers: dict[bytes, int] = {}
-        self._quick: dict[Any, int] = {}  # By the value itself, for kinds of which equal values are the same.
+        self.texts: dict[str, int] = {}
         self._contents: list[bytes] = []
         self._held: list[Any] = []  # By number: a tuple with this value, kept so that its identity stays its; or None.
         self.identities: dict[int, int] = {}
@@ -65,26 +66,44 @@ class ValuePool:
                 self.edges[number] = edges
         return number
 
-    def quick(self, value: Any, encode: Callable[[Any], bytes]) -> int:
-        """As number_of, for a kind of value of which only those with the same bytes are equal."""
-        number = self._quick.get(value)
+    def number_of_text(self, value: str, encode: Callable[[Any], bytes]) -> int:
+        """As number_of, for a text: equal ones have the same bytes."""
+        number = self.texts.get(value)
         if number is None:
-            number = self._quick[value] = self.number_of(encode(value))
+            number = self.texts[value] = self.number_of(encode(value))
         return number
+
+    def numbers_of_plain(self, values: list[Any], contents: list[bytes]) -> list[int]:
+        """The numbers of number_of_plain, for several values."""
+        numbers, held, identities = self._numbers, self._held, self.identities
+        if len(set(contents)) == len(contents) and numbers.keys().isdisjoint(contents):  # All of them are new.
+            found = list(range(len(held), len(held) + len(values)))
+            numbers.update(zip(contents, found, strict=True))
+            identities.update(zip(map(id, values), found, strict=True))
+            self._contents += contents
+            held += values
+            return found
+        return [self.number_of_plain(value, content) for value, content in zip(values, contents, strict=True)]
 
     def number_of_plain(self, value: Any, content: bytes) -> int:
         """As number_of, for a value that holds no other objects than numbers and texts: it is known again."""
-        number = self.number_of(content)
-        if self._held[number] is None:  # One object for each value: they are no more than the values.
+        number = self._numbers.get(content)
+        if number is None:
+            number = self._numbers[content] = len(self._held)
+            self._contents.append(content)
+            self._held.append(value)
+        elif self._held[number] is None:  # One object for each value: they are no more than the values.
             self._held[number] = value
-            self.identities[id(value)] = number
+        else:
+            return number
+        self.identities[id(value)] = number
         return number
 
     def forget_identities(self) -> None:
         """Encode each value again from now on."""
         self._held = [None] * len(self._contents)
         self.identities.clear()
-        self._quick.clear()
+        self.texts.clear()
 
     def write(self) -> None:
         """Append the new values to the arena."""
@@ -112,7 +131,7 @@ class ValuePool:
         old_edges = self.edges
         self._contents = [self._contents[number] for number in live.tolist()]
         self._numbers = {content: number for number, content in enumerate(self._contents)}
-        self._quick.clear()
+        self.texts.clear()
         self._held = [self._held[number] for number in live.tolist()]
         self.identities = {id(held): number for number, held in enumerate(self._held) if held is not None}
         self.edges = {int(renumbered[old]): edges for old, edges in old_edges.items() if renumbered[old] >= 0}
