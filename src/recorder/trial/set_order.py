@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 from recorder.ambient.ambient import INSTANCE, Ambient, Path
-from recorder.ambient.ambient_diff import name_of
+from recorder.ambient.leaf_text import name_of
 from recorder.ambient.object_walk import take_instance
 from recorder.ambient.roots import is_our_own
 from recorder.ambient.value_kinds import kind_of
@@ -94,6 +94,6 @@ def _values(ambient: Ambient, simulation: Simulation) -> Leaves:
     for path, leaf in inside.items():
         if any(path[:depth] in sets for depth in range(1, len(path))):
             continue  # An element: its place in the order is its name.
-        value = (leaf[0], set(leaf[1])) if path in sets and isinstance(leaf[1], list) else leaf
+        value = (leaf[0], set(map(repr, leaf[1]))) if path in sets and isinstance(leaf[1], list) else leaf
         leaves |= leaves_of(value, root=repr(path))
     return leaves

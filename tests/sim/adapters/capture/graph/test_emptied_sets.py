@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from sim.adapters.capture.graph.sets.set_layout import table_of
 from sim.adapters.find_adapter import adapt
 from sim.adapters.plain_object.adapter import fields
+from sim.kernel.sets.set_layout import table_of
 from sim.kernel.simulation import restore
 
 

@@ -9,7 +9,8 @@ import numpy as np
 
 from sim.adapters.capture.graph.sets.equal_hashes import hashes_alike
 from sim.adapters.capture.graph.sets.seen_elements import Elements
-from sim.adapters.capture.graph.sets.set_layout import (
+from sim.adapters.capture.graph.unsavable import UnsavableError
+from sim.kernel.sets.set_layout import (
     SetTable,
     begin_again,
     fingerprint,
@@ -17,7 +18,6 @@ from sim.adapters.capture.graph.sets.set_layout import (
     rebuild,
     table_of,
 )
-from sim.adapters.capture.graph.unsavable import UnsavableError
 
 
 class SetKind:

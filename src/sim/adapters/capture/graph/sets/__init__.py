@@ -1,1 +1,1 @@
-"""Hash tables of sets: read, rebuilt, and the values that hash alike in every process."""
+"""Sets whose tables can be rebuilt in any process: the values that hash alike, and what was seen in each set."""

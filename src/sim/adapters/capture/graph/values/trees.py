@@ -25,7 +25,6 @@ from sim.adapters.capture.graph.names.local_functions import function_in, name_i
 from sim.adapters.capture.graph.names.python_class import base_of, make_shell
 from sim.adapters.capture.graph.rows import set_attributes
 from sim.adapters.capture.graph.sets.equal_hashes import hashes_alike
-from sim.adapters.capture.graph.sets.set_layout import SetTable, frozen, table_of
 from sim.adapters.capture.graph.unsavable import UnsavableError
 from sim.adapters.capture.graph.values.canonical_order import canonical_order
 from sim.adapters.capture.graph.values.foreign_values import decode_foreign, encode_foreign, is_foreign_constant
@@ -35,6 +34,7 @@ from sim.adapters.capture.graph.values.immutable_values import (
     is_immutable_kind,
 )
 from sim.kernel.foreign_arrays import is_foreign_array
+from sim.kernel.sets.set_layout import SetTable, frozen, table_of
 
 _LARGE_INT = 1  # The type of MessagePack's extension for integers of more than 64 bits.
 _ATOMS = frozenset((type(None), bool, int, float, str, bytes))

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sim.adapters.capture.graph.sets import set_layout
-from sim.adapters.capture.graph.sets.set_layout import UNKNOWN, SetTable, fingerprint, frozen, rebuild, table_of
+from sim.kernel.sets import set_layout
+from sim.kernel.sets.set_layout import UNKNOWN, SetTable, fingerprint, frozen, rebuild, table_of
 
 MAKERS: dict[str, Callable[[random.Random], Any]] = {
     "small integers": lambda draws: draws.randrange(300),
