@@ -38,7 +38,7 @@ _NAMING = {
     "local": "local of a generator",
     "class of": "class attribute",
 }
-_NEVER_ALIASES = ("function", "method", "builtin_function_or_method", "tuple", "partial", "generator")
+NEVER_ALIASES = ("function", "method", "builtin_function_or_method", "tuple", "partial", "generator")
 
 
 @attrs.frozen
@@ -168,7 +168,7 @@ def _broken_aliases(live: Ambient, copy: Ambient) -> list[Candidate]:
             if path[0][0] != INSTANCE or other.aliases.get(path) == first or path not in other.objects:
                 continue
             base = one.objects.get(first)
-            if first not in other.objects or type(base).__name__ in _NEVER_ALIASES:
+            if first not in other.objects or type(base).__name__ in NEVER_ALIASES:
                 continue
             if isinstance(base, np.ndarray):
                 how = (

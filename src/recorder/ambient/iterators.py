@@ -113,13 +113,17 @@ def copy_of(iterator: Any, depth: int = 0) -> Any:
 def position_of(iterator: Any, depth: int = 0) -> tuple[Any, ...]:
     """A value that is equal for two iterators that stand at the same place: ("iterator", type, what it holds, upcoming).
 
-    Upcoming are texts; None if the next values are not known.
+    Upcoming is the text of the next values; None if they are not known.
     """
     parts = parts_of(iterator) if depth < DEPTH_MAX else None
     held = tuple(_shown(one, depth) for one in parts.held) if parts is not None else None
-    following = upcoming(iterator) if depth == 0 else None
-    texts = None if following is None else tuple(map(_text_of, following))
-    return "iterator", type(iterator).__name__, held, texts
+    return "iterator", type(iterator).__name__, held, upcoming_text(iterator) if depth == 0 else None
+
+
+def upcoming_text(iterator: Any) -> str | None:
+    """The next values of an iterator as a text; None if they are not known."""
+    following = upcoming(iterator)
+    return None if following is None else ", ".join(map(_text_of, following)) or "nothing"
 
 
 def _shown(value: Any, depth: int) -> Any:

@@ -133,8 +133,7 @@ def _first_entry(ours: Any, theirs: Any) -> str:
 
 def _positions(ours: Any, theirs: Any) -> str:
     def following(leaf: Any) -> str | None:
-        is_known = isinstance(leaf, tuple) and leaf[:1] == ("iterator",) and leaf[3] is not None
-        return (", ".join(leaf[3]) or "nothing") if is_known else None
+        return leaf[3] if isinstance(leaf, tuple) and leaf[:1] == ("iterator",) else None
 
     one, other = following(ours), following(theirs)
     if one is not None and other is not None and one != other:

@@ -11,7 +11,7 @@ class Unit:
     _ids = itertools.count(1)
 
     def __init__(self):
-        self.number = next(Unit._ids)
+        self.number = next(Unit._ids)  # HERE: ClassIds
 
 
 class _Camp:
@@ -39,7 +39,7 @@ class ClassIds(_Camp):
 
     def step(self, inputs):
         self.tick += 1
-        unit = Unit()  # HERE: ClassIds
+        unit = Unit()
         self.total += unit.number % 7
 
 

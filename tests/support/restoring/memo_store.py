@@ -10,12 +10,12 @@ def cost(kind, tick):
     """The cost of a kind: that of the tick when it was first asked for."""
     if kind not in COSTS:
         COSTS[kind] = tick
-    return COSTS[kind]
+    return COSTS[kind]  # HERE: MemoOfModule
 
 
 def number_of(thing, tick):
     """A number for an object, by its address: that of the tick when it was first asked for."""
-    return BY_ID.setdefault(id(thing), tick)
+    return BY_ID.setdefault(id(thing), tick)  # HERE: MemoById
 
 
 class Terrain:

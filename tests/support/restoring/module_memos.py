@@ -21,7 +21,7 @@ class MemoOfModule(_March):
 
     def step(self, inputs):
         self.tick += 1
-        self.total += memo_store.cost(self.tick % 5, self.tick)  # HERE: MemoOfModule
+        self.total += memo_store.cost(self.tick % 5, self.tick)
 
 
 class CacheOfModule(_March):
@@ -42,7 +42,7 @@ class MemoById(_March):
 
     def step(self, inputs):
         self.tick += 1
-        self.total += memo_store.number_of(self.units[self.tick % 3], self.tick)  # HERE: MemoById
+        self.total += memo_store.number_of(self.units[self.tick % 3], self.tick)
 
 
 class PureCache(_March):

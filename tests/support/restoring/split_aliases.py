@@ -20,9 +20,9 @@ class SplitLeader:
 
     def step(self, inputs):
         self.tick += 1
-        self.leader.hp -= 3
+        self.leader.hp -= 3  # HERE: SplitLeader
         for unit in self.units:
-            unit.hp += 1  # HERE: SplitLeader
+            unit.hp += 1
 
     def save(self):
         units = [unit.hp for unit in self.units]
@@ -45,8 +45,8 @@ class SplitList:
 
     def step(self, inputs):
         self.tick += 1
-        self.queue.append(self.tick % 7)
-        if len(self.waiting) > 4:  # HERE: SplitList
+        self.queue.append(self.tick % 7)  # HERE: SplitList
+        if len(self.waiting) > 4:
             self.queue.pop(0)
 
     def save(self):
@@ -67,9 +67,9 @@ class SharedDepot:
 
     def step(self, inputs):
         self.tick += 1
-        self.near["ore"] += 1
+        self.near["ore"] += 1  # HERE: SharedDepot
         self.near["ore"] %= 5
-        self.far["ore"] = (self.far["ore"] + 2) % 5  # HERE: SharedDepot
+        self.far["ore"] = (self.far["ore"] + 2) % 5
 
     def save(self):
         return json.dumps({"tick": self.tick, "near": self.near, "far": self.far}).encode()

@@ -15,6 +15,7 @@ from recorder.exception_text import raised_text
 from recorder.processes.fork_call import in_a_copy
 from replayer.desync.location import PhaseStep
 from replayer.diagnose.explain import traced_array as array_view
+from replayer.diagnose.explain.identities import identities_of
 from replayer.diagnose.explain.line_hooks import OwnCode, listening
 from replayer.diagnose.explain.line_trace import LineTracer
 from replayer.diagnose.explain.step_trace import StepTrace, snapshot_from_plain, snapshot_to_plain
@@ -76,6 +77,8 @@ def trace_step(simulation: Simulation, inputs: Any) -> TracedStep:
     if _outcome(traced) == _outcome(untraced):
         return _make_step(untraced, traced, None, is_same=True)
     if _outcome(in_a_copy(partial(_step, simulation, inputs))) != _outcome(untraced):
+        if traced["raised"] is not None and untraced["raised"] is None:  # By the views over the arrays, not by chance.
+            traced = in_a_copy(partial(_traced, simulation, inputs, arrays=False))
         return _make_step(untraced, traced, NOT_REPEATABLE, is_same=False)
     traced = in_a_copy(partial(_traced, simulation, inputs, arrays=False))
     if _outcome(traced) == _outcome(untraced):
@@ -110,6 +113,7 @@ def _step(simulation: Simulation, inputs: Any) -> dict[str, Any]:
 
 def _traced(simulation: Simulation, inputs: Any, *, arrays: bool) -> dict[str, Any]:
     tracer, is_own = LineTracer(simulation), OwnCode(simulation)
+    tracer.trace.identities = identities_of(simulation)
     if arrays:
         array_view.watch_arrays(simulation)
         array_view.watch_modules(is_own)
