@@ -140,13 +140,16 @@ def check_level(
 
 
 def cause_of(violation: ConformanceViolation) -> str:
-    """The most likely cause of a violation."""
+    """What a violation shows, and possible causes that were not tested."""
     if violation.trial == SAME_SEED and violation.tick == 0:
-        return "making it draws from a source without a seed, or reads the time: two new instances differ at once"
+        return (
+            "two new instances differ at once; possible: a source without a seed, the time, what the first instance "
+            "changed in a class or a module"
+        )
     if violation.trial == SAME_SEED:
-        return "a second instance diverges: unseeded randomness, time, or state outside the instance"
+        return "a second instance diverges; possible: unseeded randomness, time, state outside the instance"
     if violation.trial == PROCESS:
-        return "the order of sets or dicts of texts (PYTHONHASHSEED), time, or unseeded randomness"
+        return "possible: the order of sets or dicts of texts (PYTHONHASHSEED), time, unseeded randomness"
     if violation.trial == RECORDED:
         return "being saved changes it: declare level='canonical'"
     if violation.trial == USED and violation.tick == violation.from_tick:
@@ -156,7 +159,7 @@ def cause_of(violation: ConformanceViolation) -> str:
     if violation.tick == violation.from_tick:
         return "the state after the load is not the saved one"
     return (
-        "the next step reads a value that is not saved: a random generator, a warm start, a wrapper's counter, a time"
+        "the next steps read what is not saved; possible: a random generator, an order, two names of one object, a time"
     )
 
 

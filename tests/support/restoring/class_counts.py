@@ -53,7 +53,11 @@ class OnlyCounted(_Camp):
 
 
 class SavedCount(_Camp):
-    """A counter in a class that is saved."""
+    """A counter in a class that is saved, and that a new instance begins again."""
+
+    def __init__(self):
+        super().__init__()
+        Unit.count = 0
 
     def step(self, inputs):
         self.tick += 1

@@ -1,4 +1,4 @@
-"""Environments whose steps draw from their spaces; those after the first two are sound."""
+"""Environments whose steps draw from their spaces; the last two are sound."""
 
 import gymnasium
 import numpy as np
@@ -37,12 +37,26 @@ class DrawsObservations(DrawsActions):
 
 
 class SeedsSpaces(DrawsActions):
-    """A reset seeds the space."""
+    """A reset seeds the space, whose generator no recording saves."""
 
     def reset(self, *, seed=None, options=None):
         if seed is not None:
             self.action_space.seed(seed)
         return super().reset(seed=seed, options=options)
+
+    def step(self, action):
+        self.x[0] += int(action)
+        self.x[1] += int(self.action_space.sample())  # HERE: SeedsSpaces
+        return self.x.copy(), 0.0, False, False, {}
+
+
+class DrawsInVain(DrawsActions):
+    """Draws from the space, and uses nothing of it."""
+
+    def step(self, action):
+        self.x[0] += int(action)
+        self.action_space.sample()
+        return self.x.copy(), 0.0, False, False, {}
 
 
 class OwnDraws(DrawsActions):

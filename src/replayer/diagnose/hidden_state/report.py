@@ -37,16 +37,19 @@ class Suspect:
             generator, environment variable, clock, entropy, alias, reading, …
         detail: the difference, in a few words.
         proved: True if the hashes differ with it, and are equal when it is as in the live run.
+        lines: the first lines that name it, of those that ran from the restore up to the bad tick, such as flock.py:12.
     """
 
     name: str
     kind: str
     detail: str
     proved: bool
+    lines: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         kind = "" if self.name.endswith(f"({self.kind})") else f" ({self.kind})"
-        return f"{self.name}{kind}: {self.detail}{'; proved' if self.proved else '; suspected'}"
+        where = f"; named in {', '.join(self.lines)}" if self.lines else ""
+        return f"{self.name}{kind}: {self.detail}{'; proved' if self.proved else '; suspected'}{where}"
 
 
 @attrs.frozen(eq=False)

@@ -110,6 +110,7 @@ class SyncTest:
                 progress(run.tick, self._ticks)
             if not continues:
                 break
+        run.end()
         return run
 
     def assert_ok(self) -> SyncReport:
@@ -131,7 +132,7 @@ class _Run:
 
     def __init__(self, factory: Factory, *, is_watching: bool) -> None:
         self._roots = Roots(factory)
-        before = take_ambient(self._roots, None)
+        before = self._before = take_ambient(self._roots, None)
         try:
             self._live = as_simulation(_made(factory))
         except TypeError as error:
@@ -156,6 +157,10 @@ class _Run:
         self._all_inputs: list[bytes] = []
         self.is_disturbed = False
         self.tick = 0
+
+    def end(self) -> None:
+        """Leave modules and classes as they were before the run: what is tried next begins as this did."""
+        self._before.put_back()
 
     def report(self) -> SyncReport:
         """The report on the ticks run so far."""

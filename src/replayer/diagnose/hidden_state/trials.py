@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import attrs
@@ -22,6 +22,7 @@ from recorder.ambient.object_walk import take_ambient
 from recorder.ambient.roots import Roots, put_cache
 from recorder.ambient.transplant import Transplant
 from recorder.exception_text import raised_text
+from replayer.diagnose.hidden_state.naming_lines import Line, lines_naming, lines_that_run
 from replayer.diagnose.hidden_state.outside_sources import OutsideReads, OutsideSources
 from replayer.diagnose.hidden_state.report import ENVIRONMENT, FRESH, READ, USED, Suspect
 from sim.kernel.hooks import CanEnd, EmitsEvents, HasTelemetry, hook, member_name
@@ -90,6 +91,7 @@ class Trials:
         self._used: Simulation | None = None
         self.first: Period | None = None
         self.makes_unequal = False  # True if a second instance did not start like the live one.
+        self._lines: dict[Line, None] | None = None  # Those that a copy runs, while they are watched.
         self.is_watching = True  # False: nothing is kept for comparison, since that changes the run.
 
     def run(
@@ -145,7 +147,8 @@ class Trials:
                     changed = _read(copy, only) if way == READ else None
                     if changed is not None:
                         return TrialOutcome(count - 1, copy.state.snapshot(), f"{changed} changed the state", ambient)
-                    copy.step(decode_plain(inputs))
+                    with self._watched():
+                        copy.step(decode_plain(inputs))
                     if copy.state.hash() != period.hashes[count - 1]:
                         return TrialOutcome(count, copy.state.snapshot(), None, ambient, unlike)
         except Exception as error:  # noqa: BLE001 - a copy that lacks a value may fail in any way: that is a finding
@@ -208,6 +211,12 @@ class Trials:
             for place in places:
                 put_cache(*place)
 
+    def _watched(self) -> AbstractContextManager[None]:
+        if self._lines is None:
+            return nullcontext()
+        files = (getattr(module, "__file__", None) for module in self._roots.modules.values())
+        return lines_that_run(frozenset(file for file in files if file is not None), self._lines)
+
     # --- judging
 
     def suspects(self, period: Period, way: str, outcome: TrialOutcome) -> tuple[list[Suspect], list[str]]:
@@ -230,9 +239,20 @@ class Trials:
         ]
         left = [candidate for candidate in candidates if id(candidate) not in proved and candidate not in harmless]
         left.sort(key=lambda candidate: id(candidate) not in alone or not _got_further(alone[id(candidate)], outcome))
-        suspects = [_suspect(candidate, proved=True) for candidate in tried if id(candidate) in proved]
-        harmless_names = [candidate.name for candidate in harmless]
-        return [*suspects, *(_suspect(candidate, proved=False) for candidate in left)], harmless_names
+        chosen = [*((one, True) for one in tried if id(one) in proved), *((one, False) for one in left)]
+        lines = self._lines_run(period, way) if chosen else {}
+        suspects = [
+            Suspect(one.name, one.kind, one.detail, proved=is_proved, lines=lines_naming(one.name, lines))
+            for one, is_proved in chosen
+        ]
+        return suspects, [candidate.name for candidate in harmless]
+
+    def _lines_run(self, period: Period, way: str) -> dict[Line, None]:
+        """The lines of the simulation's modules that a copy runs up to the step at which it diverges."""
+        self._lines = {}
+        self.run(period, way)
+        lines, self._lines = self._lines, None
+        return lines
 
     def _is_needed(
         self, period: Period, way: str, outcome: TrialOutcome, candidates: Sequence[Candidate], candidate: Candidate
@@ -297,10 +317,6 @@ def other_value(value: str) -> str:
         return str(int(value) + 1)
     except ValueError:
         return f"{value}-other"
-
-
-def _suspect(candidate: Candidate, *, proved: bool) -> Suspect:
-    return Suspect(candidate.name, candidate.kind, candidate.detail, proved)
 
 
 def _has_no_effect(candidate: Candidate, given: TrialOutcome, before: TrialOutcome) -> bool:
