@@ -56,7 +56,13 @@ class SyncTest:
     """A test for hidden state of one simulation; it can run several times."""
 
     def __init__(
-        self, factory: Factory, inputs: Inputs = None, *, ticks: int = TICKS, period_ticks: int = PERIOD_TICKS
+        self,
+        factory: Factory,
+        inputs: Inputs = None,
+        *,
+        ticks: int = TICKS,
+        period_ticks: int = PERIOD_TICKS,
+        puts_back: bool = False,
     ) -> None:
         """factory: makes a simulation, an equal one at each call.
 
@@ -64,6 +70,7 @@ class SyncTest:
         run then has at most that many ticks.
         ticks: the length of the live run, unless it ends before. period_ticks: the ticks between two stops; about every
         second period is a tick longer, to stop at all moments of periodic behaviour.
+        puts_back: leave modules and classes as they were before; by default, as the live run left them.
         Raises ValueError for numbers below 1, TypeError if factory cannot be called or inputs are of a different type.
         """
         if not callable(factory):
@@ -86,6 +93,7 @@ class SyncTest:
             ticks = len(listed)
         self._ticks = ticks
         self._period_ticks = period_ticks
+        self._puts_back = puts_back
 
     def run(self, progress: Progress | None = None) -> SyncReport:
         """Run up to the first bad period and report the findings.
@@ -110,7 +118,8 @@ class SyncTest:
                 progress(run.tick, self._ticks)
             if not continues:
                 break
-        run.end()
+        if self._puts_back:
+            run.put_back()
         return run
 
     def assert_ok(self) -> SyncReport:
@@ -158,8 +167,8 @@ class _Run:
         self.is_disturbed = False
         self.tick = 0
 
-    def end(self) -> None:
-        """Leave modules and classes as they were before the run: what is tried next begins as this did."""
+    def put_back(self) -> None:
+        """Leave modules and classes as they were before the run."""
         self._before.put_back()
 
     def report(self) -> SyncReport:
