@@ -31,7 +31,7 @@ class SortedByLoad(SortedBag):
     """The save keeps the order; the load loses it."""
 
     def save(self):
-        return json.dumps({"tick": self.tick, "worth": self.worth, "bag": self.bag}).encode()
+        return json.dumps({"tick": self.tick, "worth": self.worth, "bag": self.bag}).encode()  # HERE: SortedByLoad
 
     def load(self, saved):
         super().load(saved)

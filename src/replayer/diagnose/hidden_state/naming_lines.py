@@ -11,7 +11,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-LINES_MAX = 3  # Of one value.
+LINES_MAX = 5  # Of one value.
 
 Line = tuple[str, int]  # File and number.
 
