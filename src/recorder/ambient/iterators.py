@@ -18,21 +18,25 @@ import attrs
 UPCOMING = 3  # Values that are shown of an iterator.
 DEPTH_MAX = 8  # Iterators in iterators.
 
-_SOURCES: tuple[Any, ...] = ([], (), "", b"", {}, {}.keys(), {}.values(), {}.items(), set(), collections.deque())
+SKIPPED_MAX = 1000  # Values that a copy of an islice passes over before its next one.
+
+_EMPTY: dict[str, str] = {}
+_REVERSIBLE: tuple[Any, ...] = ([], (), _EMPTY, _EMPTY.values(), _EMPTY.items(), collections.deque())
+_SOURCES: tuple[Any, ...] = (*_REVERSIBLE, "", b"", set())
 _PLAIN_TYPES = frozenset(
     [
         *(type(iter(source)) for source in _SOURCES),
         *(type(iter(range(size))) for size in (1, 1 << 70)),
-        *(type(reversed(source)) for source in ([], (), {}, {}.values(), {}.items(), collections.deque())),
+        *(type(reversed(source)) for source in _REVERSIBLE),
         *(enumerate, zip, itertools.cycle, itertools.chain, itertools.islice, itertools.repeat),
         *(itertools.product, itertools.permutations, itertools.combinations, itertools.combinations_with_replacement),
-        *(itertools.compress, itertools.zip_longest),
+        itertools.zip_longest,
     ]
-)  # What they give depends on no function of the user's.
+)  # What they give depends on no function of the user's, and comes at once.
 ITERATOR_TYPES = _PLAIN_TYPES | {
     itertools.count,
     *(map, filter, itertools.accumulate, itertools.takewhile, itertools.dropwhile, itertools.starmap),
-    *(itertools.filterfalse, type(iter(int, 1))),
+    *(itertools.filterfalse, itertools.compress, type(iter(int, 1))),
 }
 _HELD_TYPES = {list, tuple, str, bytes, dict, set, frozenset, collections.deque, range, int, float, bool, type(None)}
 _NUMBER_TYPES = {int, float, bool, type(None), range}
@@ -96,7 +100,9 @@ def copy_of(iterator: Any, depth: int = 0) -> Any:
     """An iterator that gives what this one will give; None if that cannot be made without running the user's code."""
     is_plain = type(iterator) in _PLAIN_TYPES or type(iterator) is itertools.count
     parts = parts_of(iterator) if is_plain and depth < DEPTH_MAX else None
-    if parts is None:
+    if parts is None or (type(iterator) is itertools.islice and _passes_over_many(parts)):
+        return None
+    if type(iterator) is itertools.chain and not _goes_through_sequences(parts):
         return None
     held = []
     for one in parts.held:
@@ -108,6 +114,22 @@ def copy_of(iterator: Any, depth: int = 0) -> Any:
             return None
         held.append(one)
     return parts.built(held)
+
+
+def _goes_through_sequences(chain: IteratorParts) -> bool:
+    """Return True if what a chain goes through next can be iterated without moving or calling anything."""
+    parts = parts_of(chain.held[0]) if chain.held else None
+    if parts is None:
+        return not chain.held  # It is exhausted.
+    return all(type(held) in (tuple, list) and all(type(one) in _HELD_TYPES for one in held) for held in parts.held[:1])
+
+
+def _passes_over_many(parts: IteratorParts) -> bool:
+    """Return True for an islice whose next values lie far ahead in its source."""
+    if len(parts.arguments) < 4 or not parts.state:
+        return False  # It is exhausted.
+    following, step = parts.arguments[1], parts.arguments[3]
+    return bool(following - parts.state[0] > SKIPPED_MAX or step > SKIPPED_MAX)
 
 
 def position_of(iterator: Any, depth: int = 0) -> tuple[Any, ...]:

@@ -212,7 +212,7 @@ def text_of(value: Any) -> str:
     elif type(value) is weakref.ref:
         text = "a weak reference to " + ("an object that has ended" if value() is None else text_of(value()))
     elif type(value) is weakref.WeakValueDictionary:
-        text = f"a WeakValueDictionary of {text_of(list(value.data))}"
+        text = f"a WeakValueDictionary of {text_of(list(vars(value)['data']))}"
     else:
         text = _text_of_generator(value) or f"a {type(value).__name__}"
     text = " ".join(text.split())
