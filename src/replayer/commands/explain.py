@@ -25,7 +25,7 @@ from replayer.desync.object_diff import object_difference_lines, shown_fields
 from replayer.desync.ulps import DifferingElements
 from replayer.diagnose.explain.cause import Cause, DifferingValue, SourceLocation
 from replayer.diagnose.explain.explain import Explanation, explain_tape
-from replayer.diagnose.explain.identities import DifferingIdentity
+from replayer.diagnose.explain.values.identities import DifferingIdentity
 from replayer.diagnose.explain.variants import VariantOutcome
 from replayer.status import STATUS_CODES
 from replayer.timeline.verify import VerificationReport

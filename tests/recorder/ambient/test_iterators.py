@@ -110,7 +110,8 @@ def test_a_set_gets_the_order_of_any_history() -> None:
                 live.discard(generator.choice(sorted(live)))
             else:
                 live.add(generator.randrange(1000) * 8)
-        content, target = SetContent.of(live), set(sorted(live, reverse=True)) | {-1}
+        content, target = SetContent.of(live), {-1}
+        target.update(sorted(live, reverse=True))
         content.put(target)
         assert list(target) == list(live), seed
         for number in range(40):

@@ -22,8 +22,8 @@ from replayer.desync.ulps import DifferingElements, compare_elements
 from replayer.diagnose.explain.align import Alignment
 from replayer.diagnose.explain.cause import Cause, SourceLocation
 from replayer.diagnose.explain.find_cause import find_cause
-from replayer.diagnose.explain.identities import DifferingIdentity, differing_identities
 from replayer.diagnose.explain.source_lines import SourceFile
+from replayer.diagnose.explain.values.identities import DifferingIdentity, differing_identities
 from replayer.diagnose.explain.variant_choice import SEEDS, Stage, choose_pair, first_variants, seeded, stages
 from replayer.diagnose.explain.variants import Variant, VariantFailedError, VariantOutcome, VariantRunner
 from replayer.playback.cursor import Cursor, MismatchError

@@ -14,8 +14,8 @@ from recorder.processes.fork_call import in_a_copy
 from replayer.diagnose.explain.align import Alignment
 from replayer.diagnose.explain.cause import Cause
 from replayer.diagnose.explain.find_cause import find_cause
-from replayer.diagnose.explain.identities import JOINED, SPLIT, DifferingIdentity, differing_identities
 from replayer.diagnose.explain.trace_step import TracedStep, trace_step
+from replayer.diagnose.explain.values.identities import JOINED, SPLIT, DifferingIdentity, differing_identities
 from sim.kernel.simulation import Simulation, as_simulation, inner_of, restore
 from sim.kernel.state import Snapshot
 
