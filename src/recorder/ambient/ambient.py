@@ -5,8 +5,6 @@ object_walk.py captures it. Invariant: put_back keeps identities: objects get th
 
 from __future__ import annotations
 
-import ast
-import itertools
 import os
 import random
 from collections.abc import Iterable
@@ -15,6 +13,7 @@ from typing import Any
 import attrs
 import numpy as np
 
+from recorder.ambient.iterators import IteratorParts, position_of
 from recorder.ambient.value_kinds import put_content
 
 Step = tuple[str, Any]  # From a holder to a value in it: attribute, item, global, cell, …
@@ -38,6 +37,9 @@ class Ambient:
         objects: by path, the containers and arrays themselves.
         contents: by path, their kind and the content that put_back restores.
         aliases: a further path to an object, or to its memory, and the first path to that.
+        members: by path, of a set that holds objects or of a weak collection: the paths of its members; None for
+            those that have none.
+        iterators: by path, those that can be built again.
         types: of the objects that were walked.
         is_complete: False if there was more than the limits allow to inspect.
     """
@@ -46,6 +48,8 @@ class Ambient:
     objects: dict[Path, Any] = attrs.field(factory=dict)
     contents: dict[Path, tuple[str, Any]] = attrs.field(factory=dict)
     aliases: dict[Path, Path] = attrs.field(factory=dict)
+    iterators: dict[Path, IteratorParts] = attrs.field(factory=dict)
+    members: dict[Path, list[Path | None]] = attrs.field(factory=dict)
     types: set[type] = attrs.field(factory=set)
     is_complete: bool = True
 
@@ -57,13 +61,13 @@ class Ambient:
                 continue
             if chosen is None or any(path[:depth] in chosen for depth in range(1, len(path) + 1)):
                 _put(path, kind, self.objects.get(path), content)
-        for path, leaf in self.leaves.items():
-            if type(self.objects.get(path)) is not itertools.count or path[0][0] == INSTANCE:
-                continue
-            if chosen is None or any(path[:depth] in chosen for depth in range(1, len(path) + 1)):
-                self._put_count(path, str(leaf))
+        for path in self.iterators:
+            if path[0][0] != INSTANCE and (
+                chosen is None or any(path[:depth] in chosen for depth in range(1, len(path) + 1))
+            ):
+                self._put_iterator(path)
         for path in chosen or ():
-            if type(self.objects.get(path)) is itertools.count:
+            if path in self.iterators:
                 continue
             kind, content = self.contents.get(path[:-1], ("", None))
             if kind in ("global", "class", "object", "function attribute"):
@@ -73,16 +77,22 @@ class Ambient:
             elif content is not None:
                 put_content(kind, self.objects[path[:-1]], content)
 
-    def _put_count(self, path: Path, leaf: str) -> None:
-        """A counter cannot be set back, only replaced. Others that hold the same counter keep the old one."""
+    def _put_iterator(self, path: Path) -> None:
+        """An iterator cannot be set back, only replaced. Others that hold the same iterator keep the old one."""
         holder = self.objects.get(path[:-1])
-        if holder is not None and path[-1][0] in ("global", "class", "attribute", "function attribute", "item"):
-            set_child(holder, path[-1], count_from(leaf))
+        if holder is None or position_of(self.objects[path]) == self.leaves.get(path):
+            return
+        if path[-1][0] in ("global", "class", "attribute", "function attribute", "item"):
+            set_child(holder, path[-1], self._iterator_at(path))
 
-
-def count_from(leaf: str) -> itertools.count[Any]:
-    """The counter of this repr."""
-    return itertools.count(*ast.literal_eval(f"({leaf[len('count(') : -1]},)"))
+    def _iterator_at(self, path: Path) -> Any:
+        parts = self.iterators[path]
+        held = list(parts.held)
+        for index in range(len(held)):
+            inner = (*path, ("held", index))
+            if inner in self.iterators:
+                held[index] = self._iterator_at(inner)
+        return parts.built(held)
 
 
 def set_child(holder: Any, step: Step, value: Any) -> None:

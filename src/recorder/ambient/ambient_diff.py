@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import attrs
+import numpy as np
 
 from recorder.ambient.ambient import (
     ENVIRONMENT_PATH,
@@ -21,10 +22,11 @@ from recorder.ambient.ambient import (
     Ambient,
     Path,
 )
+from recorder.ambient.leaf_text import NOTHING, difference_of, name_of
 from recorder.ambient.value_kinds import same_leaf
+from sim.kernel.class_names import module_of
 
 WORDS_DRAWN_MAX = 10_000  # Draws of a global generator are counted up to this number.
-SHOWN_CHARS_MAX = 40  # Of a value in a sentence.
 
 _NAMING = {
     "attribute": "attribute",
@@ -36,8 +38,7 @@ _NAMING = {
     "local": "local of a generator",
     "class of": "class attribute",
 }
-_NEVER_ALIASES = ("function", "method", "builtin_function_or_method", "tuple", "partial", "generator")
-_NOTHING: Any = object()
+NEVER_ALIASES = ("function", "method", "builtin_function_or_method", "tuple", "partial", "generator")
 
 
 @attrs.frozen
@@ -49,12 +50,14 @@ class Candidate:
         kind: attribute, module global, class attribute, closure, default argument, cache, random generator, alias, …
         detail: the difference, in a few words.
         paths: of the differing values, in the live run's ambient.
+        is_by_address: True for a dict whose keys are the addresses of objects, which no other run has.
     """
 
     name: str
     kind: str
     detail: str
     paths: tuple[Path, ...]
+    is_by_address: bool = False
 
 
 def find_candidates(live: Ambient, copy: Ambient) -> list[Candidate]:
@@ -72,8 +75,8 @@ def find_candidates(live: Ambient, copy: Ambient) -> list[Candidate]:
 
 def _differing(live: Ambient, copy: Ambient) -> Iterable[Path]:
     for path, leaf in live.leaves.items():
-        other = copy.leaves.get(path, _NOTHING)
-        if other is not leaf and not same_leaf(leaf, other) and not (other is _NOTHING and path in copy.aliases):
+        other = copy.leaves.get(path, NOTHING)
+        if other is not leaf and not same_leaf(leaf, other) and not (other is NOTHING and path in copy.aliases):
             yield path
     for path in copy.leaves:
         if path not in live.leaves and path not in live.aliases:
@@ -91,28 +94,62 @@ def _place_of(path: Path) -> Path:
 def _candidate(paths: list[Path], live: Ambient, copy: Ambient) -> Candidate:
     path = paths[0]
     first = _place_of(path)
-    ours, theirs = live.leaves.get(path, _NOTHING), copy.leaves.get(path, _NOTHING)
-    kind = _NAMING.get(first[-1][0], first[-1][0])
+    ours, theirs = live.leaves.get(path, NOTHING), copy.leaves.get(path, NOTHING)
     where = name_of(path[len(first) :]) if len(path) > len(first) else ""
-    detail = _contrast(ours, theirs)
+    special, detail = difference_of(ours, theirs)
+    kind = _NAMING.get(first[-1][0], first[-1][0])
+    if special is not None and kind == "attribute":
+        kind = special
+    elif special is not None:  # That it is one of a class or of a module says more.
+        detail = f"{special}: {detail}"
     if first == RANDOM_PATH:
         kind, detail = "random generator", _words_text(ours, theirs)
-    elif first == NUMPY_RANDOM_PATH or (isinstance(ours, dict) and "bit_generator" in ours):
-        kind = "random generator"
-        detail = "its state differs: " + ", ".join(key for key in ours if not same_leaf(ours[key], theirs.get(key)))
+    elif first == NUMPY_RANDOM_PATH or _is_generator(ours) or _is_generator(theirs):
+        kind, detail = "random generator", _generators_text(ours, theirs)
+        holder = live.objects.get(path[:-1], copy.objects.get(path[:-1]))
+        if _is_space(type(holder)) and len(paths) == 1:
+            return Candidate(name_of(path[:-1]), "generator of a space", detail, (path,))
     elif first == ENVIRONMENT_PATH:
         changed = [key for key in {**ours, **theirs} if ours.get(key) != theirs.get(key)]
         one = changed[0]
         named = " and ".join(f"os.environ[{key!r}]" for key in changed[:3])
-        detail = _contrast(ours.get(one, _NOTHING), theirs.get(one, _NOTHING))
+        _, detail = difference_of(ours.get(one, NOTHING), theirs.get(one, NOTHING))
         return Candidate(named, "environment variable", detail, tuple(paths))
     elif first == FOLDER_PATH:
         kind = "current folder"
     elif isinstance(ours, tuple) and ours[:1] == ("cache",):
         kind = "cache"
-        detail = f"{ours[1]} results kept in the live run, {theirs[1] if theirs is not _NOTHING else 0} for the copy"
+        detail = f"{ours[1]} results kept in the live run, {theirs[1] if theirs is not NOTHING else 0} for the copy"
     more = f", and {len(paths) - 1} more like it" if len(paths) > 1 else ""
-    return Candidate(name_of(_common(paths)), kind, (f"{where} " if where else "") + detail + more, tuple(paths))
+    is_by_address = _has_addresses(ours, live) or _has_addresses(theirs, copy)
+    more += "; its keys are addresses of objects" if is_by_address else ""
+    detail = (f"{where} " if where else "") + detail + more
+    return Candidate(name_of(_common(paths)), kind, detail, tuple(paths), is_by_address)
+
+
+def _has_addresses(leaf: Any, ambient: Ambient) -> bool:
+    """Return True for a dict whose keys are the addresses of objects of the ambient."""
+    match leaf:
+        case ("dict", (int() as first, *_) as keys, *_) if all(type(key) is int for key in keys):
+            addresses = {id(one) for one in ambient.objects.values()}
+            return first in addresses and all(key in addresses for key in keys)
+    return False
+
+
+def _is_generator(leaf: Any) -> bool:
+    return isinstance(leaf, dict) and "bit_generator" in leaf
+
+
+def _generators_text(ours: Any, theirs: Any) -> str:
+    if not (isinstance(ours, dict) and isinstance(theirs, dict)):
+        one, other = ("made" if isinstance(leaf, dict) else "not made yet" for leaf in (ours, theirs))
+        return f"{one} in the live run, {other} for the copy"
+    return "its state differs: " + ", ".join(key for key in ours if not same_leaf(ours[key], theirs.get(key)))
+
+
+def _is_space(kind: type) -> bool:
+    """Return True for a space of Gymnasium, whose generator a step may draw from by sample()."""
+    return any(base.__name__ == "Space" and module_of(base).startswith("gymnasium.spaces") for base in kind.__mro__)
 
 
 def _common(paths: list[Path]) -> Path:
@@ -130,85 +167,23 @@ def _broken_aliases(live: Ambient, copy: Ambient) -> list[Candidate]:
         for path, first in one.aliases.items():
             if path[0][0] != INSTANCE or other.aliases.get(path) == first or path not in other.objects:
                 continue
-            if first not in other.objects or type(one.objects.get(first)).__name__ in _NEVER_ALIASES:
+            base = one.objects.get(first)
+            if first not in other.objects or type(base).__name__ in NEVER_ALIASES:
                 continue
-            how = (
-                "shared memory in the live run, not after the load"
-                if one is live
-                else "share memory after the load, not in the live run"
-            )
-            name = f"{name_of(_place_of(first))} and {name_of(_place_of(path))}"
-            candidates.append(Candidate(name, "alias", how, (first, path)))
+            if isinstance(base, np.ndarray):
+                how = (
+                    "shared memory in the live run, not after the load"
+                    if one is live
+                    else "share memory after the load, not in the live run"
+                )
+            else:
+                how = (
+                    "one object in the live run, two after the load"
+                    if one is live
+                    else "two objects in the live run, one after the load"
+                )
+            candidates.append(Candidate(f"{name_of(first)} and {name_of(path)}", "alias", how, (first, path)))
     return candidates
-
-
-def name_of(path: Path) -> str:
-    """A path as written in code, such as Walkers.agents[3]._memo or module walkers: COUNTER."""
-    text = ""
-    for kind, name in path:
-        match kind:
-            case "module":
-                text = f"module {name}:"
-            case "global":
-                text += f" {name}"
-            case "instance" | "class of" | "function" | "ambient":
-                plain = str(name).rpartition(":")[2]
-                text = f"{text}.{plain}" if text and kind == "function" else plain
-            case "item":
-                text += "[…]" if name is ... else f"[{_shown(name)}]"
-            case "closure" | "default" | "local":
-                text += f": {name}"
-            case "cell":
-                pass
-            case _:
-                text += f".{name}"
-    return text
-
-
-def _contrast(ours: Any, theirs: Any) -> str:
-    """The difference between two leaves, in a few words."""
-    for leaf in (ours, theirs):
-        if isinstance(leaf, tuple) and leaf[:1] == ("view of the state",):
-            which = "the live run" if leaf is ours else "the copy"
-            return (
-                f"is a view of the state in {which} only" if not _both_views(ours, theirs) else "views different bytes"
-            )
-    left, right = _summary(ours), _summary(theirs)
-    if left == right:
-        left, right = f"{left}", "the same number with different values" if "entr" in left or "×" in left else right
-    return f"{left} in the live run, {right} for the copy"
-
-
-def _both_views(ours: Any, theirs: Any) -> bool:
-    return all(isinstance(leaf, tuple) and leaf[:1] == ("view of the state",) for leaf in (ours, theirs))
-
-
-def _summary(leaf: Any) -> str:
-    if leaf is _NOTHING:
-        return "absent"
-    match leaf:
-        case (str(kind), list() | tuple() as content) | (str(kind), tuple() as content, tuple()) if kind in _SIZED:
-            shown = _shown(list(leaf[-1]))
-            return shown if len(shown) < SHOWN_CHARS_MAX and len(leaf) == 2 else _entries(len(content))
-        case (str(kind), int(count)) if kind in _SIZED:
-            return _entries(count)
-        case ("stands at line", line):
-            return f"stands at line {line}" if line is not None else "has ended"
-        case (str(dtype), tuple() as shape, bytes() | int()):
-            return f"array of {' × '.join(map(str, shape)) or 'one'} {dtype}"
-    return _shown(leaf)
-
-
-_SIZED = {"dict", "list", "tuple", "set", "deque", "array"}
-
-
-def _entries(count: int) -> str:
-    return f"{count} entr{'y' if count == 1 else 'ies'}"
-
-
-def _shown(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= SHOWN_CHARS_MAX else text[: SHOWN_CHARS_MAX - 1] + "…"
 
 
 def _words_text(ours: Any, theirs: Any) -> str:

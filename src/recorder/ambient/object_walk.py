@@ -32,12 +32,16 @@ from recorder.ambient.ambient import (
     Path,
     names_of,
 )
+from recorder.ambient.iterators import parts_of, position_of
+from recorder.ambient.members import Members, SetContent
 from recorder.ambient.roots import Roots, functions_of, is_our_own
+from recorder.ambient.shared_memory import memory_of, shared_memory
 from recorder.ambient.value_kinds import (
     ARRAY_BYTES_MAX,
     attributes_of,
     content_of,
     generator_state,
+    is_plain,
     kind_of,
 )
 from sim.kernel.simulation import ArenaOfSaved, Simulation, inner_of
@@ -80,6 +84,7 @@ class _Walk:
         self._subjects: set[Path] = set()
         self._next: deque[tuple[Path, str, Any]] = deque()
         self._later: deque[tuple[Path, str, Any]] = deque()
+        self._holders: deque[tuple[Path, str, Any]] = deque()  # Of members, which are named by other paths to them.
 
     # --- roots
 
@@ -146,7 +151,17 @@ class _Walk:
             self._next.append((path, kind, value))
 
     def walk_on(self) -> None:
-        """Walk all queued values."""
+        """Walk all queued values, and then the sets and weak references to them."""
+        self._walk_queued()
+        while self._holders:
+            path, kind, content = self._holders.popleft()
+            members = Members.of(kind, path, content, lambda one: self._seen.get(id(one)), is_plain)
+            self.ambient.leaves[path], self.ambient.members[path] = members.leaf, members.paths
+            for name, one in members.unnamed:
+                self._value((*path, ("item", name)), one)
+            self._walk_queued()
+
+    def _walk_queued(self) -> None:
         ambient = self.ambient
         while self._next or self._later:
             path, kind, value = (self._next or self._later).popleft()
@@ -197,8 +212,24 @@ class _Walk:
             self._value((*path, ("item", index)), one)
 
     def walk_set(self, path: Path, value: Any) -> None:
-        self._keep("set", path, value)
-        self._items(path, "set", list(value))  # In the order in which a step would iterate.
+        content = self._keep("set", path, value) or SetContent.of(value)  # In the order in which a step would iterate.
+        if all(map(is_plain, content.elements)):
+            self.ambient.leaves[path] = ("set", content.elements, content.table)
+        else:
+            self._holders.append((path, "set", content))
+
+    def walk_weak(self, path: Path, value: Any) -> None:
+        kind = kind_of(type(value))
+        self._holders.append((path, kind, self._keep(kind, path, value)))
+
+    def walk_iterator(self, path: Path, value: Any) -> None:
+        self.ambient.leaves[path] = position_of(value)
+        parts = parts_of(value)
+        if parts is not None:
+            self.ambient.iterators[path] = parts
+            for index, one in enumerate(parts.held):
+                if not is_plain(one):
+                    self._value((*path, ("held", index)), one)
 
     def walk_bytearray(self, path: Path, value: bytearray) -> None:
         self.ambient.leaves[path] = self._keep("bytearray", path, value)
@@ -212,7 +243,7 @@ class _Walk:
             self._value((*path, ("item", name)), value[name])
 
     def walk_array(self, path: Path, value: np.ndarray[Any, Any]) -> None:
-        low, high = _memory_of(value)
+        low, high = memory_of(value)
         self._arrays.append((low, high, path))
         kind = (value.dtype.str, value.shape)
         if self._arena[0] <= low and high <= self._arena[1] and high > low:
@@ -238,9 +269,6 @@ class _Walk:
 
     def walk_random(self, path: Path, value: random.Random) -> None:
         self.ambient.leaves[path] = self._keep("random", path, value)
-
-    def walk_count(self, path: Path, value: Any) -> None:
-        self.ambient.leaves[path] = repr(value)
 
     def walk_cell(self, path: Path, value: Any) -> None:
         try:
@@ -332,12 +360,7 @@ class _Walk:
 
     def find_shared_memory(self) -> None:
         """Note arrays that lie in the memory of a different array, or of the state."""
-        top_high, top_path = 0, None
-        for low, high, path in sorted(self._arrays, key=lambda entry: (entry[0], -entry[1])):
-            if low < top_high and top_path is not None:
-                self.ambient.aliases[path] = top_path
-            if high > top_high:
-                top_high, top_path = high, path
+        self.ambient.aliases |= shared_memory(self._arrays)
 
 
 def _plain_key(key: Any) -> tuple[Any, ...] | None:
@@ -354,20 +377,6 @@ def _current_folder() -> str | None:
         return None  # It was removed.
 
 
-def _memory_of(array: np.ndarray[Any, Any]) -> tuple[int, int]:
-    """The first address of an array's elements, and the one after the last."""
-    start = array.__array_interface__["data"][0]
-    if array.size == 0:
-        return start, start
-    low = high = start
-    for size, stride in zip(array.shape, array.strides, strict=True):
-        if stride < 0:
-            low += (size - 1) * stride
-        else:
-            high += (size - 1) * stride
-    return low, high + array.itemsize
-
-
 _WALKS: dict[str, Callable[[_Walk, Path, Any], None]] = {
     "array": _Walk.walk_array,
     "bit generator": _Walk.walk_generator,
@@ -375,11 +384,11 @@ _WALKS: dict[str, Callable[[_Walk, Path, Any], None]] = {
     "cache": _Walk.walk_cache,
     "cell": _Walk.walk_cell,
     "coroutine": _Walk.walk_coroutine,
-    "count": _Walk.walk_count,
     "deque": _Walk.walk_sequence,
     "dict": _Walk.walk_dict,
     "function": _Walk.walk_function,
     "generator": _Walk.walk_generator,
+    "iterator": _Walk.walk_iterator,
     "list": _Walk.walk_sequence,
     "method": _Walk.walk_method,
     "object": _Walk.walk_object,
@@ -388,4 +397,7 @@ _WALKS: dict[str, Callable[[_Walk, Path, Any], None]] = {
     "set": _Walk.walk_set,
     "state": _Walk.walk_state,
     "tuple": _Walk.walk_sequence,
+    "weak dict": _Walk.walk_weak,
+    "weak reference": _Walk.walk_weak,
+    "weak set": _Walk.walk_weak,
 }

@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import sys
 import sysconfig
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from types import FunctionType, MethodType, ModuleType
 from typing import Any
@@ -73,6 +73,16 @@ class Roots:
                 if type(value) is CACHE_TYPE:
                     yield holder, name, value
 
+    def empty_caches(self, kept: Sequence[Any] = ()) -> list[tuple[ModuleType | type, str, Any]]:
+        """Replace every lru_cache by an empty one, except those in kept; return the replaced, as caches() does."""
+        fresh: dict[int, Any] = {}
+        places = [place for place in self.caches() if not any(place[2] is cache for cache in kept)]
+        for holder, name, cache in places:
+            if id(cache) not in fresh:
+                fresh[id(cache)] = functools.lru_cache(**cache.cache_parameters())(cache.__wrapped__)
+            put_cache(holder, name, fresh[id(cache)])
+        return places
+
     def _add_module(self, name: str, *, follow: bool) -> None:
         module = sys.modules.get(name)
         if module is None or name in self.modules or len(self.modules) >= MODULES_MAX or _is_excluded(name):
@@ -117,6 +127,14 @@ class Roots:
             label = f"{name} no. {number}"
         self._labels.add(label)
         return label
+
+
+def put_cache(holder: ModuleType | type, name: str, cache: Any) -> None:
+    """Put a cache under its name in a module or a class."""
+    if isinstance(holder, type):
+        type.__setattr__(holder, name, cache)
+    else:
+        vars(holder)[name] = cache
 
 
 def functions_of(kind: type) -> Iterator[FunctionType]:

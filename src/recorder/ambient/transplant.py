@@ -6,16 +6,21 @@ own objects: references to these stay valid. Objects that the copy lacks are cre
 
 from __future__ import annotations
 
+import weakref
 from collections import deque
 from typing import Any
 
+import attrs
 import numpy as np
 
-from recorder.ambient.ambient import ABSENT, INSTANCE, Ambient, Path, count_from, set_child
+from recorder.ambient.ambient import ABSENT, INSTANCE, Ambient, Path, set_child
 from recorder.ambient.value_kinds import kind_of, put_content
 from sim.kernel.state import State
 
-_IN_PLACE = {"dict", "list", "set", "deque", "bytearray", "array", "generator", "bit generator", "random", "object"}
+_IN_PLACE = {
+    *("dict", "list", "set", "deque", "bytearray", "array", "generator", "bit generator", "random", "object"),
+    *("weak set", "weak dict"),
+}
 
 
 class Transplant:
@@ -95,8 +100,13 @@ class Transplant:
         if kind == "array" and isinstance(leaf, tuple) and leaf[0] == "view of the state":
             _, dtype, shape, strides, offset = leaf
             made: Any = np.ndarray(shape, dtype, self._state.arena.data, offset, strides)
-        elif kind == "count":
-            made = count_from(str(leaf))
+        elif kind == "iterator" and real in live.iterators:
+            parts = live.iterators[real]
+            held = [self._child((*real, ("held", index)), one) for index, one in enumerate(parts.held)]
+            made = parts.built(held)
+        elif kind == "weak reference" and real in live.members:
+            [made] = self._members(real, [original])
+            made = weakref.ref(made) if type(made) is not weakref.ref else made
         elif kind == "tuple":
             made = type(original)(self._items(real, list(original))) if type(original) is tuple else original
         elif type(target) is type(original) and self._fill(real, target):
@@ -139,11 +149,23 @@ class Transplant:
                 }
             case "list" | "deque":
                 return self._items(path, content)
+            case "set" if path in self._live.members:
+                return attrs.evolve(content, elements=self._members(path, content.elements))
+            case "weak set":
+                return self._members(path, content)
+            case "weak dict":
+                names = [key for key, _ in content]
+                return list(zip(names, self._members(path, [one for _, one in content]), strict=True))
             case "array" if content is not None and content.dtype.hasobject:
                 filled = content.copy()
                 filled.reshape(-1)[:] = self._items(path, content.reshape(-1).tolist())
                 return filled
         return content
+
+    def _members(self, path: Path, content: list[Any]) -> list[Any]:
+        """The copy's counterparts of the members of a set or of a weak collection."""
+        paths = self._live.members[path]
+        return [one if place is None else self._child(place, one) for place, one in zip(paths, content, strict=True)]
 
     def _items(self, path: Path, content: list[Any], keys: list[Any] | None = None) -> list[Any]:
         names = range(len(content)) if keys is None else keys

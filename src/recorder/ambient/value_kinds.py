@@ -9,7 +9,6 @@ from __future__ import annotations
 import collections
 import enum
 import functools
-import itertools
 import random
 import sys
 from types import CellType, FunctionType, GeneratorType, MemberDescriptorType, MethodType, ModuleType
@@ -17,6 +16,8 @@ from typing import Any
 
 import numpy as np
 
+from recorder.ambient.iterators import ITERATOR_TYPES
+from recorder.ambient.members import WEAK_KINDS, SetContent, put_weak, weak_content
 from recorder.ambient.roots import CACHE_TYPE
 from sim.kernel.class_names import package_of
 from sim.kernel.schema import Layout, Schema
@@ -44,7 +45,6 @@ _PLAIN_KINDS: tuple[tuple[type, str], ...] = (
     (np.random.BitGenerator, "bit generator"),
     (np.random.RandomState, "bit generator"),
     (random.Random, "random"),
-    (itertools.count, "count"),
     (CellType, "cell"),
     (FunctionType, "function"),
     (MethodType, "method"),
@@ -76,6 +76,10 @@ def _find_kind(kind: type) -> str:
             return name
     if kind is CACHE_TYPE:
         return "cache"
+    if kind in ITERATOR_TYPES:
+        return "iterator"
+    if kind in WEAK_KINDS:
+        return WEAK_KINDS[kind]
     if hasattr(kind, "__swig_destroy__"):
         return "opaque"  # Its attributes are addresses: in a different simulation they crash the process.
     if package_of(kind) in _OPAQUE_MODULES or not (_has_dict(kind) or slot_names(kind)):
@@ -135,7 +139,7 @@ def content_of(kind: str, value: Any) -> Any:
         case "list":
             return list.copy(value)
         case "set" if not isinstance(value, frozenset):
-            return set(value)
+            return SetContent.of(value)
         case "deque":
             return list(value)
         case "bytearray":
@@ -150,6 +154,8 @@ def content_of(kind: str, value: Any) -> Any:
             return random.Random.getstate(value)
         case "object":
             return attributes_of(value)
+        case "weak set" | "weak dict" | "weak reference":
+            return weak_content(kind, value)
     return None
 
 
@@ -162,8 +168,7 @@ def put_content(kind: str, value: Any, content: Any) -> bool:
         case "list":
             list.__setitem__(value, slice(None), content)
         case "set" if not isinstance(value, frozenset):
-            set.clear(value)
-            set.update(value, content)
+            content.put(value)
         case "deque":
             value.clear()
             value.extend(content)
@@ -179,6 +184,8 @@ def put_content(kind: str, value: Any, content: Any) -> bool:
             random.Random.setstate(value, content)
         case "object":
             _put_attributes(value, content)
+        case "weak set" | "weak dict":
+            put_weak(kind, value, content)
         case _:
             return False
     return True
@@ -191,6 +198,12 @@ def _put_attributes(value: Any, content: dict[str, Any]) -> None:
     for name, one in content.items():
         if name not in now or now[name] is not one:
             object.__setattr__(value, name, one)
+
+
+def is_plain(value: Any) -> bool:
+    """Return True for a value that is known by its value: a number, a text, a tuple of those."""
+    kind = kind_of(type(value))
+    return kind == "atom" or (isinstance(value, tuple | frozenset) and all(map(is_plain, value)))
 
 
 def same_leaf(one: Any, other: Any) -> bool:

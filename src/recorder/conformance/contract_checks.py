@@ -311,7 +311,7 @@ def check_process(subject: Subject, runs: Sequence[ConformanceRun]) -> list[Conf
         returned = next(
             ((tick, paths) for tick, one in enumerate(results, 1) if (paths := _returned(run, tick, one))), None
         )
-        why = "it depends on the order of a set, on time or on chance"
+        why = "possible: the order of a set, time, chance"
         if divergent is not None:
             text = f"state differs in another process at tick {divergent}: {why}"
             violations.append(ConformanceViolation(PROCESS, run.seed, divergent, 0, (), text))

@@ -104,6 +104,7 @@ class _Search:
         differing = find_candidates(first, now)
         first.put_back()
         _give(simulation, first, now, differing)
+        self._roots.empty_caches()
 
     def _causes(self) -> list[MissingValue]:
         simulation = self._simulation
@@ -122,7 +123,7 @@ class _Search:
                 for candidate in candidates
                 if not self._is_same(present, [other for other in candidates if other is not candidate])
             ]
-        return [_cause(candidate, self.live, present) for candidate in alone]
+        return [_cause(candidate) for candidate in alone]
 
     def _is_same(self, present: Ambient, given: Sequence[Candidate]) -> bool:
         """Return True if the run continues as the live one did once it has these values of the live run."""
@@ -134,20 +135,8 @@ class _Search:
         send(follow(self._simulation, self._run, self._tick, self._names) is None)
 
 
-def _cause(candidate: Candidate, live: Ambient, present: Ambient) -> MissingValue:
-    if candidate.kind == "alias":
-        return MissingValue(candidate.name, candidate.detail)
-    leaves = [(live.leaves.get(path), present.leaves.get(path)) for path in candidate.paths]
-    if all(map(_is_same_set, *zip(*leaves, strict=True))):
-        return MissingValue(f"the order of {candidate.name}", "set")
-    return MissingValue(candidate.name, candidate.kind)
-
-
-def _is_same_set(one: Any, other: Any) -> bool:
-    match one, other:
-        case (("set", list() as ours), ("set", list() as theirs)):
-            return set(ours) == set(theirs)
-    return False
+def _cause(candidate: Candidate) -> MissingValue:
+    return MissingValue(candidate.name, candidate.detail if candidate.kind == "alias" else candidate.kind)
 
 
 def _give(simulation: Simulation, source: Ambient, target: Ambient, candidates: Sequence[Candidate]) -> None:

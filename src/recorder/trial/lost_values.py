@@ -35,7 +35,7 @@ class LostValue:
         ignoring = f"ignore=[{'.'.join(_plain_names(self.path))!r}] leaves it out, if no step reads it"
         if self.is_unstable:
             return (
-                f"{self.path} differs between two equal runs (a clock, unseeded randomness, threads or memory "
+                f"{self.path} differs between two equal runs (possible: a clock, unseeded randomness, threads, memory "
                 f"addresses): no seek restores it, and verify will say so. {ignoring}"
             )
         return (

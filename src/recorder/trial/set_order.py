@@ -15,7 +15,7 @@ from typing import Any
 import attrs
 
 from recorder.ambient.ambient import INSTANCE, Ambient, Path
-from recorder.ambient.ambient_diff import name_of
+from recorder.ambient.leaf_text import name_of
 from recorder.ambient.object_walk import take_instance
 from recorder.ambient.roots import is_our_own
 from recorder.ambient.value_kinds import kind_of
@@ -187,6 +187,6 @@ def _values(ambient: Ambient, simulation: Simulation) -> Leaves:
         if outer is not None:  # Of an element: its place in the order is its name, so only the value counts.
             below.setdefault(outer, []).append(digest_of(leaf))
             continue
-        value = (leaf[0], set(leaf[1])) if path in sets and isinstance(leaf[1], list) else leaf
+        value = (leaf[0], set(map(repr, leaf[1]))) if path in sets and isinstance(leaf[1], list) else leaf
         leaves |= leaves_of(value, root=repr(path))
     return leaves | {f"elements of {path!r}": digest_of(sorted(digests)) for path, digests in below.items()}

@@ -44,9 +44,9 @@ class TrialFinding:
         if self.causes:
             return f"a step reads {', '.join(self.causes)}, which a restore does not bring back: {self.text}"
         why = {
-            AGAIN: f"a clock, unseeded randomness, threads or memory addresses; `{self.command}` tries more",
+            AGAIN: f"possible: clocks, unseeded randomness, threads, memory addresses, garbage; `{self.command}` tries more",
             SAVED: "its save changes it: declare level='canonical'",
-            ELSEWHERE: "the order of a set, a clock, or how it is built",
+            ELSEWHERE: "possible: the order of a set, a clock, how it is built",
         }
         return f"{self.text}; {why.get(self.kind, f'the cause is not known; `{self.command}` tries more')}"
 

@@ -110,7 +110,7 @@ def check(
         if adapted is not None:
             return adapted
     factory, inputs_of, ticks = _subject(simulation, inputs, step, ticks)
-    test = SyncTest(factory, inputs_of, ticks=ticks, period_ticks=period)
+    test = SyncTest(factory, inputs_of, ticks=ticks, period_ticks=period, puts_back=True)
     with progress_bar("checking", ticks, quiet=as_json) as show:
         report = test.run(lambda done, _: show(done))
     further = _check_trajectories(simulation, ticks, seeds, as_json=as_json) if report.ok and inputs is None else None

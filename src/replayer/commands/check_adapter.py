@@ -23,10 +23,12 @@ from recorder.conformance.contract_checks import (
 )
 from recorder.console.output import print_json
 from recorder.console.progress import progress_bar
+from recorder.errors import RecordingError
 from recorder.exception_text import raised_text
 from recorder.exit_codes import DIFFERS, SAME, UsageError
+from recorder.processes.isolated_fork import NotIsolatedError, ensure_can_isolate, run_isolated
 from recorder.text import counted
-from replayer.diagnose.hidden_state.report import Suspect
+from replayer.diagnose.hidden_state.report import Suspect, SyncFinding, SyncReport, finding_lines
 from replayer.diagnose.hidden_state.sync_test import SyncTest
 from replayer.value_text import plain_text
 from sim.adapters.interface.adapter_registry import NoStepError, NotCapturedError
@@ -35,6 +37,8 @@ from sim.kernel.plain_data import decode_plain
 from sim.kernel.simulation import Simulation, inner_of
 
 _TRIALS = (SAME_SEED, PROCESS, FRESH, USED, RECORDED)
+HIDDEN_TICKS = 60  # Of the search for hidden state where no trial shows a difference.
+INPUTS_S = 60.0  # The time limit of the run that makes its inputs.
 SHOWN = 3  # Findings of each trial.
 
 
@@ -47,6 +51,7 @@ class LevelReport:
         seeds, ticks: the numbers tried.
         violations: of all trials.
         suspects: the suspected hidden state, if any was found.
+        hidden: hidden state that only the search next to a live run showed.
         line: the adapter's list of captured parts.
     """
 
@@ -56,11 +61,12 @@ class LevelReport:
     violations: list[ConformanceViolation]
     suspects: list[Suspect]
     line: str
+    hidden: list[SyncFinding] = attrs.field(factory=list)
 
     @property
     def ok(self) -> bool:
         """True if the level is kept."""
-        return not self.violations
+        return not self.violations and not self.hidden
 
 
 def check_adapted(
@@ -95,12 +101,44 @@ def check_adapted(
     if adapter_of_simulation(simulation) is None and level is Level.EXACT:
         return None  # The stricter check applies: restored at every few ticks, it must continue as if it had not been.
     with progress_bar("checking", seeds, quiet=as_json) as show:
+        # First: the trials leave modules and classes changed, alike for all instances that come later.
+        hidden = _hidden_state(subject, ticks) if level is Level.EXACT else None
         report = check_level(subject, simulation, ticks, seeds, show)
+        if hidden is not None:
+            suspects = hidden.suspects or report.suspects
+            report = attrs.evolve(report, suspects=suspects, hidden=hidden.findings if report.ok else [])
     if as_json:
         print_json({"simulation": name, **level_facts(report)})
     else:
         print("\n".join(plain_text(line) for line in level_lines(name, report)))
     return SAME if report.ok else DIFFERS
+
+
+def _hidden_state(subject: Subject, ticks: int) -> SyncReport | None:
+    """Search for hidden state next to a live run; None if the inputs for one cannot be made in a copy of this process."""
+    try:
+        ensure_can_isolate()
+        lived = run_isolated(lambda send: send(subject.live(0, min(ticks, HIDDEN_TICKS)).inputs), INPUTS_S)
+    except (NotIsolatedError, OSError):
+        return None
+    if not lived.messages:
+        return None  # It raises, which the trials report; or it takes too long.
+    inputs = {tick: decode_plain(encoded) for tick, encoded in enumerate(lived.messages[0], 1)}
+    try:
+        return SyncTest(_Made(subject), inputs, ticks=len(inputs), puts_back=True).run()
+    except RecordingError:
+        return None  # As above.
+
+
+class _Made:
+    """The factory of a subject's first seed."""
+
+    def __init__(self, subject: Subject) -> None:
+        self.__wrapped__ = subject.make  # The user's modules are searched from there.
+        self._subject = subject
+
+    def __call__(self) -> Simulation:
+        return self._subject.simulation()
 
 
 def no_step_text(error: NoStepError) -> str:
@@ -140,13 +178,16 @@ def check_level(
 
 
 def cause_of(violation: ConformanceViolation) -> str:
-    """The most likely cause of a violation."""
+    """What a violation shows, and possible causes that were not tested."""
     if violation.trial == SAME_SEED and violation.tick == 0:
-        return "making it draws from a source without a seed, or reads the time: two new instances differ at once"
+        return (
+            "two new instances differ at once; possible: a source without a seed, the time, what the first instance "
+            "changed in a class or a module"
+        )
     if violation.trial == SAME_SEED:
-        return "a second instance diverges: unseeded randomness, time, or state outside the instance"
+        return "a second instance diverges; possible: unseeded randomness, time, state outside the instance"
     if violation.trial == PROCESS:
-        return "the order of sets or dicts of texts (PYTHONHASHSEED), time, or unseeded randomness"
+        return "possible: the order of sets or dicts of texts (PYTHONHASHSEED), time, unseeded randomness"
     if violation.trial == RECORDED:
         return "being saved changes it: declare level='canonical'"
     if violation.trial == USED and violation.tick == violation.from_tick:
@@ -156,7 +197,7 @@ def cause_of(violation: ConformanceViolation) -> str:
     if violation.tick == violation.from_tick:
         return "the state after the load is not the saved one"
     return (
-        "the next step reads a value that is not saved: a random generator, a warm start, a wrapper's counter, a time"
+        "the next steps read what is not saved; possible: a random generator, an order, two names of one object, a time"
     )
 
 
@@ -181,6 +222,8 @@ def trial_lines(report: LevelReport) -> list[str]:
         cause = cause_of(violations[0]) if is_own_cause else "the run differs without this as well"
         lines.append(f"  {trial}: differs for {bad_seeds} of {counted(report.seeds, 'seed')}: {cause}")
         lines += [f"    {violation}" for violation in violations[:SHOWN]]
+    for finding in report.hidden:
+        lines.append(f"  {finding_lines(finding)[0]}")
     if report.suspects:
         lines.append("  suspects outside the state, most likely first:")
         lines += [f"    {suspect}" for suspect in report.suspects[:8]]
@@ -195,6 +238,7 @@ def level_facts(report: LevelReport) -> dict[str, Any]:
         "seeds": report.seeds,
         "ticks": report.ticks,
         "captured": report.line,
+        "hidden": [str(finding) for finding in report.hidden],
         "violations": [{**attrs.asdict(violation), "cause": cause_of(violation)} for violation in report.violations],
         "suspects": [attrs.asdict(suspect) for suspect in report.suspects],
     }

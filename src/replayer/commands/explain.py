@@ -25,6 +25,7 @@ from replayer.desync.object_diff import object_difference_lines, shown_fields
 from replayer.desync.ulps import DifferingElements
 from replayer.diagnose.explain.cause import Cause, DifferingValue, SourceLocation
 from replayer.diagnose.explain.explain import Explanation, explain_tape
+from replayer.diagnose.explain.values.identities import DifferingIdentity
 from replayer.diagnose.explain.variants import VariantOutcome
 from replayer.report.outside_lines import outside_lines, unrepeated_lines
 from replayer.status import STATUS_CODES
@@ -34,6 +35,7 @@ from replayer.value_text import plain_text, tick_range, to_json
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _WRITERS_SHOWN = 12
 _FIELDS_SHOWN = 6
+_IDENTITIES_SHOWN = 4
 _ELEMENTS_SHOWN = 4
 _ULPS_SHOWN_MAX = 1_000_000
 
@@ -126,6 +128,7 @@ def _lines(path: Path, explanation: Explanation) -> list[str]:
     if explanation.pair is not None:
         lines = [f"{path}: tick {tick} differs between two variants", *_field_lines(explanation), ""]
         lines += _cause_lines(explanation.cause) if explanation.cause is not None else [_NO_CAUSE]
+        lines += _identity_lines(explanation.identities)
     elif explanation.agrees:
         lines = [f"{path}: tick {tick}: every variant gives the recorded state"]
     else:
@@ -194,6 +197,14 @@ def _cause_lines(cause: Cause) -> list[str]:
     return lines
 
 
+def _identity_lines(identities: list[DifferingIdentity]) -> list[str]:
+    if not identities:
+        return []
+    more = len(identities) - _IDENTITIES_SHOWN
+    shown = [f"    {one}" for one in identities[:_IDENTITIES_SHOWN]]
+    return ["  before the step:", *shown, *([f"    … and {more:,} more"] if more > 0 else [])]
+
+
 def _cause_text(cause: Cause) -> str:
     match cause.kind:
         case "operation":
@@ -204,6 +215,8 @@ def _cause_text(cause: Cause) -> str:
             return "the two versions of the code differ in this line"
         case "outside":
             return "this line reads hidden state"
+        case "identity":
+            return "this line changes an object that has two names in only one of the two"
         case "branch":
             return "the two take different branches after this line"
     called = f", calling {', '.join(cause.calls)}" if cause.calls else ""
@@ -318,6 +331,7 @@ def _facts(path: Path, explanation: Explanation) -> dict[str, Any]:
         "known_fields": [difference.field for difference in explanation.known_fields],
         "writers": [_place_facts(place) | {"fields": fields} for place, fields in explanation.writers],
         "outside": list(map(attrs.asdict, explanation.outside)),
+        "identities": [attrs.asdict(one) for one in explanation.identities],
         "between_steps": attrs.asdict(explanation.between) if explanation.between is not None else None,
         "notes": explanation.notes,
         "proved": _proved_facts(explanation.report) if explanation.report is not None else None,

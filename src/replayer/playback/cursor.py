@@ -152,6 +152,17 @@ class Cursor:
         self.tick = tick
         self._begin_check()
 
+    def begin(self) -> None:
+        """Begin with the new simulation as it was made: no state is loaded.
+
+        Raises MismatchError if its state is not that of the first tick.
+        """
+        self.tick = self.tape.first_tick
+        difference = self.difference()
+        if difference is not None:
+            raise MismatchError(self.tick, *difference)
+        self._begin_check()
+
     def _begin_check(self) -> None:
         if self._check is not None:
             self._check.close()

@@ -36,9 +36,10 @@ NAMED = {
     "SavingForgets": "SavingForgets.pending (attribute)",
     "HiddenAttribute": "HiddenAttribute._memo (attribute)",
     "ModuleGlobal": "module state_outside: STEPS (module global)",
+    "CachedCrowd": "CachedCrowd.crowd (cache)",
     "ClosureCounter": "ClosureCounter.winter: seen (closure)",
 }
-UNNAMED = {"CachedCrowd": "restored", "EntropyName": "again", "WallClock": "again", "StepTimer": "again"}
+UNNAMED = {"EntropyName": "again", "WallClock": "again", "StepTimer": "again"}
 
 
 def trials(folder: str) -> dict[str, list[object]]:

@@ -52,7 +52,7 @@ class Cause:
     Attributes:
         kind: "operation" (same inputs, different results), "edited" (the line differs in the other version),
             "outside" (it reads hidden state that differed before the step), "branch" (the two took different branches
-            after it) or "line" (it gave different values from the values that it reads).
+            after it), "identity" (it changes an object that two names lead to in one of the two alone) or "line" (it gave different values from the values that it reads).
         place: of the line.
         other_place: of the line in the other version; None if it has none, or the same.
         operation: for example np.exp; None if none is known.

@@ -24,6 +24,7 @@ from replayer.diagnose.explain.align import Alignment
 from replayer.diagnose.explain.cause import Cause, SourceLocation
 from replayer.diagnose.explain.find_cause import find_cause
 from replayer.diagnose.explain.source_lines import SourceFile
+from replayer.diagnose.explain.values.identities import DifferingIdentity, differing_identities
 from replayer.diagnose.explain.variant_choice import SEEDS, Stage, choose_pair, first_variants, seeded, stages
 from replayer.diagnose.explain.variants import Variant, VariantFailedError, VariantOutcome, VariantRunner
 from replayer.playback.cursor import Cursor, MismatchError
@@ -66,6 +67,7 @@ class Explanation:
         notes: further remarks, a sentence each.
         place: phase and fields in which the two variants differ, or in which all of them differ from the tape.
         report: of verifying a tape that is damaged or not sealed, if no bad tick was found on it; else None.
+        identities: pairs of names that led to one object before the step in one of the two, and to two in the other.
         between: the comparison that the recorder made before the step to the tick; None without one.
         outside: what the step reads of the outside world, compared with the recording; differences first.
     """
@@ -85,6 +87,7 @@ class Explanation:
     known_states: tuple[Snapshot, Snapshot] | None = None
     between: TestedCause | None = None
     outside: list[ReadComparison] = attrs.field(factory=list)
+    identities: list[DifferingIdentity] = attrs.field(factory=list)
 
     @property
     def agrees(self) -> bool:
@@ -301,7 +304,12 @@ def _explained(
     limits = {step.trace.limited for step in (first, second)} - {None}
     notes += sorted(map(str, limits))
     place = place_between([field.name for field in fields], first.phases, second.phases)
-    return Explanation(tick, recorded_hash, outcomes, pair, fields, find_cause(alignment), [], None, [], notes, place)
+    cause = find_cause(alignment)
+    identities = list(differing_identities(first.trace.identities, second.trace.identities))
+    if cause is not None and any(one.is_cause(cause) for one in identities):
+        cause = attrs.evolve(cause, kind="identity")
+    explanation = Explanation(tick, recorded_hash, outcomes, pair, fields, cause, [], None, [], notes, place)
+    return attrs.evolve(explanation, identities=identities)
 
 
 def _unexplained(tape: Tape, factory: Factory | None, explanation: Explanation, finding: Finding | None) -> Explanation:

@@ -114,6 +114,11 @@ class _BackwardSearch:
                 yield from (f"c{name}:{attribute}" for name in self._classes(attribute) if name.endswith(base))
                 yield f"f{record.frame}:{base}"
                 yield f"g:{record.module}:{base}"
+                objects = [
+                    name for name in self._alignment.names() if name[0] == "o" and name.endswith(f":{attribute}")
+                ]
+                yield from objects if len(objects) == 1 else ()  # Of several, it is not known which one is meant.
+                yield from (name for name in self._alignment.names() if _is_of_module(name, base, attribute))
             else:
                 yield f"f{record.frame}:{word}"
                 yield f"g:{record.module}:{word}"
@@ -345,3 +350,10 @@ class _BackwardSearch:
         if prefix == "g":
             return rest.replace(":", ".")
         return f"the result of {self._record(item).function}" if rest == "return" else rest
+
+
+def _is_of_module(name: str, module: str, attribute: str) -> bool:
+    """Return True for a global of a module, as a line names both: memos.COSTS."""
+    prefix, _, rest = name.partition(":")
+    home, _, last = rest.rpartition(":")
+    return prefix == "g" and last == attribute and home.rpartition(".")[2] == module

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from recorder.ambient.roots import is_users
 from replayer.diagnose.explain.source_lines import SourceFile
 from replayer.diagnose.explain.step_trace import LINE, RESUME, RETURN, Operation, Record, StepTrace, Values
 from replayer.diagnose.explain.value_hash import Digester, is_cache, is_data, text_of
@@ -220,6 +221,11 @@ class LineTracer:
             value = frame.f_globals.get(name)
             if name in frame.f_globals and (is_data(value) or is_cache(value)):
                 values[f"g:{module}:{name}"] = value
+            if isinstance(value, ModuleType):
+                for inner in code.co_names:  # As in memos.COSTS: of a module that the function names.
+                    member = vars(value).get(inner)
+                    if inner in vars(value) and (is_cache(member) or (is_data(member) and is_users(value.__name__))):
+                        values[f"g:{value.__name__}:{inner}"] = member
             if isinstance(value, type) and value.__module__ == module:
                 for inner, member in vars(value).items():
                     if _is_kept(inner, member):

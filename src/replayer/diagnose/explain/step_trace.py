@@ -80,6 +80,7 @@ class StepTrace:
         texts: texts of values, by digest.
         arrays: the values that were kept, by digest.
         limited: why the step was not watched to the end; None if it was.
+        identities: before the step: by name of an object, the first name that leads to it.
     """
 
     records: list[Record] = attrs.field(factory=list)
@@ -87,6 +88,7 @@ class StepTrace:
     texts: dict[int, str] = attrs.field(factory=dict)
     arrays: dict[int, np.ndarray[Any, Any]] = attrs.field(factory=dict)
     limited: str | None = None
+    identities: dict[str, str] = attrs.field(factory=dict)
 
     def to_plain(self) -> dict[str, Any]:
         """Encode as lists, numbers, strings and bytes."""
@@ -96,6 +98,7 @@ class StepTrace:
             "texts": self.texts,
             "arrays": {digest: array_to_plain(array) for digest, array in self.arrays.items()},
             "limited": self.limited,
+            "identities": self.identities,
         }
 
     @staticmethod
@@ -107,6 +110,7 @@ class StepTrace:
             plain["texts"],
             {digest: array_from_plain(array) for digest, array in plain["arrays"].items()},
             plain["limited"],
+            plain["identities"],
         )
 
 

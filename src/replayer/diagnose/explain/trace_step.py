@@ -21,6 +21,7 @@ from replayer.diagnose.explain import traced_array as array_view
 from replayer.diagnose.explain.line_hooks import listening
 from replayer.diagnose.explain.line_trace import LineTracer
 from replayer.diagnose.explain.step_trace import StepTrace, snapshot_from_plain, snapshot_to_plain
+from replayer.diagnose.explain.values.identities import identities_of
 from sim.kernel.simulation import Simulation
 from sim.kernel.state import Snapshot
 
@@ -87,7 +88,7 @@ def _trace(simulation: Simulation, inputs: Any, untraced: dict[str, Any]) -> Tra
     if _outcome(traced) == _outcome(untraced):
         return _make_step(untraced, traced, None, is_same=True)
     if _outcome(in_a_copy(partial(_step, simulation, inputs))) != _outcome(untraced):
-        if traced["raised"] is not None and untraced["raised"] is None:  # Maybe only because its arrays were watched.
+        if traced["raised"] is not None and untraced["raised"] is None:  # By the views over the arrays, not by chance.
             traced = in_a_copy(partial(_traced, simulation, inputs, arrays=False))
         return _make_step(untraced, traced, NOT_REPEATABLE, is_same=False)
     traced = in_a_copy(partial(_traced, simulation, inputs, arrays=False))
@@ -141,6 +142,7 @@ def _watched(simulation: Simulation, inputs: Any, *, functions: bool) -> dict[st
 
 def _traced(simulation: Simulation, inputs: Any, *, arrays: bool) -> dict[str, Any]:
     tracer, is_own = LineTracer(simulation), OwnCode(simulation)
+    tracer.trace.identities = identities_of(simulation)
     if arrays:
         array_view.watch_arrays(simulation)
         array_view.watch_modules(is_own)

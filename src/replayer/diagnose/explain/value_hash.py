@@ -8,14 +8,16 @@ file, an object of an extension) counts by its type alone.
 from __future__ import annotations
 
 import random
+import weakref
 from collections import deque
 from collections.abc import Callable, Mapping
-from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
+from types import BuiltinFunctionType, FunctionType, GeneratorType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
 import xxhash
 
+from recorder.ambient.iterators import ITERATOR_TYPES, IteratorParts, parts_of, upcoming_text
 from sim.kernel.state import Snapshot, State
 
 PARTS_MAX = 20_000  # Of one value; of a larger one, the first parts and the size count.
@@ -36,7 +38,8 @@ def is_cache(value: Any) -> bool:
 
 def is_data(value: Any) -> bool:
     """Return True if a step may change value: if it is not a function, a class or a module."""
-    return not isinstance(value, (*_BY_NAME, staticmethod, classmethod, property)) and not callable(value)
+    is_code = isinstance(value, (*_BY_NAME, staticmethod, classmethod, property)) or callable(value)
+    return not is_code or type(value) is weakref.ref
 
 
 class Digester:
@@ -47,11 +50,13 @@ class Digester:
         self._state_offset_of = state_offset_of
         self.hashed_bytes = 0
         self.parts = 0  # Of the last value.
+        self._made: list[Any] = []
 
     def digest(self, value: Any) -> int:
         """64 bits that identify value."""
-        hasher, left = xxhash.xxh3_64(), [PARTS_MAX]
+        hasher, left, made = xxhash.xxh3_64(), [PARTS_MAX], len(self._made)
         self._feed(hasher, value, 0, {}, left)
+        del self._made[made:]
         self.parts = PARTS_MAX - left[0]
         self.hashed_bytes += self.parts * PART_BYTES
         return hasher.intdigest()
@@ -93,6 +98,11 @@ class Digester:
         self._feed(hasher, value, max(level, LEVELS_MAX - MEMBER_LEVELS), {}, [MEMBER_PARTS_MAX])
         return hasher.intdigest()
 
+    def _kept_alive(self, made: Any) -> Any:
+        """A value that was made for the digest: as long as it lives, no other one gets its id."""
+        self._made.append(made)
+        return made
+
     def _is_outside_state(self, array: Any) -> bool:
         """Return True if an array holds plain values outside the state's memory."""
         plain = np.asarray(array)
@@ -130,10 +140,34 @@ class Digester:
                     self._feed(hasher, part, level, seen, left)
             case MethodType():
                 hasher.update(value.__func__.__qualname__.encode())
+            case GeneratorType() | weakref.ref():
+                self._feed(hasher, self._kept_alive(_reached(value)), level, seen, left)
+            case _ if type(value) in ITERATOR_TYPES:
+                self._feed(hasher, self._kept_alive(_held(parts_of(value))), level, seen, left)
             case _:
                 for name, part in (_generator_state(value) or attributes_of(value)).items():
                     hasher.update(name.encode())
                     self._feed(hasher, part, level, seen, left)
+
+
+def _reached(value: Any) -> Any:
+    """The place that a generator has reached, or the referent of a weak reference: both by their plain values alone.
+
+    What is referred to weakly may refer back.
+    """
+    if isinstance(value, weakref.ref):
+        referent = value()
+        return None if referent is None else [type(referent).__qualname__, _plain_of(attributes_of(referent))]
+    frame = value.gi_frame
+    return None if frame is None else [frame.f_lineno, frame.f_lasti, _plain_of(frame.f_locals)]
+
+
+def _plain_of(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: one for name, one in values.items() if type(one) in (*_PLAIN, float)}
+
+
+def _held(parts: IteratorParts | None) -> tuple[Any, ...]:
+    return () if parts is None else parts.held
 
 
 def _generator_state(value: Any) -> dict[str, Any] | None:
@@ -180,6 +214,18 @@ def text_of(value: Any) -> str:
         text = f"a cache of {value.cache_info().currsize}"
     elif type(value) in {list, tuple, dict, set, frozenset}:
         text = _text_of_many(value)
+    elif type(value) in ITERATOR_TYPES:
+        following = upcoming_text(value)
+        text = f"an iterator ({type(value).__name__})"
+        text += "" if following is None else f" that continues with {following}"
+    elif isinstance(value, GeneratorType):
+        text = (
+            f"a generator at line {value.gi_frame.f_lineno}" if value.gi_frame is not None else "a generator that ended"
+        )
+    elif type(value) is weakref.ref:
+        text = "a weak reference to " + ("an object that has ended" if value() is None else text_of(value()))
+    elif type(value) is weakref.WeakValueDictionary:
+        text = f"a WeakValueDictionary of {text_of(list(vars(value)['data']))}"
     else:
         text = _text_of_generator(value) or f"a {type(value).__name__}"
     text = " ".join(text.split())

@@ -17,6 +17,7 @@ from replayer.diagnose.explain.variants import Variant, VariantOutcome
 from replayer.tape.tape import Tape
 
 NEAR_TICKS = 1500  # A used instance starts at most this far back, until other processes have been tried.
+NEVER_RESTORED = -1  # In place of a tick to start from: an instance as it was made, into which no state is loaded.
 SEEDS = ("1", "2", "3")  # Of Python's hash; that of the present variant is 0, or the user's own.
 _SEED = "PYTHONHASHSEED"
 _SWITCHES = (_SEED, "NPY_DISABLE_CPU_FEATURES", "OPENBLAS_CORETYPE", "OPENBLAS_NUM_THREADS")
@@ -66,6 +67,8 @@ def stages(tape: Tape, now: Variant, others: list[Variant], tick: int) -> Iterat
     """The stages of variants to run, the cheapest first."""
     starts = [place.tick for place in tape.keyframes if place.tick < tick - 1]
     near: list[int | None] = [start for start in _doubling(starts) if tick - start <= NEAR_TICKS]
+    if tape.first_tick == 0 and tick <= NEAR_TICKS:
+        near.append(NEVER_RESTORED)
     if others:
         yield [now, *others], [None]
         if near:

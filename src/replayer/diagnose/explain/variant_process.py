@@ -141,11 +141,16 @@ def _trace_one(tape: Tape, factory: Factory | None, job: dict[str, Any], start: 
             cursor.put(tick - 1, before)
         else:
             end_s = time.monotonic() + RUN_UP_S_MAX
-            cursor.put(start, tape.snapshot(next(place for place in tape.keyframes if place.tick == start)))
+            if start < 0:
+                cursor.begin()
+            else:
+                cursor.put(start, tape.snapshot(next(place for place in tape.keyframes if place.tick == start)))
             while cursor.tick != tick - 1:
                 cursor.advance()
                 if time.monotonic() > end_s:
                     return {"gave_up": f"running up to tick {tick:,} takes longer than {RUN_UP_S_MAX:.0f} s"}
+    except MismatchError:
+        return {"gave_up": "a new instance does not begin in the recorded state"}
     except RecordingError as error:
         return {"gave_up": " ".join(str(error).split())}
     if cursor.state.hash() != before.hash():

@@ -39,7 +39,8 @@ class Variant:
         label: its description.
         environment: variables to set, or to unset (None), in addition to those of this process.
         code: a folder to put in front of sys.path; None for the present code.
-        start: the tick from which an instance runs up to the bad tick; None for a fresh instance.
+        start: the tick from which an instance runs up to the bad tick; None for a fresh instance that is put into the
+            state before it, negative for one that runs from tick 0 and is never restored.
     """
 
     label: str
@@ -92,6 +93,12 @@ class SearchResult:
     problems: list[str]
 
 
+def _started_text(start: int) -> str:
+    if start < 0:
+        return "an instance that ran from tick 0 as it was made, never restored"
+    return f"an instance that ran from tick {start:,}"
+
+
 class VariantRunner:
     """Runs variants of one tape; a context manager that ends its processes."""
 
@@ -126,7 +133,7 @@ class VariantRunner:
         for variant, result in zip(variants, self._run(jobs, variants), strict=True):
             for start, outcome in result["steps"]:
                 step = TracedStep.from_plain(outcome["step"]) if "step" in outcome else None
-                label = variant.label if start is None else f"an instance that ran from tick {start:,}"
+                label = variant.label if start is None else _started_text(start)
                 evolved = attrs.evolve(variant, label=label, start=start)
                 outcomes.append(VariantOutcome(evolved, step, outcome.get("gave_up")))
         return outcomes

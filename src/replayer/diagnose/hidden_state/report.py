@@ -37,16 +37,19 @@ class Suspect:
             generator, environment variable, clock, entropy, alias, reading, …
         detail: the difference, in a few words.
         proved: True if the hashes differ with it, and are equal when it is as in the live run.
+        lines: the first lines that name it, of those that ran from the restore up to the bad tick, such as flock.py:12.
     """
 
     name: str
     kind: str
     detail: str
     proved: bool
+    lines: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         kind = "" if self.name.endswith(f"({self.kind})") else f" ({self.kind})"
-        return f"{self.name}{kind}: {self.detail}{'; proved' if self.proved else '; suspected'}"
+        where = f"; named in {', '.join(self.lines)}" if self.lines else ""
+        return f"{self.name}{kind}: {self.detail}{'; proved' if self.proved else '; suspected'}{where}"
 
 
 @attrs.frozen(eq=False)
@@ -62,6 +65,7 @@ class SyncFinding:
         states: the live run's and the copy's; None if one of them is not known.
         suspects: the most likely first.
         note: a remark, in a sentence.
+        without_effect: without suspects: names of values that differed, were put back and made no difference.
     """
 
     tick: int
@@ -73,6 +77,7 @@ class SyncFinding:
     suspects: list[Suspect]
     note: str | None = None
     states: tuple[Snapshot, Snapshot] | None = None
+    without_effect: list[str] = attrs.field(factory=list)
 
     def __str__(self) -> str:
         return "\n".join(finding_lines(self))
@@ -155,6 +160,9 @@ def finding_lines(finding: SyncFinding) -> list[str]:
     if finding.suspects:
         lines.append("  suspects outside the state, most likely first:")
         lines += [f"    {suspect}" for suspect in finding.suspects[:SUSPECTS_SHOWN]]
+    elif finding.without_effect:
+        names = ", ".join(finding.without_effect[:SUSPECTS_SHOWN])
+        lines.append(f"  the cause is not known; put back as in the live run, without effect: {names}")
     elif finding.way in (FRESH, USED):
         lines.append(
             "  no Python value was seen to differ: check state in C code or files, threads, the order of memory "

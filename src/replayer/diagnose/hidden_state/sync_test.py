@@ -44,6 +44,11 @@ TICKS = 200
 PERIOD_TICKS = 8
 STATES_BYTES_MAX = 256 << 20  # Larger periods keep only hashes: a finding then cannot name rows.
 
+_DISTURBED = (
+    "the run differs if values outside the state are kept for comparison, as it can with weak references and finalizers: "
+    "none were kept, and no suspects can be named"
+)
+
 Inputs = Callable[[int], Any] | Iterable[Any] | Mapping[int, Any] | None
 Progress = Callable[[int, int], None]  # Ticks done, total number of ticks.
 
@@ -52,7 +57,13 @@ class SyncTest:
     """A test for hidden state of one simulation; it can run several times."""
 
     def __init__(
-        self, factory: Factory, inputs: Inputs = None, *, ticks: int = TICKS, period_ticks: int = PERIOD_TICKS
+        self,
+        factory: Factory,
+        inputs: Inputs = None,
+        *,
+        ticks: int = TICKS,
+        period_ticks: int = PERIOD_TICKS,
+        puts_back: bool = False,
     ) -> None:
         """factory: makes a simulation, an equal one at each call.
 
@@ -60,6 +71,7 @@ class SyncTest:
         run then has at most that many ticks.
         ticks: the length of the live run, unless it ends before. period_ticks: the ticks between two stops; about every
         second period is a tick longer, to stop at all moments of periodic behaviour.
+        puts_back: leave modules and classes as they were before; by default, as the live run left them.
         Raises ValueError for numbers below 1, TypeError if factory cannot be called or inputs are of a different type.
         """
         if not callable(factory):
@@ -82,6 +94,7 @@ class SyncTest:
             ticks = len(listed)
         self._ticks = ticks
         self._period_ticks = period_ticks
+        self._puts_back = puts_back
 
     def run(self, progress: Progress | None = None) -> SyncReport:
         """Run up to the first bad period and report the findings.
@@ -89,7 +102,13 @@ class SyncTest:
         Raises UnfitSimulationError if factory does not make a simulation, SimulationFailedError if the live run
         raises, and TypeError, ValueError or OverflowError if inputs are not plain data.
         """
-        run = _Run(self._factory)
+        run = self._run(progress, is_watching=True)
+        if run.is_disturbed:
+            run = self._run(progress, is_watching=False)
+        return run.report()
+
+    def _run(self, progress: Progress | None, *, is_watching: bool) -> _Run:
+        run = _Run(self._factory, is_watching=is_watching)
         starts = [0]
         while starts[-1] < self._ticks:
             starts.append(min(self._ticks, _start(len(starts), self._period_ticks)))
@@ -100,7 +119,9 @@ class SyncTest:
                 progress(run.tick, self._ticks)
             if not continues:
                 break
-        return run.report()
+        if self._puts_back:
+            run.put_back()
+        return run
 
     def assert_ok(self) -> SyncReport:
         """Run the test. Raises AssertionError with the complete report if anything was found."""
@@ -119,9 +140,9 @@ def _start(number: int, period_ticks: int) -> int:
 class _Run:
     """One run of a test."""
 
-    def __init__(self, factory: Factory) -> None:
+    def __init__(self, factory: Factory, *, is_watching: bool) -> None:
         self._roots = Roots(factory)
-        before = take_ambient(self._roots, None)
+        before = self._before = take_ambient(self._roots, None)
         try:
             self._live = as_simulation(_made(factory))
         except TypeError as error:
@@ -134,6 +155,7 @@ class _Run:
                 before.objects[path] = surroundings.objects.get(path)
         self._sources = OutsideSources(self._roots)
         self._trials = Trials(factory, self._roots, before)
+        self._trials.is_watching = is_watching
         self._audit: AuditedChanges | None = None
         self._audited: Any = None
         self._is_complete = surroundings.is_complete
@@ -142,7 +164,13 @@ class _Run:
         self._moves: set[str] = set()  # Names of values that changed in the live run.
         self._unrestored: dict[str, tuple[str, int]] = {}  # Values that differed in copies: kind, and first tick.
         self._last: Ambient | None = None
+        self._all_inputs: list[bytes] = []
+        self.is_disturbed = False
         self.tick = 0
+
+    def put_back(self) -> None:
+        """Leave modules and classes as they were before the run."""
+        self._before.put_back()
 
     def report(self) -> SyncReport:
         """The report on the ticks run so far."""
@@ -150,6 +178,8 @@ class _Run:
         notes = [] if self._is_complete else ["there is more outside the state than was inspected"]
         if self._trials.makes_unequal:
             notes.append("a second instance does not start like the live one: making it depends on something else")
+        if not self._trials.is_watching:
+            notes.append(_DISTURBED)
         return SyncReport(
             tick_count=self.tick,
             restore_count=self._restores,
@@ -167,22 +197,26 @@ class _Run:
         period, ended = self._live_period(start_tick, inputs)
         self._trials.first = self._trials.first or period
         findings = [finding for way in (FRESH, USED) if (finding := self._repeat(period, way)) is not None]
+        if self.is_disturbed:
+            return False
         if not findings and reader_names(self._live):
             findings = self._check_reading(period)
         if not findings and period.reads.variables:
             findings = self._check_environment(period)
         self._findings += with_iterated_sets(findings, self._live, period)
-        return not findings and not ended
+        return not findings and not ended and not self.is_disturbed
 
     # --- the live run
 
     def _live_period(self, start_tick: int, inputs: Sequence[Any]) -> tuple[Period, bool]:
         live = self._live
-        start, ambient = live.state.snapshot(), take_ambient(self._roots, live)
-        self._is_complete = self._is_complete and ambient.is_complete
-        if self._last is not None:
-            self._moves |= {candidate.name for candidate in find_candidates(self._last, ambient)}
-        self._last = ambient
+        start, ambient = live.state.snapshot(), Ambient()
+        if self._trials.is_watching:
+            ambient = take_ambient(self._roots, live)
+            self._is_complete = self._is_complete and ambient.is_complete
+            if self._last is not None:
+                self._moves |= {candidate.name for candidate in find_candidates(self._last, ambient)}
+            self._last = ambient
         reads, encoded, ended = OutsideReads(), [], False
         hashes: list[int] = []
         states: list[Snapshot] = []
@@ -197,6 +231,7 @@ class _Run:
                 if ended:
                     break
         after = take_ambient(self._roots, None)
+        self._all_inputs += encoded
         return Period(start_tick, start, ambient, after, encoded, hashes, states, reads), ended
 
     def _step(self, inputs: Any) -> None:
@@ -232,10 +267,16 @@ class _Run:
         differing = find_candidates(period.ambient, outcome.ambient) if outcome.ambient is not None else []
         for candidate in differing:
             self._unrestored.setdefault(candidate.name, (candidate.kind, period.start_tick))
-        if outcome.bad_count is None:
+        if outcome.bad_count is None or self._disturbs(period):
             return None
-        suspects = [self._since(suspect) for suspect in self._trials.suspects(period, way, outcome)]
-        return _finding(period, way, outcome, suspects)
+        suspects, without_effect = self._trials.suspects(period, way, outcome)
+        finding = _finding(period, way, outcome, [self._since(suspect) for suspect in suspects])
+        return attrs.evolve(finding, without_effect=without_effect if not suspects else [])
+
+    def _disturbs(self, period: Period) -> bool:
+        """Return True if the live run differs because it is watched: what diverges from it then shows nothing."""
+        self.is_disturbed = self._trials.is_watching and self._trials.is_disturbed(self._all_inputs, period)
+        return self.is_disturbed
 
     def _since(self, suspect: Suspect) -> Suspect:
         """Add the tick to an alias: its effect may show long after the first load that broke it."""
@@ -246,7 +287,7 @@ class _Run:
     def _check_reading(self, period: Period) -> list[SyncFinding]:
         outcome = self._trials.run(period, READ)
         self._restores += 1
-        if outcome.bad_count is None:
+        if outcome.bad_count is None or self._disturbs(period):
             return []
         owner = type(inner_of(self._live)).__qualname__
         suspects = [

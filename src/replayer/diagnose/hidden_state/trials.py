@@ -9,20 +9,20 @@ Invariant: after a trial the surroundings are as the live run left them.
 
 from __future__ import annotations
 
-import functools
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import attrs
 
-from recorder.ambient.ambient import INSTANCE, Ambient, set_child
+from recorder.ambient.ambient import INSTANCE, Ambient
 from recorder.ambient.ambient_diff import Candidate, find_candidates
 from recorder.ambient.object_walk import take_ambient
-from recorder.ambient.roots import Roots
+from recorder.ambient.roots import Roots, put_cache
 from recorder.ambient.transplant import Transplant
 from recorder.exception_text import raised_text
+from replayer.diagnose.hidden_state.naming_lines import Line, lines_naming, lines_that_run
 from replayer.diagnose.hidden_state.outside_sources import OutsideReads, OutsideSources
 from replayer.diagnose.hidden_state.report import ENVIRONMENT, FRESH, READ, USED, Suspect
 from sim.kernel.hooks import CanEnd, EmitsEvents, HasTelemetry, hook, member_name
@@ -69,12 +69,14 @@ class TrialOutcome:
         state: its state at that moment.
         note: the error that it raised, or the call that changed its state.
         ambient: everything outside its state before its first step; None if it did not get there.
+        unlike: of the values that it got, the names of those that are still not as in the live run.
     """
 
     bad_count: int | None
     state: Snapshot | None = None
     note: str | None = None
     ambient: Ambient | None = None
+    unlike: frozenset[str] = frozenset()
 
 
 class Trials:
@@ -89,6 +91,8 @@ class Trials:
         self._used: Simulation | None = None
         self.first: Period | None = None
         self.makes_unequal = False  # True if a second instance did not start like the live one.
+        self._lines: dict[Line, None] | None = None  # Those that a copy runs, while they are watched.
+        self.is_watching = True  # False: nothing is kept for comparison, since that changes the run.
 
     def run(
         self, period: Period, way: str, put_back: Sequence[Candidate] = (), only: Sequence[str] | None = None
@@ -124,15 +128,17 @@ class Trials:
         repeated: frozenset[str],
         only: Sequence[str] | None,
     ) -> TrialOutcome:
-        action, ambient, count = "making or loading it", None, 0
+        action, ambient, count, unlike = "making or loading it", None, 0, frozenset[str]()
         try:
             with self._sources.moved(period.reads):
                 copy = self._elsewhere(period) if way == USED else as_simulation(self._factory())
                 if way == FRESH and period is self.first and copy.state.hash() != period.start.hash():
                     self.makes_unequal = True
                 restore(copy, period.start)
-            ambient = take_ambient(self._roots, copy)
-            self._give(period, copy, ambient, put_back)
+            ambient = take_ambient(self._roots, copy) if self.is_watching else None
+            if ambient is not None and put_back:
+                self._give(period, copy, ambient, put_back)
+                unlike = frozenset(one.name for one in find_candidates(period.ambient, take_ambient(self._roots, copy)))
             if copy.state.hash() != period.start.hash():
                 return TrialOutcome(0, copy.state.snapshot(), "loading the state changed it", ambient)
             action = "the step"
@@ -141,12 +147,33 @@ class Trials:
                     changed = _read(copy, only) if way == READ else None
                     if changed is not None:
                         return TrialOutcome(count - 1, copy.state.snapshot(), f"{changed} changed the state", ambient)
-                    copy.step(decode_plain(inputs))
+                    with self._watched():
+                        copy.step(decode_plain(inputs))
                     if copy.state.hash() != period.hashes[count - 1]:
-                        return TrialOutcome(count, copy.state.snapshot(), None, ambient)
+                        return TrialOutcome(count, copy.state.snapshot(), None, ambient, unlike)
         except Exception as error:  # noqa: BLE001 - a copy that lacks a value may fail in any way: that is a finding
             return TrialOutcome(count, None, raised_text(action, error), ambient)
         return TrialOutcome(None, None, None, ambient)
+
+    def is_disturbed(self, inputs: Sequence[bytes], period: Period) -> bool:
+        """Return True if the live run is another one because it is watched: what is kept for comparison lives longer.
+
+        Two runs that nothing watches then agree with each other, and not with the live run. inputs: of all its ticks.
+        """
+        hashes = []
+        for _ in range(2):
+            self._before.put_back()
+            try:
+                with self._fresh_caches(()):
+                    unwatched = as_simulation(self._factory())
+                    for one in inputs:
+                        unwatched.step(decode_plain(one))
+                    hashes.append(unwatched.state.hash())
+            except Exception:  # noqa: BLE001 - another instance in this process may fail in any way
+                return False
+            finally:
+                period.after.put_back()
+        return hashes[0] == hashes[1] != period.hashes[-1]
 
     def _elsewhere(self, period: Period) -> Simulation:
         """The used instance, after some ticks of a different part of the run."""
@@ -177,22 +204,23 @@ class Trials:
     @contextmanager
     def _fresh_caches(self, kept: Sequence[Any]) -> Iterator[None]:
         """Replace every lru_cache of the simulation's modules by an empty one in the context, except those in kept."""
-        fresh: dict[int, Any] = {}
-        places = [place for place in self._roots.caches() if not any(place[2] is cache for cache in kept)]
-        for holder, name, cache in places:
-            if id(cache) not in fresh:
-                fresh[id(cache)] = functools.lru_cache(**cache.cache_parameters())(cache.__wrapped__)
-            _set(holder, name, fresh[id(cache)])
+        places = self._roots.empty_caches(kept)
         try:
             yield
         finally:
-            for holder, name, cache in places:
-                _set(holder, name, cache)
+            for place in places:
+                put_cache(*place)
+
+    def _watched(self) -> AbstractContextManager[None]:
+        if self._lines is None:
+            return nullcontext()
+        files = (getattr(module, "__file__", None) for module in self._roots.modules.values())
+        return lines_that_run(frozenset(file for file in files if file is not None), self._lines)
 
     # --- judging
 
-    def suspects(self, period: Period, way: str, outcome: TrialOutcome) -> list[Suspect]:
-        """The candidates that make the copy diverge, the most likely first; those proved harmless are left out.
+    def suspects(self, period: Period, way: str, outcome: TrialOutcome) -> tuple[list[Suspect], list[str]]:
+        """The candidates that make the copy diverge, the most likely first, and the names of those without effect.
 
         A candidate is proved if restoring it alone makes the hashes equal. If several take part, one is proved if
         the hashes differ when all others are restored and it is not.
@@ -204,11 +232,27 @@ class Trials:
         together = len(candidates) > 1 and not proved and self.run(period, way, candidates).bad_count is None
         if together:
             proved = {id(each) for each in tried if self._is_needed(period, way, outcome, candidates, each)}
-        harmless = [candidate for candidate in tried if proved and id(candidate) not in proved]
+        harmless = [
+            candidate
+            for candidate in tried
+            if id(candidate) not in proved and (proved or _has_no_effect(candidate, alone[id(candidate)], outcome))
+        ]
         left = [candidate for candidate in candidates if id(candidate) not in proved and candidate not in harmless]
         left.sort(key=lambda candidate: id(candidate) not in alone or not _got_further(alone[id(candidate)], outcome))
-        suspects = [_suspect(candidate, proved=True) for candidate in tried if id(candidate) in proved]
-        return [*suspects, *(_suspect(candidate, proved=False) for candidate in left)]
+        chosen = [*((one, True) for one in tried if id(one) in proved), *((one, False) for one in left)]
+        lines = self._lines_run(period, way) if chosen else {}
+        suspects = [
+            Suspect(one.name, one.kind, one.detail, proved=is_proved, lines=lines_naming(one.name, lines))
+            for one, is_proved in chosen
+        ]
+        return suspects, [candidate.name for candidate in harmless]
+
+    def _lines_run(self, period: Period, way: str) -> dict[Line, None]:
+        """The lines of the simulation's modules that a copy runs up to the step at which it diverges."""
+        self._lines = {}
+        self.run(period, way)
+        lines, self._lines = self._lines, None
+        return lines
 
     def _is_needed(
         self, period: Period, way: str, outcome: TrialOutcome, candidates: Sequence[Candidate], candidate: Candidate
@@ -275,12 +319,15 @@ def other_value(value: str) -> str:
         return f"{value}-other"
 
 
-def _set(holder: Any, name: str, value: Any) -> None:
-    set_child(holder, ("class" if isinstance(holder, type) else "global", name), value)
-
-
-def _suspect(candidate: Candidate, *, proved: bool) -> Suspect:
-    return Suspect(candidate.name, candidate.kind, candidate.detail, proved)
+def _has_no_effect(candidate: Candidate, given: TrialOutcome, before: TrialOutcome) -> bool:
+    """Return True if the copy got the live run's value, and diverged in the same way nevertheless."""
+    if (
+        candidate.is_by_address
+        or candidate.name in given.unlike
+        or (given.bad_count, given.note) != (before.bad_count, before.note)
+    ):
+        return False
+    return given.state is not None and before.state is not None and given.state.hash() == before.state.hash()
 
 
 def _got_further(outcome: TrialOutcome, before: TrialOutcome) -> bool:

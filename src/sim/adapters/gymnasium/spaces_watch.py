@@ -40,7 +40,7 @@ class SpacesWatch:
             self._calls = FIRST_CALLS  # Once is enough for a while.
             warnings.warn(
                 f"a step draws from {', '.join(drawn)}, whose random generator is not saved, since the caller draws "
-                "from it, too: the recording will not replay exactly; draw from np_random instead",
+                "from it, too: a replay can draw other values; draw from np_random instead",
                 CapturedWarning,
                 stacklevel=2,
             )

@@ -236,7 +236,7 @@ def test_the_cause_of_a_broken_level_is_named() -> None:
     text = "\n".join(level_lines("environments:ForgetsItsRandomState", report))
     assert "random (random generator)" in text
     assert "proved" in text
-    assert "save and load: differs for 2 of 2 seeds: the next step reads a value that is not saved" in text
+    assert "save and load: differs for 2 of 2 seeds: the next steps read what is not saved" in text
     assert "same seed twice: the same" in text
 
 

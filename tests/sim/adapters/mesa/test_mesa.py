@@ -284,7 +284,10 @@ def test_a_model_with_random_construction_is_reported() -> None:
     text = "\n".join(level_lines("virus", report))
 
     assert not report.ok
-    assert "same seed twice: differs for 8 of 8 seeds: making it draws from a source without a seed" in text
+    assert (
+        "same seed twice: differs for 8 of 8 seeds: two new instances differ at once; possible: a source without a seed"
+        in text
+    )
     assert "state differs from the live run at tick 0: topology, model" in text
     assert "save and load: the same" in text
     assert "used instance: the same" in text

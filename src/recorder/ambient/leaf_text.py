@@ -1,0 +1,209 @@
+"""Say in a few words how two values of an ambient differ: their order, their position, or what they are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from recorder.ambient.ambient import Path
+from recorder.ambient.members import At
+from recorder.ambient.value_kinds import same_leaf
+
+SHOWN_CHARS_MAX = 40  # Of a value in a sentence.
+ORDER_SHOWN = 4  # Items of an order.
+NOTHING: Any = object()  # Stands for a leaf that an ambient does not have.
+
+_SIZED = {"dict", "list", "tuple", "set", "deque", "array"}
+_ORDERED = {
+    "dict": "dict",
+    "set": "set",
+    "list": "list",
+    "weak set": "WeakSet",
+    "weak dict": "WeakValueDictionary",
+}
+
+
+def name_of(path: Path) -> str:
+    """A path as written in code, such as Walkers.agents[3]._memo or module walkers: COUNTER."""
+    text = ""
+    for kind, name in path:
+        match kind:
+            case "module":
+                text = f"module {name}:"
+            case "global":
+                text += f" {name}"
+            case "instance" | "class of" | "function" | "ambient":
+                plain = str(name).rpartition(":")[2]
+                text = f"{text}.{plain}" if text and kind == "function" else plain
+            case "item":
+                text += "[…]" if name is ... else f"[{short_text(name)}]"
+            case "closure" | "default" | "local":
+                text += f": {name}"
+            case "cell" | "held":
+                pass
+            case _:
+                text += f".{name}"
+    return text
+
+
+_TABLES = (
+    "equal at this tick, but its hash table differs from the live run's: it can iterate differently once elements come "
+    "or go"
+)
+
+
+def difference_of(ours: Any, theirs: Any) -> tuple[str | None, str]:
+    """The kind of a difference between two leaves, or None for that of the name that holds them; and the contrast."""
+    heads = {leaf[0] for leaf in (ours, theirs) if isinstance(leaf, tuple) and leaf}
+    if "iterator" in heads:
+        return "iterator", _positions(ours, theirs)
+    if "stands at line" in heads:
+        return "generator", f"{_contrast(ours, theirs)}; the position of a generator cannot be saved"
+    if "weak reference" in heads:
+        return "weak reference", _referents(ours, theirs)
+    if len(heads) == 1 and (kind := heads.pop()) in _ORDERED and ours is not NOTHING and theirs is not NOTHING:
+        if kind == "set" and len(ours) == len(theirs) == 3 and same_leaf(ours[1], theirs[1]):
+            return "order of a set", _TABLES
+        if _is_order(ours, theirs):
+            return f"order of a {_ORDERED[kind]}", _orders(_items(ours), _items(theirs))
+        if kind.startswith("weak"):
+            counts = [len(_items(leaf)) for leaf in (ours, theirs)]
+            return "weak references", f"{_entries(counts[0])} in the live run, {_entries(counts[1])} for the copy"
+        if (
+            kind == "dict"
+            and len(ours) == len(theirs) == 3
+            and sorted(map(repr, ours[1])) == sorted(map(repr, theirs[1]))
+        ):
+            return None, _first_entry(ours, theirs)
+    return None, _contrast(ours, theirs)
+
+
+def _items(leaf: Any) -> list[Any]:
+    """The items of a container, a dict's keys; empty if only their number is known."""
+    return list(leaf[1]) if isinstance(leaf[1], list | tuple) else []
+
+
+def _is_order(ours: Any, theirs: Any) -> bool:
+    """Return True if two containers have the same items in different orders, and nothing else differs."""
+    one, other = _items(ours), _items(theirs)
+    if (
+        len(ours) != len(theirs)
+        or not one
+        or same_leaf(one, other)
+        or sorted(map(repr, one)) != sorted(map(repr, other))
+    ):
+        return False
+    if ours[0] == "dict" and len(ours) == 3:  # A dict with its values.
+        values = dict(zip(map(repr, theirs[1]), theirs[2], strict=True))
+        return all(same_leaf(value, values[repr(key)]) for key, value in zip(ours[1], ours[2], strict=True))
+    return True
+
+
+def _orders(one: Sequence[Any], other: Sequence[Any]) -> str:
+    start = next(place for place, pair in enumerate(zip(one, other, strict=True)) if not same_leaf(*pair))
+    before = "… " if start else ""
+
+    def text(items: Sequence[Any]) -> str:
+        more = ", …" if len(items) > start + ORDER_SHOWN else ""
+        return before + ", ".join(map(_item_text, items[start : start + ORDER_SHOWN])) + more
+
+    return f"{text(one)} in the live run, {text(other)} for the copy"
+
+
+def _item_text(item: Any) -> str:
+    match item:
+        case At((key, At())):  # Of a weak dict.
+            return short_text(key)
+        case At(tuple() as path):
+            return name_of(path[1:]).lstrip(".") or name_of(path)
+        case At(path):
+            return str(path)
+    return short_text(item)
+
+
+def _first_entry(ours: Any, theirs: Any) -> str:
+    """The first key of two dicts with equal keys whose values differ."""
+    values = dict(zip(map(repr, theirs[1]), theirs[2], strict=True))
+    pairs = [(key, value, values[repr(key)]) for key, value in zip(ours[1], ours[2], strict=True)]
+    differing = [pair for pair in pairs if not same_leaf(*pair[1:])]
+    key, one, other = differing[0]
+    more = f", and {len(differing) - 1} more like it" if len(differing) > 1 else ""
+    return f"[{short_text(key)}] {_contrast(one, other)}{more}"
+
+
+def _positions(ours: Any, theirs: Any) -> str:
+    def following(leaf: Any) -> str | None:
+        return leaf[3] if isinstance(leaf, tuple) and leaf[:1] == ("iterator",) else None
+
+    one, other = following(ours), following(theirs)
+    if one is not None and other is not None and one != other:
+        return f"continues with {one} in the live run, with {other} for the copy"
+    left, right = (
+        f"a {leaf[1]}" if isinstance(leaf, tuple) and leaf[:1] == ("iterator",) else _summary(leaf)
+        for leaf in (ours, theirs)
+    )
+    if left == right:
+        return f"{left} at a different position for the copy"
+    return f"{left} in the live run, {right} for the copy"
+
+
+def _referents(ours: Any, theirs: Any) -> str:
+    def referent(leaf: Any) -> str:
+        match leaf:
+            case ("weak reference", [None]):
+                return "an object that has ended"
+            case ("weak reference", [item]):
+                return _item_text(item)
+        return _summary(leaf)
+
+    return f"refers to {referent(ours)} in the live run, to {referent(theirs)} for the copy"
+
+
+def _contrast(ours: Any, theirs: Any) -> str:
+    """The difference between two leaves, in a few words."""
+    for leaf in (ours, theirs):
+        if isinstance(leaf, tuple) and leaf[:1] == ("view of the state",):
+            which = "the live run" if leaf is ours else "the copy"
+            return (
+                f"is a view of the state in {which} only" if not _both_views(ours, theirs) else "views different bytes"
+            )
+    left, right = _summary(ours), _summary(theirs)
+    if left == right and ("entr" in left or "×" in left):
+        right = "as many, which are not the same,"
+    return f"{left} in the live run, {right} for the copy"
+
+
+def _both_views(ours: Any, theirs: Any) -> bool:
+    return all(isinstance(leaf, tuple) and leaf[:1] == ("view of the state",) for leaf in (ours, theirs))
+
+
+def _summary(leaf: Any) -> str:
+    if leaf is NOTHING:
+        return "absent"
+    match leaf:
+        case ("set", list() as content, _):
+            return _summary(
+                ("set", list(map(_item_text, content)) if any(type(one) is At for one in content) else content)
+            )
+        case (str(kind), list() | tuple() as content) | (str(kind), tuple() as content, tuple()) if kind in _SIZED:
+            text = short_text(list(leaf[-1]))
+            return text if len(text) < SHOWN_CHARS_MAX and len(leaf) == 2 else _entries(len(content))
+        case (str(kind), int(count)) if kind in _SIZED:
+            return _entries(count)
+        case ("weak set" | "weak dict", list() as content):
+            return _entries(len(content))
+        case ("stands at line", line):
+            return f"stands at line {line}" if line is not None else "has ended"
+        case (str(dtype), tuple() as shape, bytes() | int()):
+            return f"array of {' × '.join(map(str, shape)) or 'one'} {dtype}"
+    return short_text(leaf)
+
+
+def _entries(count: int) -> str:
+    return f"{count} entr{'y' if count == 1 else 'ies'}"
+
+
+def short_text(value: Any) -> str:
+    """A value in at most SHOWN_CHARS_MAX characters."""
+    text = repr(value)
+    return text if len(text) <= SHOWN_CHARS_MAX else text[: SHOWN_CHARS_MAX - 1] + "…"
