@@ -126,7 +126,11 @@ def _lines(path: Path, explanation: Explanation) -> list[str]:
         lines = [f"{path}: tick {tick} differs between two variants", *_field_lines(explanation), ""]
         lines += _cause_lines(explanation.cause) if explanation.cause is not None else [_NO_CAUSE]
     elif explanation.agrees:
-        lines = [f"{path}: tick {tick}: every variant gives the recorded state"]
+        which = "every variant" if len(explanation.ran) == len(explanation.variants) else "every variant that ran"
+        lines = [f"{path}: tick {tick}: {which} gives the recorded state"]
+    elif not explanation.ran:
+        lines = [f"{path}: tick {tick}: no variant reached the step, whose state differed when the tape was verified"]
+        lines += _known_lines(explanation)
     else:
         lines = [f"{path}: tick {tick}: all variants give the same state, which is not the recorded one"]
         lines += _known_lines(explanation)

@@ -85,11 +85,12 @@ class Explanation:
 
     @property
     def agrees(self) -> bool:
-        """True if every variant gives the recorded state."""
-        return self.tick is None or (self.pair is None and all(map(self.is_recorded, self._run)))
+        """True if every variant that ran gives the recorded state, and one did."""
+        return self.tick is None or (self.pair is None and bool(self.ran) and all(map(self.is_recorded, self.ran)))
 
     @property
-    def _run(self) -> list[VariantOutcome]:
+    def ran(self) -> list[VariantOutcome]:
+        """The outcomes of variants that reached the step."""
         return [outcome for outcome in self.variants if outcome.step is not None]
 
     def is_recorded(self, outcome: VariantOutcome) -> bool:
@@ -217,6 +218,8 @@ class _Case:
         notes = list(dict.fromkeys(notes))
         if pair is not None:
             return _explained(tick, recorded_hash, outcomes, pair, notes)
+        if finding is None and all(one.step is None for one in outcomes):
+            raise VariantFailedError(f"tick {tick:,}: no variant reached the step: {'; '.join(notes)}")
         explanation = Explanation(tick, recorded_hash, outcomes, None, [], None, [], None, [], notes)
         return explanation if explanation.agrees else _unexplained(tape, self.factory, explanation, finding)
 
@@ -295,15 +298,18 @@ def _explained(
 
 def _unexplained(tape: Tape, factory: Factory | None, explanation: Explanation, finding: Finding | None) -> Explanation:
     """All variants agree, but not with the tape: add the known differences, and the lines that write these fields."""
-    present = next(outcome for outcome in explanation.variants if outcome.step is not None)
-    assert present.step is not None
     assert explanation.tick is not None
+    step = explanation.ran[0].step if explanation.ran else None
     fields: list[FieldDifference] = []
     known_tick, known_states, notes, place = None, None, list(explanation.notes), DesyncLocation()
-    if present.step.state is not None:
-        place = place_of(tape.frame(explanation.tick), present.step.state, present.step.phases)
+    if step is None and finding is not None:
+        place, fields = finding.place, finding.differences
+        known_tick, known_states = finding.compared_tick, finding.compared_states
+        notes += [finding.note] if finding.note is not None else []
+    if step is not None and step.state is not None:
+        place = place_of(tape.frame(explanation.tick), step.state, step.phases)
         try:
-            state_hash = present.step.state.hash()
+            state_hash = step.state.hash()
             if finding is None or finding.replayed.hash() != state_hash:  # The present variant gives yet another state.
                 cursor = Cursor(tape, make_simulation(tape, factory))
                 finding = find_desync(cursor, explanation.tick, state_hash)
@@ -313,7 +319,7 @@ def _unexplained(tape: Tape, factory: Factory | None, explanation: Explanation, 
             notes.append(f"the next keyframe cannot be compared: {error}")
     names = {f"s:{name}" for name in place.fields or [difference.field for difference in fields]}
     writers: dict[SourceLocation, list[str]] = {}
-    for record in present.step.trace.records:
+    for record in step.trace.records if step is not None else ():
         written = [name for name in record.after if name.startswith("s:") and (name in names or not names)]
         if written:
             line = SourceLocation(record.path, record.line, record.function, "")
