@@ -34,6 +34,7 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _WRITERS_SHOWN = 12
 _FIELDS_SHOWN = 6
 _ELEMENTS_SHOWN = 4
+_PARTS_SHOWN = 6
 _ULPS_SHOWN_MAX = 1_000_000
 
 
@@ -189,7 +190,7 @@ def _cause_lines(cause: Cause) -> list[str]:
     if cause.value is not None:
         lines += _value_lines(cause.value, elements=_ELEMENTS_SHOWN)
     for value in cause.outside:
-        lines += _value_lines(attrs.evolve(value, name=f"outside the state: {value.name}"), elements=1)
+        lines += _value_lines(value, elements=1, where="outside the state: ")
     if len(cause.way) > 1:
         lines.append("  path into the state:")
         lines += [f"    {place.name:<20} {changed:<20} {place.text}".rstrip() for place, changed in cause.way]
@@ -209,7 +210,7 @@ def _cause_text(cause: Cause) -> str:
         case "branch":
             return "the two take different branches after this line"
     called = f", calling {', '.join(cause.calls)}" if cause.calls else ""
-    return f"this line gives different values from the values that it reads{called}"
+    return f"this line gives different values, and no difference was seen in those that it reads{called}"
 
 
 def _place_lines(place: SourceLocation, letter: str | None) -> list[str]:
@@ -217,15 +218,27 @@ def _place_lines(place: SourceLocation, letter: str | None) -> list[str]:
     return [f"  {shown_path(place.path)}:{place.line}{where}{f' ({letter})' if letter else ''}", f"      {place.text}"]
 
 
-def _value_lines(value: DifferingValue, *, elements: int) -> list[str]:
+def _value_lines(value: DifferingValue, *, elements: int, where: str = "") -> list[str]:
     if value.elements is None or not value.elements.shown:
-        return [f"  {value.name}:", f"      A  {value.first}", f"      B  {value.second}"]
-    lines = [f"  {value.name}: {_elements_text(value.elements)}"]
+        return _part_lines(value, where)
+    lines = [f"  {where}{value.name}: {_elements_text(value.elements)}"]
     for index, first, second, ulp in value.elements.shown[:elements]:
         place = f"[{', '.join(map(str, index))}]  " if index else ""
         distance = f"  ({counted(ulp, 'ULP')})" if _is_near(ulp) else ""
         lines.append(f"      {place}A {first}  B {second}{distance}")
     return lines
+
+
+def _part_lines(value: DifferingValue, where: str) -> list[str]:
+    """The parts of a value that differ; the value itself if it has none."""
+    if any(path != value.name for path, _, _ in value.parts):
+        more = len(value.parts) - _PARTS_SHOWN
+        lines = [f"      {path}  A {one}  B {two}" for path, one, two in value.parts[:_PARTS_SHOWN]]
+        rest = [f"      and {counted(more, 'more part')}"] if more > 0 else []
+        return [f"  {where}{value.name}:", *lines, *rest]
+    if value.first == value.second:
+        return [f"  {where}{value.name}: differs in a part that was not kept"]
+    return [f"  {where}{value.name}:", f"      A  {value.first}", f"      B  {value.second}"]
 
 
 def _is_near(ulp: int | None) -> TypeGuard[int]:
@@ -352,7 +365,8 @@ def _place_facts(place: SourceLocation) -> dict[str, Any]:
 
 
 def _value_facts(value: DifferingValue) -> dict[str, Any]:
-    return {"name": value.name, "first": value.first, "second": value.second, **_elements_facts(value.elements)}
+    parts = [{"path": path, "first": one, "second": two} for path, one, two in value.parts]
+    return {"name": value.name, "first": value.first, "second": value.second, "parts": parts} | _elements_facts(value.elements)
 
 
 def _elements_facts(elements: DifferingElements | None) -> dict[str, Any]:

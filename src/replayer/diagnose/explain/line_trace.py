@@ -15,8 +15,18 @@ from typing import Any
 import numpy as np
 
 from replayer.diagnose.explain.source_lines import SourceFile
-from replayer.diagnose.explain.step_trace import LINE, RESUME, RETURN, Operation, Record, StepTrace, Values
+from replayer.diagnose.explain.step_trace import (
+    LINE,
+    RESUME,
+    RETURN,
+    Operation,
+    Record,
+    StepTrace,
+    Values,
+    is_inner,
+)
 from replayer.diagnose.explain.value_hash import Digester, is_cache, is_data, text_of
+from replayer.diagnose.explain.values.value_parts import TOTAL_MAX, has_parts, parts_of
 from sim.kernel.hashing import hash_arena
 from sim.kernel.hooks import HasAdapter, hook
 from sim.kernel.simulation import Simulation, inner_of
@@ -50,6 +60,7 @@ class LineTracer:
         self._objects: dict[int, tuple[int, Any]] = {}  # Kept alive: no other object may get their ids.
         self._large: dict[str, tuple[int, int, int]] = {}  # Of large values: id, digest and record at the last reading.
         self._kept_bytes = 0
+        self._kept_parts = 0
         self._arena_hash: int | None = None
         self._sources: dict[str, SourceFile] = {}
         self._words: dict[tuple[str, int], frozenset[str]] = {}
@@ -115,6 +126,9 @@ class LineTracer:
         caller = self._caller(frame)
         parent = self._running[id(caller)] if caller is not None else -1
         owner = frame.f_locals.get(code.co_varnames[0]) if code.co_argcount else None
+        number = self._objects[id(owner)][0] if id(owner) in self._objects else -1
+        if is_inner(code.co_name) and parent >= 0:
+            number = self.trace.records[parent].owner
         record = Record(
             kind,
             str(frame.f_globals.get("__name__", "")),
@@ -123,7 +137,7 @@ class LineTracer:
             code.co_qualname,
             self._frames[key],
             parent,
-            self._objects[id(owner)][0] if id(owner) in self._objects else -1,
+            number,
             before,
         )
         self._last = self._running[key] = len(self.trace.records)
@@ -249,6 +263,9 @@ class LineTracer:
         if digest not in self.trace.texts:
             self.trace.texts[digest] = text_of(value)
             self._keep(digest, value, by_content=digester is not None)
+            if self._kept_parts < TOTAL_MAX and has_parts(value):
+                self.trace.parts[digest] = parts_of(value)
+                self._kept_parts += len(self.trace.parts[digest])
         return digest
 
     def _keep(self, digest: int, value: Any, *, by_content: bool) -> None:

@@ -16,12 +16,18 @@ from typing import Any
 import attrs
 import numpy as np
 
+from replayer.diagnose.explain.values.value_parts import Parts
 from sim.kernel.schema import make_layout, schema_from_plain, schema_to_plain
 from sim.kernel.state import Snapshot
 
 LINE, RETURN, RESUME = "line", "return", "resume"
 
 Values = dict[str, int | None]  # Digests by name; None: the name is gone.
+
+
+def is_inner(function: str) -> bool:
+    """Return True for the name of an expression with its own frame, which reads the names of the function around it."""
+    return function.endswith(("<genexpr>", "<listcomp>", "<setcomp>", "<dictcomp>"))
 
 
 @attrs.define
@@ -79,6 +85,7 @@ class StepTrace:
         records, operations: in the order in which they happened.
         texts: texts of values, by digest.
         arrays: the values that were kept, by digest.
+        parts: the parts of containers and objects, by digest, as long as there are few enough.
         limited: why the step was not watched to the end; None if it was.
     """
 
@@ -87,6 +94,7 @@ class StepTrace:
     texts: dict[int, str] = attrs.field(factory=dict)
     arrays: dict[int, np.ndarray[Any, Any]] = attrs.field(factory=dict)
     limited: str | None = None
+    parts: dict[int, Parts] = attrs.field(factory=dict)
 
     def to_plain(self) -> dict[str, Any]:
         """Encode as lists, numbers, strings and bytes."""
@@ -96,6 +104,7 @@ class StepTrace:
             "texts": self.texts,
             "arrays": {digest: array_to_plain(array) for digest, array in self.arrays.items()},
             "limited": self.limited,
+            "parts": self.parts,
         }
 
     @staticmethod
@@ -107,6 +116,7 @@ class StepTrace:
             plain["texts"],
             {digest: array_from_plain(array) for digest, array in plain["arrays"].items()},
             plain["limited"],
+            plain["parts"],
         )
 
 

@@ -79,6 +79,25 @@ class Saved:
         self.total = saved["total"].copy()
 
 
+class Unit:
+    def __init__(self, name):
+        self.name, self.hp, self.tags = name, 70.0, {"green"}
+
+
+class Army:
+    """Objects outside of the state, read in an expression with its own frame."""
+
+    def __init__(self):
+        self.state = State(Schema(Field("x", "f8", (3,))))
+        self.units = [Unit(f"unit {number}") for number in range(20)]
+
+    def step(self, inputs):
+        self.units[14].hp -= 9.5
+        self.units[15].tags.add(int(self.state["x"][1]))
+        self.state["x"][0] += sum(unit.hp for unit in self.units)  # Army
+        self.state["x"][1] += 1
+
+
 class Raising(Hidden):
     def step(self, inputs):
         self.state["x"][:] += 1
@@ -138,6 +157,23 @@ def test_hidden_state_is_shown_as_it_was_before_the_step(capsys: Any) -> None:
     assert [(value["name"], value["first"], value["second"]) for value in cause["outside"]] == [
         ("self.step_count", str(BAD_TICK - 1), "0")
     ]
+
+
+def test_objects_are_shown_by_the_parts_that_differ(capsys: Any) -> None:
+    """The recorded run has made eleven steps at this tick, the other instance one: never a text equal on both sides."""
+    cause = explained(capsys, "Army")
+
+    [hidden] = cause["outside"]
+    assert hidden["name"] == "self.units"
+    parts = {part["path"]: (part["first"], part["second"]) for part in hidden["parts"]}
+    assert parts.pop("self.units[14].hp") == (str(70.0 - 10 * 9.5), "70.0")
+    assert parts.pop("self.units[15].tags") == ("a set of 11", "a set of 1")
+    assert parts == {f"self.units[15].tags{{{number}}}": ("present", "absent") for number in range(10)}
+
+    assert run(replayer.commands.main.main, "explain Army.tape --sim kept_outside:Army --tick 11") == 1
+    out = capsys.readouterr().out
+    assert "      self.units[14].hp  A -25.0  B 70.0\n" in out
+    assert "a Unit" not in out
 
 
 def test_generators_are_shown_by_their_states(capsys: Any) -> None:

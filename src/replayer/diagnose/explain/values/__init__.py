@@ -1,0 +1,1 @@
+"""Values of two traces for people: the parts in which they differ, by path."""
