@@ -366,7 +366,9 @@ def _place_facts(place: SourceLocation) -> dict[str, Any]:
 
 def _value_facts(value: DifferingValue) -> dict[str, Any]:
     parts = [{"path": path, "first": one, "second": two} for path, one, two in value.parts]
-    return {"name": value.name, "first": value.first, "second": value.second, "parts": parts} | _elements_facts(value.elements)
+    return {"name": value.name, "first": value.first, "second": value.second, "parts": parts} | _elements_facts(
+        value.elements
+    )
 
 
 def _elements_facts(elements: DifferingElements | None) -> dict[str, Any]:

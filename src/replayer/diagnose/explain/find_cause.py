@@ -68,7 +68,7 @@ class _BackwardSearch:
             self._path.insert(0, (self._place(item), self._shown(name, item)))
             seen.add(item)
             parents = self._parents(item) + self._since(origin)
-            outside = [parent for parent, where in parents if where.kind == HIDDEN]
+            outside = list(dict.fromkeys(parent for parent, where in parents if where.kind == HIDDEN))
             earlier = [(parent, where) for parent, where in parents if where.kind != HIDDEN and where.item not in seen]
             if earlier and len(seen) < PATH_LINES_MAX:
                 name, origin = min(earlier, key=lambda entry: (entry[1].item, entry[0]))

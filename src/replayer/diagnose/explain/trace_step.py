@@ -6,7 +6,9 @@ two. If it does, a note reports it.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import attrs
@@ -17,7 +19,8 @@ from replayer.desync.location import PhaseStep
 from replayer.diagnose.explain import traced_array as array_view
 from replayer.diagnose.explain.line_hooks import OwnCode, listening
 from replayer.diagnose.explain.line_trace import LineTracer
-from replayer.diagnose.explain.step_trace import StepTrace, snapshot_from_plain, snapshot_to_plain
+from replayer.diagnose.explain.foreign.foreign_calls import watch_foreign_calls
+from replayer.diagnose.explain.step_trace import LINE, StepTrace, snapshot_from_plain, snapshot_to_plain
 from sim.kernel.simulation import Simulation
 from sim.kernel.state import Snapshot
 
@@ -66,20 +69,32 @@ class TracedStep:
         return TracedStep(state, plain["raised"], trace, plain["is_same"], plain["note"], phases)
 
 
+Run = Callable[[Callable[[Simulation], dict[str, Any]]], dict[str, Any]]  # Calls it with a simulation, in a copy.
+
+
 def trace_step(simulation: Simulation, inputs: Any) -> TracedStep:
     """Run the step in copies of this process: untraced, and traced. The simulation itself is not changed.
 
     Raises RuntimeError if a copy died.
     """
-    untraced = in_a_copy(partial(_step, simulation, inputs))
-    traced = in_a_copy(partial(_traced, simulation, inputs, arrays=True))
+    return trace_step_in(lambda work: in_a_copy(partial(work, simulation)), inputs)
+
+
+def trace_step_in(run: Run, inputs: Any) -> TracedStep:
+    """Run the step untraced and traced, each by run, which gives every call an equal simulation before the step.
+
+    Raises RuntimeError if a copy died, and what run raises.
+    """
+    untraced = run(partial(_step, inputs=inputs))
+    traced = run(partial(_traced, inputs=inputs, arrays=True))
     if _outcome(traced) == _outcome(untraced):
         return _make_step(untraced, traced, None, is_same=True)
-    if _outcome(in_a_copy(partial(_step, simulation, inputs))) != _outcome(untraced):
+    if _outcome(run(partial(_step, inputs=inputs))) != _outcome(untraced):
         return _make_step(untraced, traced, NOT_REPEATABLE, is_same=False)
-    traced = in_a_copy(partial(_traced, simulation, inputs, arrays=False))
+    note = _refused(traced) if untraced["raised"] is None and traced["raised"] is not None else LINES_ONLY
+    traced = run(partial(_traced, inputs=inputs, arrays=False))
     if _outcome(traced) == _outcome(untraced):
-        return _make_step(untraced, traced, LINES_ONLY, is_same=True)
+        return _make_step(untraced, traced, note, is_same=True)
     return _make_step(untraced, traced, PERTURBED, is_same=False)
 
 
@@ -88,6 +103,13 @@ def _make_step(untraced: dict[str, Any], traced: dict[str, Any], note: str | Non
     chosen = traced if note == NOT_REPEATABLE else untraced
     state = snapshot_from_plain(chosen["state"]) if chosen["raised"] is None else None
     return TracedStep(state, chosen["raised"], StepTrace.from_plain(traced["trace"]), is_same, note)
+
+
+def _refused(traced: dict[str, Any]) -> str:
+    """The note on a step that raised with watched arrays alone, with the last line of the user's code."""
+    lines = [record for record in StepTrace.from_plain(traced["trace"]).records if record.kind == LINE]
+    where = f" in {Path(lines[-1].path).name}:{lines[-1].line}" if lines else ""
+    return f"arrays were not watched, only lines: with views over the arrays, {traced['raised']}{where}"
 
 
 def _outcome(result: dict[str, Any]) -> tuple[Any, ...]:
@@ -113,6 +135,7 @@ def _traced(simulation: Simulation, inputs: Any, *, arrays: bool) -> dict[str, A
     if arrays:
         array_view.watch_arrays(simulation)
         array_view.watch_modules(is_own)
+        watch_foreign_calls(is_own)
         array_view.start_watching(array_view.OperationWatch(tracer.digest, tracer.note))
     with listening(tracer, is_own):
         result = _step(simulation, inputs)
