@@ -6,29 +6,30 @@ import re
 import sys
 from contextlib import redirect_stdout
 from pathlib import Path
-from typing import Annotated, Any, TypeGuard
+from typing import Annotated, TypeGuard
 
-import attrs
 from cyclopts import Parameter
 
 from recorder.console.argument_types import Whole
 from recorder.console.output import print_json
-from recorder.console.progress import progress_bar
+from recorder.console.progress import status_line
 from recorder.exit_codes import DIFFERS, SAME, UsageError
 from recorder.storage.os_errors import reading
 from recorder.text import counted, shown_path
 from replayer.commands.arguments import choose, factory_of, ready_tape
+from replayer.commands.explain_facts import explanation_facts
 from replayer.commands.options import Json, Sim
 from replayer.desync.dump.dump import difference_lines
 from replayer.desync.location import phase_text
 from replayer.desync.object_diff import object_difference_lines, shown_fields
 from replayer.desync.ulps import DifferingElements
 from replayer.diagnose.explain.cause import Cause, DifferingValue, SourceLocation
-from replayer.diagnose.explain.explain import Explanation, explain_tape
+from replayer.diagnose.explain.explain import Explanation
 from replayer.diagnose.explain.variants import VariantOutcome
+from replayer.diagnose.investigation.investigate import investigate
 from replayer.status import STATUS_CODES
 from replayer.timeline.verify import VerificationReport
-from replayer.value_text import plain_text, tick_range, to_json
+from replayer.value_text import plain_text, tick_range
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _WRITERS_SHOWN = 12
@@ -84,21 +85,22 @@ def explain(
     with ready_tape(path):
         pass  # Each variant reads it again.
     with (
-        progress_bar("searching the bad tick", 100, quiet=as_json or tick is not None) as show,
+        status_line("searching the bad tick", quiet=as_json) as show,
         reading(path),
         redirect_stdout(sys.stderr),  # The prints of the simulation are not part of the output.
     ):
-        explanation = explain_tape(
+        explanation = investigate(
             path,
             tick=tick,
             sim=sim,
             factory=factory,
             environment=changes,
             code=str(code.absolute()) if code is not None else None,
-            progress=lambda fraction: show(round(100 * fraction)),
+            progress=lambda fraction: show(f"searching the bad tick: {fraction:.0%}"),
+            on_stage=show,
         )
     if as_json:
-        print_json(_facts(path, explanation))
+        print_json(explanation_facts(path, explanation))
     else:
         print("\n".join(map(plain_text, _lines(path, explanation))))
     if not explanation.agrees:
@@ -125,7 +127,11 @@ def _lines(path: Path, explanation: Explanation) -> list[str]:
     tick = f"{explanation.tick:,}"
     if explanation.pair is not None:
         lines = [f"{path}: tick {tick} differs between two variants", *_field_lines(explanation), ""]
-        lines += _cause_lines(explanation.cause) if explanation.cause is not None else [_NO_CAUSE]
+        lines += (
+            _cause_lines(explanation.cause)
+            if explanation.cause is not None
+            else [_NO_CAUSE, *_tested_lines(explanation)]
+        )
     elif explanation.agrees:
         which = "every variant" if len(explanation.ran) == len(explanation.variants) else "every variant that ran"
         lines = [f"{path}: tick {tick}: {which} gives the recorded state"]
@@ -164,6 +170,12 @@ _NO_CAUSE = (
     "the cause is not known: no traced line gives different values before the state differs; compiled code and other "
     "packages are not traced"
 )
+
+
+def _tested_lines(explanation: Explanation) -> list[str]:
+    """The further causes that were tested, marked as replay verify marks them."""
+    marks = {True: "!", False: "-", None: "?"}
+    return [f"    {marks[one.suspicious]} {one.cause}: {one.found}" for one in explanation.tested]
 
 
 def _notes(explanation: Explanation) -> list[str]:
@@ -265,6 +277,8 @@ def _known_lines(explanation: Explanation) -> list[str]:
             "  the cause is not known: not tested are other versions of the code (--code FOLDER) and of libraries, and a change",
             "  of the state between two steps, which no variant repeats; recording with between_steps=True names one",
         ]
+    if explanation.tested:
+        lines += ["  tested:", *_tested_lines(explanation)]
     if explanation.place.fields:
         lines.append(
             f"  fields that differ at tick {explanation.tick:,}: {', '.join(shown_fields(explanation.place.fields))}"
@@ -309,88 +323,3 @@ def _variant_text(explanation: Explanation, outcome: VariantOutcome) -> str:
         return f"{outcome.variant.label}: {outcome.step.raised}"
     recorded = ", as recorded" if explanation.is_recorded(outcome) else ""
     return f"{outcome.variant.label}: hash {outcome.step.state.hash():016x}{recorded}"
-
-
-# --- for programs
-
-
-def _facts(path: Path, explanation: Explanation) -> dict[str, Any]:
-    cause = explanation.cause
-    return {
-        "tape": str(path),
-        "tick": explanation.tick,
-        "agrees": explanation.agrees,
-        "recorded_hash": f"{explanation.recorded_hash:016x}" if explanation.tick is not None else None,
-        "fields": [{"field": field.name, **_elements_facts(field.elements)} for field in explanation.fields],
-        "fields_at_tick": explanation.place.fields,
-        "phase": explanation.place.phase,
-        "writing_phases": explanation.place.writers,
-        "cause": _cause_facts(cause) if cause is not None else None,
-        "sides": [_variant_facts(explanation, outcome) for outcome in explanation.variants],
-        "known_tick": explanation.known_tick,
-        "known_fields": [difference.field for difference in explanation.known_fields],
-        "writers": [_place_facts(place) | {"fields": fields} for place, fields in explanation.writers],
-        "between_steps": attrs.asdict(explanation.between) if explanation.between is not None else None,
-        "notes": explanation.notes,
-        "proved": _proved_facts(explanation.report) if explanation.report is not None else None,
-    }
-
-
-def _proved_facts(report: VerificationReport) -> dict[str, Any]:
-    return {
-        "status": report.status,
-        "verified_ticks": report.verified_ticks,
-        "tick_count": report.tick_count,
-        "dropped_ticks": report.dropped_ticks,
-        "problems": list(map(str, (*report.problems, *report.wrong_keyframes))),
-        "unreached_ticks": [attrs.asdict(one) for one in report.unreached],
-    }
-
-
-def _cause_facts(cause: Cause) -> dict[str, Any]:
-    return {
-        "kind": cause.kind,
-        "operation": cause.operation,
-        "calls": list(cause.calls),
-        **_place_facts(cause.place),
-        "other": _place_facts(cause.other_place) if cause.other_place is not None else None,
-        "value": _value_facts(cause.value) if cause.value is not None else None,
-        "outside": [_value_facts(value) for value in cause.outside],
-        "way": [_place_facts(place) | {"changed": changed} for place, changed in cause.way],
-    }
-
-
-def _place_facts(place: SourceLocation) -> dict[str, Any]:
-    return {"file": place.path, "line": place.line, "function": place.function, "text": place.text}
-
-
-def _value_facts(value: DifferingValue) -> dict[str, Any]:
-    parts = [{"path": path, "first": one, "second": two} for path, one, two in value.parts]
-    return {"name": value.name, "first": value.first, "second": value.second, "parts": parts} | _elements_facts(
-        value.elements
-    )
-
-
-def _elements_facts(elements: DifferingElements | None) -> dict[str, Any]:
-    if elements is None:
-        return {"differing": None, "lanes": None, "ulp_max": None, "shown": []}
-    shown = [
-        {"index": list(index), "first": to_json(one), "second": to_json(two), "ulp": ulp}
-        for index, one, two, ulp in elements.shown
-    ]
-    return {"differing": elements.count, "lanes": elements.total, "ulp_max": elements.ulp_max, "shown": shown}
-
-
-def _variant_facts(explanation: Explanation, outcome: VariantOutcome) -> dict[str, Any]:
-    compared = explanation.pair.index(outcome) if explanation.pair is not None and outcome in explanation.pair else None
-    state = outcome.step.state if outcome.step is not None else None
-    return {
-        "label": outcome.variant.label,
-        "compared_as": "AB"[compared] if compared is not None else None,
-        "hash": f"{state.hash():016x}" if state is not None else None,
-        "as_recorded": explanation.is_recorded(outcome),
-        "raised": outcome.step.raised if outcome.step is not None else None,
-        "environment": dict(outcome.variant.environment),
-        "code": outcome.variant.code,
-        "from_tick": outcome.variant.start,
-    }

@@ -7,7 +7,7 @@ one, then different processes and hash seeds, then instances that ran from an ea
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import attrs
@@ -23,7 +23,7 @@ from replayer.diagnose.explain.align import Alignment
 from replayer.diagnose.explain.cause import Cause, SourceLocation
 from replayer.diagnose.explain.find_cause import find_cause
 from replayer.diagnose.explain.source_lines import SourceFile
-from replayer.diagnose.explain.variant_choice import SEEDS, Stage, choose_pair, first_variants, seeded, stages
+from replayer.diagnose.explain.variant_choice import SEEDS, choose_pair, first_variants, seeded, stages
 from replayer.diagnose.explain.variants import Variant, VariantFailedError, VariantOutcome, VariantRunner
 from replayer.playback.cursor import Cursor, MismatchError
 from replayer.playback.make_simulation import make_simulation
@@ -66,6 +66,8 @@ class Explanation:
         place: phase and fields in which the two variants differ, or in which all of them differ from the tape.
         report: of verifying a tape that is damaged or not sealed, if no bad tick was found on it; else None.
         between: the comparison that the recorder made before the step to the tick; None without one.
+        is_only_here: True if the tick differs when it is verified in this process, and on no variant.
+        tested: further causes that were tested because no line is known to be the cause; see diagnose/investigation.
     """
 
     tick: int | None
@@ -82,6 +84,8 @@ class Explanation:
     report: VerificationReport | None = None
     known_states: tuple[Snapshot, Snapshot] | None = None
     between: TestedCause | None = None
+    is_only_here: bool = False
+    tested: list[TestedCause] = attrs.field(factory=list)
 
     @property
     def agrees(self) -> bool:
@@ -98,7 +102,10 @@ class Explanation:
         return outcome.result == (self.recorded_hash, None)
 
 
+_AT_A_TIME = 2  # Of the last variants: each has a process with its own copy of the state.
+
 Progress = Callable[[float], None]  # The progress of the search for the bad tick, from 0 to 1.
+OnStage = Callable[[str], None]
 
 
 def explain_tape(
@@ -111,12 +118,17 @@ def explain_tape(
     environment: Mapping[str, str | None] | None = None,
     code: str | None = None,
     progress: Progress = lambda _: None,
+    on_stage: OnStage = lambda _: None,
+    last_variants: Callable[[], Sequence[Variant]] = tuple,
 ) -> Explanation:
     """Explain a tick of a tape: the given one, or that of a finding; by default, search the first divergent tick.
 
     finding: from verify_tape on this tape; ticks that it verified are not verified again.
     sim: module:factory, which other processes can import; factory: the object that it names, or None for a registered
-    world. environment, code: the other variant; by default the recorded environment, where it differs.
+    world. environment, code: the other variant; by default the recorded environment, where it differs. on_stage:
+    called with the tick, once it is known, and with the variants that begin to run, in a few words. last_variants:
+    called if all variants give the same state, but not the recorded one; a variant of its result counts if it gives
+    the recorded state.
 
     Raises VariantFailedError if a variant cannot be run, MissingTickError if the tick or the one before is not on the
     tape, ValueError if the finding is not of this tape and tick, UnfitSimulationError and UnknownWorldError as
@@ -126,6 +138,7 @@ def explain_tape(
         now, others, notes = first_variants(tape, environment or {}, code)
         runner.warm_up([now, *others])
         case = _Case(tape, factory, runner, now, others, notes, asked=bool(environment) or code is not None)
+        case = attrs.evolve(case, last_variants=last_variants, on_stage=on_stage)
         if tick is not None and tick < 0:
             tick += tape.last_tick + 1
         if finding is not None:
@@ -163,7 +176,7 @@ def _explain_first(case: _Case, progress: Progress) -> Explanation:
         return case.explain(tick, problems=skipped)
     if explanation is not None:
         note = f"tick {explanation.tick:,} has a different hash when it is verified in this process, and on no variant"
-        return attrs.evolve(explanation, notes=[*explanation.notes, note])
+        return attrs.evolve(explanation, notes=[*explanation.notes, note], is_only_here=True)
     is_complete = report.ok and report.status == "intact" and not skipped
     return Explanation(None, 0, [], None, [], None, [], None, [], case.notes, report=None if is_complete else report)
 
@@ -197,6 +210,8 @@ class _Case:
     others: list[Variant]
     notes: list[str]
     asked: bool
+    last_variants: Callable[[], Sequence[Variant]] = tuple
+    on_stage: OnStage = lambda _: None
 
     def explain(self, tick: int, finding: Finding | None = None, problems: Sequence[str] = ()) -> Explanation:
         """Explain one tick. problems: why ticks before it could not be verified. Raises as explain_tape does."""
@@ -204,13 +219,17 @@ class _Case:
         if not tape.first_tick < tick <= tape.last_tick:
             raise MissingTickError(tick, f"steps lead to ticks {tape.first_tick + 1:,} to {tape.last_tick:,}")
         recorded_hash = tape.state_hash(tick)
+        self.on_stage(f"tick {tick:,}: its step runs again" if finding is None else f"tick {tick:,} differs")
         self.runner.warm_up(variants)
         before = finding.before if finding is not None else None
         if before is None or before.hash() != tape.state_hash(tick - 1):
             before = _state_before(tape, self.factory, self.runner, variants, tick)
-        outcomes, pair = _find_pair(
-            self.runner, stages(tape, self.now, self.others, tick), tick, before, recorded_hash, asked=self.asked
-        )
+        outcomes, pair = self._find_pair(tick, before, recorded_hash)
+        ran = [outcome for outcome in outcomes if outcome.step is not None]
+        if pair is None and any(outcome.result != (recorded_hash, None) for outcome in ran):
+            last = self._find_recorded(tick, before, recorded_hash)
+            outcomes += last
+            pair = (last[-1], ran[0]) if last and last[-1].result == (recorded_hash, None) else None
         shown = pair if pair is not None else outcomes
         notes = [*self.notes, *(f"some ticks before this one could not be verified: {problem}" for problem in problems)]
         notes += [one.step.note for one in shown if one.step is not None and one.step.note is not None]
@@ -222,6 +241,36 @@ class _Case:
             raise VariantFailedError(f"tick {tick:,}: no variant reached the step: {'; '.join(notes)}")
         explanation = Explanation(tick, recorded_hash, outcomes, None, [], None, [], None, [], notes)
         return explanation if explanation.agrees else _unexplained(tape, self.factory, explanation, finding)
+
+    def _run(
+        self, variants: Sequence[Variant], tick: int, before: Snapshot, starts: Sequence[int | None] = (None,)
+    ) -> list[VariantOutcome]:
+        self.on_stage(f"tick {tick:,}: {'; '.join(variant.label.partition(':')[0] for variant in variants)}")
+        return self.runner.trace(variants, tick, before, starts)
+
+    def _find_pair(
+        self, tick: int, before: Snapshot, recorded_hash: int
+    ) -> tuple[list[VariantOutcome], tuple[VariantOutcome, VariantOutcome] | None]:
+        """Run variants until two differ, one as recorded if possible; if asked, or until the first ones all agree."""
+        outcomes: list[VariantOutcome] = []
+        chosen = None
+        for variants, starts in stages(self.tape, self.now, self.others, tick):
+            outcomes += self._run(variants, tick, before, starts)
+            chosen = choose_pair(outcomes, recorded_hash)
+            asked_and_recorded = self.asked and all(one.result == (recorded_hash, None) for one in outcomes)
+            if chosen is not None or asked_and_recorded:
+                break
+        return outcomes, chosen
+
+    def _find_recorded(self, tick: int, before: Snapshot, recorded_hash: int) -> list[VariantOutcome]:
+        """Run the last variants, some at a time, up to the first one that gives the recorded state."""
+        variants, outcomes = list(self.last_variants()), list[VariantOutcome]()
+        for first in range(0, len(variants), _AT_A_TIME):
+            outcomes += self._run(variants[first : first + _AT_A_TIME], tick, before)
+            recorded = [outcome for outcome in outcomes if outcome.result == (recorded_hash, None)]
+            if recorded:
+                return [*(outcome for outcome in outcomes if outcome is not recorded[0]), recorded[0]]
+        return outcomes
 
 
 def _find_tick(runner: VariantRunner, variants: list[Variant], progress: Progress) -> tuple[int | None, list[str]]:
@@ -252,21 +301,6 @@ def _state_before(
         f"tick {tick:,}: no variant gives the recorded state of the tick before it: an earlier tick is the first bad "
         "one; omit --tick to search for it"
     )
-
-
-def _find_pair(
-    runner: VariantRunner, stages: Iterable[Stage], tick: int, before: Snapshot, recorded_hash: int, *, asked: bool
-) -> tuple[list[VariantOutcome], tuple[VariantOutcome, VariantOutcome] | None]:
-    """Run variants until two differ, one of them as recorded if possible; asked: or until the first ones all agree."""
-    outcomes: list[VariantOutcome] = []
-    chosen = None
-    for variants, starts in stages:
-        outcomes += runner.trace(variants, tick, before, starts)
-        chosen = choose_pair(outcomes, recorded_hash)
-        asked_and_recorded = asked and all(one.result == (recorded_hash, None) for one in outcomes)
-        if chosen is not None or asked_and_recorded:
-            break
-    return outcomes, chosen
 
 
 # --- explanations

@@ -17,9 +17,9 @@ from recorder.exception_text import raised_text
 from recorder.processes.fork_call import in_a_copy
 from replayer.desync.location import PhaseStep
 from replayer.diagnose.explain import traced_array as array_view
+from replayer.diagnose.explain.foreign.foreign_calls import watch_foreign_calls
 from replayer.diagnose.explain.line_hooks import OwnCode, listening
 from replayer.diagnose.explain.line_trace import LineTracer
-from replayer.diagnose.explain.foreign.foreign_calls import watch_foreign_calls
 from replayer.diagnose.explain.step_trace import LINE, StepTrace, snapshot_from_plain, snapshot_to_plain
 from sim.kernel.simulation import Simulation
 from sim.kernel.state import Snapshot

@@ -131,6 +131,7 @@ for _name in _METHODS.split():
 
 
 def report(name: str, call: Callable[[], Any], inputs: list[Any], changed: list[Any]) -> Any:
+    """Call, report the operation while a step is watched, and return the result with views over its arrays."""
     return _watch[-1].run(name, call, inputs, changed) if _watch else viewed(call())
 
 

@@ -6,13 +6,11 @@ import importlib
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from replayer.diagnose.explain.trace_step import TracedStep, trace_step
 from sim.kernel.simulation import as_simulation
-
 
 pytestmark = pytest.mark.share(0.18)
 

@@ -107,7 +107,7 @@ def _leaves(path: str, value: Any) -> Parts:
     if not isinstance(value, np.ndarray) or value.dtype.hasobject:
         return {path: text_of(value)}
     array = np.asarray(value)
-    if 0 < array.ndim and array.size <= ELEMENTS_MAX:
+    if array.ndim > 0 and array.size <= ELEMENTS_MAX:
         title = {path: f"{'×'.join(map(str, array.shape))} {array.dtype}"}
         return title | {f"{path}{list(index)}": text_of(array[index]) for index in np.ndindex(array.shape)}
     return {path: f"{text_of(array)} with hash {Digester().digest(array):016x}"}
