@@ -20,6 +20,7 @@ from replayer.commands.arguments import choose, factory_of, ready_tape
 from replayer.commands.explain_facts import explanation_facts
 from replayer.commands.options import Json, Sim
 from replayer.desync.dump.dump import difference_lines
+from replayer.desync.dump.dump_source import dump_source
 from replayer.desync.location import phase_text
 from replayer.desync.object_diff import object_difference_lines, shown_fields
 from replayer.desync.ulps import DifferingElements
@@ -53,6 +54,7 @@ def explain(
 
     Examples:
     replay explain run.tape --sim flock:Flock
+    replay explain run.desync-4213 --sim flock:Flock
     replay explain run.tape --tick 4213 --env NPY_DISABLE_CPU_FEATURES=X86_V4
     replay explain run.tape --code ../before-the-change
 
@@ -66,7 +68,8 @@ def explain(
     Parameters
     ----------
     tape
-        The tape; by default the newest in recordings/.
+        The tape; by default the newest in recordings/. Or the dump of a desync: its tick is explained, without
+        verifying again.
     tick
         The bad tick; negative ones count from the end. By default the tape is verified to find the first bad tick.
     sim
@@ -79,6 +82,7 @@ def explain(
         Print one JSON object.
     """
     path, changes = choose(tape), _changes(env or [])
+    path, tick = _source(path, tick)
     if code is not None and not code.is_dir():
         raise UsageError(f"expected a folder, got --code {code}")
     factory = factory_of(sim)
@@ -106,6 +110,24 @@ def explain(
     if not explanation.agrees:
         return DIFFERS
     return STATUS_CODES[explanation.report.status] if explanation.report is not None else SAME
+
+
+def _source(path: Path, tick: int | None) -> tuple[Path, int | None]:
+    """The tape and the tick of a dump; for a tape what was given."""
+    try:
+        source = dump_source(path)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+    if source is None:
+        return path, tick
+    if tick not in (None, source.tick):
+        raise UsageError(f"{path} is the dump of tick {source.tick:,}, got --tick {tick}")
+    if source.missing is not None:
+        print(
+            f"note: {source.missing} is not here: {source.tape} is explained, which begins one tick before",
+            file=sys.stderr,
+        )
+    return source.tape, source.tick
 
 
 def _changes(words: list[str]) -> dict[str, str | None]:
