@@ -7,6 +7,7 @@ from typing import Any
 
 import attrs
 
+from replayer.desync.object_diff import NAMED_MAX, compare_objects, named_fields, shown_fields
 from replayer.desync.ulps import DifferingElements
 from replayer.diagnose.explain.cause import Cause, DifferingValue, SourceLocation
 from replayer.diagnose.explain.explain import Explanation
@@ -23,20 +24,36 @@ def explanation_facts(path: Path, explanation: Explanation) -> dict[str, Any]:
         "tick": explanation.tick,
         "agrees": explanation.agrees,
         "recorded_hash": f"{explanation.recorded_hash:016x}" if explanation.tick is not None else None,
-        "fields": [{"field": field.name, **_elements_facts(field.elements)} for field in explanation.fields],
-        "fields_at_tick": explanation.place.fields,
+        "fields": _fields_facts(explanation),
+        "fields_at_tick": None if explanation.place.fields is None else shown_fields(explanation.place.fields),
         "phase": explanation.place.phase,
         "writing_phases": explanation.place.writers,
         "cause": _cause_facts(cause) if cause is not None else None,
         "sides": [_variant_facts(explanation, outcome) for outcome in explanation.variants],
         "known_tick": explanation.known_tick,
-        "known_fields": [difference.field for difference in explanation.known_fields],
-        "writers": [_place_facts(place) | {"fields": fields} for place, fields in explanation.writers],
+        "known_fields": named_fields(explanation.known_states, [one.field for one in explanation.known_fields]),
+        "writers": [_place_facts(place) | {"fields": shown_fields(fields)} for place, fields in explanation.writers],
         "between_steps": attrs.asdict(explanation.between) if explanation.between is not None else None,
         "tested": [attrs.asdict(tested) for tested in explanation.tested],
         "notes": explanation.notes,
         "proved": _proved_facts(explanation.report) if explanation.report is not None else None,
     }
+
+
+def _fields_facts(explanation: Explanation) -> list[dict[str, Any]]:
+    """The fields in which the two variants differ; captured objects by the paths of their values."""
+    states = [outcome.step.state for outcome in explanation.pair or () if outcome.step is not None]
+    both = (states[0], states[1]) if len(states) > 1 and states[0] is not None and states[1] is not None else None
+    diff = compare_objects(both, limit=NAMED_MAX)
+    values = [
+        {"field": one.path, "kind": one.kind, "first": one.first, "second": one.second, **_elements_facts(None)}
+        for one in (diff.differences if diff is not None else ())
+    ]
+    return values + [
+        {"field": field.name, **_elements_facts(field.elements)}
+        for field in explanation.fields
+        if not values or diff is None or not diff.holds(field.name)
+    ]
 
 
 def _proved_facts(report: VerificationReport) -> dict[str, Any]:

@@ -17,7 +17,12 @@ from recorder.format.segments.segment_contents import Damage
 from recorder.text import counted
 from replayer.desync.dump.dump import difference_lines, place_lines
 from replayer.desync.finding import Finding
-from replayer.desync.object_diff import object_difference_lines, object_differences_of
+from replayer.desync.object_diff import (
+    named_fields,
+    object_difference_lines,
+    object_differences_of,
+    shown_fields,
+)
 from replayer.desync.rng_draws import finding_lines
 from replayer.diagnose.hidden_state.sync_test import TICKS
 from replayer.follow.tail import Ended, KeyframeSeen, Missed, Seen, Tail
@@ -72,10 +77,14 @@ def report_facts(report: VerificationReport) -> dict[str, Any]:
         "dropped_ticks": report.dropped_ticks,
         "first_bad": report.first_bad,
         "phase": next((finding.place.phase for finding in report.findings), None),
-        "fields_at_tick": next((finding.place.fields for finding in report.findings), None),
-        "only_room_at_tick": next((finding.place.room for finding in report.findings), []),
+        "fields_at_tick": next((_shown_or_none(finding.place.fields) for finding in report.findings), None),
+        "only_room_at_tick": next((shown_fields(finding.place.room) for finding in report.findings), []),
         "tested": [attrs.asdict(tested) for finding in report.findings for tested in finding.tested],
-        "fields": [difference.field for finding in report.findings for difference in finding.differences],
+        "fields": [
+            name
+            for finding in report.findings
+            for name in named_fields(finding.compared_states, [one.field for one in finding.differences])
+        ],
         "values": [
             {"path": one.path, "kind": one.kind, "recorded": one.first, "replayed": one.second}
             for finding in report.findings
@@ -102,6 +111,10 @@ def report_facts(report: VerificationReport) -> dict[str, Any]:
         "notes": list(report.notes),
         "dump": str(report.dump_path) if report.dump_path is not None else None,
     }
+
+
+def _shown_or_none(fields: Sequence[str] | None) -> list[str] | None:
+    return None if fields is None else shown_fields(fields)
 
 
 def print_report(
