@@ -98,6 +98,26 @@ class Army:
         self.state["x"][1] += 1
 
 
+class Legion:
+    """A loop names a list of many objects in each turn, and the last turn changes one by what a class keeps."""
+
+    total = 0
+
+    def __init__(self):
+        self.state = State(Schema(Field("x", "f8", (3,))))
+        self.units = [Unit(f"unit {number}") for number in range(150)]
+
+    def step(self, inputs):
+        for unit in self.units:
+            unit.hp = float(self.state["x"][1])
+        Legion.total += 1
+        for unit in self.units:
+            if unit.name == "unit 140":
+                unit.hp += Legion.total  # Legion
+        self.state["x"][0] += sum(unit.hp for unit in self.units)
+        self.state["x"][1] += 1
+
+
 class Raising(Hidden):
     def step(self, inputs):
         self.state["x"][:] += 1
@@ -174,6 +194,14 @@ def test_objects_are_shown_by_the_parts_that_differ(capsys: Any) -> None:
     out = capsys.readouterr().out
     assert "      self.units[14].hp  A -25.0  B 70.0\n" in out
     assert "a Unit" not in out
+
+
+def test_a_change_in_a_late_turn_of_a_loop_over_many_objects_is_found(capsys: Any) -> None:
+    """The list is not read in each turn, as that would take seconds."""
+    cause = explained(capsys, "Legion")
+
+    assert [value["name"] for value in cause["outside"]] == ["Legion.total"]
+    assert [part["path"] for part in cause["value"]["parts"]] == ["unit.hp"]
 
 
 def test_generators_are_shown_by_their_states(capsys: Any) -> None:

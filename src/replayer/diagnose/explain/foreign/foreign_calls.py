@@ -23,6 +23,7 @@ _COMPILERS = {"numba", "jaxlib"}  # Their compiled functions are objects of clas
 _CYTHON = "cython_function_or_method"
 _NUMBA_CLASSES = (("numba.core.dispatcher", "Dispatcher"), ("numba.np.ufunc.ufuncbuilder", "UFuncDispatcher"))
 _PLAIN = (type(None), bool, int, float, complex, str, bytes)
+_PYTHONS = tuple(f"{sysconfig.get_paths()[name]}/" for name in ("stdlib", "platstdlib"))
 _SUFFIXES = tuple(importlib.machinery.EXTENSION_SUFFIXES)
 
 Replaced = list[tuple[dict[str, Any], str, Any, Any]]  # Globals, a name in them, the original, and its substitute.
@@ -111,8 +112,7 @@ def _is_installed(file: str) -> bool:
     """Return True for a file that Python runs neither from its own library nor from text."""
     if not file or file.startswith("<"):
         return False
-    paths = sysconfig.get_paths()
-    is_pythons = file.startswith((f"{paths['stdlib']}/", f"{paths['platstdlib']}/")) and "/site-packages/" not in file
+    is_pythons = file.startswith(_PYTHONS) and "/site-packages/" not in file
     return not is_pythons or file.endswith(_SUFFIXES)
 
 

@@ -13,7 +13,7 @@ from sim.kernel.state import Snapshot, State
 
 PARTS_MAX = 2000  # Of one value: the outermost ones. More are neither kept nor shown.
 ELEMENTS_MAX = 32  # Of an array: a larger one is one part.
-TOTAL_MAX = 100_000  # Of all values of a trace: about 10 MB.
+TOTAL_MAX = 100_000  # Of all small values of a trace, and as many of all large ones: about 10 MB each.
 
 Parts = dict[str, str]  # By path, relative to the value: "[14].hp".
 ORDER = "order of "
@@ -109,7 +109,7 @@ def _leaves(path: str, value: Any) -> Parts:
     array = np.asarray(value)
     if array.ndim > 0 and array.size <= ELEMENTS_MAX:
         title = {path: f"{'×'.join(map(str, array.shape))} {array.dtype}"}
-        return title | {f"{path}{list(index)}": text_of(array[index]) for index in np.ndindex(array.shape)}
+        return title | {f"{path}{list(index)}": text_of(array[index].item()) for index in np.ndindex(array.shape)}
     return {path: f"{text_of(array)} with hash {Digester().digest(array):016x}"}
 
 
