@@ -159,7 +159,7 @@ def _slots_of(kind: type) -> list[tuple[str, Any]]:
 def attributes_of(value: Any) -> dict[str, Any]:
     """The values in an object's dictionary and slots; no property and no __getattr__ is run."""
     attributes: dict[str, Any] = {}
-    for name, member in _slots_of(type(value)):
+    for name, member in _slots_of(type(value)):  # type: ignore[arg-type] # A class is hashable.
         try:
             attributes[name] = member.__get__(value)
         except AttributeError:

@@ -85,7 +85,7 @@ class Unit:
 
 
 class Army:
-    """Objects outside of the state, read in an expression with its own frame."""
+    """Objects outside the state, read in an expression with its own frame."""
 
     def __init__(self):
         self.state = State(Schema(Field("x", "f8", (3,))))
