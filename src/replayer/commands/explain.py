@@ -152,11 +152,11 @@ def _lines(path: Path, explanation: Explanation) -> list[str]:
         lines += (
             _cause_lines(explanation.cause)
             if explanation.cause is not None
-            else [_NO_CAUSE, *_tested_lines(explanation)]
+            else [_NO_CAUSE, *_tested_block(explanation)]
         )
     elif explanation.agrees:
         which = "every variant" if len(explanation.ran) == len(explanation.variants) else "every variant that ran"
-        lines = [f"{path}: tick {tick}: {which} gives the recorded state"]
+        lines = [f"{path}: tick {tick}: {which} gives the recorded state", *_tested_block(explanation)]
     elif not explanation.ran:
         lines = [f"{path}: tick {tick}: no variant reached the step, whose state differed when the tape was verified"]
         lines += _known_lines(explanation)
@@ -194,10 +194,11 @@ _NO_CAUSE = (
 )
 
 
-def _tested_lines(explanation: Explanation) -> list[str]:
+def _tested_block(explanation: Explanation) -> list[str]:
     """The further causes that were tested, marked as replay verify marks them."""
     marks = {True: "!", False: "-", None: "?"}
-    return [f"    {marks[one.suspicious]} {one.cause}: {one.found}" for one in explanation.tested]
+    heading = ["  tested:"] if explanation.tested else []
+    return heading + [f"    {marks[one.suspicious]} {one.cause}: {one.found}" for one in explanation.tested]
 
 
 def _notes(explanation: Explanation) -> list[str]:
@@ -299,8 +300,7 @@ def _known_lines(explanation: Explanation) -> list[str]:
             "  the cause is not known: not tested are other versions of the code (--code FOLDER) and of libraries, and a change",
             "  of the state between two steps, which no variant repeats; recording with between_steps=True names one",
         ]
-    if explanation.tested:
-        lines += ["  tested:", *_tested_lines(explanation)]
+    lines += _tested_block(explanation)
     if explanation.place.fields:
         lines.append(
             f"  fields that differ at tick {explanation.tick:,}: {', '.join(shown_fields(explanation.place.fields))}"

@@ -248,6 +248,15 @@ class _Case:
         self.on_stage(f"tick {tick:,}: {'; '.join(variant.label.partition(':')[0] for variant in variants)}")
         return self.runner.trace(variants, tick, before, starts)
 
+    def _run_if_possible(self, variants: Sequence[Variant], tick: int, before: Snapshot) -> list[VariantOutcome]:
+        """Run variants; if one of them cannot be run, each for itself, with the reason of those that cannot."""
+        try:
+            return self._run(variants, tick, before)
+        except VariantFailedError as error:
+            if len(variants) == 1:
+                return [VariantOutcome(variants[0], None, str(error).removeprefix(f"{variants[0].label}: "))]
+            return [outcome for one in variants for outcome in self._run_if_possible([one], tick, before)]
+
     def _find_pair(
         self, tick: int, before: Snapshot, recorded_hash: int
     ) -> tuple[list[VariantOutcome], tuple[VariantOutcome, VariantOutcome] | None]:
@@ -266,7 +275,11 @@ class _Case:
         """Run the last variants, some at a time, up to the first one that gives the recorded state."""
         variants, outcomes = list(self.last_variants()), list[VariantOutcome]()
         for first in range(0, len(variants), _AT_A_TIME):
-            outcomes += self._run(variants[first : first + _AT_A_TIME], tick, before)
+            batch = [
+                attrs.evolve(variant, environment={**self.now.environment, **variant.environment})
+                for variant in variants[first : first + _AT_A_TIME]
+            ]
+            outcomes += self._run_if_possible(batch, tick, before)
             recorded = [outcome for outcome in outcomes if outcome.result == (recorded_hash, None)]
             if recorded:
                 return [*(outcome for outcome in outcomes if outcome is not recorded[0]), recorded[0]]

@@ -43,11 +43,12 @@ def investigate(
     Parameters and exceptions as those of explain_tape.
     """
     with _Check(Path(path), sim) as check:
-        environments: list[Variant] = []
+        environments: list[Variant] | None = None
 
         def last_variants() -> list[Variant]:
+            nonlocal environments
             check.start()  # It runs while they do.
-            environments.extend(_environments(path))
+            environments = _environments(path)
             return environments
 
         explanation = explain_tape(path, sim=sim, on_stage=on_stage, last_variants=last_variants, **how)
@@ -56,7 +57,7 @@ def investigate(
             return explanation
         on_stage(f"tick {explanation.tick:,}: hidden state is searched")
         check.start()
-        tested = [_environments_tested(explanation, environments)] if explanation.ran and not explanation.pair else []
+        tested = [_environments_tested(explanation, environments)] if environments is not None else []
         return attrs.evolve(explanation, tested=[*tested, check.result()])
 
 

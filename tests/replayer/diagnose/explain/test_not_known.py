@@ -18,6 +18,9 @@ import pytest
 import replayer.commands.main
 from recorder import Recorder
 from replayer import verify_tape
+from replayer.diagnose import explain_tape
+from replayer.diagnose.explain.variants import Variant
+from replayer.diagnose.investigation.investigate import HIDDEN, investigate
 
 from oracle.command_lines import assert_one_line, run
 from project_paths import SOURCES
@@ -191,3 +194,32 @@ def test_an_environment_that_gives_the_recorded_state_leads_to_the_line(module: 
     [side] = [side for side in facts["sides"] if side["compared_as"] == "A"]
     assert (side["as_recorded"], list(side["environment"])) == (True, ["NPY_DISABLE_CPU_FEATURES"])
     assert facts["tested"] == []
+
+
+@pytest.mark.seldom(0.25)
+def test_an_environment_that_cannot_be_run_is_noted(module: Any) -> None:
+    """One of two that run side by side: the other one is tried, too."""
+    record(module.Plain())
+    broken, unused = Variant("broken", code="/nowhere"), Variant("unused", {"UNUSED": "1"})
+    explanation = explain_tape(
+        "run.tape",
+        tick=BAD_TICK,
+        sim="not_known:PlainEdit",
+        factory=module.PlainEdit,
+        last_variants=lambda: [broken, unused],
+    )
+    labels = {outcome.variant.label: outcome.step is not None for outcome in explanation.variants}
+    assert (labels["broken"], labels["unused"]) == (False, True)
+    assert any(
+        note.startswith("broken: expected a module of the simulation in this folder") for note in explanation.notes
+    )
+
+
+@pytest.mark.seldom(0.25)
+def test_a_difference_that_no_variant_shows_is_searched_for_hidden_state(module: Any) -> None:
+    """Environments were not tried, and nothing is said of them."""
+    record(module.Plain())
+    explanation = investigate("run.tape", sim="not_known:Plain", factory=module.PlainEdit)
+    assert (explanation.agrees, explanation.is_only_here) == (True, True)
+    [hidden] = explanation.tested
+    assert (hidden.cause, hidden.suspicious) == (HIDDEN, False)
