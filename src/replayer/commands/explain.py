@@ -124,7 +124,7 @@ def _source(path: Path, tick: int | None) -> tuple[Path, int | None]:
         raise UsageError(f"{path} is the dump of tick {source.tick:,}, got --tick {tick}")
     if source.missing is not None:
         print(
-            f"note: {source.missing} is not here: {source.tape} is explained, which begins one tick before",
+            f"note: {plain_text(source.missing)} is not here: {source.tape} is explained, which begins one tick before",
             file=sys.stderr,
         )
     return source.tape, source.tick

@@ -27,7 +27,7 @@ from replayer.diagnose.explain.explain import Explanation, OnStage, explain_tape
 from replayer.diagnose.explain.variants import Variant
 from replayer.tape.tape import Tape
 
-CHECK_S = 5.0  # Of the search for hidden state; a period of some ticks that has begun is finished.
+CHECK_S = 2.5  # Of the search for hidden state: all answers stand in five seconds. A period that has begun is finished.
 CHECK_S_MAX = 20.0  # Then its process is ended, wherever it is.
 FACTORS = ("simd", "threads", "blas-kernel")  # Hash seeds are among the variants of every explanation.
 SUSPECTS_SHOWN = 3
