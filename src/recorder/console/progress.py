@@ -1,4 +1,4 @@
-"""Progress bars, on a terminal only."""
+"""Progress bars and lines of status, on a terminal only."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
+from rich.text import Text
 
 _TIME_WIDTH = 8  # Of TimeRemainingColumn and a blank.
 
@@ -35,3 +36,14 @@ def progress_bar(label: str, total: int, *, quiet: bool) -> Iterator[Callable[[f
     with Progress(*columns, console=console, transient=True) as progress:
         task = progress.add_task(label, total=total)
         yield lambda done: progress.update(task, completed=done)
+
+
+@contextmanager
+def status_line(label: str, *, quiet: bool) -> Iterator[Callable[[str], None]]:
+    """Show a line of text that changes on stderr if that is a terminal; yield a function that takes the next text."""
+    console = Console(stderr=True)
+    if quiet or not console.is_terminal:
+        yield lambda _: None
+        return
+    with console.status(Text(label)) as status:
+        yield lambda text: status.update(Text(text, overflow="ellipsis", no_wrap=True))

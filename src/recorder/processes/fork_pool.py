@@ -10,6 +10,8 @@ from __future__ import annotations
 import math
 import multiprocessing
 import os
+import sys
+import threading
 import warnings
 from collections.abc import Callable, Iterable
 from multiprocessing.connection import Connection
@@ -97,6 +99,10 @@ class _ForkSubmission(PipedSubmission[Item, Result]):
 
 
 def _live(parent: int, item: Any, work: Work[Any, Any], pipe: Connection, progress: Progress) -> None:
-    """Run a worker from start to end."""
+    """Run a worker from start to end. It does not wait for threads that the work left running: they may never end."""
     begin_as_worker(parent)
     work_on(item, work, pipe, progress)
+    if any(thread is not threading.current_thread() and not thread.daemon for thread in threading.enumerate()):
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(0)

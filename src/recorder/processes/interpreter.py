@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import BinaryIO
 
 import attrs
@@ -74,6 +75,11 @@ def module_program(module: str, arguments: Iterable[str] = ()) -> list[str]:
     -P keeps the current folder off the module path: a user's file there may have the name of a module.
     """
     return ["-P", "-m", module, *arguments]
+
+
+def with_module_path() -> dict[str, str | None]:
+    """The environment variables by which a process finds the modules that this one finds."""
+    return {"PYTHONPATH": os.pathsep.join(entry or str(Path.cwd()) for entry in sys.path)}
 
 
 def finish(process: PythonProcess, stdin_bytes: bytes | None = None) -> Finished:

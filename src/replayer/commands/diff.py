@@ -18,7 +18,7 @@ from replayer.commands.export import PICTURES, load_drawing
 from replayer.commands.options import Json, Output, Sim
 from replayer.desync.dump.dump import difference_lines
 from replayer.desync.dump.dump_tapes import REPRODUCTION, diff_dumps, is_dump
-from replayer.desync.object_diff import object_difference_lines, shown_fields
+from replayer.desync.object_diff import named_fields, object_difference_lines, shown_fields
 from replayer.desync.state_diff import STATE_LABELS, FieldDifference
 from replayer.diagnose.compare.spread import DifferenceSpread, measure_spread
 from replayer.diagnose.compare.tape_diff import TapeDifference, diff_tapes
@@ -121,7 +121,7 @@ def _diff_dumps(one: Path, other: Path, *, as_json: bool) -> int:
         raise UsageError(f"{one}, {other}: {error}", CORRUPT) from None
     if as_json:
         facts = {"ticks": result.ticks, "blocks": result.blocks, "block_count": result.block_count}
-        fields = [difference.field for difference in result.differences]
+        fields = named_fields(result.states, [difference.field for difference in result.differences])
         print_json({**facts, "exchanges": result.exchanges, "fields": fields})
         return DIFFERS if result.differences else SAME
     left, right = result.ticks
@@ -168,6 +168,14 @@ def _measure_spread(
     return (spread, None) if spread.counts.size else (None, f"the rows that differ are not counted: {spread.stopped}")
 
 
+def _tick_fields(result: TapeDifference) -> list[str] | None:
+    """The fields of the first different tick; None if the tapes do not state them."""
+    if not result.ticks:
+        return []
+    fields = result.ticks[0].fields
+    return None if fields is None else shown_fields(fields)
+
+
 def _facts(result: TapeDifference, spread: DifferenceSpread | None) -> dict[str, Any]:
     return {
         "same": result.same,
@@ -178,12 +186,12 @@ def _facts(result: TapeDifference, spread: DifferenceSpread | None) -> dict[str,
         "first_bad": result.first_bad,
         "bad_ticks": len(result.ticks),
         "phase": result.phase,
-        "fields": result.ticks[0].fields if result.ticks else [],
+        "fields": _tick_fields(result),
         "inputs_tick": result.inputs_tick,
         "course": spread.trend if spread is not None else result.trend,
         "course_of": "rows" if spread is not None else "fields",
         "keyframe_tick": result.keyframe_tick,
-        "keyframe_fields": [difference.field for difference in result.differences],
+        "keyframe_fields": named_fields(result.states, [difference.field for difference in result.differences]),
         "rows": {name: spread.counts[i].tolist() for i, name in enumerate(spread.fields)} if spread else None,
     }
 

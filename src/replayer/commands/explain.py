@@ -6,37 +6,40 @@ import re
 import sys
 from contextlib import redirect_stdout
 from pathlib import Path
-from typing import Annotated, Any, TypeGuard
+from typing import Annotated, TypeGuard
 
-import attrs
 from cyclopts import Parameter
 
 from recorder.console.argument_types import Whole
 from recorder.console.output import print_json
-from recorder.console.progress import progress_bar
+from recorder.console.progress import status_line
 from recorder.exit_codes import DIFFERS, SAME, UsageError
 from recorder.storage.os_errors import reading
 from recorder.text import counted, shown_path
 from replayer.commands.arguments import choose, factory_of, ready_tape
+from replayer.commands.explain_facts import explanation_facts
 from replayer.commands.options import Json, Sim
 from replayer.desync.dump.dump import difference_lines
+from replayer.desync.dump.dump_source import dump_source
 from replayer.desync.location import phase_text
 from replayer.desync.object_diff import object_difference_lines, shown_fields
 from replayer.desync.ulps import DifferingElements
 from replayer.diagnose.explain.cause import Cause, DifferingValue, SourceLocation
-from replayer.diagnose.explain.explain import Explanation, explain_tape
+from replayer.diagnose.explain.explain import Explanation
 from replayer.diagnose.explain.values.identities import DifferingIdentity
 from replayer.diagnose.explain.variants import VariantOutcome
+from replayer.diagnose.investigation.investigate import investigate
 from replayer.report.outside_lines import outside_lines, unrepeated_lines
 from replayer.status import STATUS_CODES
 from replayer.timeline.verify import VerificationReport
-from replayer.value_text import plain_text, tick_range, to_json
+from replayer.value_text import plain_text, tick_range
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _WRITERS_SHOWN = 12
 _FIELDS_SHOWN = 6
 _IDENTITIES_SHOWN = 4
 _ELEMENTS_SHOWN = 4
+_PARTS_SHOWN = 6
 _ULPS_SHOWN_MAX = 1_000_000
 
 
@@ -54,6 +57,7 @@ def explain(
 
     Examples:
     replay explain run.tape --sim flock:Flock
+    replay explain run.desync-4213 --sim flock:Flock
     replay explain run.tape --tick 4213 --env NPY_DISABLE_CPU_FEATURES=X86_V4
     replay explain run.tape --code ../before-the-change
 
@@ -67,7 +71,8 @@ def explain(
     Parameters
     ----------
     tape
-        The tape; by default the newest in recordings/.
+        The tape; by default the newest in recordings/. Or the dump of a desync: its tick is explained, without
+        verifying again.
     tick
         The bad tick; negative ones count from the end. By default the tape is verified to find the first bad tick.
     sim
@@ -80,32 +85,52 @@ def explain(
         Print one JSON object.
     """
     path, changes = choose(tape), _changes(env or [])
+    path, tick = _source(path, tick)
     if code is not None and not code.is_dir():
         raise UsageError(f"expected a folder, got --code {code}")
     factory = factory_of(sim)
     with ready_tape(path):
         pass  # Each variant reads it again.
     with (
-        progress_bar("searching the bad tick", 100, quiet=as_json or tick is not None) as show,
+        status_line("searching the bad tick", quiet=as_json) as show,
         reading(path),
         redirect_stdout(sys.stderr),  # The prints of the simulation are not part of the output.
     ):
-        explanation = explain_tape(
+        explanation = investigate(
             path,
             tick=tick,
             sim=sim,
             factory=factory,
             environment=changes,
             code=str(code.absolute()) if code is not None else None,
-            progress=lambda fraction: show(round(100 * fraction)),
+            progress=lambda fraction: show(f"searching the bad tick: {fraction:.0%}"),
+            on_stage=show,
         )
     if as_json:
-        print_json(_facts(path, explanation))
+        print_json(explanation_facts(path, explanation))
     else:
         print("\n".join(map(plain_text, _lines(path, explanation))))
     if not explanation.agrees:
         return DIFFERS
     return STATUS_CODES[explanation.report.status] if explanation.report is not None else SAME
+
+
+def _source(path: Path, tick: int | None) -> tuple[Path, int | None]:
+    """The tape and the tick of a dump; for a tape what was given."""
+    try:
+        source = dump_source(path)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+    if source is None:
+        return path, tick
+    if tick not in (None, source.tick):
+        raise UsageError(f"{path} is the dump of tick {source.tick:,}, got --tick {tick}")
+    if source.missing is not None:
+        print(
+            f"note: {plain_text(source.missing)} is not here: {source.tape} is explained, which begins one tick before",
+            file=sys.stderr,
+        )
+    return source.tape, source.tick
 
 
 def _changes(words: list[str]) -> dict[str, str | None]:
@@ -127,10 +152,18 @@ def _lines(path: Path, explanation: Explanation) -> list[str]:
     tick = f"{explanation.tick:,}"
     if explanation.pair is not None:
         lines = [f"{path}: tick {tick} differs between two variants", *_field_lines(explanation), ""]
-        lines += _cause_lines(explanation.cause) if explanation.cause is not None else [_NO_CAUSE]
+        lines += (
+            _cause_lines(explanation.cause)
+            if explanation.cause is not None
+            else [_NO_CAUSE, *_tested_block(explanation)]
+        )
         lines += _identity_lines(explanation.identities)
     elif explanation.agrees:
-        lines = [f"{path}: tick {tick}: every variant gives the recorded state"]
+        which = "every variant" if len(explanation.ran) == len(explanation.variants) else "every variant that ran"
+        lines = [f"{path}: tick {tick}: {which} gives the recorded state", *_tested_block(explanation)]
+    elif not explanation.ran:
+        lines = [f"{path}: tick {tick}: no variant reached the step, whose state differed when the tape was verified"]
+        lines += _known_lines(explanation)
     else:
         lines = [f"{path}: tick {tick}: all variants give the same state, which is not the recorded one"]
         lines += _known_lines(explanation)
@@ -166,6 +199,13 @@ _NO_CAUSE = (
 )
 
 
+def _tested_block(explanation: Explanation) -> list[str]:
+    """The further causes that were tested, marked as replay verify marks them."""
+    marks = {True: "!", False: "-", None: "?"}
+    heading = ["  tested:"] if explanation.tested else []
+    return heading + [f"    {marks[one.suspicious]} {one.cause}: {one.found}" for one in explanation.tested]
+
+
 def _notes(explanation: Explanation) -> list[str]:
     return [f"note: {note}" for note in explanation.notes]
 
@@ -190,7 +230,7 @@ def _cause_lines(cause: Cause) -> list[str]:
     if cause.value is not None:
         lines += _value_lines(cause.value, elements=_ELEMENTS_SHOWN)
     for value in cause.outside:
-        lines += _value_lines(attrs.evolve(value, name=f"outside the state: {value.name}"), elements=1)
+        lines += _value_lines(value, elements=1, where="outside the state: ")
     if len(cause.way) > 1:
         lines.append("  path into the state:")
         lines += [f"    {place.name:<20} {changed:<20} {place.text}".rstrip() for place, changed in cause.way]
@@ -220,7 +260,7 @@ def _cause_text(cause: Cause) -> str:
         case "branch":
             return "the two take different branches after this line"
     called = f", calling {', '.join(cause.calls)}" if cause.calls else ""
-    return f"this line gives different values from the values that it reads{called}"
+    return f"this line gives different values, and no difference was seen in those that it reads{called}"
 
 
 def _place_lines(place: SourceLocation, letter: str | None) -> list[str]:
@@ -228,15 +268,27 @@ def _place_lines(place: SourceLocation, letter: str | None) -> list[str]:
     return [f"  {shown_path(place.path)}:{place.line}{where}{f' ({letter})' if letter else ''}", f"      {place.text}"]
 
 
-def _value_lines(value: DifferingValue, *, elements: int) -> list[str]:
+def _value_lines(value: DifferingValue, *, elements: int, where: str = "") -> list[str]:
     if value.elements is None or not value.elements.shown:
-        return [f"  {value.name}:", f"      A  {value.first}", f"      B  {value.second}"]
-    lines = [f"  {value.name}: {_elements_text(value.elements)}"]
+        return _part_lines(value, where)
+    lines = [f"  {where}{value.name}: {_elements_text(value.elements)}"]
     for index, first, second, ulp in value.elements.shown[:elements]:
         place = f"[{', '.join(map(str, index))}]  " if index else ""
         distance = f"  ({counted(ulp, 'ULP')})" if _is_near(ulp) else ""
         lines.append(f"      {place}A {first}  B {second}{distance}")
     return lines
+
+
+def _part_lines(value: DifferingValue, where: str) -> list[str]:
+    """The parts of a value that differ; the value itself if it has none."""
+    if any(path != value.name for path, _, _ in value.parts):
+        more = len(value.parts) - _PARTS_SHOWN
+        lines = [f"      {path}  A {one}  B {two}" for path, one, two in value.parts[:_PARTS_SHOWN]]
+        rest = [f"      and {counted(more, 'more part')}"] if more > 0 else []
+        return [f"  {where}{value.name}:", *lines, *rest]
+    if value.first == value.second:
+        return [f"  {where}{value.name}: differs in a part that was not kept"]
+    return [f"  {where}{value.name}:", f"      A  {value.first}", f"      B  {value.second}"]
 
 
 def _is_near(ulp: int | None) -> TypeGuard[int]:
@@ -265,6 +317,7 @@ def _known_lines(explanation: Explanation) -> list[str]:
             "  of the state between two steps, which no variant repeats; recording with between_steps=True names one",
         ]
     lines = [*unrepeated, *lines]
+    lines += _tested_block(explanation)
     if explanation.place.fields:
         lines.append(
             f"  fields that differ at tick {explanation.tick:,}: {', '.join(shown_fields(explanation.place.fields))}"
@@ -309,87 +362,3 @@ def _variant_text(explanation: Explanation, outcome: VariantOutcome) -> str:
         return f"{outcome.variant.label}: {outcome.step.raised}"
     recorded = ", as recorded" if explanation.is_recorded(outcome) else ""
     return f"{outcome.variant.label}: hash {outcome.step.state.hash():016x}{recorded}"
-
-
-# --- for programs
-
-
-def _facts(path: Path, explanation: Explanation) -> dict[str, Any]:
-    cause = explanation.cause
-    return {
-        "tape": str(path),
-        "tick": explanation.tick,
-        "agrees": explanation.agrees,
-        "recorded_hash": f"{explanation.recorded_hash:016x}" if explanation.tick is not None else None,
-        "fields": [{"field": field.name, **_elements_facts(field.elements)} for field in explanation.fields],
-        "fields_at_tick": explanation.place.fields,
-        "phase": explanation.place.phase,
-        "writing_phases": explanation.place.writers,
-        "cause": _cause_facts(cause) if cause is not None else None,
-        "sides": [_variant_facts(explanation, outcome) for outcome in explanation.variants],
-        "known_tick": explanation.known_tick,
-        "known_fields": [difference.field for difference in explanation.known_fields],
-        "writers": [_place_facts(place) | {"fields": fields} for place, fields in explanation.writers],
-        "outside": list(map(attrs.asdict, explanation.outside)),
-        "identities": [attrs.asdict(one) for one in explanation.identities],
-        "between_steps": attrs.asdict(explanation.between) if explanation.between is not None else None,
-        "notes": explanation.notes,
-        "proved": _proved_facts(explanation.report) if explanation.report is not None else None,
-    }
-
-
-def _proved_facts(report: VerificationReport) -> dict[str, Any]:
-    return {
-        "status": report.status,
-        "verified_ticks": report.verified_ticks,
-        "tick_count": report.tick_count,
-        "dropped_ticks": report.dropped_ticks,
-        "problems": list(map(str, (*report.problems, *report.wrong_keyframes))),
-        "unreached_ticks": [attrs.asdict(one) for one in report.unreached],
-    }
-
-
-def _cause_facts(cause: Cause) -> dict[str, Any]:
-    return {
-        "kind": cause.kind,
-        "operation": cause.operation,
-        "calls": list(cause.calls),
-        **_place_facts(cause.place),
-        "other": _place_facts(cause.other_place) if cause.other_place is not None else None,
-        "value": _value_facts(cause.value) if cause.value is not None else None,
-        "outside": [_value_facts(value) for value in cause.outside],
-        "way": [_place_facts(place) | {"changed": changed} for place, changed in cause.way],
-    }
-
-
-def _place_facts(place: SourceLocation) -> dict[str, Any]:
-    return {"file": place.path, "line": place.line, "function": place.function, "text": place.text}
-
-
-def _value_facts(value: DifferingValue) -> dict[str, Any]:
-    return {"name": value.name, "first": value.first, "second": value.second, **_elements_facts(value.elements)}
-
-
-def _elements_facts(elements: DifferingElements | None) -> dict[str, Any]:
-    if elements is None:
-        return {"differing": None, "lanes": None, "ulp_max": None, "shown": []}
-    shown = [
-        {"index": list(index), "first": to_json(one), "second": to_json(two), "ulp": ulp}
-        for index, one, two, ulp in elements.shown
-    ]
-    return {"differing": elements.count, "lanes": elements.total, "ulp_max": elements.ulp_max, "shown": shown}
-
-
-def _variant_facts(explanation: Explanation, outcome: VariantOutcome) -> dict[str, Any]:
-    compared = explanation.pair.index(outcome) if explanation.pair is not None and outcome in explanation.pair else None
-    state = outcome.step.state if outcome.step is not None else None
-    return {
-        "label": outcome.variant.label,
-        "compared_as": "AB"[compared] if compared is not None else None,
-        "hash": f"{state.hash():016x}" if state is not None else None,
-        "as_recorded": explanation.is_recorded(outcome),
-        "raised": outcome.step.raised if outcome.step is not None else None,
-        "environment": dict(outcome.variant.environment),
-        "code": outcome.variant.code,
-        "from_tick": outcome.variant.start,
-    }

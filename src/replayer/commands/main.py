@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cyclopts import App
 
@@ -12,6 +12,9 @@ from recorder.console.app import run_app, version
 from recorder.console.lazy_commands import add_commands
 from recorder.console.output import print_json
 from recorder.errors import DesyncError
+
+if TYPE_CHECKING:
+    from replayer.desync.finding import Finding
 
 COMMANDS = {  # The function of each command; its module is imported only when the command is used.
     "info": "replayer.commands.info:info",
@@ -65,6 +68,14 @@ def load(arguments: Sequence[str]) -> App:
     return app
 
 
+def _fields(finding: Finding | None) -> list[str]:
+    if finding is None:
+        return []
+    from replayer.desync.object_diff import named_fields  # noqa: PLC0415 - most commands do not need it
+
+    return named_fields(finding.compared_states, [difference.field for difference in finding.differences])
+
+
 def _error_as_json(error: BaseException, line: str, code: int) -> None:
     """Print an error as JSON; for a desync, also the tick, the hashes, the fields and the dump."""
     facts: dict[str, Any] = {"error": line, "exit_code": code}
@@ -73,7 +84,7 @@ def _error_as_json(error: BaseException, line: str, code: int) -> None:
             "first_bad": error.tick,
             "expected_hash": f"{error.expected_hash:016x}",
             "actual_hash": f"{error.actual_hash:016x}",
-            "fields": [difference.field for difference in error.finding.differences] if error.finding else [],
+            "fields": _fields(error.finding),
             "note": error.finding.note if error.finding else None,
             "dump": str(error.dump_path) if error.dump_path is not None else None,
         }

@@ -72,6 +72,7 @@ def verify(
     with reading(path), Tape(path) as opened:
         note_version(opened)
         tick_count = opened.last_tick - opened.first_tick + 1 if opened.keyframes else 0
+        first_tick = opened.first_tick if opened.keyframes else None
     checked = _compare_values(path, sim, tick_count, as_json=as_json) if values else None
     if checked is not None and checked.differing is None:
         return STATUS_CODES[checked.status]
@@ -88,7 +89,7 @@ def verify(
         facts = {} if checked is None else {"values": {"differing": checked.differing, "path": checked.path}}
         print_json(report_facts(report) | facts)
     else:
-        print_report(path, report, sim)
+        print_report(path, report, sim, has_first_inputs=first_tick == 0)
         if checked is not None and report.ok:
             print("  only the run in one go, without states, differs: the tape is verified (docs: Values alone)")
     if report.first_bad is not None or report.wrong_keyframes:

@@ -22,6 +22,7 @@ GRAPH_PREFIX = "graph."
 _MARK = f"{GRAPH_PREFIX}groups"  # A field of states of captured objects alone.
 _COLUMN = re.compile(rf"{re.escape(GRAPH_PREFIX)}\d+\.([^.]+)\.cells\.(?:tag|value)")
 SHOWN = 8  # Differences that are shown in a terminal or a report.
+NAMED_MAX = 200  # Differences by path in an object of JSON.
 ELEMENTS_SHOWN = 3  # Of one array.
 KEPT_MAX = 10_000  # If more values differ, the states themselves are easier to read than a list.
 SAVED_FORM = "no difference in values, order or identity was found in the objects, but their saved form differs"
@@ -108,6 +109,20 @@ def object_differences_of(states: tuple[Snapshot, Snapshot] | None) -> list[Obje
     """The first differences of captured objects between two states; none without states or such objects."""
     diff = compare_objects(states)
     return [] if diff is None else diff.differences
+
+
+def named_fields(states: tuple[Snapshot, Snapshot] | None, fields: Iterable[str]) -> list[str]:
+    """Names for programs of fields that differ: captured objects by the paths of the values, others by their names.
+
+    Of many paths the first NAMED_MAX. Without states, captured objects are named by their classes.
+    """
+    names = list(fields)
+    diff = compare_objects(states, limit=NAMED_MAX) if names else None
+    if diff is None or not diff.differences:
+        return shown_fields(names)
+    return list(
+        dict.fromkeys([*(one.path for one in diff.differences), *(name for name in names if not diff.holds(name))])
+    )
 
 
 def shown_fields(fields: Iterable[str]) -> list[str]:

@@ -17,8 +17,14 @@ from recorder.format.segments.segment_contents import Damage
 from recorder.text import counted
 from replayer.desync.dump.dump import difference_lines, place_lines
 from replayer.desync.finding import Finding
-from replayer.desync.object_diff import object_difference_lines, object_differences_of
+from replayer.desync.object_diff import (
+    named_fields,
+    object_difference_lines,
+    object_differences_of,
+    shown_fields,
+)
 from replayer.desync.rng_draws import finding_lines
+from replayer.diagnose.hidden_state.sync_test import TICKS
 from replayer.follow.tail import Ended, KeyframeSeen, Missed, Seen, Tail
 from replayer.repair.repair_report import RepairReport
 from replayer.timeline.timeline import SeekReport
@@ -71,10 +77,14 @@ def report_facts(report: VerificationReport) -> dict[str, Any]:
         "dropped_ticks": report.dropped_ticks,
         "first_bad": report.first_bad,
         "phase": next((finding.place.phase for finding in report.findings), None),
-        "fields_at_tick": next((finding.place.fields for finding in report.findings), None),
-        "only_room_at_tick": next((finding.place.room for finding in report.findings), []),
+        "fields_at_tick": next((_shown_or_none(finding.place.fields) for finding in report.findings), None),
+        "only_room_at_tick": next((shown_fields(finding.place.room) for finding in report.findings), []),
         "tested": [attrs.asdict(tested) for finding in report.findings for tested in finding.tested],
-        "fields": [difference.field for finding in report.findings for difference in finding.differences],
+        "fields": [
+            name
+            for finding in report.findings
+            for name in named_fields(finding.compared_states, [one.field for one in finding.differences])
+        ],
         "values": [
             {"path": one.path, "kind": one.kind, "recorded": one.first, "replayed": one.second}
             for finding in report.findings
@@ -103,13 +113,22 @@ def report_facts(report: VerificationReport) -> dict[str, Any]:
     }
 
 
-def print_report(path: Path, report: VerificationReport, sim: str | None = None) -> None:
-    """Print the result of ``replay verify`` on one screen. sim: the value of --sim, for the next command."""
+def _shown_or_none(fields: Sequence[str] | None) -> list[str] | None:
+    return None if fields is None else shown_fields(fields)
+
+
+def print_report(
+    path: Path, report: VerificationReport, sim: str | None = None, *, has_first_inputs: bool = False
+) -> None:
+    """Print the result of ``replay verify`` on one screen.
+
+    sim: the value of --sim, for the next command. has_first_inputs: True if the tape has the inputs from tick 1 on.
+    """
     _print_result(path, report)
     for note in report.notes:
         print(f"  note: {plain_text(note)}")
     if report.first_bad is not None:
-        _print_next(shlex.quote(str(path)), report, sim)
+        _print_next(shlex.quote(str(path)), report.first_bad, report.findings, sim if has_first_inputs else None, sim)
 
 
 def _print_result(path: Path, report: VerificationReport) -> None:
@@ -156,11 +175,15 @@ def print_values(path: Path, report: ValuesReport) -> None:
         print(f"  {plain_text(str(problem))}")
 
 
-def _print_next(path: str, report: VerificationReport, sim: str | None) -> None:
+def _print_next(path: str, tick: int, findings: Sequence[Finding], checked: str | None, sim: str | None) -> None:
+    """Print the commands that can answer. checked: sim, if replay check can repeat the run of the tape."""
     hint = f" --sim {shlex.quote(sim)}" if sim is not None else ""
-    print(f"next: replay explain {path} --tick {report.first_bad}{hint}")
-    if sim is not None and any(finding.hints_at_hidden_state for finding in report.findings):
-        print(f"      replay check {shlex.quote(sim)} --inputs {path}  # names the hidden state")
+    commands = [f"replay explain {path} --tick {tick}{hint}"]
+    if checked is not None and any(finding.hints_at_hidden_state for finding in findings):
+        ticks = f" --ticks {tick}" if tick > TICKS else ""
+        commands.insert(0, f"replay check {shlex.quote(checked)} --inputs {path}{ticks}  # searches the hidden state")
+        commands[1] += "  # searches the line"
+    print("next: " + "\n      ".join(commands))
 
 
 def _wrong_keyframe_lines(report: VerificationReport) -> list[str]:

@@ -8,6 +8,7 @@ import random
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -67,6 +68,18 @@ def make_pool(request: pytest.FixtureRequest) -> Iterator[MakePool]:
     assert multiprocessing.active_children() == []
     children = Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read_text().split()
     assert [child for child in children if "\nState:\tZ" in Path(f"/proc/{child}/status").read_text()] == []
+
+
+def test_a_forked_process_does_not_wait_for_threads_of_the_work() -> None:
+    """The thread waits for an event that never comes, and is no daemon."""
+
+    def work() -> dict[str, int]:
+        threading.Thread(target=threading.Event().wait).start()
+        return {"threads": threading.active_count()}
+
+    before_s = time.monotonic()
+    assert in_a_copy(work)["threads"] >= 2
+    assert time.monotonic() - before_s < SOON_S
 
 
 def is_gone(process: int) -> bool:

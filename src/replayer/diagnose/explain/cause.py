@@ -37,12 +37,15 @@ class DifferingValue:
         name: for people: the field energy, growth, self.count.
         first, second: its text in both variants.
         elements: the elements that differ; None if it was not kept or is not an array of numbers of one shape.
+        parts: of a container or an object: the path and both texts of each part that differs; empty if they were not
+            kept.
     """
 
     name: str
     first: str
     second: str
     elements: DifferingElements | None
+    parts: list[tuple[str, str, str]] = attrs.field(factory=list)
 
 
 @attrs.frozen

@@ -7,7 +7,7 @@ one, then different processes and hash seeds, then instances that ran from an ea
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import attrs
@@ -25,7 +25,7 @@ from replayer.diagnose.explain.cause import Cause, SourceLocation
 from replayer.diagnose.explain.find_cause import find_cause
 from replayer.diagnose.explain.source_lines import SourceFile
 from replayer.diagnose.explain.values.identities import DifferingIdentity, differing_identities
-from replayer.diagnose.explain.variant_choice import SEEDS, Stage, choose_pair, first_variants, seeded, stages
+from replayer.diagnose.explain.variant_choice import SEEDS, choose_pair, first_variants, seeded, stages
 from replayer.diagnose.explain.variants import Variant, VariantFailedError, VariantOutcome, VariantRunner
 from replayer.playback.cursor import Cursor, MismatchError
 from replayer.playback.make_simulation import make_simulation
@@ -70,6 +70,8 @@ class Explanation:
         identities: pairs of names that led to one object before the step in one of the two, and to two in the other.
         between: the comparison that the recorder made before the step to the tick; None without one.
         outside: what the step reads of the outside world, compared with the recording; differences first.
+        is_only_here: True if the tick differs when it is verified in this process, and on no variant.
+        tested: further causes that were tested because no line is known to be the cause; see diagnose/investigation.
     """
 
     tick: int | None
@@ -88,14 +90,17 @@ class Explanation:
     between: TestedCause | None = None
     outside: list[ReadComparison] = attrs.field(factory=list)
     identities: list[DifferingIdentity] = attrs.field(factory=list)
+    is_only_here: bool = False
+    tested: list[TestedCause] = attrs.field(factory=list)
 
     @property
     def agrees(self) -> bool:
-        """True if every variant gives the recorded state."""
-        return self.tick is None or (self.pair is None and all(map(self.is_recorded, self._run)))
+        """True if every variant that ran gives the recorded state, and one did."""
+        return self.tick is None or (self.pair is None and bool(self.ran) and all(map(self.is_recorded, self.ran)))
 
     @property
-    def _run(self) -> list[VariantOutcome]:
+    def ran(self) -> list[VariantOutcome]:
+        """The outcomes of variants that reached the step."""
         return [outcome for outcome in self.variants if outcome.step is not None]
 
     def is_recorded(self, outcome: VariantOutcome) -> bool:
@@ -103,7 +108,10 @@ class Explanation:
         return outcome.result == (self.recorded_hash, None)
 
 
+_AT_A_TIME = 2  # Of the last variants: each has a process with its own copy of the state.
+
 Progress = Callable[[float], None]  # The progress of the search for the bad tick, from 0 to 1.
+OnStage = Callable[[str], None]
 
 
 def explain_tape(
@@ -116,12 +124,17 @@ def explain_tape(
     environment: Mapping[str, str | None] | None = None,
     code: str | None = None,
     progress: Progress = lambda _: None,
+    on_stage: OnStage = lambda _: None,
+    last_variants: Callable[[], Sequence[Variant]] = tuple,
 ) -> Explanation:
     """Explain a tick of a tape: the given one, or that of a finding; by default, search the first divergent tick.
 
     finding: from verify_tape on this tape; ticks that it verified are not verified again.
     sim: module:factory, which other processes can import; factory: the object that it names, or None for a registered
-    world. environment, code: the other variant; by default the recorded environment, where it differs.
+    world. environment, code: the other variant; by default the recorded environment, where it differs. on_stage:
+    called with the tick, once it is known, and with the variants that begin to run, in a few words. last_variants:
+    called if all variants give the same state, but not the recorded one; a variant of its result counts if it gives
+    the recorded state.
 
     Raises VariantFailedError if a variant cannot be run, MissingTickError if the tick or the one before is not on the
     tape, ValueError if the finding is not of this tape and tick, UnfitSimulationError and UnknownWorldError as
@@ -131,6 +144,7 @@ def explain_tape(
         now, others, notes = first_variants(tape, environment or {}, code)
         runner.warm_up([now, *others])
         case = _Case(tape, factory, runner, now, others, notes, asked=bool(environment) or code is not None)
+        case = attrs.evolve(case, last_variants=last_variants, on_stage=on_stage)
         if tick is not None and tick < 0:
             tick += tape.last_tick + 1
         if finding is not None:
@@ -176,7 +190,7 @@ def _explain_first(case: _Case, progress: Progress) -> Explanation:
         return case.explain(tick, problems=skipped)
     if explanation is not None:
         note = f"tick {explanation.tick:,} has a different hash when it is verified in this process, and on no variant"
-        return attrs.evolve(explanation, notes=[*explanation.notes, note])
+        return attrs.evolve(explanation, notes=[*explanation.notes, note], is_only_here=True)
     is_complete = report.ok and report.status == "intact" and not skipped
     return Explanation(None, 0, [], None, [], None, [], None, [], case.notes, report=None if is_complete else report)
 
@@ -210,6 +224,8 @@ class _Case:
     others: list[Variant]
     notes: list[str]
     asked: bool
+    last_variants: Callable[[], Sequence[Variant]] = tuple
+    on_stage: OnStage = lambda _: None
 
     def explain(self, tick: int, finding: Finding | None = None, problems: Sequence[str] = ()) -> Explanation:
         """Explain one tick. problems: why ticks before it could not be verified. Raises as explain_tape does."""
@@ -217,13 +233,17 @@ class _Case:
         if not tape.first_tick < tick <= tape.last_tick:
             raise MissingTickError(tick, f"steps lead to ticks {tape.first_tick + 1:,} to {tape.last_tick:,}")
         recorded_hash = tape.state_hash(tick)
+        self.on_stage(f"tick {tick:,}: its step runs again" if finding is None else f"tick {tick:,} differs")
         self.runner.warm_up(variants)
         before = finding.before if finding is not None else None
         if before is None or before.hash() != tape.state_hash(tick - 1):
             before = _state_before(tape, self.factory, self.runner, variants, tick)
-        outcomes, pair = _find_pair(
-            self.runner, stages(tape, self.now, self.others, tick), tick, before, recorded_hash, asked=self.asked
-        )
+        outcomes, pair = self._find_pair(tick, before, recorded_hash)
+        ran = [outcome for outcome in outcomes if outcome.step is not None]
+        if pair is None and any(outcome.result != (recorded_hash, None) for outcome in ran):
+            last = self._find_recorded(tick, before, recorded_hash)
+            outcomes += last
+            pair = (last[-1], ran[0]) if last and last[-1].result == (recorded_hash, None) else None
         shown = pair if pair is not None else outcomes
         notes = [*self.notes, *(f"some ticks before this one could not be verified: {problem}" for problem in problems)]
         notes += [one.step.note for one in shown if one.step is not None and one.step.note is not None]
@@ -231,8 +251,53 @@ class _Case:
         notes = list(dict.fromkeys(notes))
         if pair is not None:
             return _explained(tick, recorded_hash, outcomes, pair, notes)
+        if finding is None and all(one.step is None for one in outcomes):
+            raise VariantFailedError(f"tick {tick:,}: no variant reached the step: {'; '.join(notes)}")
         explanation = Explanation(tick, recorded_hash, outcomes, None, [], None, [], None, [], notes)
         return explanation if explanation.agrees else _unexplained(tape, self.factory, explanation, finding)
+
+    def _run(
+        self, variants: Sequence[Variant], tick: int, before: Snapshot, starts: Sequence[int | None] = (None,)
+    ) -> list[VariantOutcome]:
+        self.on_stage(f"tick {tick:,}: {'; '.join(variant.label.partition(':')[0] for variant in variants)}")
+        return self.runner.trace(variants, tick, before, starts)
+
+    def _run_if_possible(self, variants: Sequence[Variant], tick: int, before: Snapshot) -> list[VariantOutcome]:
+        """Run variants; if one of them cannot be run, each for itself, with the reason of those that cannot."""
+        try:
+            return self._run(variants, tick, before)
+        except VariantFailedError as error:
+            if len(variants) == 1:
+                return [VariantOutcome(variants[0], None, str(error).removeprefix(f"{variants[0].label}: "))]
+            return [outcome for one in variants for outcome in self._run_if_possible([one], tick, before)]
+
+    def _find_pair(
+        self, tick: int, before: Snapshot, recorded_hash: int
+    ) -> tuple[list[VariantOutcome], tuple[VariantOutcome, VariantOutcome] | None]:
+        """Run variants until two differ, one as recorded if possible; if asked, or until the first ones all agree."""
+        outcomes: list[VariantOutcome] = []
+        chosen = None
+        for variants, starts in stages(self.tape, self.now, self.others, tick):
+            outcomes += self._run(variants, tick, before, starts)
+            chosen = choose_pair(outcomes, recorded_hash)
+            asked_and_recorded = self.asked and all(one.result == (recorded_hash, None) for one in outcomes)
+            if chosen is not None or asked_and_recorded:
+                break
+        return outcomes, chosen
+
+    def _find_recorded(self, tick: int, before: Snapshot, recorded_hash: int) -> list[VariantOutcome]:
+        """Run the last variants, some at a time, up to the first one that gives the recorded state."""
+        variants, outcomes = list(self.last_variants()), list[VariantOutcome]()
+        for first in range(0, len(variants), _AT_A_TIME):
+            batch = [
+                attrs.evolve(variant, environment={**self.now.environment, **variant.environment})
+                for variant in variants[first : first + _AT_A_TIME]
+            ]
+            outcomes += self._run_if_possible(batch, tick, before)
+            recorded = [outcome for outcome in outcomes if outcome.result == (recorded_hash, None)]
+            if recorded:
+                return [*(outcome for outcome in outcomes if outcome is not recorded[0]), recorded[0]]
+        return outcomes
 
 
 def _find_tick(runner: VariantRunner, variants: list[Variant], progress: Progress) -> tuple[int | None, list[str]]:
@@ -263,21 +328,6 @@ def _state_before(
         f"tick {tick:,}: no variant gives the recorded state of the tick before it: an earlier tick is the first bad "
         "one; omit --tick to search for it"
     )
-
-
-def _find_pair(
-    runner: VariantRunner, stages: Iterable[Stage], tick: int, before: Snapshot, recorded_hash: int, *, asked: bool
-) -> tuple[list[VariantOutcome], tuple[VariantOutcome, VariantOutcome] | None]:
-    """Run variants until two differ, one of them as recorded if possible; asked: or until the first ones all agree."""
-    outcomes: list[VariantOutcome] = []
-    chosen = None
-    for variants, starts in stages:
-        outcomes += runner.trace(variants, tick, before, starts)
-        chosen = choose_pair(outcomes, recorded_hash)
-        asked_and_recorded = asked and all(one.result == (recorded_hash, None) for one in outcomes)
-        if chosen is not None or asked_and_recorded:
-            break
-    return outcomes, chosen
 
 
 # --- explanations
@@ -314,15 +364,18 @@ def _explained(
 
 def _unexplained(tape: Tape, factory: Factory | None, explanation: Explanation, finding: Finding | None) -> Explanation:
     """All variants agree, but not with the tape: add the known differences, and the lines that write these fields."""
-    present = next(outcome for outcome in explanation.variants if outcome.step is not None)
-    assert present.step is not None
     assert explanation.tick is not None
+    step = explanation.ran[0].step if explanation.ran else None
     fields: list[FieldDifference] = []
     known_tick, known_states, notes, place = None, None, list(explanation.notes), DesyncLocation()
-    if present.step.state is not None:
-        place = place_of(tape.frame(explanation.tick), present.step.state, present.step.phases)
+    if step is None and finding is not None:
+        place, fields = finding.place, finding.differences
+        known_tick, known_states = finding.compared_tick, finding.compared_states
+        notes += [finding.note] if finding.note is not None else []
+    if step is not None and step.state is not None:
+        place = place_of(tape.frame(explanation.tick), step.state, step.phases)
         try:
-            state_hash = present.step.state.hash()
+            state_hash = step.state.hash()
             if finding is None or finding.replayed.hash() != state_hash:  # The present variant gives yet another state.
                 cursor = Cursor(tape, make_simulation(tape, factory))
                 finding = find_desync(cursor, explanation.tick, state_hash)
@@ -332,7 +385,7 @@ def _unexplained(tape: Tape, factory: Factory | None, explanation: Explanation, 
             notes.append(f"the next keyframe cannot be compared: {error}")
     names = {f"s:{name}" for name in place.fields or [difference.field for difference in fields]}
     writers: dict[SourceLocation, list[str]] = {}
-    for record in present.step.trace.records:
+    for record in step.trace.records if step is not None else ():
         written = [name for name in record.after if name.startswith("s:") and (name in names or not names)]
         if written:
             line = SourceLocation(record.path, record.line, record.function, "")

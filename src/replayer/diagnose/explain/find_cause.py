@@ -16,7 +16,8 @@ from replayer.desync.ulps import compare_elements
 from replayer.diagnose.explain.align import DIVERGED, HIDDEN, Alignment, Item, ValueOrigin
 from replayer.diagnose.explain.cause import Cause, DifferingValue, SourceLocation
 from replayer.diagnose.explain.source_lines import Statement
-from replayer.diagnose.explain.step_trace import RESUME, RETURN, Operation, Record
+from replayer.diagnose.explain.step_trace import RESUME, RETURN, Operation, Record, is_inner
+from replayer.diagnose.explain.values.value_parts import differing_parts, named_part
 
 PATH_LINES_MAX = 50  # A longer path back is shown up to there.
 
@@ -67,7 +68,7 @@ class _BackwardSearch:
             self._path.insert(0, (self._place(item), self._shown(name, item)))
             seen.add(item)
             parents = self._parents(item) + self._since(origin)
-            outside = [parent for parent, where in parents if where.kind == HIDDEN]
+            outside = list(dict.fromkeys(parent for parent, where in parents if where.kind == HIDDEN))
             earlier = [(parent, where) for parent, where in parents if where.kind != HIDDEN and where.item not in seen]
             if earlier and len(seen) < PATH_LINES_MAX:
                 name, origin = min(earlier, key=lambda entry: (entry[1].item, entry[0]))
@@ -100,6 +101,7 @@ class _BackwardSearch:
 
     def _reads(self, item: int) -> Iterator[str]:
         record = self._record(item)
+        around = self._frame_around(item) if is_inner(record.function) else None
         words = set[str]()
         for statement in self._statements(item):
             words |= statement.reads
@@ -122,6 +124,13 @@ class _BackwardSearch:
             else:
                 yield f"f{record.frame}:{word}"
                 yield f"g:{record.module}:{word}"
+                if around is not None:
+                    yield f"f{around}:{word}"
+
+    def _frame_around(self, item: int) -> int | None:
+        """The frame of the function around an expression with its own frame; None if it is not known."""
+        first, record = self._items[item].first, self._record(item)
+        return self._alignment.first.records[record.parent].frame if first is not None and record.parent >= 0 else None
 
     def _classes(self, attribute: str) -> list[str]:
         return [
@@ -305,7 +314,12 @@ class _BackwardSearch:
         ]
         arrays = [trace.arrays.get(digest or 0) for trace, digest in zip(traces, (first, second), strict=True)]
         elements = compare_elements(arrays[0], arrays[1]) if arrays[0] is not None and arrays[1] is not None else None
-        return DifferingValue(name, texts[0], texts[1], elements)
+        kept = [
+            trace.parts.get(digest or 0, {"": text})
+            for trace, digest, text in zip(traces, (first, second), texts, strict=True)
+        ]
+        parts = [(named_part(name, path), *both) for path, *both in differing_parts(kept[0], kept[1])]
+        return DifferingValue(name, texts[0], texts[1], elements, parts)  # type: ignore[arg-type]
 
     # --- lookups
 

@@ -16,8 +16,18 @@ import numpy as np
 
 from recorder.ambient.roots import is_users
 from replayer.diagnose.explain.source_lines import SourceFile
-from replayer.diagnose.explain.step_trace import LINE, RESUME, RETURN, Operation, Record, StepTrace, Values
+from replayer.diagnose.explain.step_trace import (
+    LINE,
+    RESUME,
+    RETURN,
+    Operation,
+    Record,
+    StepTrace,
+    Values,
+    is_inner,
+)
 from replayer.diagnose.explain.value_hash import Digester, is_cache, is_data, text_of
+from replayer.diagnose.explain.values.value_parts import TOTAL_MAX, has_parts, parts_of
 from sim.kernel.hashing import hash_arena
 from sim.kernel.hooks import HasAdapter, hook
 from sim.kernel.simulation import Simulation, inner_of
@@ -28,6 +38,7 @@ OPERATIONS_MAX = 200_000
 HASHED_BYTES_MAX = 8 << 30  # Takes about a second; afterwards only the order of lines is traced.
 KEPT_BYTES_MAX = 64 << 20  # Of values, to show their elements; each is kept once.
 LARGE_BYTES = 1 << 16  # An array above this is read again only where a line names it.
+READS_MAX = 16  # Of a large value at one line; beyond that, at the 32nd time, the 64th and so on.
 LARGE_PARTS = 200  # An object or a container of more parts is read again only where a line names it.
 
 _WORD = re.compile(r"[A-Za-z_]\w*")
@@ -51,6 +62,10 @@ class LineTracer:
         self._objects: dict[int, tuple[int, Any]] = {}  # Kept alive: no other object may get their ids.
         self._large: dict[str, tuple[int, int, int]] = {}  # Of large values: id, digest and record at the last reading.
         self._kept_bytes = 0
+        self._kept_parts = [0, 0]  # Of small and of large values: neither leave no room for the other.
+        self._read_counts: dict[tuple[str, str, int], int] = {}  # Of large values, by name and line.
+        self._put_off: set[str] = set()  # Large values that were not read where a line named them.
+        self._coming: tuple[str, int] | None = ("", 0)  # The line that is about to run; None after the step.
         self._arena_hash: int | None = None
         self._sources: dict[str, SourceFile] = {}
         self._words: dict[tuple[str, int], frozenset[str]] = {}
@@ -62,6 +77,7 @@ class LineTracer:
         if len(self.trace.records) >= RECORDS_MAX:
             self.trace.limited = f"only the first {RECORDS_MAX:,} lines of the step were watched"
             return
+        self._coming = (frame.f_code.co_filename, frame.f_lineno)
         fresh = self._read(frame)
         key = id(frame)
         if key not in self._frames:
@@ -75,6 +91,8 @@ class LineTracer:
         key = id(frame)
         if key not in self._frames or len(self.trace.records) >= RECORDS_MAX:
             return
+        is_last = self._caller(frame) is None and not _is_yield(frame)
+        self._coming = None if is_last else ("", 0)
         self._read(frame)
         number = self._frames[key]
         self._append(RETURN, frame, {})
@@ -116,6 +134,9 @@ class LineTracer:
         caller = self._caller(frame)
         parent = self._running[id(caller)] if caller is not None else -1
         owner = frame.f_locals.get(code.co_varnames[0]) if code.co_argcount else None
+        number = self._objects[id(owner)][0] if id(owner) in self._objects else -1
+        if is_inner(code.co_name) and parent >= 0:
+            number = self.trace.records[parent].owner
         record = Record(
             kind,
             str(frame.f_globals.get("__name__", "")),
@@ -124,7 +145,7 @@ class LineTracer:
             code.co_qualname,
             self._frames[key],
             parent,
-            self._objects[id(owner)][0] if id(owner) in self._objects else -1,
+            number,
             before,
         )
         self._last = self._running[key] = len(self.trace.records)
@@ -183,7 +204,7 @@ class LineTracer:
         if id(value) in self._objects:
             return 0  # Its attributes are read one by one.
         large = self._large.get(name)
-        if large is not None and large[0] == id(value) and not self._names(record, name.rpartition(":")[2]):
+        if large is not None and large[0] == id(value) and not self._is_due(name, record):
             return large[1]
         digest = self._digest(value)
         is_large = value.nbytes > LARGE_BYTES if isinstance(value, np.ndarray) else self.digester.parts > LARGE_PARTS
@@ -193,15 +214,36 @@ class LineTracer:
             self._large.pop(name, None)
         return digest
 
-    def _names(self, record: int, name: str) -> bool:
-        """Return True if the statement of a record contains the name."""
-        if record < 0:
+    def _is_due(self, name: str, record: int) -> bool:
+        """Return True if a large value is read again: where a line names it, the less often the more often that ran.
+
+        A loop over many objects names all of them in each turn. A reading that was put off is made up for before another
+        line that names the value, and after the step.
+        """
+        is_put_off = name in self._put_off
+        if is_put_off and (self._coming is None or self._is_rare(name, *self._coming)):
+            is_due = True
+        elif record < 0:
             return True
-        place = (self.trace.records[record].path, self.trace.records[record].line)
-        if place not in self._words:
-            source = self._sources.setdefault(place[0], SourceFile(place[0]))
-            self._words[place] = frozenset(_WORD.findall(source.statement_text(place[1])))
-        return name in self._words[place]
+        else:
+            place = (self.trace.records[record].path, self.trace.records[record].line)
+            if not self._names(name, *place):
+                return False
+            count = self._read_counts[name, *place] = self._read_counts.get((name, *place), 0) + 1
+            is_due = count <= READS_MAX or count.bit_count() == 1
+        (self._put_off.discard if is_due else self._put_off.add)(name)
+        return is_due
+
+    def _is_rare(self, name: str, path: str, line: int) -> bool:
+        """Return True if a line names a value, and has not done so often."""
+        return self._names(name, path, line) and self._read_counts.get((name, path, line), 0) < READS_MAX
+
+    def _names(self, name: str, path: str, line: int) -> bool:
+        """Return True if the statement of a line contains the last part of a value's name."""
+        if (path, line) not in self._words:
+            source = self._sources.setdefault(path, SourceFile(path))
+            self._words[path, line] = frozenset(_WORD.findall(source.statement_text(line)))
+        return name.rpartition(":")[2] in self._words[path, line]
 
     def _shared(self, frame: FrameType) -> dict[str, Any]:
         """The values that a function sees besides its locals and the state: attributes, and globals that it names."""
@@ -255,6 +297,10 @@ class LineTracer:
         if digest not in self.trace.texts:
             self.trace.texts[digest] = text_of(value)
             self._keep(digest, value, by_content=digester is not None)
+            is_large = (digester or self.digester).parts > LARGE_PARTS
+            if self._kept_parts[is_large] < TOTAL_MAX and has_parts(value):
+                self.trace.parts[digest] = parts_of(value)
+                self._kept_parts[is_large] += len(self.trace.parts[digest])
         return digest
 
     def _keep(self, digest: int, value: Any, *, by_content: bool) -> None:

@@ -16,12 +16,18 @@ from typing import Any
 import attrs
 import numpy as np
 
+from replayer.diagnose.explain.values.value_parts import Parts
 from sim.kernel.schema import make_layout, schema_from_plain, schema_to_plain
 from sim.kernel.state import Snapshot
 
 LINE, RETURN, RESUME = "line", "return", "resume"
 
 Values = dict[str, int | None]  # Digests by name; None: the name is gone.
+
+
+def is_inner(function: str) -> bool:
+    """Return True for the name of an expression with its own frame, which reads the names of the function around it."""
+    return function.endswith(("<genexpr>", "<listcomp>", "<setcomp>", "<dictcomp>"))
 
 
 @attrs.define
@@ -79,6 +85,7 @@ class StepTrace:
         records, operations: in the order in which they happened.
         texts: texts of values, by digest.
         arrays: the values that were kept, by digest.
+        parts: the parts of containers and objects, by digest, as long as there are few enough.
         limited: why the step was not watched to the end; None if it was.
         identities: before the step: by name of an object, the first name that leads to it.
     """
@@ -89,6 +96,7 @@ class StepTrace:
     arrays: dict[int, np.ndarray[Any, Any]] = attrs.field(factory=dict)
     limited: str | None = None
     identities: dict[str, str] = attrs.field(factory=dict)
+    parts: dict[int, Parts] = attrs.field(factory=dict)
 
     def to_plain(self) -> dict[str, Any]:
         """Encode as lists, numbers, strings and bytes."""
@@ -99,6 +107,7 @@ class StepTrace:
             "arrays": {digest: array_to_plain(array) for digest, array in self.arrays.items()},
             "limited": self.limited,
             "identities": self.identities,
+            "parts": self.parts,
         }
 
     @staticmethod
@@ -111,6 +120,7 @@ class StepTrace:
             {digest: array_from_plain(array) for digest, array in plain["arrays"].items()},
             plain["limited"],
             plain["identities"],
+            plain["parts"],
         )
 
 

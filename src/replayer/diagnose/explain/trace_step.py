@@ -6,7 +6,9 @@ two. If it does, a note reports it.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import attrs
@@ -18,9 +20,10 @@ from recorder.exception_text import raised_text
 from recorder.processes.fork_call import in_a_copy
 from replayer.desync.location import PhaseStep
 from replayer.diagnose.explain import traced_array as array_view
+from replayer.diagnose.explain.foreign.foreign_calls import watch_foreign_calls
 from replayer.diagnose.explain.line_hooks import listening
 from replayer.diagnose.explain.line_trace import LineTracer
-from replayer.diagnose.explain.step_trace import StepTrace, snapshot_from_plain, snapshot_to_plain
+from replayer.diagnose.explain.step_trace import LINE, StepTrace, snapshot_from_plain, snapshot_to_plain
 from replayer.diagnose.explain.values.identities import identities_of
 from sim.kernel.simulation import Simulation
 from sim.kernel.state import Snapshot
@@ -74,26 +77,38 @@ class TracedStep:
         return TracedStep(state, plain["raised"], trace, plain["is_same"], plain["note"], reads, phases)
 
 
+Run = Callable[[Callable[[Simulation], dict[str, Any]]], dict[str, Any]]  # Calls it with a simulation, in a copy.
+
+
 def trace_step(simulation: Simulation, inputs: Any) -> TracedStep:
     """Run the step in copies of this process: untraced, and traced. The simulation itself is not changed.
 
     Raises RuntimeError if a copy died.
     """
-    untraced = in_a_copy(partial(_step, simulation, inputs))
-    return attrs.evolve(_trace(simulation, inputs, untraced), reads=_reads(simulation, inputs, untraced))
+    return trace_step_in(lambda work: in_a_copy(partial(work, simulation)), inputs)
 
 
-def _trace(simulation: Simulation, inputs: Any, untraced: dict[str, Any]) -> TracedStep:
-    traced = in_a_copy(partial(_traced, simulation, inputs, arrays=True))
+def trace_step_in(run: Run, inputs: Any) -> TracedStep:
+    """Run the step untraced and traced, each by run, which gives every call an equal simulation before the step.
+
+    Raises RuntimeError if a copy died, and what run raises.
+    """
+    untraced = run(partial(_step, inputs=inputs))
+    return attrs.evolve(_trace(run, inputs, untraced), reads=_reads(run, inputs, untraced))
+
+
+def _trace(run: Run, inputs: Any, untraced: dict[str, Any]) -> TracedStep:
+    traced = run(partial(_traced, inputs=inputs, arrays=True))
     if _outcome(traced) == _outcome(untraced):
         return _make_step(untraced, traced, None, is_same=True)
-    if _outcome(in_a_copy(partial(_step, simulation, inputs))) != _outcome(untraced):
+    if _outcome(run(partial(_step, inputs=inputs))) != _outcome(untraced):
         if traced["raised"] is not None and untraced["raised"] is None:  # By the views over the arrays, not by chance.
-            traced = in_a_copy(partial(_traced, simulation, inputs, arrays=False))
+            traced = run(partial(_traced, inputs=inputs, arrays=False))
         return _make_step(untraced, traced, NOT_REPEATABLE, is_same=False)
-    traced = in_a_copy(partial(_traced, simulation, inputs, arrays=False))
+    note = _refused(traced) if untraced["raised"] is None and traced["raised"] is not None else LINES_ONLY
+    traced = run(partial(_traced, inputs=inputs, arrays=False))
     if _outcome(traced) == _outcome(untraced):
-        return _make_step(untraced, traced, LINES_ONLY, is_same=True)
+        return _make_step(untraced, traced, note, is_same=True)
     return _make_step(untraced, traced, PERTURBED, is_same=False)
 
 
@@ -102,6 +117,13 @@ def _make_step(untraced: dict[str, Any], traced: dict[str, Any], note: str | Non
     chosen = traced if note == NOT_REPEATABLE else untraced
     state = snapshot_from_plain(chosen["state"]) if chosen["raised"] is None else None
     return TracedStep(state, chosen["raised"], StepTrace.from_plain(traced["trace"]), is_same, note)
+
+
+def _refused(traced: dict[str, Any]) -> str:
+    """The note on a step that raised with watched arrays alone, with the last line of the user's code."""
+    lines = [record for record in StepTrace.from_plain(traced["trace"]).records if record.kind == LINE]
+    where = f" in {Path(lines[-1].path).name}:{lines[-1].line}" if lines else ""
+    return f"arrays were not watched, only lines: with views over the arrays, {traced['raised']}{where}"
 
 
 def _outcome(result: dict[str, Any]) -> tuple[Any, ...]:
@@ -122,11 +144,11 @@ def _step(simulation: Simulation, inputs: Any) -> dict[str, Any]:
     }
 
 
-def _reads(simulation: Simulation, inputs: Any, untraced: dict[str, Any]) -> list[OutsideRead]:
+def _reads(run: Run, inputs: Any, untraced: dict[str, Any]) -> list[OutsideRead]:
     """What the step reads. Replaced functions may stop code from being compiled: the step then runs without them."""
-    watched = in_a_copy(partial(_watched, simulation, inputs, functions=True))
+    watched = run(partial(_watched, inputs=inputs, functions=True))
     if watched["raised"] != untraced["raised"]:
-        watched = in_a_copy(partial(_watched, simulation, inputs, functions=False))
+        watched = run(partial(_watched, inputs=inputs, functions=False))
     return list(map(OutsideRead.from_plain, watched["reads"]))
 
 
@@ -146,6 +168,7 @@ def _traced(simulation: Simulation, inputs: Any, *, arrays: bool) -> dict[str, A
     if arrays:
         array_view.watch_arrays(simulation)
         array_view.watch_modules(is_own)
+        watch_foreign_calls(is_own)
         array_view.start_watching(array_view.OperationWatch(tracer.digest, tracer.note))
     with listening(tracer, is_own):
         result = _step(simulation, inputs)

@@ -73,6 +73,8 @@ def plain(value: Any) -> Any:
     """The array below a view, also in lists, tuples and dicts; anything else as it is."""
     if isinstance(value, WatchedArray):
         return value.view(np.ndarray)
+    if isinstance(value, WatchedCall):
+        return value.original
     if type(value) in {list, tuple}:
         return type(value)(plain(part) for part in value)
     if type(value) is dict:
@@ -92,7 +94,7 @@ class WatchedArray(np.ndarray[Any, Any]):
             rest["out"] = tuple(plain(value) for value in out)
         name = f"np.{ufunc.__name__}{'' if method == '__call__' else f'.{method}'}"
         changed = [below[0]] if method == "at" else []
-        result = _report(name, lambda: getattr(ufunc, method)(*below, **rest), [*below, settings], changed)
+        result = report(name, lambda: getattr(ufunc, method)(*below, **rest), [*below, settings], changed)
         if out is not None:
             return out[0] if len(out) == 1 else tuple(out)
         return result
@@ -101,21 +103,21 @@ class WatchedArray(np.ndarray[Any, Any]):
         """Run any other function of NumPy, and report it."""
         positional, named = plain(tuple(args)), plain(dict(kwargs))
         changed = [value for value in (named.get("out"),) if value is not None]
-        result = _report(_name_of(func), lambda: func(*positional, **named), [*positional, named], changed)
+        result = report(_name_of(func), lambda: func(*positional, **named), [*positional, named], changed)
         out = kwargs.get("out")
         return out if out is not None else result
 
     def __setitem__(self, key: Any, value: Any) -> None:
         below = self.view(np.ndarray)
         key, value = plain(key), plain(value)
-        _report("ndarray[...] =", lambda: below.__setitem__(key, value), [key, value], [below])
+        report("ndarray[...] =", lambda: below.__setitem__(key, value), [key, value], [below])
 
 
 def _watched_method(name: str) -> Callable[..., Any]:
     def method(self: WatchedArray, *args: Any, **kwargs: Any) -> Any:
         below, positional, named = self.view(np.ndarray), plain(args), plain(kwargs)
         changed = [below] if name in _IN_PLACE else []
-        result = _report(
+        result = report(
             f"ndarray.{name}", lambda: getattr(below, name)(*positional, **named), [below, *positional, named], changed
         )
         out = kwargs.get("out")
@@ -128,7 +130,8 @@ for _name in _METHODS.split():
     setattr(WatchedArray, _name, _watched_method(_name))
 
 
-def _report(name: str, call: Callable[[], Any], inputs: list[Any], changed: list[Any]) -> Any:
+def report(name: str, call: Callable[[], Any], inputs: list[Any], changed: list[Any]) -> Any:
+    """Call, report the operation while a step is watched, and return the result with views over its arrays."""
     return _watch[-1].run(name, call, inputs, changed) if _watch else viewed(call())
 
 
@@ -149,20 +152,20 @@ class WatchedCall:
 
     def __init__(self, name: str, function: Any) -> None:
         self._name = name
-        self._function = function
+        self.original = function
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function, and report it."""
         positional, named = plain(args), plain(kwargs)
-        result = _report(self._name, lambda: self._function(*positional, **named), [*positional, named], [])
+        result = report(self._name, lambda: self.original(*positional, **named), [*positional, named], [])
         out = kwargs.get("out")
         return out if isinstance(out, WatchedArray) else result
 
     def __getattr__(self, name: str) -> Any:
-        value = getattr(self._function, name)
+        value = getattr(self.original, name)
         return (
             WatchedCall(f"{self._name}.{name}", value)
-            if isinstance(self._function, np.ufunc) and callable(value)
+            if isinstance(self.original, np.ufunc) and callable(value)
             else value
         )
 
@@ -215,6 +218,7 @@ def watch_arrays(simulation: Simulation) -> None:
         def __getitem__(self, name: str) -> Any:
             return viewed(super().__getitem__(name))
 
+    WatchedState.__name__, WatchedState.__qualname__ = type(state).__name__, type(state).__qualname__  # As it is shown.
     state.__class__ = WatchedState
     _view_attributes(simulation.inner if isinstance(simulation, ArenaOfSaved) else simulation, _ATTRIBUTES_DEEP)
 

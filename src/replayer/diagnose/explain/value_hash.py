@@ -8,9 +8,11 @@ file, an object of an extension) counts by its type alone.
 from __future__ import annotations
 
 import random
+import struct
 import weakref
 from collections import deque
 from collections.abc import Callable, Mapping
+from functools import cache
 from types import BuiltinFunctionType, FunctionType, GeneratorType, MethodType, ModuleType
 from typing import Any
 
@@ -27,6 +29,7 @@ MEMBER_LEVELS = 2  # Of a member of a set.
 MEMBER_PARTS_MAX = 200
 TEXT_CHARS_MAX = 80  # Of a value that is shown.
 
+_DOUBLE = struct.Struct("<d")
 _PLAIN = (type(None), bool, int, str, bytes, complex, Ellipsis.__class__, range, slice)
 _BY_NAME = (FunctionType, BuiltinFunctionType, ModuleType, type)
 
@@ -63,14 +66,19 @@ class Digester:
 
     def _feed(self, hasher: Any, value: Any, level: int, seen: dict[int, int], left: list[int]) -> None:
         left[0] -= 1
+        kind = type(value)
+        if kind in _PLAIN:  # Most values, and so first.
+            hasher.update(f"{kind.__name__}:{value!r}".encode("utf-8", "surrogatepass"))
+            return
+        if kind is float:
+            hasher.update(b"float:" + _DOUBLE.pack(value))  # By bytes: -0.0 is not 0.0, and a NaN is itself.
+            return
         if isinstance(value, np.ndarray) and not value.ndim and self._is_outside_state(value):
             value = np.asarray(value)[()]  # Arithmetic turns such arrays into scalars, which a load then restores.
-        kind = type(value)
+            kind = type(value)
         hasher.update(b"array:" if isinstance(value, np.ndarray) else f"{kind.__name__}:".encode())
-        if kind in _PLAIN:
-            hasher.update(repr(value).encode("utf-8", "surrogatepass"))
-        elif isinstance(value, float):
-            hasher.update(np.float64(value).tobytes())  # By bytes: -0.0 is not 0.0, and a NaN is itself.
+        if isinstance(value, float):
+            hasher.update(_DOUBLE.pack(value))
         elif isinstance(value, np.ndarray):
             self._feed_array(hasher, value, level, seen, left)
         elif isinstance(value, np.generic):
@@ -182,18 +190,27 @@ def _generator_state(value: Any) -> dict[str, Any] | None:
     return None
 
 
-def attributes_of(value: Any) -> dict[str, Any]:
-    """The values in an object's dictionary and slots; no property and no __getattr__ is run."""
-    attributes: dict[str, Any] = {}
-    for cls in type(value).__mro__:
+@cache
+def _slots_of(kind: type) -> list[tuple[str, Any]]:
+    """Names and members of the slots of a class."""
+    members = []
+    for cls in kind.__mro__:
         slots = cls.__dict__.get("__slots__", ())
         for name in (slots,) if isinstance(slots, str) else slots:
             member = cls.__dict__.get(name)
             if name not in {"__weakref__", "__dict__"} and member is not None:
-                try:
-                    attributes[name] = member.__get__(value)
-                except AttributeError:
-                    continue  # An empty slot.
+                members.append((name, member))
+    return members
+
+
+def attributes_of(value: Any) -> dict[str, Any]:
+    """The values in an object's dictionary and slots; no property and no __getattr__ is run."""
+    attributes: dict[str, Any] = {}
+    for name, member in _slots_of(type(value)):  # type: ignore[arg-type] # A class is hashable.
+        try:
+            attributes[name] = member.__get__(value)
+        except AttributeError:
+            continue  # An empty slot.
     own = getattr(value, "__dict__", None)
     return attributes | own if isinstance(own, dict) else attributes
 

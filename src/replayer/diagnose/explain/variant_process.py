@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,11 +20,11 @@ import msgpack
 from recorder.errors import RecordingError
 from recorder.factory_spec import Factory, load_factory
 from recorder.processes.fork_call import in_a_copy
-from recorder.processes.fork_hazard import NewThreads
-from recorder.processes.interpreter import begin_as_python
+from recorder.processes.fork_hazard import NewThreads, fork_hazard
+from recorder.processes.interpreter import begin_as_python, module_program
 from replayer.desync.location import PhaseStep, watched_advance
 from replayer.diagnose.explain.step_trace import snapshot_from_plain, snapshot_to_plain
-from replayer.diagnose.explain.trace_step import TracedStep, trace_step
+from replayer.diagnose.explain.trace_step import TracedStep, trace_step, trace_step_in
 from replayer.playback.cursor import Cursor, MismatchError
 from replayer.playback.make_simulation import make_simulation
 from replayer.tape.tape import Tape
@@ -31,42 +32,57 @@ from replayer.timeline.interval_processes import verify_each
 from replayer.timeline.intervals import list_intervals
 from sim.kernel.hooks import HasPhases, hook
 from sim.kernel.registry import ConfigError, UnknownWorldError
+from sim.kernel.simulation import Simulation
 from sim.kernel.state import Snapshot
 
+Load = Callable[[], Factory | None]  # Imports the module of the factory, unless that was done.
+
+_MODULE = "replayer.diagnose.explain.variant_process"
+OTHER_THREADS = "the simulation starts threads: lines that run in those are not traced"
 RUN_UP_S_MAX = 30.0  # The longest run of a used instance up to the tick.
 
 
 def main() -> None:
     """Do the job in the file that is named on stdin; the result is written to that name with .result appended."""
     begin_as_python()
-    job_path = sys.stdin.readline().rstrip("\n")
+    is_apart = len(sys.argv) > 1
+    job_path = sys.argv[1] if is_apart else sys.stdin.readline().rstrip("\n")
     if not job_path:
         return  # The parent process has no job.
     answers = os.dup(1)
     os.dup2(2, 1)  # The prints of the simulation go to stderr.
-    job = msgpack.unpackb(Path(job_path).read_bytes(), strict_map_key=False)
+    job = msgpack.unpackb(Path(job_path).read_bytes(), strict_map_key=False) | {"apart": is_apart}
+    threads = NewThreads()
+
+    def load() -> Factory | None:
+        return load_factory(job["sim"]) if job["sim"] is not None else None
+
     try:
-        result = _do(job, answers)
-    except (RecordingError, ConfigError, UnknownWorldError, ValueError, MismatchError, OSError) as error:
+        _use_code(job["code"])
+        if not is_apart:
+            load()
+            if job["what"] == "trace" and (threads.hazard() or fork_hazard()) is not None:
+                # The module itself started threads: copies of a process that has not imported it can import it.
+                os.execv(sys.executable, [sys.executable, *module_program(_MODULE, [job_path])])  # noqa: S606
+        result = _do(job, answers, load)
+    except (RecordingError, ConfigError, UnknownWorldError, RuntimeError, ValueError, MismatchError, OSError) as error:
         result = {"error": " ".join(str(error).split()) or type(error).__name__}
     Path(f"{job_path}.result").write_bytes(msgpack.packb(result))
 
 
-def _do(job: dict[str, Any], answers: int) -> dict[str, Any]:
-    _use_code(job["code"])
-    factory: Factory | None = load_factory(job["sim"]) if job["sim"] is not None else None
+def _do(job: dict[str, Any], answers: int, load: Load) -> dict[str, Any]:
     with Tape(job["tape"]) as tape:
         if job["code"] is not None:
-            _ensure_used(job["code"], tape, factory)
+            _ensure_used(job["code"], tape, load)
         match job["what"]:
             case "verify":
-                result = _verify(tape, factory, answers)
+                result = _verify(tape, load(), answers)
             case "state":
-                cursor = Cursor(tape, make_simulation(tape, factory))
+                cursor = Cursor(tape, make_simulation(tape, load()))
                 cursor.seek(job["tick"])
                 result = {"state": snapshot_to_plain(cursor.state.snapshot())}
             case _:
-                result = _trace(tape, factory, job)
+                result = _trace(tape, job, load)
     return result
 
 
@@ -82,11 +98,11 @@ def _use_code(code: str | None) -> None:
         sim.worlds.__path__.insert(0, str(worlds))
 
 
-def _ensure_used(code: str, tape: Tape, factory: Factory | None) -> None:
+def _ensure_used(code: str, tape: Tape, load: Load) -> None:
     """Raise ValueError if no module comes from the other version of the code: the present code would run instead."""
 
     def check() -> dict[str, Any]:  # In a copy: this process must make its simulations as other variants do.
-        make_simulation(tape, factory)
+        make_simulation(tape, load())
         modules = list(sys.modules.items())
         return {"used": any(_is_from(Path(code), name, getattr(module, "__file__", None)) for name, module in modules)}
 
@@ -119,13 +135,13 @@ def _verify(tape: Tape, factory: Factory | None, answers: int) -> dict[str, Any]
     return {"first_bad": None, "problems": problems}
 
 
-def _trace(tape: Tape, factory: Factory | None, job: dict[str, Any]) -> dict[str, Any]:
+def _trace(tape: Tape, job: dict[str, Any], load: Load) -> dict[str, Any]:
     """Run the step on instances that start at these ticks (None: a fresh one), each in a copy of this process."""
     recorded_hash, steps = tape.state_hash(job["tick"]), []
     for start in job["starts"]:
-        result = in_a_copy(partial(_trace_one, tape, factory, job, start))
-        if "untraceable" in result:
-            raise ValueError(result["untraceable"])
+        result = {"threads": True} if job["apart"] else in_a_copy(partial(_trace_one, tape, load, job, start))
+        if "threads" in result:
+            result = _trace_apart(tape, load, job, start)
         steps.append([start, result])
         hashes = [step["hash"] for _, step in steps if "step" in step]
         if recorded_hash in hashes and len(set(hashes)) > 1:
@@ -133,9 +149,51 @@ def _trace(tape: Tape, factory: Factory | None, job: dict[str, Any]) -> dict[str
     return {"steps": steps}
 
 
-def _trace_one(tape: Tape, factory: Factory | None, job: dict[str, Any], start: int | None) -> dict[str, Any]:
-    before, tick, threads = snapshot_from_plain(job["before"]), job["tick"], NewThreads()
-    cursor = Cursor(tape, make_simulation(tape, factory))
+class _NotReachedError(Exception):
+    """An instance does not reach the state before the step; the text gives the reason."""
+
+
+def _trace_one(tape: Tape, load: Load, job: dict[str, Any], start: int | None) -> dict[str, Any]:
+    """Trace the step in copies of this process, which makes the simulation; {"threads": …} if that started threads."""
+    threads = NewThreads()
+    try:
+        cursor = _prepared(tape, load, job, start)
+    except _NotReachedError as error:
+        return {"gave_up": str(error)}
+    if (hazard := threads.hazard() or fork_hazard()) is not None:
+        return {"threads": hazard}
+    step = trace_step(cursor.simulation, tape.frame(job["tick"]).inputs)
+    step = attrs.evolve(step, phases=_phases(cursor, snapshot_from_plain(job["before"]), step))
+    return _plain_of(step)
+
+
+def _trace_apart(tape: Tape, load: Load, job: dict[str, Any], start: int | None) -> dict[str, Any]:
+    """Trace the step in copies of this process that make the simulation, and so its threads, each for themselves."""
+
+    def run(work: Callable[[Simulation], dict[str, Any]]) -> dict[str, Any]:
+        def whole() -> dict[str, Any]:
+            try:
+                cursor = _prepared(tape, load, job, start)
+            except _NotReachedError as error:
+                return {"gave_up": str(error)}
+            return work(cursor.simulation)
+
+        result = in_a_copy(whole)
+        if "gave_up" in result:
+            raise _NotReachedError(result["gave_up"])
+        return result
+
+    try:
+        step = trace_step_in(run, tape.frame(job["tick"]).inputs)
+    except _NotReachedError as error:
+        return {"gave_up": str(error)}
+    return _plain_of(attrs.evolve(step, note=step.note or OTHER_THREADS))
+
+
+def _prepared(tape: Tape, load: Load, job: dict[str, Any], start: int | None) -> Cursor:
+    """A simulation in the state before the step. Raises _NotReachedError."""
+    before, tick = snapshot_from_plain(job["before"]), job["tick"]
+    cursor = Cursor(tape, make_simulation(tape, load()))
     try:
         if start is None:
             cursor.put(tick - 1, before)
@@ -148,17 +206,17 @@ def _trace_one(tape: Tape, factory: Factory | None, job: dict[str, Any], start: 
             while cursor.tick != tick - 1:
                 cursor.advance()
                 if time.monotonic() > end_s:
-                    return {"gave_up": f"running up to tick {tick:,} takes longer than {RUN_UP_S_MAX:.0f} s"}
-    except MismatchError:
-        return {"gave_up": "a new instance does not begin in the recorded state"}
+                    raise _NotReachedError(f"running up to tick {tick:,} takes longer than {RUN_UP_S_MAX:.0f} s")
+    except MismatchError as error:
+        raise _NotReachedError("a new instance does not begin in the recorded state") from error
     except RecordingError as error:
-        return {"gave_up": " ".join(str(error).split())}
+        raise _NotReachedError(" ".join(str(error).split())) from error
     if cursor.state.hash() != before.hash():
-        return {"gave_up": f"its state at tick {tick - 1:,} is not the recorded one"}
-    if (hazard := threads.hazard()) is not None:
-        return {"untraceable": f"a step is traced in a copy of its process, and {hazard} cannot be copied"}
-    step = trace_step(cursor.simulation, tape.frame(tick).inputs)
-    step = attrs.evolve(step, phases=_phases(cursor, before, step))
+        raise _NotReachedError(f"its state at tick {tick - 1:,} is not the recorded one")
+    return cursor
+
+
+def _plain_of(step: TracedStep) -> dict[str, Any]:
     return {"step": step.to_plain(), "hash": step.state.hash() if step.state is not None else None}
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -18,7 +17,14 @@ import attrs
 import msgpack
 
 from recorder.errors import RecordingError
-from recorder.processes.interpreter import PythonProcess, end_all, last_line, module_program, start_python
+from recorder.processes.interpreter import (
+    PythonProcess,
+    end_all,
+    last_line,
+    module_program,
+    start_python,
+    with_module_path,
+)
 from replayer.diagnose.explain.step_trace import snapshot_from_plain, snapshot_to_plain
 from replayer.diagnose.explain.trace_step import TracedStep
 from sim.kernel.state import Snapshot
@@ -188,7 +194,7 @@ class VariantRunner:
 
     def _start(self, variant: Variant) -> PythonProcess:
         environment = {
-            "PYTHONPATH": os.pathsep.join(entry or str(Path.cwd()) for entry in sys.path),
+            **with_module_path(),
             "PYTHONHASHSEED": os.environ.get("PYTHONHASHSEED", "0"),
             **variant.environment,
         }

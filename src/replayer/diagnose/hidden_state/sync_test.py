@@ -6,6 +6,8 @@ and both continue with the same inputs. If a hash differs, something outside the
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice, pairwise
 from typing import Any
@@ -96,20 +98,20 @@ class SyncTest:
         self._period_ticks = period_ticks
         self._puts_back = puts_back
 
-    def run(self, progress: Progress | None = None) -> SyncReport:
-        """Run up to the first bad period and report the findings.
+    def run(self, progress: Progress | None = None, *, limit_s: float = math.inf) -> SyncReport:
+        """Run up to the first bad period, or until limit_s seconds have passed, and report the findings.
 
         Raises UnfitSimulationError if factory does not make a simulation, SimulationFailedError if the live run
         raises, and TypeError, ValueError or OverflowError if inputs are not plain data.
         """
-        run = self._run(progress, is_watching=True)
+        run = self._run(progress, limit_s, is_watching=True)
         if run.is_disturbed:
-            run = self._run(progress, is_watching=False)
+            run = self._run(progress, limit_s, is_watching=False)
         return run.report()
 
-    def _run(self, progress: Progress | None, *, is_watching: bool) -> _Run:
+    def _run(self, progress: Progress | None, limit_s: float, *, is_watching: bool) -> _Run:
         run = _Run(self._factory, is_watching=is_watching)
-        starts = [0]
+        starts, started_s = [0], time.monotonic()
         while starts[-1] < self._ticks:
             starts.append(min(self._ticks, _start(len(starts), self._period_ticks)))
         for start_tick, end_tick in pairwise(starts):
@@ -117,7 +119,7 @@ class SyncTest:
             continues = run.check(start_tick, inputs)
             if progress is not None:
                 progress(run.tick, self._ticks)
-            if not continues:
+            if not continues or time.monotonic() - started_s > limit_s:
                 break
         if self._puts_back:
             run.put_back()

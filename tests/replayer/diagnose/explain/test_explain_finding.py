@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import subprocess
@@ -40,6 +41,16 @@ class Plain:
 class LateEdit(Plain):
     def step(self, inputs):
         self.state["x"][:] += 2 if self.state["x"][0] == 27 else 1
+
+
+class Hidden(Plain):
+    def __init__(self):
+        super().__init__()
+        self.count = 0
+
+    def step(self, inputs):
+        self.count += 1
+        self.state["x"][:] += self.count
 
 
 class Dying(Plain):
@@ -170,3 +181,62 @@ def test_a_difference_that_no_variant_shows_is_noted(module: Any) -> None:
     assert (
         explanation.notes[-1] == "tick 28 has a different hash when it is verified in this process, and on no variant"
     )
+
+
+@pytest.mark.seldom(0.5)
+@pytest.mark.usefixtures("module")
+def test_the_dump_of_verify_is_explained(capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As its tick on the tape, without verifying again; without the tape by the reproduction in the dump."""
+    main = replayer.commands.main.main
+    assert run(main, "verify late.tape --sim finding_variants:LateEdit") == 1
+    assert capsys.readouterr().out.endswith(
+        "\nnext: replay explain late.tape --tick 28 --sim finding_variants:LateEdit\n"
+    )
+    monkeypatch.setattr("replayer.diagnose.explain.explain.verify_tape", None)
+    explain = "explain late.desync-28 --sim finding_variants:LateEdit"
+    assert run(main, f"{explain} --json") == 1
+    of_dump = json.loads(capsys.readouterr().out)
+    assert (of_dump["tape"], of_dump["tick"], of_dump["known_tick"]) == ("late.tape", BAD_TICK, 30)
+
+    assert run(main, f"{explain} --tick 27") == 2
+    assert_one_line(capsys.readouterr(), "late.desync-28 is the dump of tick 28, got --tick 27")
+
+
+@pytest.mark.seldom(0.25)
+@pytest.mark.usefixtures("module")
+def test_a_dump_without_its_tape_is_explained_by_its_reproduction(capsys: Any) -> None:
+    """Another tape at the path is not taken for it."""
+    main = replayer.commands.main.main
+    run(main, "verify late.tape --sim finding_variants:LateEdit")
+    Path("late.tape").unlink()
+    record("late.tape", importlib.import_module("finding_variants").Plain())
+    capsys.readouterr()
+    assert run(main, "explain late.desync-28 --sim finding_variants:LateEdit --json") == 1
+    captured = capsys.readouterr()
+    facts = json.loads(captured.out)
+    assert (facts["tape"], facts["tick"]) == ("late.desync-28/reproduction.tape", BAD_TICK)
+    assert "note: late.tape is not here: late.desync-28/reproduction.tape is explained" in captured.err
+
+    finding = Path("late.desync-28/finding.json")
+    finding.write_text(json.dumps({"tick": "28"}))
+    assert run(main, "explain late.desync-28 --sim finding_variants:LateEdit") == 2
+    assert_one_line(capsys.readouterr(), "expected the finding of replay verify")
+
+
+def test_verify_names_the_check_that_finds_hidden_state(module: Any, capsys: Any) -> None:
+    """With as many ticks as that needs; only for a tape with the inputs of the first tick."""
+    main = replayer.commands.main.main
+    with Recorder("run.tape", module.Hidden(), keyframe_interval_ticks=210, trial_ms=0) as tape:
+        for _ in range(250):
+            tape.step()
+    assert run(main, "verify run.tape --sim finding_variants:Hidden") == 1
+    *_, check, explain = capsys.readouterr().out.splitlines()
+    assert explain == "      replay explain run.tape --tick 211 --sim finding_variants:Hidden  # searches the line"
+    command, _, comment = check.removeprefix("next: replay ").partition("  # ")
+    assert comment == "searches the hidden state"
+    assert command == "check finding_variants:Hidden --inputs run.tape --ticks 211"
+    assert run(main, command) == 1
+    assert "Hidden.count (attribute)" in capsys.readouterr().out
+
+    run(main, "verify run.desync-211/reproduction.tape --sim finding_variants:Hidden")
+    assert "next: replay check" not in capsys.readouterr().out

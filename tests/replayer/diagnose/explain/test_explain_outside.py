@@ -79,6 +79,45 @@ class Saved:
         self.total = saved["total"].copy()
 
 
+class Unit:
+    def __init__(self, name):
+        self.name, self.hp, self.tags = name, 70.0, {"green"}
+
+
+class Army:
+    """Objects outside the state, read in an expression with its own frame."""
+
+    def __init__(self):
+        self.state = State(Schema(Field("x", "f8", (3,))))
+        self.units = [Unit(f"unit {number}") for number in range(20)]
+
+    def step(self, inputs):
+        self.units[14].hp -= 9.5
+        self.units[15].tags.add(int(self.state["x"][1]))
+        self.state["x"][0] += sum(unit.hp for unit in self.units)  # Army
+        self.state["x"][1] += 1
+
+
+class Legion:
+    """A loop names a list of many objects in each turn, and the last turn changes one by what a class keeps."""
+
+    total = 0
+
+    def __init__(self):
+        self.state = State(Schema(Field("x", "f8", (3,))))
+        self.units = [Unit(f"unit {number}") for number in range(150)]
+
+    def step(self, inputs):
+        for unit in self.units:
+            unit.hp = float(self.state["x"][1])
+        Legion.total += 1
+        for unit in self.units:
+            if unit.name == "unit 140":
+                unit.hp += Legion.total  # Legion
+        self.state["x"][0] += sum(unit.hp for unit in self.units)
+        self.state["x"][1] += 1
+
+
 class Raising(Hidden):
     def step(self, inputs):
         self.state["x"][:] += 1
@@ -138,6 +177,31 @@ def test_hidden_state_is_shown_as_it_was_before_the_step(capsys: Any) -> None:
     assert [(value["name"], value["first"], value["second"]) for value in cause["outside"]] == [
         ("self.step_count", str(BAD_TICK - 1), "0")
     ]
+
+
+def test_objects_are_shown_by_the_parts_that_differ(capsys: Any) -> None:
+    """The recorded run has made eleven steps at this tick, the other instance one: never a text equal on both sides."""
+    cause = explained(capsys, "Army")
+
+    [hidden] = cause["outside"]
+    assert hidden["name"] == "self.units"
+    parts = {part["path"]: (part["first"], part["second"]) for part in hidden["parts"]}
+    assert parts.pop("self.units[14].hp") == (str(70.0 - 10 * 9.5), "70.0")
+    assert parts.pop("self.units[15].tags") == ("a set of 11", "a set of 1")
+    assert parts == {f"self.units[15].tags{{{number}}}": ("present", "absent") for number in range(10)}
+
+    assert run(replayer.commands.main.main, "explain Army.tape --sim kept_outside:Army --tick 11") == 1
+    out = capsys.readouterr().out
+    assert "      self.units[14].hp  A -25.0  B 70.0\n" in out
+    assert "a Unit" not in out
+
+
+def test_a_change_in_a_late_turn_of_a_loop_over_many_objects_is_found(capsys: Any) -> None:
+    """The list is not read in each turn, as that would take seconds."""
+    cause = explained(capsys, "Legion")
+
+    assert [value["name"] for value in cause["outside"]] == ["Legion.total"]
+    assert [part["path"] for part in cause["value"]["parts"]] == ["unit.hp"]
 
 
 def test_generators_are_shown_by_their_states(capsys: Any) -> None:

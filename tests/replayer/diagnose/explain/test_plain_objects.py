@@ -79,8 +79,11 @@ def explained(name: str, capsys: Any) -> dict[str, Any]:
     return facts
 
 
-@pytest.mark.parametrize(("name", "field"), [("Numbered", "Numbered.total"), ("Nested", "graph.2.Slotted.cells.value")])
-def test_a_count_of_a_class_is_named(name: str, field: str, capsys: Any) -> None:
+@pytest.mark.parametrize(
+    ("name", "field", "values"),
+    [("Numbered", "total", ("55", "45")), ("Nested", "units['new'].number", ("10", "0"))],
+)
+def test_a_count_of_a_class_is_named(name: str, field: str, values: tuple[str, str], capsys: Any) -> None:
     """By the line that reads it in the making of an object; each line on the way from there is the program's."""
     facts = explained(name, capsys)
 
@@ -89,7 +92,9 @@ def test_a_count_of_a_class_is_named(name: str, field: str, capsys: Any) -> None
     assert [value["name"] for value in cause["outside"]] == ["Recruit.count"]
     assert GAMES.splitlines()[cause["line"] - 1].strip() == "self.number = Recruit.count"
     assert {Path(place["file"]).name for place in [cause, *cause["way"]]} == {"plain_games.py"}
-    assert field in {one["field"] for one in facts["fields"]}
+    named = {one["field"]: one for one in facts["fields"]}
+    assert (named[field]["first"], named[field]["second"]) == values
+    assert not [name for name in named if name.startswith("graph.")]
 
 
 def test_values_that_differ_are_shown_by_paths(capsys: Any) -> None:

@@ -456,3 +456,10 @@ def test_a_run_is_repeatable() -> None:
         return report.first_bad, [str(suspect) for suspect in report.suspects]
 
     assert facts(test.run()) == facts(test.run())
+
+
+@pytest.mark.parametrize(("limit_s", "ticks"), [(0.0, 8), (math.inf, 40)])
+def test_a_time_limit_ends_the_run_after_a_period(limit_s: float, ticks: int) -> None:
+    """A period that has begun is finished, and the report has the ticks that were run."""
+    report = SyncTest(Walkers, ticks=40, period_ticks=8).run(limit_s=limit_s)
+    assert (report.ok, report.tick_count) == (True, ticks)

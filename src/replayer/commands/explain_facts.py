@@ -1,0 +1,118 @@
+"""The JSON object of ``replay explain --json``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from replayer.desync.object_diff import NAMED_MAX, compare_objects, named_fields, shown_fields
+from replayer.desync.ulps import DifferingElements
+from replayer.diagnose.explain.cause import Cause, DifferingValue, SourceLocation
+from replayer.diagnose.explain.explain import Explanation
+from replayer.diagnose.explain.variants import VariantOutcome
+from replayer.timeline.verify import VerificationReport
+from replayer.value_text import to_json
+
+
+def explanation_facts(path: Path, explanation: Explanation) -> dict[str, Any]:
+    """The JSON object of ``replay explain --json``."""
+    cause = explanation.cause
+    return {
+        "tape": str(path),
+        "tick": explanation.tick,
+        "agrees": explanation.agrees,
+        "recorded_hash": f"{explanation.recorded_hash:016x}" if explanation.tick is not None else None,
+        "fields": _fields_facts(explanation),
+        "fields_at_tick": None if explanation.place.fields is None else shown_fields(explanation.place.fields),
+        "phase": explanation.place.phase,
+        "writing_phases": explanation.place.writers,
+        "cause": _cause_facts(cause) if cause is not None else None,
+        "sides": [_variant_facts(explanation, outcome) for outcome in explanation.variants],
+        "known_tick": explanation.known_tick,
+        "known_fields": named_fields(explanation.known_states, [one.field for one in explanation.known_fields]),
+        "writers": [_place_facts(place) | {"fields": shown_fields(fields)} for place, fields in explanation.writers],
+        "outside": list(map(attrs.asdict, explanation.outside)),
+        "identities": [attrs.asdict(one) for one in explanation.identities],
+        "between_steps": attrs.asdict(explanation.between) if explanation.between is not None else None,
+        "tested": [attrs.asdict(tested) for tested in explanation.tested],
+        "notes": explanation.notes,
+        "proved": _proved_facts(explanation.report) if explanation.report is not None else None,
+    }
+
+
+def _fields_facts(explanation: Explanation) -> list[dict[str, Any]]:
+    """The fields in which the two variants differ; captured objects by the paths of their values."""
+    states = [outcome.step.state for outcome in explanation.pair or () if outcome.step is not None]
+    both = (states[0], states[1]) if len(states) > 1 and states[0] is not None and states[1] is not None else None
+    diff = compare_objects(both, limit=NAMED_MAX)
+    values = [
+        {"field": one.path, "kind": one.kind, "first": one.first, "second": one.second, **_elements_facts(None)}
+        for one in (diff.differences if diff is not None else ())
+    ]
+    return values + [
+        {"field": field.name, **_elements_facts(field.elements)}
+        for field in explanation.fields
+        if not values or diff is None or not diff.holds(field.name)
+    ]
+
+
+def _proved_facts(report: VerificationReport) -> dict[str, Any]:
+    return {
+        "status": report.status,
+        "verified_ticks": report.verified_ticks,
+        "tick_count": report.tick_count,
+        "dropped_ticks": report.dropped_ticks,
+        "problems": list(map(str, (*report.problems, *report.wrong_keyframes))),
+        "unreached_ticks": [attrs.asdict(one) for one in report.unreached],
+    }
+
+
+def _cause_facts(cause: Cause) -> dict[str, Any]:
+    return {
+        "kind": cause.kind,
+        "operation": cause.operation,
+        "calls": list(cause.calls),
+        **_place_facts(cause.place),
+        "other": _place_facts(cause.other_place) if cause.other_place is not None else None,
+        "value": _value_facts(cause.value) if cause.value is not None else None,
+        "outside": [_value_facts(value) for value in cause.outside],
+        "way": [_place_facts(place) | {"changed": changed} for place, changed in cause.way],
+    }
+
+
+def _place_facts(place: SourceLocation) -> dict[str, Any]:
+    return {"file": place.path, "line": place.line, "function": place.function, "text": place.text}
+
+
+def _value_facts(value: DifferingValue) -> dict[str, Any]:
+    parts = [{"path": path, "first": one, "second": two} for path, one, two in value.parts]
+    return {"name": value.name, "first": value.first, "second": value.second, "parts": parts} | _elements_facts(
+        value.elements
+    )
+
+
+def _elements_facts(elements: DifferingElements | None) -> dict[str, Any]:
+    if elements is None:
+        return {"differing": None, "lanes": None, "ulp_max": None, "shown": []}
+    shown = [
+        {"index": list(index), "first": to_json(one), "second": to_json(two), "ulp": ulp}
+        for index, one, two, ulp in elements.shown
+    ]
+    return {"differing": elements.count, "lanes": elements.total, "ulp_max": elements.ulp_max, "shown": shown}
+
+
+def _variant_facts(explanation: Explanation, outcome: VariantOutcome) -> dict[str, Any]:
+    compared = explanation.pair.index(outcome) if explanation.pair is not None and outcome in explanation.pair else None
+    state = outcome.step.state if outcome.step is not None else None
+    return {
+        "label": outcome.variant.label,
+        "compared_as": "AB"[compared] if compared is not None else None,
+        "hash": f"{state.hash():016x}" if state is not None else None,
+        "as_recorded": explanation.is_recorded(outcome),
+        "raised": outcome.step.raised if outcome.step is not None else None,
+        "environment": dict(outcome.variant.environment),
+        "code": outcome.variant.code,
+        "from_tick": outcome.variant.start,
+    }

@@ -1,0 +1,126 @@
+"""The parts of a value by their paths, as short texts, and the parts in which two values differ."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from replayer.diagnose.explain.value_hash import Digester, attributes_of, is_cache, is_data, text_of
+from sim.kernel.state import Snapshot, State
+
+PARTS_MAX = 2000  # Of one value: the outermost ones. More are neither kept nor shown.
+ELEMENTS_MAX = 32  # Of an array: a larger one is one part.
+TOTAL_MAX = 100_000  # Of all small values of a trace, and as many of all large ones: about 10 MB each.
+
+Parts = dict[str, str]  # By path, relative to the value: "[14].hp".
+ORDER = "order of "
+_SIZED = " of "  # In the title of a container.
+_KEYS_SHOWN = 8
+
+
+def has_parts(value: Any) -> bool:
+    """Return True for a container or an object whose attributes can be read."""
+    if isinstance(value, list | tuple | dict | set | frozenset | deque):
+        return True
+    if isinstance(value, np.ndarray | np.generic | State | Snapshot | str | bytes | int | float | complex):
+        return False
+    return value is not None and is_data(value) and not is_cache(value) and bool(attributes_of(value))
+
+
+def parts_of(value: Any) -> Parts:
+    """The parts of a value, the outermost first, up to PARTS_MAX. It runs no code of the user's."""
+    parts: Parts = {}
+    waiting: deque[tuple[str, Any]] = deque([("", value)])
+    seen: dict[int, str] = {}
+    while waiting and len(parts) < PARTS_MAX:
+        path, part = waiting.popleft()
+        if not has_parts(part):
+            parts |= _leaves(path, part)
+        elif id(part) in seen:
+            parts[path] = f"the object at {seen[id(part)] or 'the top'}"
+        else:
+            seen[id(part)] = path
+            parts[path] = _title(part)
+            if isinstance(part, dict) and len(part) > 1:
+                parts[f"{ORDER}{path}"] = _order(part)
+            waiting.extend(_inner(path, part))
+    return parts
+
+
+def differing_parts(first: Parts, second: Parts) -> list[tuple[str, str, str]]:
+    """Path and both texts of the parts that differ, the outermost first; "absent" for one that a value lacks.
+
+    Parts of a part that one of the two lacks are left out. An order counts if nothing else differs.
+    """
+    differing: list[tuple[str, str, str]] = []
+    orders: list[tuple[str, str, str]] = []
+    replaced: list[str] = []  # Something else is in its place: what only one of the two has inside it says no more.
+    is_complete = max(len(first), len(second)) < PARTS_MAX
+    for path in dict.fromkeys([*first, *second]):
+        texts = first.get(path), second.get(path)
+        if texts[0] == texts[1]:
+            continue
+        if path.startswith(ORDER):
+            orders.append((path, texts[0] or "", texts[1] or ""))
+        elif None not in texts or (is_complete and not any(_is_inside(path, outer) for outer in replaced)):
+            differing.append((path, texts[0] or "absent", texts[1] or "absent"))
+            if not all(text is not None and _SIZED in text for text in texts):
+                replaced.append(path)
+    return differing or [order for order in orders if order[1] and order[2]]
+
+
+def _is_inside(path: str, outer: str) -> bool:
+    return path.startswith(outer) and path[len(outer) : len(outer) + 1] in {"[", ".", "{"}
+
+
+def named_part(name: str, path: str) -> str:
+    """The name of a part of a named value: units and [14].hp give units[14].hp."""
+    return f"{ORDER}{name}{path.removeprefix(ORDER)}" if path.startswith(ORDER) else f"{name}{path}"
+
+
+def _inner(path: str, value: Any) -> Iterator[tuple[str, Any]]:
+    """The parts of a container or an object, with their paths."""
+    match value:
+        case list() | tuple() | deque():
+            yield from ((f"{path}[{number}]", part) for number, part in enumerate(value))
+        case set() | frozenset():
+            yield from ((f"{path}{{{text}}}", _PRESENT) for text in sorted(map(text_of, value)))
+        case Mapping() if isinstance(value, dict):
+            yield from ((f"{path}[{text_of(key)}]", part) for key, part in value.items())
+        case _:
+            yield from ((f"{path}.{name}", part) for name, part in attributes_of(value).items())
+
+
+class _Present:
+    """An element of a set: it is named, and has no other text."""
+
+
+_PRESENT = _Present()
+
+
+def _leaves(path: str, value: Any) -> Parts:
+    if value is _PRESENT:
+        return {path: "present"}
+    if not isinstance(value, np.ndarray) or value.dtype.hasobject:
+        return {path: text_of(value)}
+    array = np.asarray(value)
+    if array.ndim > 0 and array.size <= ELEMENTS_MAX:
+        title = {path: f"{'×'.join(map(str, array.shape))} {array.dtype}"}
+        return title | {f"{path}{list(index)}": text_of(array[index].item()) for index in np.ndindex(array.shape)}
+    return {path: f"{text_of(array)} with hash {Digester().digest(array):016x}"}
+
+
+def _title(value: Any) -> str:
+    if isinstance(value, list | tuple | dict | set | frozenset | deque):
+        return f"a {type(value).__name__}{_SIZED}{len(value):,}"
+    return f"a {type(value).__name__}"
+
+
+def _order(value: dict[Any, Any]) -> str:
+    """The order of the keys; of many, the first ones and a hash of all."""
+    texts = [text_of(key) for key in list(value)[:PARTS_MAX]]
+    more = f", … with hash {Digester().digest(texts):016x}" if len(texts) > _KEYS_SHOWN else ""
+    return ", ".join(texts[:_KEYS_SHOWN]) + more

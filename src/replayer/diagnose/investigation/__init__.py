@@ -1,0 +1,1 @@
+"""One bad tick investigated with several tools: explained, and where that names no line, checked and certified."""

@@ -1,0 +1,140 @@
+"""Explain a bad tick; where no line is known to be the cause, run what check and certify would, for a limited time."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import time
+from pathlib import Path
+from typing import Any, Self
+
+import attrs
+
+from recorder.processes.interpreter import (
+    PythonProcess,
+    end_all,
+    last_line,
+    module_program,
+    start_python,
+    with_module_path,
+)
+from recorder.text import counted
+from replayer.desync.finding import TestedCause
+from replayer.diagnose.certify.arithmetic import describe_arithmetic
+from replayer.diagnose.certify.matrix import HASH_SEED_VARIABLE, make_matrix, present_cell
+from replayer.diagnose.explain.explain import Explanation, OnStage, explain_tape
+from replayer.diagnose.explain.variants import Variant
+from replayer.tape.tape import Tape
+
+CHECK_S = 2.5  # Of the search for hidden state: all answers stand in five seconds. A period that has begun is finished.
+CHECK_S_MAX = 20.0  # Then its process is ended, wherever it is.
+FACTORS = ("simd", "threads", "blas-kernel")  # Hash seeds are among the variants of every explanation.
+SUSPECTS_SHOWN = 3
+ENVIRONMENTS = "another environment, as replay certify tries them"
+HIDDEN = "hidden state, as replay check searches it"
+
+
+def investigate(
+    path: str | os.PathLike[str], *, sim: str | None = None, on_stage: OnStage = lambda _: None, **how: Any
+) -> Explanation:
+    """Explain a tick of a tape, and test further causes if no line is named.
+
+    Parameters and exceptions as those of explain_tape.
+    """
+    with _Check(Path(path), sim) as check:
+        environments: list[Variant] | None = None
+
+        def last_variants() -> list[Variant]:
+            nonlocal environments
+            check.start()  # It runs while they do.
+            environments = _environments(path)
+            return environments
+
+        explanation = explain_tape(path, sim=sim, on_stage=on_stage, last_variants=last_variants, **how)
+        is_answered = explanation.cause is not None or explanation.tick is None
+        if is_answered or (explanation.agrees and not explanation.is_only_here):
+            return explanation
+        on_stage(f"tick {explanation.tick:,}: hidden state is searched")
+        check.start()
+        tested = [_environments_tested(explanation, environments)] if environments is not None else []
+        return attrs.evolve(explanation, tested=[*tested, check.result()])
+
+
+def _environments(path: str | os.PathLike[str]) -> list[Variant]:
+    """The environments of replay certify that can be tried here, but for other hash seeds."""
+    with Tape(path) as tape:
+        recorded = tape.meta.get("environment")
+    recorded = recorded if isinstance(recorded, dict) else {}
+    present = present_cell(recorded)
+    cells = make_matrix(present, describe_arithmetic(), recorded, factors=FACTORS)
+    variants = []
+    for cell in cells:
+        if cell.why_not is None and not cell.is_present:
+            changes = {name: value for name, value in cell.changes.items() if name != HASH_SEED_VARIABLE}
+            words = ", ".join(
+                f"{name}={value}" if value is not None else f"{name} unset" for name, value in changes.items()
+            )
+            variants.append(Variant(f"{cell.factor} {cell.level}: {words}", changes))
+    return variants
+
+
+def _environments_tested(explanation: Explanation, environments: list[Variant]) -> TestedCause:
+    labels = {variant.label for variant in environments}
+    tried = [outcome for outcome in explanation.ran if outcome.variant.label in labels]
+    if not tried:
+        return TestedCause(ENVIRONMENTS, "not tested: this machine can vary none of their settings", suspicious=None)
+    same = all(outcome.result == explanation.ran[0].result for outcome in tried)
+    found = (
+        f"the step to tick {explanation.tick:,} with {counted(len(tried), 'other setting')}: "
+        f"{'the same state as here' if same else 'none gives the recorded state, and not all the same one'}"
+    )
+    return TestedCause(ENVIRONMENTS, found, suspicious=False if same else None)
+
+
+class _Check:
+    """The search for hidden state in a process of its own; a context manager that ends it."""
+
+    def __init__(self, path: Path, sim: str | None) -> None:
+        self._arguments = [str(path), sim or "", str(CHECK_S)]
+        self._process: PythonProcess | None = None
+        self._started_s = 0.0
+
+    def start(self) -> None:
+        """Start the process, unless it was started."""
+        if self._process is None:
+            program = module_program("replayer.diagnose.investigation.check_process", self._arguments)
+            self._started_s = time.monotonic()
+            self._process = start_python(program, environment=with_module_path(), stdin=subprocess.DEVNULL)
+
+    def result(self) -> TestedCause:
+        """Wait for the result, for CHECK_S_MAX after the start."""
+        assert self._process is not None
+        try:
+            rest_s = max(0.0, self._started_s + CHECK_S_MAX - time.monotonic())
+            output, errors = self._process.communicate(timeout=rest_s)
+        except subprocess.TimeoutExpired:
+            why = f"not tested: no result after {CHECK_S_MAX:.0f} s"
+            return TestedCause(HIDDEN, why, suspicious=None)
+        if self._process.returncode:
+            return TestedCause(HIDDEN, f"not tested: {last_line(errors) or 'its process died'}", suspicious=None)
+        facts: dict[str, Any] = json.loads(output)
+        if "why_not" in facts:
+            return TestedCause(HIDDEN, f"not tested: {facts['why_not']}", suspicious=None)
+        if not facts["findings"]:
+            ticks, restores = counted(facts["ticks"], "tick"), counted(facts["restores"], "restore")
+            found = f"{ticks} from the start, {restores} into fresh and used instances: none was seen"
+            return TestedCause(HIDDEN, found, suspicious=False)
+        suspects = "; ".join(facts["suspects"][:SUSPECTS_SHOWN])
+        found = "; ".join(facts["findings"])
+        return TestedCause(HIDDEN, f"{found}; suspects: {suspects}" if suspects else found, suspicious=True)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._process is not None:
+            end_all([self._process])
+            for pipe in (self._process.stdout, self._process.stderr):
+                if pipe is not None:
+                    pipe.close()

@@ -1,0 +1,225 @@
+"""replay explain where no line is the cause: what it tried is printed, and nothing is claimed that was not tested."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import replayer.commands.main
+from recorder import Recorder
+from replayer import verify_tape
+from replayer.diagnose import explain_tape
+from replayer.diagnose.explain.variants import Variant
+from replayer.diagnose.investigation.investigate import HIDDEN, investigate
+
+from oracle.command_lines import assert_one_line, run
+from project_paths import SOURCES
+
+pytestmark = pytest.mark.share(0.18)
+
+BAD_TICK = 15
+MODULE = '''
+import sys
+import time
+import numpy as np
+from sim import Field, Schema, State
+
+
+class Plain:
+    late = 1
+
+    def __init__(self):
+        self.state = State(Schema(Field("x", "i8", (4,))))
+
+    def step(self, inputs):
+        self.state["x"][:] += self.late if self.state["x"][0] == 14 else 1
+
+
+class PlainEdit(Plain):
+    late = 2
+
+
+class Dated(Plain):
+    def step(self, inputs):
+        self.state["x"][:] += 1
+        if self.state["x"][0] == 15:
+            self.state["x"][1] += int(time.time()) // 50_000
+
+
+class Decaying:
+    def __init__(self):
+        self.state = State(Schema(Field("tick", "i8"), Field("x", "f4", (200,))))
+        self.state["x"][:] = np.arange(200) / np.float32(7)
+
+    def step(self, inputs):
+        self.state["tick"][()] += 1
+        if self.state["tick"] == 15:
+            self.state["x"][:] = np.exp(self.state["x"] * np.float32(-0.37))  # Decaying
+
+
+class Local:
+    """Its load fails in every process but that of the tests: no variant reaches a step."""
+
+    late = 1
+
+    def __init__(self):
+        self.x = 0
+
+    def step(self, inputs):
+        self.x += self.late if self.x == 14 else 1
+
+    def save(self):
+        return {"x": self.x.to_bytes(8, "little")}
+
+    def load(self, saved):
+        if "pytest" not in sys.modules:
+            raise ValueError("not here")
+        self.x = int.from_bytes(saved["x"], "little")
+
+
+class LocalEdit(Local):
+    late = 2
+'''
+
+
+@pytest.fixture(autouse=True)
+def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """The module of simulations, in the present folder."""
+    (tmp_path / "not_known.py").write_text(MODULE)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delenv("PYTHONHASHSEED", raising=False)
+    yield importlib.import_module("not_known")
+    sys.modules.pop("not_known", None)
+
+
+RECORD_AS_ELSEWHERE = """
+import os, numpy
+del os.environ["NPY_DISABLE_CPU_FEATURES"]
+import recorder, not_known
+with recorder.Recorder("run.tape", not_known.Decaying(), keyframe_interval_ticks=10, trial_ms=0) as tape:
+    for _ in range(20):
+        tape.step()
+"""
+
+
+def features() -> str:
+    """The processor features that NumPy uses and can turn off."""
+    core = getattr(np, "_core", None) or np.core
+    known = core._multiarray_umath
+    return " ".join(name for name in known.__cpu_dispatch__ if known.__cpu_features__.get(name))
+
+
+def explained(capsys: Any, name: str) -> dict[str, Any]:
+    """The facts that the command prints about the tape."""
+    assert run(replayer.commands.main.main, f"explain run.tape --sim not_known:{name} --tick {BAD_TICK} --json") == 1
+    facts: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return facts
+
+
+def record(simulation: Any, path: str = "run.tape") -> None:
+    """Record twenty ticks, with a keyframe every ten."""
+    with Recorder(path, simulation, keyframe_interval_ticks=10, trial_ms=0) as tape:
+        for _ in range(20):
+            tape.step()
+
+
+@pytest.mark.seldom(0.5)
+def test_without_a_variant_that_ran_none_is_said_to_agree(module: Any, capsys: Any) -> None:
+    """What verify found is printed with the reason; of a tick alone nothing is known."""
+    record(module.Local())
+    assert run(replayer.commands.main.main, "explain run.tape --sim not_known:LocalEdit") == 1
+    out = capsys.readouterr().out
+    assert out.startswith("run.tape: tick 15: no variant reached the step")
+    assert "gives the recorded state" not in out
+    assert "at the next recorded keyframe, tick 20, these fields differ:\n    x: 1 row" in out
+    assert "note: now: tick 14: load raised ValueError: not here" in out
+
+    assert run(replayer.commands.main.main, f"explain run.tape --sim not_known:LocalEdit --tick {BAD_TICK}") == 2
+    assert_one_line(capsys.readouterr(), "tick 15: no variant reached the step: ")
+
+
+@pytest.mark.seldom(0.25)
+def test_negative_results_of_check_and_certify_are_printed(module: Any, capsys: Any) -> None:
+    """Another version of the code was recorded: neither an environment nor hidden state explains it."""
+    record(module.Plain())
+    facts = explained(capsys, "PlainEdit")
+    assert facts["cause"] is None
+    environments, hidden = facts["tested"]
+    assert environments["suspicious"] is False
+    count = sum(1 for side in facts["sides"] if {*side["environment"]} - {"PYTHONHASHSEED"})
+    assert count >= 2
+    assert environments["found"] == f"the step to tick 15 with {count} other settings: the same state as here"
+    assert hidden["suspicious"] is False
+    assert hidden["found"].startswith("20 ticks from the start, ")
+
+
+@pytest.mark.seldom(0.25)
+def test_what_check_finds_is_printed_as_a_finding(module: Any, monkeypatch: Any, capsys: Any) -> None:
+    """A clock was read: all variants of today agree, and the test of the simulation moves the clock."""
+    with monkeypatch.context() as patched:
+        patched.setattr(module, "time", SimpleNamespace(time=lambda: 0.0))
+        record(module.Dated())
+    facts = explained(capsys, "Dated")
+    assert facts["cause"] is None
+    [hidden] = [one for one in facts["tested"] if one["suspicious"]]
+    assert "tick 15: restored into a fresh instance" in hidden["found"]
+    assert "suspects: time.time (clock): " in hidden["found"]
+    assert "proved" in hidden["found"]
+
+
+@pytest.mark.seldom(0.25)
+def test_an_environment_that_gives_the_recorded_state_leads_to_the_line(module: Any, capsys: Any) -> None:
+    """The tape was recorded as on a processor with fewer features, which it does not note."""
+    if not features():
+        pytest.skip("NumPy uses no feature here that can be turned off")
+    path = os.pathsep.join([str(Path.cwd()), str(SOURCES)])
+    variables = {**os.environ, "PYTHONPATH": path, "NPY_DISABLE_CPU_FEATURES": features()}
+    subprocess.run([sys.executable, "-c", RECORD_AS_ELSEWHERE], env=variables, check=True)
+    if verify_tape("run.tape", module.Decaying).ok:
+        pytest.skip("this processor computes the same with and without its features")
+    facts = explained(capsys, "Decaying")
+    line = MODULE[: MODULE.index("  # Decaying")].count("\n") + 1
+    assert (facts["cause"]["operation"], facts["cause"]["line"]) == ("np.exp", line)
+    [side] = [side for side in facts["sides"] if side["compared_as"] == "A"]
+    assert (side["as_recorded"], list(side["environment"])) == (True, ["NPY_DISABLE_CPU_FEATURES"])
+    assert facts["tested"] == []
+
+
+@pytest.mark.seldom(0.25)
+def test_an_environment_that_cannot_be_run_is_noted(module: Any) -> None:
+    """One of two that run side by side: the other one is tried, too."""
+    record(module.Plain())
+    broken, unused = Variant("broken", code="/nowhere"), Variant("unused", {"UNUSED": "1"})
+    explanation = explain_tape(
+        "run.tape",
+        tick=BAD_TICK,
+        sim="not_known:PlainEdit",
+        factory=module.PlainEdit,
+        last_variants=lambda: [broken, unused],
+    )
+    labels = {outcome.variant.label: outcome.step is not None for outcome in explanation.variants}
+    assert (labels["broken"], labels["unused"]) == (False, True)
+    assert any(
+        note.startswith("broken: expected a module of the simulation in this folder") for note in explanation.notes
+    )
+
+
+@pytest.mark.seldom(0.25)
+def test_a_difference_that_no_variant_shows_is_searched_for_hidden_state(module: Any) -> None:
+    """Environments were not tried, and nothing is said of them."""
+    record(module.Plain())
+    explanation = investigate("run.tape", sim="not_known:Plain", factory=module.PlainEdit)
+    assert (explanation.agrees, explanation.is_only_here) == (True, True)
+    [hidden] = explanation.tested
+    assert (hidden.cause, hidden.suspicious) == (HIDDEN, False)

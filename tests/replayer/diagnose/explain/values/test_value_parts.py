@@ -1,0 +1,106 @@
+"""The parts of values, against a plain comparison of the values themselves."""
+
+from __future__ import annotations
+
+import copy
+import random
+from collections import deque
+from typing import Any
+
+import numpy as np
+import pytest
+
+from replayer.diagnose.explain.values.value_parts import (
+    ELEMENTS_MAX,
+    PARTS_MAX,
+    differing_parts,
+    named_part,
+    parts_of,
+)
+
+
+class Unit:
+    def __init__(self, hp: Any) -> None:
+        self.hp = hp
+
+
+class Slotted:
+    __slots__ = ("left", "unset")
+
+    def __init__(self, left: Any) -> None:
+        self.left = left
+
+
+def differing(first: Any, second: Any) -> list[tuple[str, str, str]]:
+    """The parts in which two values differ."""
+    return differing_parts(parts_of(first), parts_of(second))
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "expected"),
+    [
+        ([Unit(1), Unit(2.5)], [Unit(1), Unit(3.5)], [("[1].hp", "2.5", "3.5")]),
+        ({"a": 1, "b": 2}, {"b": 2, "a": 1}, [("order of ", "'a', 'b'", "'b', 'a'")]),
+        ({"a": 1}, {"a": 1, "b": [3]}, [("", "a dict of 1", "a dict of 2"), ("['b']", "absent", "a list of 1")]),
+        ({3, 4}, {4, 5}, [("{3}", "present", "absent"), ("{5}", "absent", "present")]),
+        ([Unit(None)], [Unit([1])], [("[0].hp", "None", "a list of 1")]),
+        (Slotted(deque([1])), Slotted(deque([2])), [(".left[0]", "1", "2")]),
+        ((np.zeros(2),), (np.array([0.0, -0.0]),), [("[0][1]", "0.0", "-0.0")]),
+        ([True], [1], [("[0]", "True", "1")]),
+        ([], [], []),
+    ],
+)
+def test_parts_that_differ_are_named(first: Any, second: Any, expected: list[tuple[str, str, str]]) -> None:
+    """In both directions; what one of the two lacks is absent there, without its own parts."""
+    assert differing(first, second)[: len(expected)] == expected
+    assert {path for path, _, _ in differing(second, first)} >= {path for path, _, _ in expected}
+
+
+def test_random_changes_are_named_and_nothing_else() -> None:
+    """One number of a nested value is changed: exactly its path is named."""
+    seed = random.SystemRandom().randrange(1 << 32)
+    print(f"seed {seed}")
+    draw = random.Random(seed)
+    for _ in range(50):
+        value = [{"units": [Unit(draw.random()) for _ in range(5)], "size": draw.randrange(9)} for _ in range(4)]
+        changed = copy.deepcopy(value)
+        one, other = draw.randrange(4), draw.randrange(5)
+        units: Any = changed[one]["units"]
+        units[other].hp += 1
+        before: Any = value[one]["units"]
+        expected = (f"[{one}]['units'][{other}].hp", repr(before[other].hp), repr(units[other].hp))
+        assert differing(value, changed) == [expected]
+        assert differing(value, copy.deepcopy(value)) == []
+
+
+def test_cycles_and_shared_objects_end() -> None:
+    """An object that was met before is named by its first path; two objects in its place are a difference."""
+    unit, ring = Unit(1), Unit(None)
+    ring.hp = ring
+    assert parts_of(ring)[".hp"] == "the object at the top"
+    assert differing([unit, unit], [unit, Unit(1)]) == [("[1]", "the object at [0]", "a Unit")]
+
+
+@pytest.mark.parametrize("size", [ELEMENTS_MAX, ELEMENTS_MAX + 1])
+def test_large_arrays_are_one_part(size: int) -> None:
+    """Up to the limit each element is one; a larger one is told by its hash."""
+    first, second = np.zeros(size), np.zeros(size)
+    second[-1] = 1
+    [(path, left, right)] = differing([first], [second])
+    assert path == (f"[0][{size - 1}]" if size <= ELEMENTS_MAX else "[0]")
+    assert left != right
+
+
+def test_parts_beyond_the_limit_are_not_called_absent() -> None:
+    """Of a value with too many parts only those are compared that both have."""
+    many, more = list(range(PARTS_MAX - 1)), list(range(PARTS_MAX))
+    assert len(parts_of(many)) == PARTS_MAX
+    assert len(parts_of(more)) == PARTS_MAX
+    assert differing(many, more) == [("", f"a list of {PARTS_MAX - 1:,}", f"a list of {PARTS_MAX:,}")]
+    assert differing([0], []) == [("", "a list of 1", "a list of 0"), ("[0]", "0", "absent")]
+
+
+def test_a_part_has_the_name_of_its_value() -> None:
+    """An order is named before the value."""
+    assert named_part("units", "[14].hp") == "units[14].hp"
+    assert named_part("bag", "order of ") == "order of bag"
