@@ -18,7 +18,7 @@ from recorder.exit_codes import DIFFERS, SAME, UsageError
 from recorder.storage.os_errors import reading
 from recorder.text import counted, shown_path
 from replayer.commands.arguments import choose, factory_of, ready_tape
-from replayer.commands.explain_parties import CauseTexts, OtherParty, ensure_two, explain_two
+from replayer.commands.explain_parties import OtherParty, ensure_two, explain_two
 from replayer.commands.options import Json, Sim
 from replayer.desync.dump.dump import difference_lines
 from replayer.desync.location import phase_text
@@ -27,6 +27,7 @@ from replayer.desync.ulps import DifferingElements
 from replayer.diagnose.explain.cause import Cause, DifferingValue, SourceLocation
 from replayer.diagnose.explain.explain import Explanation, explain_tape
 from replayer.diagnose.explain.variants import VariantOutcome
+from replayer.report.party_report import CauseTexts
 from replayer.status import STATUS_CODES
 from replayer.timeline.verify import VerificationReport
 from replayer.value_text import plain_text, tick_range, to_json

@@ -46,8 +46,7 @@ def find_factors(
     first, second = parties
     factors = [
         *_inputs(parties, tapes, ticks),
-        *_arguments(*made),
-        *_configuration(parties, tapes),
+        *(_configuration(parties, tapes) or _arguments(*made)),
         *_modules(*made),
         *_variables(first.environment, second.environment),
     ]
@@ -98,7 +97,8 @@ def _arguments(first: Made, second: Made) -> list[Factor]:
     for name in first.arguments:
         pair = first.arguments[name], second.arguments.get(name)
         if pair[0] is not None and pair[1] is not None and pair[0] != pair[1]:
-            factors.append(Factor("argument", name, (pair[0], pair[1]), _give_entry("arguments", name, pair)))
+            texts = _cut(pair[0]), _cut(pair[1])
+            factors.append(Factor("argument", name, texts, _give_entry("arguments", name, pair)))
     return factors
 
 
@@ -180,5 +180,8 @@ def _same_file(one: str, other: str) -> bool:
 
 
 def _short(value: Any) -> str:
-    text = repr(value)
+    return _cut(repr(value))
+
+
+def _cut(text: str) -> str:
     return text if len(text) <= _TEXT_CHARS_MAX else f"{text[:_TEXT_CHARS_MAX]}…"

@@ -15,12 +15,14 @@ class WorkTree:
     """A commit of the user's repository, checked out in a folder of its own.
 
     Attributes:
+        commit: its short id.
         checkout, tree: the user's checkout and the work tree.
         folder: the current folder of the process.
         folders: put in front of its module path.
         module_path: its PYTHONPATH.
     """
 
+    commit: str
     checkout: Path
     tree: Path
     folder: Path

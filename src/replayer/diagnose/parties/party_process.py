@@ -9,7 +9,7 @@ import platform
 import sys
 import sysconfig
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping
 from functools import partial
 from importlib.machinery import ModuleSpec, PathFinder
 from importlib.metadata import PackageNotFoundError, version
@@ -39,6 +39,7 @@ from sim.kernel.simulation import Simulation, subject_of
 from sim.kernel.state import Snapshot
 
 RUN_UP_S_MAX = 30.0  # The longest run of an instance up to the tick.
+EXPECTED = (RecordingError, ConfigError, UnknownWorldError, ValueError, OSError)
 _EARLY = sorted({name.partition(".")[0] for name in sys.modules})
 
 
@@ -49,9 +50,8 @@ def main() -> None:
     answer = answer_alone_on_stdout()
     try:
         result = _done(job)
-    except (RecordingError, ConfigError, UnknownWorldError, ValueError, MismatchError, RuntimeError, OSError) as error:
-        why = str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)
-        result = {"error": " ".join(why.split()) or type(error).__name__}
+    except (*EXPECTED, RuntimeError) as error:  # RuntimeError: a copy of the process died.
+        result = {"error": _text(error)}
     with answer:
         answer.write(msgpack.packb(result))
 
@@ -129,16 +129,11 @@ class _Side:
             cursor = Cursor(self.tape, make_simulation(self.tape, self.factory))
             try:
                 cursor.seek(self.tick - 1)
-            except MismatchError as error:
-                return {"mismatch": error.tick}
-            except RecordingError as error:
-                return {"failed": " ".join(str(error).split())}
+            except MismatchError:
+                return {"error": f"it does not give the recorded state of tick {self.tick - 1:,}"}
             return {"state": snapshot_to_plain(cursor.state.snapshot())}
 
-        result = in_a_copy(seek)
-        if "state" not in result:
-            raise ValueError(result.get("failed") or f"it does not give the recorded state of tick {self.tick - 1:,}")
-        return snapshot_from_plain(result["state"])
+        return snapshot_from_plain(_copied(seek)["state"])
 
     def beginning(self) -> dict[str, Any]:
         """The state of the simulation as it is made."""
@@ -147,7 +142,7 @@ class _Side:
             simulation, made = self._made()
             return {"start": None, "hash": simulation.state.hash(), "made": attrs.asdict(made), "raised": None}
 
-        return in_a_copy(make)
+        return _copied(make)
 
     def run(self, before: Snapshot, start: int | None) -> dict[str, Any]:
         """Run the step, untraced, on an instance that ran from the tick start; None: one that is put before it."""
@@ -165,7 +160,7 @@ class _Side:
             made = attrs.evolve(made, modules=_modules(), versions=_versions(_modules()))  # Steps import, too.
             return {"start": start, "hash": state_hash, "raised": raised, "made": attrs.asdict(made)}
 
-        return in_a_copy(step)
+        return _copied(step)
 
     def trace(self, before: Snapshot, start: int | None) -> dict[str, Any]:
         """The traced step, as plain data, with the start of its instance."""
@@ -178,7 +173,7 @@ class _Side:
                 return {"why": f"a step is traced in a copy of its process, and {hazard} cannot be copied"}
             return {"step": trace_step(cursor.simulation, self.frames.frame(self.tick).inputs).to_plain()}
 
-        return in_a_copy(step) | {"start": start}
+        return _copied(step) | {"start": start}
 
     def _placed(self, before: Snapshot, start: int | None) -> tuple[Cursor | None, Made, str]:
         """A fresh simulation in the state before the tick; without a cursor, why it could not be brought there."""
@@ -216,6 +211,26 @@ class _Side:
         )
 
 
+def _copied(work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """Return what work returns in a copy of this process. Raises ValueError with the text of an error."""
+
+    def guarded() -> dict[str, Any]:
+        try:
+            return work()
+        except EXPECTED as error:
+            return {"error": _text(error)}
+
+    result = in_a_copy(guarded)
+    if "error" in result:
+        raise ValueError(result["error"])
+    return result
+
+
+def _text(error: BaseException) -> str:
+    why = str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)
+    return " ".join(why.split()) or type(error).__name__
+
+
 def _modules() -> dict[str, str]:
     """The files of all imported modules but those of Python and of this library."""
     paths = sysconfig.get_paths()
@@ -231,7 +246,7 @@ def _modules() -> dict[str, str]:
     return found
 
 
-def _versions(modules: Sequence[str] | dict[str, str]) -> dict[str, str]:
+def _versions(modules: Mapping[str, str]) -> dict[str, str]:
     """The versions of outermost modules, as they or their metadata state them."""
     found = {}
     for name in {name.partition(".")[0] for name in modules}:

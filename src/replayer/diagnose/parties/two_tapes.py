@@ -73,6 +73,7 @@ class PartyExplanation:
         tests: of each difference.
         unsteady: the parties that gave another result when they ran again in another process, as indices.
         seed: a hash seed with which A gives another result than with its own; None without one. The cause is of that.
+        seed_gives_second: True if that result is the one on the second tape.
         notes: further remarks, a sentence each.
     """
 
@@ -87,6 +88,7 @@ class PartyExplanation:
     tests: Sequence[FactorTest] = ()
     unsteady: tuple[int, ...] = ()
     seed: str | None = None
+    seed_gives_second: bool = False
     notes: Sequence[str] = ()
 
     @property
@@ -192,28 +194,32 @@ class _Case:
     # --- running
 
     def _answers(self, recorded: tuple[int, int]) -> list[PartyAnswer | None]:
-        """The step of each party: on a fresh instance, and if that is not as recorded, on one that ran before."""
+        """The step of each party: on fresh instances, and if one of these is not as recorded, on some that ran before."""
         found = self.runner.run([Job(party, self.tick, traces=True) for party in self.parties])
         self.progress(0.4)
         before = next((one.before for one in found if isinstance(one, PartyAnswer)), None)
         for number, party in enumerate(self.parties):
             if isinstance(found[number], PartyFailedError) and before is not None:
                 [found[number]] = self.runner.run([Job(party, self.tick, before, traces=True)])
-            answer = found[number]
-            starts = self._starts(number)
-            if isinstance(answer, PartyFailedError):
-                self.notes.append(str(answer))
-            elif starts and answer.runs[0].result != (recorded[number], None):
-                [again] = self.runner.run([Job(party, self.tick, answer.before, starts, traces=True)])
-                if isinstance(again, PartyAnswer) and _has(again, recorded[number]):
-                    found[number] = again
+        self.notes += [str(one) for one in found if isinstance(one, PartyFailedError)]
+        answers = [one if isinstance(one, PartyAnswer) else None for one in found]
+        wrong = [
+            one is not None and one.runs[0].result != (state_hash, None)
+            for one, state_hash in zip(answers, recorded, strict=True)
+        ]
+        for start in self._starts() if any(wrong) else ():
+            jobs = [Job(party, self.tick, before, [start], traces=True) for party in self.parties]
+            ran = [one if isinstance(one, PartyAnswer) else None for one in self.runner.run(jobs)]
+            if all(one is not None and _has(one, recorded[number]) for number, one in enumerate(ran)):
+                return ran
         self.progress(0.5)
-        return [one if isinstance(one, PartyAnswer) else None for one in found]
+        return answers
 
-    def _starts(self, number: int) -> list[int]:
-        """Earlier keyframes of a party's tape, from which an instance may run: the nearest, and the first."""
-        ticks = [place.tick for place in self.tapes[number].keyframes if place.tick < self.tick - 1]
-        return list(dict.fromkeys([ticks[-1], ticks[0]])) if ticks and self.tick - ticks[-1] <= NEAR_TICKS else []
+    def _starts(self) -> list[int]:
+        """Earlier ticks from which instances of both parties may run: the nearest keyframe of both tapes, and the first."""
+        ticks = [{place.tick for place in tape.keyframes} for tape in self.tapes]
+        common = sorted(tick for tick in ticks[0] & ticks[1] if self.tick - NEAR_TICKS <= tick < self.tick - 1)
+        return list(dict.fromkeys([common[-1], common[0]])) if common else []
 
     def _results(self, parties: Sequence[Party], like: Sequence[int]) -> list[PartyRun | PartyFailedError]:
         """Run the step once more by these parties. like: the index of the party that each is a change of."""
@@ -250,6 +256,18 @@ class _Case:
         return self._tested(explanation, factors[:FACTORS_MAX])
 
     def _tested(self, explanation: PartyExplanation, factors: list[Factor]) -> PartyExplanation:
+        """Test each difference alone; that of the whole factory only if none of its arguments decides."""
+        whole = [factor for factor in factors if factor.kind == "factory"]
+        parts = [factor for factor in factors if factor.kind != "factory"]
+        explanation = self._tried(explanation, parts)
+        if whole and not explanation.deciding and not explanation.unsteady:
+            rest = self._tried(explanation, whole)
+            explanation = attrs.evolve(rest, tests=[*explanation.tests, *rest.tests])
+        self.progress(1.0)
+        return explanation
+
+    def _tried(self, explanation: PartyExplanation, factors: list[Factor]) -> PartyExplanation:
+        """Run both parties again with nothing changed, and with each difference exchanged."""
         changed = [factor.give(self.parties[to], 1 - to) for factor in factors for to in (0, 1)]
         results = self._results([*self.parties, *changed], [0, 1, *([0, 1] * len(factors))])
         own = [run.result for run in self._base]
@@ -265,20 +283,21 @@ class _Case:
             failed += [one.why_not for one in pair if isinstance(one, PartyRun) and one.why_not is not None]
             outcomes = [_outcome(one, own) for one in pair]
             tests.append(FactorTest(factor, (outcomes[0], outcomes[1]), failed[0] if failed else None))
-        self.progress(1.0)
         return attrs.evolve(explanation, tests=tests, unsteady=unsteady)
 
     def _not_reproduced(self, explanation: PartyExplanation, answers: list[PartyAnswer | None]) -> PartyExplanation:
-        """Both parties give one result: only the hash seeds of the processes, which no tape states, can be tried."""
+        """Both parties give one result: hash seeds can be tried, unless both tapes state theirs."""
         party = self.parties[0]
-        if SEED in party.environment or explanation.is_first_tick or answers[0] is None:
+        if all(map(_states_seed, self.tapes)) or explanation.is_first_tick or answers[0] is None:
             return explanation
         start = self._base[0].start
         for seed in SEEDS:
             other = attrs.evolve(party, environment={**party.environment, SEED: seed})
             [answer] = self.runner.run([Job(other, self.tick, self._before, [start], traces=True)])
             if isinstance(answer, PartyAnswer) and answer.runs[0].result not in (None, self._base[0].result):
-                return attrs.evolve(self._aligned(explanation, [answers[0], answer]), seed=seed)
+                gives_second = answer.runs[0].result == (self.tapes[1].state_hash(self.tick), None)
+                found = attrs.evolve(self._aligned(explanation, [answers[0], answer]), seed=seed)
+                return attrs.evolve(found, seed_gives_second=gives_second)
         return explanation
 
     def _aligned(self, explanation: PartyExplanation, answers: Sequence[PartyAnswer | None]) -> PartyExplanation:
@@ -311,6 +330,11 @@ class _Case:
             for name in VERSIONS
             if name in recorded[0] and name in recorded[1] and recorded[0][name] != recorded[1][name]
         ]
+
+
+def _states_seed(tape: Tape) -> bool:
+    recorded = tape.meta.get("environment")
+    return isinstance(recorded, Mapping) and recorded.get(SEED) not in (None, "", "random")
 
 
 def _has(answer: PartyAnswer, state_hash: int) -> bool:
