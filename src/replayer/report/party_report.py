@@ -15,6 +15,7 @@ from replayer.desync.dump.dump import difference_lines
 from replayer.desync.object_diff import object_difference_lines, shown_fields
 from replayer.diagnose.explain.cause import Cause
 from replayer.diagnose.explain.source_lines import SourceFile
+from replayer.diagnose.parties.factors import Factor, is_installed
 from replayer.diagnose.parties.two_tapes import SEED, FactorTest, PartyExplanation
 
 LABELS = ("A", "B")
@@ -65,7 +66,7 @@ def party_lines(explanation: PartyExplanation, texts: CauseTexts) -> list[str]:
     if explanation.cause is not None:
         lines += ["", f"line: {_kind_text(explanation.cause)}", *texts.lines(explanation.cause)[1:]]
     if explanation.tests:
-        lines += ["", f"tested at tick {explanation.tick:,}, each alone:"]
+        lines += ["", f"tested at tick {explanation.tick:,}:"]
         lines += [f"  {_test_text(test)}" for test in explanation.tests]
     lines += ["", "parties:"]
     lines += [f"  {_party_text(explanation, number)}" for number in (0, 1)]
@@ -152,7 +153,12 @@ def _unknown_text(explanation: PartyExplanation) -> str:
 
 
 def _factor_text(test: FactorTest) -> str:
-    factor = test.factor
+    return _named(test.factor)
+
+
+def _named(factor: Factor) -> str:
+    if factor.parts:
+        return f"together: {'; '.join(map(_named, factor.parts))}"
     first, second = factor.texts
     names = {
         "inputs": f"the inputs of {factor.name}",
@@ -176,8 +182,9 @@ def _test_text(test: FactorTest) -> str:
 
 
 def _changed_lines(explanation: PartyExplanation, test: FactorTest) -> list[str]:
-    """The lines that differ between the files of a module, unless the cause has named one of them."""
-    if not test.factor.files or (explanation.cause is not None and explanation.cause.kind == "edited"):
+    """The lines that differ between the files of a module of the user's, unless the cause has named one of them."""
+    is_named = explanation.cause is not None and explanation.cause.kind == "edited"
+    if is_named or any(is_installed(path) for pair in test.factor.files for path in pair):
         return []
     lines = []
     for pair in test.factor.files:
@@ -257,6 +264,7 @@ def _test_facts(test: FactorTest) -> dict[str, Any]:
         "first": test.factor.texts[0],
         "second": test.factor.texts[1],
         "files": [list(pair) for pair in test.factor.files],
+        "parts": [f"{part.kind} {part.name}" for part in test.factor.parts],
         "first_with_second": test.outcomes[0],
         "second_with_first": test.outcomes[1],
         "decides": test.decides,

@@ -15,6 +15,7 @@ from replayer.tape.tape import Tape
 
 TextPair = tuple[str, str]
 _TEXT_CHARS_MAX = 120
+WHOLES = ("factory", "interpreter")  # Kinds that contain others, which are tested first.
 
 
 @attrs.frozen(eq=False)
@@ -22,10 +23,11 @@ class Factor:
     """One difference.
 
     Attributes:
-        kind: "inputs", "argument", "configuration", "module", "factory", "variable" or "interpreter".
+        kind: "inputs", "argument", "configuration", "module", "variable", "factory", "interpreter" or "together".
         name: of the argument, the module and so on.
         texts: for people: what A has, and what B has.
         files: of a module, the files that differ: the path of A and that of B.
+        parts: of "together", the differences that are given at once.
         give: returns a party with what the first (0) or the second party (1) has.
     """
 
@@ -34,6 +36,18 @@ class Factor:
     texts: TextPair
     give: Callable[[Party, int], Party]
     files: tuple[TextPair, ...] = ()
+    parts: tuple[Factor, ...] = ()
+
+
+def together(factors: list[Factor]) -> Factor:
+    """Several differences as one."""
+
+    def give(to: Party, of: int) -> Party:
+        for factor in factors:
+            to = factor.give(to, of)
+        return to
+
+    return Factor("together", "", ("", ""), give, parts=tuple(factors))
 
 
 def find_factors(
@@ -132,14 +146,18 @@ def _modules(first: Made, second: Made) -> list[Factor]:
             continue  # A namespace package: it has no one place.
         places = first.modules[top], second.modules[top]
         versions = first.versions.get(top), second.versions.get(top)
-        texts = [
-            f"{version} ({shown_path(place)})" if version and versions[0] != versions[1] else shown_path(place)
-            for place, version in zip(places, versions, strict=True)
-        ]
+        has_versions = None not in versions and versions[0] != versions[1]
+        texts = [str(one) for one in versions] if has_versions else [shown_path(place) for place in places]
         roots = _root(places[0]), _root(places[1])
         give = _give_entry("modules", top, roots)
         factors.append(Factor("module", top, (texts[0], texts[1]), give, tuple(pairs)))
-    return factors
+    # The user's own code first, then packages whose versions differ.
+    return sorted(factors, key=lambda one: (any(map(is_installed, one.files[0])), one.name not in first.versions))
+
+
+def is_installed(path: str) -> bool:
+    """Return True for a file of an installed package."""
+    return not {"site-packages", "dist-packages"}.isdisjoint(Path(path).parts)
 
 
 def _variables(first: Mapping[str, str | None], second: Mapping[str, str | None]) -> list[Factor]:

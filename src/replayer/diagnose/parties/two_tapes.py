@@ -16,7 +16,7 @@ from replayer.diagnose.compare.tape_diff import TapeDifference, diff_tapes
 from replayer.diagnose.explain.align import Alignment
 from replayer.diagnose.explain.cause import Cause
 from replayer.diagnose.explain.find_cause import find_cause
-from replayer.diagnose.parties.factors import Factor, find_factors, not_compared
+from replayer.diagnose.parties.factors import WHOLES, Factor, find_factors, not_compared, together
 from replayer.diagnose.parties.party import Party
 from replayer.diagnose.parties.party_runner import Job, PartyAnswer, PartyFailedError, PartyRun, PartyRunner
 from replayer.tape.tape import Tape
@@ -249,20 +249,24 @@ class _Case:
         start = min((one for one in fed if one is not None), default=self.tick - 1)
         ticks = range(start + 1, self.tick + 1) if not explanation.is_first_tick else range(0)
         factors = find_factors(self.parties, self.tapes, (first.made, second.made), ticks)
-        if len(factors) > FACTORS_MAX:
-            self.notes.append(f"{len(factors) - FACTORS_MAX} further differences were not tested")
+        parts, wholes = (
+            [one for one in factors if one.kind not in WHOLES],
+            [one for one in factors if one.kind in WHOLES],
+        )
+        if left := parts[FACTORS_MAX:]:
+            self.notes.append(f"not tested: {', '.join(f'{factor.kind} {factor.name}' for factor in left)}")
         if unread := not_compared((first.made, second.made)):
             self.notes.append(f"not compared, because they are no plain data: the arguments {', '.join(unread)}")
-        return self._tested(explanation, factors[:FACTORS_MAX])
+        return self._tested(explanation, [*parts[:FACTORS_MAX], *wholes])
 
     def _tested(self, explanation: PartyExplanation, factors: list[Factor]) -> PartyExplanation:
-        """Test each difference alone; that of the whole factory only if none of its arguments decides."""
-        whole = [factor for factor in factors if factor.kind == "factory"]
-        parts = [factor for factor in factors if factor.kind != "factory"]
-        explanation = self._tried(explanation, parts)
-        if whole and not explanation.deciding and not explanation.unsteady:
-            rest = self._tried(explanation, whole)
-            explanation = attrs.evolve(rest, tests=[*explanation.tests, *rest.tests])
+        """Test each difference alone; then those that matter together; then the wholes, of which these are parts."""
+        explanation = self._tried(explanation, [factor for factor in factors if factor.kind not in WHOLES])
+        matter = [test.factor for test in explanation.tests if test.outcomes not in (("A", "B"), (None, None))]
+        for further in ([together(matter)] if len(matter) > 1 else [], [one for one in factors if one.kind in WHOLES]):
+            if further and not explanation.deciding and not explanation.unsteady:
+                rest = self._tried(explanation, further)
+                explanation = attrs.evolve(rest, tests=[*explanation.tests, *rest.tests])
         self.progress(1.0)
         return explanation
 
