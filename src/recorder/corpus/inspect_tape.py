@@ -16,9 +16,9 @@ import attrs
 from recorder.corpus.run import GENERATED, RECORDED, Quality, Run, Settings, players_of, tier_of
 from recorder.errors import RecordingError
 from recorder.format.recording.assembly import Assembled
-from recorder.session.run_seed import meta_seed
 from recorder.storage.file_names import following_segments, segment_path
 from recorder.storage.open_tape import OpenTape
+from recorder.storage.run_seed import meta_seed
 from sim.kernel.registry import ConfigError, UnknownWorldError, World, find_world
 from sim.kernel.state import State
 from sim.scenario.config.identity import scenario_hash

@@ -17,10 +17,10 @@ import attrs
 from recorder.environment import describe_environment
 from recorder.errors import MissingTickError, PeerDesyncError, RecordingError, RecordingWarning
 from recorder.format.recording.assembly import Assembled
-from recorder.session.run_seed import dump_folder, run_seed
 from recorder.settings import OnDesync
 from recorder.storage.atomic_folder import write_folder
 from recorder.storage.open_tape import OpenTape
+from recorder.storage.run_seed import dump_folder, run_seed
 from recorder.storage.tape_copy import TapeCopy, copied_meta
 from recorder.writer.writer import Writer
 from sim.kernel.merkle_tree import MerkleTree

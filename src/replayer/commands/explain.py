@@ -18,7 +18,7 @@ from recorder.exit_codes import DIFFERS, SAME, UsageError
 from recorder.storage.os_errors import reading
 from recorder.text import counted, shown_path
 from replayer.commands.arguments import choose, factory_of, ready_tape
-from replayer.commands.explain_parties import OtherParty, ensure_two, explain_two
+from replayer.commands.explain_parties import OtherParty, OtherTape, ensure_two, explain_two
 from replayer.commands.options import Json, Sim
 from replayer.desync.dump.dump import difference_lines
 from replayer.desync.location import phase_text
@@ -41,7 +41,7 @@ _ULPS_SHOWN_MAX = 1_000_000
 
 def explain(
     tape: Path | None = None,
-    other_tape: Path | None = None,
+    other_tape: OtherTape = None,
     /,
     *,
     tick: Whole | None = None,
@@ -58,14 +58,12 @@ def explain(
     replay explain run.tape --tick 4213 --env NPY_DISABLE_CPU_FEATURES=X86_V4
     replay explain run.tape --code ../before-the-change
     replay explain host.tape guest.tape --sim game:host --other-sim game:guest
-    replay explain host.tape guest.tape --sim game:Game --other-commit v1.2
 
     One variant is this environment and this code. The other is given by --env and --code; by default it is the recorded
     environment, if that differs. If both give the same state, new processes, different hash seeds, and instances that
     ran from an earlier keyframe are tried.
 
-    With two tapes of what should be one run: the first tick at which they differ, the line, and the difference between
-    the two parties that does it. Each difference is tested alone, by giving it to the other party.
+    Of two tapes of one run, what the two parties differ in is tested by exchanging it.
 
     Exit code: 0 every variant gives the recorded state, 1 a difference was found, 3 none was found but the tape is not
     sealed, 4 none was found but the tape is damaged, or damage prevents the search, 5 no tape.
@@ -74,8 +72,6 @@ def explain(
     ----------
     tape
         The tape; by default the newest in recordings/.
-    other_tape
-        A second recording of the same run, to be compared with the first.
     tick
         The bad tick; negative ones count from the end. By default the tape is verified to find the first bad tick.
     sim
@@ -89,9 +85,8 @@ def explain(
     """
     path, changes = choose(tape), _changes(env or [])
     if other_tape is not None or other is not None:
-        ensure_two(other_tape, only_of_one=tick is not None or code is not None)
-        texts = CauseTexts(_cause_lines, _cause_facts)
-        return explain_two((path, other_tape or path), sim, other or OtherParty(), changes, texts, as_json=as_json)
+        two = ensure_two(path, other_tape, only_of_one=tick is not None or code is not None)
+        return explain_two(two, sim, other, changes, CauseTexts(_cause_lines, _cause_facts), as_json=as_json)
     if code is not None and not code.is_dir():
         raise UsageError(f"expected a folder, got --code {code}")
     factory = factory_of(sim)

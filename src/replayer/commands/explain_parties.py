@@ -34,6 +34,8 @@ from replayer.tape.completeness import tape_code
 from replayer.tape.tape import Tape
 from replayer.value_text import plain_text
 
+OtherTape = Annotated[Path | None, Parameter(help="A second recording of the same run.")]
+
 
 @attrs.frozen
 class OtherParty:
@@ -52,24 +54,26 @@ class OtherParty:
     python: Annotated[str | None, Parameter(name="--other-python")] = None
 
 
-def ensure_two(other_tape: Path | None, *, only_of_one: bool) -> None:
-    """Raise UsageError for options of two tapes with one, and the reverse."""
+def ensure_two(tape: Path, other_tape: Path | None, *, only_of_one: bool) -> tuple[Path, Path]:
+    """Return both tapes. Raises UsageError for options of two tapes with one, and the reverse."""
     if other_tape is None:
         raise UsageError("--other-sim, --other-path, --other-commit and --other-python need a second tape")
     if only_of_one:
         raise UsageError("--tick and --code are for one tape; --other-path names the code of a second one")
+    return tape, other_tape
 
 
 def explain_two(
     paths: tuple[Path, Path],
     sim: str | None,
-    other: OtherParty,
+    other: OtherParty | None,
     environment: Mapping[str, str | None],
     texts: CauseTexts,
     *,
     as_json: bool,
 ) -> int:
     """Explain two tapes and print the result; returns the exit code. environment: variables of the second party."""
+    other = other or OtherParty()
     codes = []
     recorded = []
     for path in paths:

@@ -1,4 +1,4 @@
-"""Diagnosis tools, one for each kind of cause of a desync. They do not import each other."""
+"""Diagnosis tools, one for each kind of cause of a desync. Only ``parties`` imports others."""
 
 from typing import TYPE_CHECKING
 

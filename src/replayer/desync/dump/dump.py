@@ -12,8 +12,8 @@ from pathlib import Path
 import attrs
 
 from recorder.environment import describe_environment
-from recorder.session.run_seed import dump_folder, run_seed
 from recorder.storage.atomic_folder import write_folder
+from recorder.storage.run_seed import dump_folder, run_seed
 from replayer.desync.dump.differences_csv import TableOfDifferences, write_differences
 from replayer.desync.dump.dump_tapes import write_tapes
 from replayer.desync.dump.object_files import write_readable_state

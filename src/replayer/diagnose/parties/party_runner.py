@@ -78,7 +78,7 @@ class PartyAnswer:
 
 
 @attrs.frozen(eq=False)
-class Job:
+class PartyJob:
     """What a process of a party does.
 
     Attributes:
@@ -113,13 +113,13 @@ class PartyRunner:
     def __exit__(self, *_: object) -> None:
         self._folder.cleanup()
 
-    def run(self, jobs: Sequence[Job]) -> list[PartyAnswer | PartyFailedError]:
+    def run(self, jobs: Sequence[PartyJob]) -> list[PartyAnswer | PartyFailedError]:
         """Run jobs, PROCESSES_MAX at a time; an error takes the place of an answer."""
         prepared = [(job, self._links(job)) for job in jobs]
         with ThreadPoolExecutor(PROCESSES_MAX) as pool:
             return list(pool.map(lambda entry: _answered(*entry), prepared))
 
-    def _links(self, job: Job) -> list[str]:
+    def _links(self, job: PartyJob) -> list[str]:
         """A folder with links to the early modules that come from other places, and to what lies beside them."""
         early = {name: place for name, place in job.party.modules.items() if name in job.early}
         if not early:
@@ -134,7 +134,7 @@ class PartyRunner:
         return [str(folder)]
 
 
-def _answered(job: Job, links: list[str]) -> PartyAnswer | PartyFailedError:
+def _answered(job: PartyJob, links: list[str]) -> PartyAnswer | PartyFailedError:
     party = job.party
     plain = {
         "tape": str(party.tape.absolute()),

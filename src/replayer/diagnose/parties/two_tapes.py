@@ -18,7 +18,7 @@ from replayer.diagnose.explain.cause import Cause
 from replayer.diagnose.explain.find_cause import find_cause
 from replayer.diagnose.parties.factors import WHOLES, Factor, find_factors, not_compared, together
 from replayer.diagnose.parties.party import Party
-from replayer.diagnose.parties.party_runner import Job, PartyAnswer, PartyFailedError, PartyRun, PartyRunner
+from replayer.diagnose.parties.party_runner import PartyAnswer, PartyFailedError, PartyJob, PartyRun, PartyRunner
 from replayer.tape.tape import Tape
 from sim.kernel.state import Snapshot
 
@@ -195,12 +195,12 @@ class _Case:
 
     def _answers(self, recorded: tuple[int, int]) -> list[PartyAnswer | None]:
         """The step of each party: on fresh instances, and if one of these is not as recorded, on some that ran before."""
-        found = self.runner.run([Job(party, self.tick, traces=True) for party in self.parties])
+        found = self.runner.run([PartyJob(party, self.tick, traces=True) for party in self.parties])
         self.progress(0.4)
         before = next((one.before for one in found if isinstance(one, PartyAnswer)), None)
         for number, party in enumerate(self.parties):
             if isinstance(found[number], PartyFailedError) and before is not None:
-                [found[number]] = self.runner.run([Job(party, self.tick, before, traces=True)])
+                [found[number]] = self.runner.run([PartyJob(party, self.tick, before, traces=True)])
         self.notes += [str(one) for one in found if isinstance(one, PartyFailedError)]
         answers = [one if isinstance(one, PartyAnswer) else None for one in found]
         wrong = [
@@ -208,7 +208,7 @@ class _Case:
             for one, state_hash in zip(answers, recorded, strict=True)
         ]
         for start in self._starts() if any(wrong) else ():
-            jobs = [Job(party, self.tick, before, [start], traces=True) for party in self.parties]
+            jobs = [PartyJob(party, self.tick, before, [start], traces=True) for party in self.parties]
             ran = [one if isinstance(one, PartyAnswer) else None for one in self.runner.run(jobs)]
             if all(one is not None and _has(one, recorded[number]) for number, one in enumerate(ran)):
                 return ran
@@ -228,7 +228,9 @@ class _Case:
             run = self._base[number]
             assert run.made is not None
             jobs.append(
-                Job(party, self.tick, self._before, [run.start], class_name=run.made.class_name, early=run.made.early)
+                PartyJob(
+                    party, self.tick, self._before, [run.start], class_name=run.made.class_name, early=run.made.early
+                )
             )
         answers = self.runner.run(jobs)
         return [one if isinstance(one, PartyFailedError) else one.runs[0] for one in answers]
@@ -297,7 +299,7 @@ class _Case:
         start = self._base[0].start
         for seed in SEEDS:
             other = attrs.evolve(party, environment={**party.environment, SEED: seed})
-            [answer] = self.runner.run([Job(other, self.tick, self._before, [start], traces=True)])
+            [answer] = self.runner.run([PartyJob(other, self.tick, self._before, [start], traces=True)])
             if isinstance(answer, PartyAnswer) and answer.runs[0].result not in (None, self._base[0].result):
                 gives_second = answer.runs[0].result == (self.tapes[1].state_hash(self.tick), None)
                 found = attrs.evolve(self._aligned(explanation, [answers[0], answer]), seed=seed)

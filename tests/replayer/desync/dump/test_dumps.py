@@ -16,7 +16,7 @@ import replayer
 import replayer.commands.main
 from recorder import MissingTickError, PeerDesyncError, Recorder
 from recorder.session.lockstep import DUMPS_MAX
-from recorder.session.run_seed import dump_folder, run_seed
+from recorder.storage.run_seed import dump_folder, run_seed
 from replayer.desync.dump.differences_csv import LINES_MAX, write_differences
 from replayer.desync.dump.dump_tapes import diff_dumps
 from replayer.tape.tape import Tape

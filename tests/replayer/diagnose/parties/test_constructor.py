@@ -20,7 +20,7 @@ from replayer.diagnose.parties.constructor import (
 )
 from replayer.diagnose.parties.factors import Factor, find_factors, not_compared, together
 from replayer.diagnose.parties.party import Made, Party
-from replayer.diagnose.parties.party_runner import Job, PartyRunner
+from replayer.diagnose.parties.party_runner import PartyJob, PartyRunner
 
 
 class Plain:
@@ -176,9 +176,9 @@ def test_modules_that_load_before_the_simulation_come_by_links(tmp_path: Path) -
         (tmp_path / name).write_text(name)
     changed = party("A", modules={"numpy": str(tmp_path / "numpy"), "game": str(tmp_path / "game.py")})
     with PartyRunner() as runner:
-        [folder] = runner._links(Job(changed, 3, early=["numpy", "attr"]))
+        [folder] = runner._links(PartyJob(changed, 3, early=["numpy", "attr"]))
         assert {path.name: path.resolve() for path in Path(folder).iterdir()} == {
             name: tmp_path / name for name in ("numpy", "numpy.libs")
         }
-        assert runner._links(Job(changed, 3)) == []
+        assert runner._links(PartyJob(changed, 3)) == []
     assert not Path(folder).exists()
