@@ -16,6 +16,7 @@ from recorder.console.output import print_json
 from recorder.console.progress import progress_bar
 from recorder.environment import describe_environment
 from recorder.exit_codes import DIFFERS, SAME, UsageError
+from recorder.session.lockstep import RUN_NAME
 from recorder.storage.os_errors import reading
 from recorder.text import shown_path
 from replayer.commands.arguments import ensure_states
@@ -60,7 +61,12 @@ def ensure_two(tape: Path, other_tape: Path | None, *, only_of_one: bool) -> tup
         raise UsageError("--other-sim, --other-path, --other-commit and --other-python need a second tape")
     if only_of_one:
         raise UsageError("--tick and --code are for one tape; --other-path names the code of a second one")
-    return tape, other_tape
+    return _in_dump(tape), _in_dump(other_tape)
+
+
+def _in_dump(path: Path) -> Path:
+    """The tape in the dump of a desync with a peer; other paths as they are."""
+    return path / RUN_NAME if (path / RUN_NAME).is_file() else path
 
 
 def explain_two(
@@ -85,16 +91,8 @@ def explain_two(
         if not Path(folder).is_dir():
             raise UsageError(f"expected a folder, got --other-path {folder}")
     first = Party("A", paths[0], paths[0], sim, environment=recorded[0])
-    with (
-        _party(paths[1], sim, other, {**recorded[1], **environment}) as second,
-        progress_bar("comparing", 100, quiet=as_json) as show,
-        reading(paths[0]),
-        redirect_stdout(sys.stderr),
-    ):
-        try:
-            explanation = explain_parties(first, second, lambda fraction: show(round(100 * fraction)))
-        except NotComparableError as error:
-            raise UsageError(f"{paths[0]}, {paths[1]}: {error}") from None
+    with _party(paths[1], sim, other, {**recorded[1], **environment}) as second:
+        explanation = _explained(first, second, quiet=as_json)
         _ensure_used(explanation, other)
         # Here: they read the sources of a commit's work tree.
         shown = party_facts(explanation, texts) if as_json else party_lines(explanation, texts)
@@ -105,6 +103,18 @@ def explain_two(
         print("\n".join(map(plain_text, shown)))
     differs = explanation.tick is not None or explanation.difference.inputs_tick is not None
     return worst_code([*codes, DIFFERS if differs else SAME])
+
+
+def _explained(first: Party, second: Party, *, quiet: bool) -> PartyExplanation:
+    with (
+        progress_bar("comparing", 100, quiet=quiet) as show,
+        reading(first.tape),
+        redirect_stdout(sys.stderr),
+    ):
+        try:
+            return explain_parties(first, second, lambda fraction: show(round(100 * fraction)))
+        except NotComparableError as error:
+            raise UsageError(f"{first.tape}, {second.tape}: {error}") from None
 
 
 def _without_tree(shown: Any, work_tree: WorkTree | None) -> Any:

@@ -138,6 +138,10 @@ def _next_lines(explanation: PartyExplanation) -> list[str]:
 
 
 def _unknown_text(explanation: PartyExplanation) -> str:
+    if explanation.is_older:
+        return (
+            "the states differ already at the first tick that both tapes have, and one tape begins later than the other"
+        )
     if any(run is None for run in explanation.runs):
         return "the step was not run by both parties (see the notes); name the simulation with --sim and --other-sim"
     if explanation.is_reproduced:
@@ -147,8 +151,8 @@ def _unknown_text(explanation: PartyExplanation) -> str:
     gives = [LABELS[number] for number in (0, 1) if explanation.is_recorded(number)]
     named = f"that of tape {gives[0]}" if gives else "which is on neither tape"
     return (
-        f"both parties give one state, {named}; what made the tapes differ is not among what was given for them "
-        "(--other-sim, --other-path, --other-commit, --other-python, --env)"
+        f"both parties give one state, {named}; none of what was given for them (--other-sim, --other-path, "
+        "--other-commit, --other-python, --env) makes this step differ"
     )
 
 

@@ -67,6 +67,7 @@ class PartyExplanation:
         recorded: the hashes of the first differing tick on the tapes; None without one.
         runs: the step to that tick by each party; None for one that could not be run.
         is_first_tick: True if the states differ at the first tick that both tapes have.
+        is_older: True if they differed before it, where one tape has no tick.
         fields: the differences of the states that the parties give, or that the tapes hold at the first tick.
         states: those states; None if they are not known.
         cause: the line at which the parties' steps diverge; None if it is not known.
@@ -82,6 +83,7 @@ class PartyExplanation:
     recorded: tuple[int, int] | None = None
     runs: tuple[PartyRun | None, PartyRun | None] = (None, None)
     is_first_tick: bool = False
+    is_older: bool = False
     fields: Sequence[FieldDifference] = ()
     states: tuple[Snapshot, Snapshot] | None = None
     cause: Cause | None = None
@@ -183,13 +185,18 @@ class _Case:
             states = self.difference.states if self.difference.keyframe_tick == self.tick else None
             explanation = attrs.evolve(explanation, states=states, fields=self.difference.differences if states else ())
             if any(tape.first_tick != self.tick for tape in self.tapes):
-                return attrs.evolve(explanation, notes=["the difference is older than the ticks that both tapes have"])
+                return attrs.evolve(explanation, is_older=True)
         answers = self._answers(recorded)
         runs = _chosen(answers[0], recorded[0]), _chosen(answers[1], recorded[1])
         explanation = attrs.evolve(explanation, runs=runs)
-        if None not in (runs[0], runs[1]):
+        befores = [one.before for one in answers if one is not None and one.before is not None]
+        if len({state.hash() for state in befores}) > 1:  # Ticks before it are damaged.
+            self.notes.append(
+                f"the tapes differ before tick {self.tick:,} already, in ticks that could not be compared"
+            )
+        elif None not in (runs[0], runs[1]):
             explanation = self._compared(explanation, answers)
-        return attrs.evolve(explanation, notes=[*self.notes, *self._version_notes(explanation)])
+        return attrs.evolve(explanation, notes=[*dict.fromkeys(self.notes), *self._version_notes(explanation)])
 
     # --- running
 
@@ -257,9 +264,11 @@ class _Case:
         )
         if left := parts[FACTORS_MAX:]:
             self.notes.append(f"not tested: {', '.join(f'{factor.kind} {factor.name}' for factor in left)}")
-        if unread := not_compared((first.made, second.made)):
+        explanation = self._tested(explanation, [*parts[:FACTORS_MAX], *wholes])
+        unread = not_compared((first.made, second.made))
+        if unread and not explanation.deciding:
             self.notes.append(f"not compared, because they are no plain data: the arguments {', '.join(unread)}")
-        return self._tested(explanation, [*parts[:FACTORS_MAX], *wholes])
+        return explanation
 
     def _tested(self, explanation: PartyExplanation, factors: list[Factor]) -> PartyExplanation:
         """Test each difference alone; then those that matter together; then the wholes, of which these are parts."""
