@@ -94,6 +94,10 @@ def diff_tapes(one: Tape, other: Tape, progress: Progress | None = None) -> Tape
         compared = 1
         if differences := _differences(states):
             ticks.append(TickDifference(first, tuple(entry.field for entry in differences)))
+    elif (hashes := _hashes_at(one, other, first)) is not None:
+        compared = 1
+        if hashes[0] != hashes[1]:
+            ticks.append(TickDifference(first, None))
     for tick, pair in _pairs(one, other, first + 1, last):
         if progress is not None and tick % PROGRESS_TICKS == 0:
             progress(tick - first, last - first)
@@ -204,6 +208,14 @@ def _states_at(one: Tape, other: Tape, tick: int) -> tuple[Snapshot, Snapshot] |
         except RecordingError:
             return None
     return states[0], states[1]
+
+
+def _hashes_at(one: Tape, other: Tape, tick: int) -> tuple[int, int] | None:
+    """The hashes of the states of a tick, from a frame or a keyframe of each tape; None if one has neither."""
+    try:
+        return one.state_hash(tick), other.state_hash(tick)
+    except RecordingError:
+        return None
 
 
 def _differences(states: tuple[Snapshot, Snapshot]) -> list[FieldDifference]:

@@ -320,6 +320,21 @@ def test_runs_that_differ_from_the_start() -> None:
     assert (found.first_bad, found.ticks[0].fields) == (0, ("rng",))
 
 
+def test_the_first_common_tick_is_compared_where_one_tape_has_a_keyframe() -> None:
+    """The other tape has the hash of that tick in a frame."""
+    for name, seed, options in (("long", 1, {}), ("ring", 2, {"keep": 10, "keyframe_interval_ticks": 5, "split": 400})):
+        with Recorder(f"{name}.tape", Walkers(seed=seed), deterministic=True, **options) as tape:
+            for _ in range(60):
+                tape.step()
+    with Tape("long.tape") as one, Tape("ring.tape") as other:
+        assert other.first_tick > 0
+        assert one.keyframe_at(other.first_tick) is None
+        for pair in ((one, other), (other, one)):
+            result = diff_tapes(*pair)
+            assert result.first_bad == other.first_tick
+            assert (result.compared_ticks, len(result.ticks)) == (61 - other.first_tick, 61 - other.first_tick)
+
+
 class Later(Drifting):
     """A later version, with an additional field and a wider one."""
 

@@ -303,6 +303,35 @@ def test_a_difference_that_the_given_parties_do_not_have_is_not_explained(capsys
     assert "note: A: the tape names no registered world" in told
 
 
+def test_a_difference_before_the_first_common_tick_is_not_explained(capsys: pytest.CaptureFixture[str]) -> None:
+    """A ring lost the tick at which it began; no party is run."""
+    record("a.tape", made("late"))
+    with Recorder("b.tape", made("Game"), keep=10, keyframe_interval_ticks=5, deterministic=True, split=500) as ring:
+        for _ in range(30):
+            ring.step()
+    facts = explained(capsys, "--sim game:late --other-sim game:Game", code=1)
+    assert facts["tick"] == facts["first_tick"] > 0
+    assert (facts["causes"], facts["tested"], [party["hash"] for party in facts["parties"]]) == ([], [], [None, None])
+    assert run(replayer.commands.main.main, "explain a.tape b.tape --sim game:late") == 1
+    assert "the states differ already at the first tick that both tapes have" in capsys.readouterr().out
+
+
+@pytest.mark.seldom(0.2)
+def test_dumps_of_peers_are_explained(capsys: pytest.CaptureFixture[str]) -> None:
+    """Each holds the tape from the last agreed keyframe on."""
+    host, guest = Recorder("host.tape", made("Game")), Recorder("guest.tape", made("fast"), on_desync="raise")
+    with host, guest:
+        for _ in range(21):
+            host.step()
+            guest.step()
+        for recording, peer in ((host, guest), (guest, host)):
+            with pytest.raises(recorder.PeerDesyncError):
+                recording.report_hash(21, peer.simulation.state.hash())
+    dumps = "host.peer-desync-21 guest.peer-desync-21"
+    assert run(replayer.commands.main.main, f"explain {dumps} --sim game:Game --other-sim game:fast") == 1
+    assert "\ncause: the constructor's argument rate: 0.5 in A, 0.75 in B\n" in capsys.readouterr().out
+
+
 @pytest.mark.seldom(0.2)
 def test_a_step_that_varies_by_itself_accuses_no_difference(capsys: pytest.CaptureFixture[str]) -> None:
     """The control, a process with nothing exchanged, gives another state, too: other code is not the cause."""
