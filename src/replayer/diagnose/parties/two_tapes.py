@@ -29,6 +29,9 @@ SEEDS = ("1", "2", "3")  # The parties' own is 0, unless their tapes state one.
 SWITCHES = (SEED, "NPY_DISABLE_CPU_FEATURES", "OPENBLAS_CORETYPE", "OPENBLAS_NUM_THREADS")
 VERSIONS = ("python", "numpy", "machine", "system")
 
+BEGINS_LATER = "the states differ already at the first tick that both tapes have"
+NOT_READ = "the states differ before this tick already, in ticks that could not be compared"
+
 Progress = Callable[[float], None]
 
 
@@ -67,7 +70,7 @@ class PartyExplanation:
         recorded: the hashes of the first differing tick on the tapes; None without one.
         runs: the step to that tick by each party; None for one that could not be run.
         is_first_tick: True if the states differ at the first tick that both tapes have.
-        is_older: True if they differed before it, where one tape has no tick.
+        why_older: why no step to the tick can be compared, if the states may have differed before it; None otherwise.
         fields: the differences of the states that the parties give, or that the tapes hold at the first tick.
         states: those states; None if they are not known.
         cause: the line at which the parties' steps diverge; None if it is not known.
@@ -83,7 +86,7 @@ class PartyExplanation:
     recorded: tuple[int, int] | None = None
     runs: tuple[PartyRun | None, PartyRun | None] = (None, None)
     is_first_tick: bool = False
-    is_older: bool = False
+    why_older: str | None = None
     fields: Sequence[FieldDifference] = ()
     states: tuple[Snapshot, Snapshot] | None = None
     cause: Cause | None = None
@@ -185,7 +188,7 @@ class _Case:
             states = self.difference.states if self.difference.keyframe_tick == self.tick else None
             explanation = attrs.evolve(explanation, states=states, fields=self.difference.differences if states else ())
             if any(tape.first_tick != self.tick for tape in self.tapes):
-                return attrs.evolve(explanation, is_older=True)
+                return attrs.evolve(explanation, why_older=BEGINS_LATER)
         answers = self._answers(recorded)
         runs = _chosen(answers[0], recorded[0]), _chosen(answers[1], recorded[1])
         explanation = attrs.evolve(explanation, runs=runs)
