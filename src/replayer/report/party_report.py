@@ -138,10 +138,8 @@ def _next_lines(explanation: PartyExplanation) -> list[str]:
 
 
 def _unknown_text(explanation: PartyExplanation) -> str:
-    if explanation.is_older:
-        return (
-            "the states differ already at the first tick that both tapes have, and one tape begins later than the other"
-        )
+    if explanation.why_older is not None:
+        return explanation.why_older
     if any(run is None for run in explanation.runs):
         return "the step was not run by both parties (see the notes); name the simulation with --sim and --other-sim"
     if explanation.is_reproduced:
