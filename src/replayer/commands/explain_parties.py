@@ -50,7 +50,7 @@ class OtherParty:
     """
 
     sim: Annotated[str | None, Parameter(name="--other-sim")] = None
-    path: Annotated[list[str] | None, Parameter(name="--other-path", negative="")] = None
+    path: Annotated[list[str] | None, Parameter(name=["--other-path", "--other-code"], negative="")] = None
     commit: Annotated[str | None, Parameter(name="--other-commit")] = None
     python: Annotated[str | None, Parameter(name="--other-python")] = None
 

@@ -269,7 +269,7 @@ class _Case:
             self.notes.append(f"not tested: {', '.join(f'{factor.kind} {factor.name}' for factor in left)}")
         explanation = self._tested(explanation, [*parts[:FACTORS_MAX], *wholes])
         unread = not_compared((first.made, second.made))
-        if unread and not explanation.deciding:
+        if unread and all(test.factor.kind in WHOLES for test in explanation.deciding):
             self.notes.append(f"not compared, because they are no plain data: the arguments {', '.join(unread)}")
         return explanation
 

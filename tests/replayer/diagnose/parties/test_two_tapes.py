@@ -211,7 +211,7 @@ PLANTED = {
         "return share * self.rate",
     ),
     "code": Planted(
-        lambda: record("b.tape", made("Game", OTHER_GAME)), "--other-path other", 21, [("module", "game")],
+        lambda: record("b.tape", made("Game", OTHER_GAME)), "--other-code other", 21, [("module", "game")],
         "share = lib.scale(food / 16)",
     ),
     "a package": Planted(
@@ -265,6 +265,8 @@ def test_what_two_parties_differ_in_is_named(capsys: pytest.CaptureFixture[str],
     assert facts["not_deterministic"] == []
     assert facts["hash_seed"] is None
     assert all(test["why_not"] is None for test in facts["tested"])
+    unread = ["not compared, because they are no plain data: the arguments table"]
+    assert facts["notes"] == (unread if name == "a factory" else [])
 
 
 # --- nothing is accused without a proof
