@@ -150,12 +150,20 @@ class DesyncError(RecordingError):
 
 
 class PeerDesyncError(DesyncError):
-    """A peer of a lockstep run has a different state; expected_hash is our own, actual_hash the peer's."""
+    """A peer of a lockstep run has a different state; expected_hash is our own, actual_hash the peer's.
+
+    Attributes:
+        divergence: a PeerDivergence: the name of the peer, the dump, and the ticks that differ, which are counted on.
+    """
+
+    divergence: Any = None
 
     def __str__(self) -> str:
         dump = f"; dump in {self.dump_path}" if self.dump_path is not None else ""
+        peer = getattr(self.divergence, "peer", None)
+        named = "a peer" if peer is None else f"peer {peer}"
         return (
-            f"desync with a peer at tick {self.tick}: our hash {self.expected_hash:016x}, "
+            f"desync with {named} at tick {self.tick}: our hash {self.expected_hash:016x}, "
             f"the peer's {self.actual_hash:016x}{dump}"
         )
 

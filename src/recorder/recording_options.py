@@ -42,6 +42,7 @@ from recorder.settings import (
     Hashes,
     KeepLimit,
     Mode,
+    OnDesync,
     OnError,
     SplitSize,
     SyncRule,
@@ -87,6 +88,7 @@ class OptionArguments(TypedDict, total=False):
     notes: Mapping[str, Any] | None
     trial_ms: float
     between_steps: bool
+    on_desync: OnDesync
 
 
 _optional = attrs.validators.optional
@@ -121,6 +123,11 @@ def _check_run_id(_: Any, field: attrs.Attribute[Any], value: Any) -> None:
 def _check_notes(_: Any, field: attrs.Attribute[Any], value: Any) -> None:
     if value is not None and not isinstance(value, Mapping):
         raise TypeError(f"{field.name}={value!r}: expected a mapping of names to plain data")
+
+
+def _check_on_desync(_: Any, field: attrs.Attribute[Any], value: Any) -> None:
+    if value not in ("raise", "warn") and not callable(value):
+        raise ValueError(f'{field.name}={value!r}: expected "raise", "warn" or a function')
 
 
 def _to_interval(interval_ticks: int) -> int:
@@ -174,6 +181,8 @@ class RecordingOptions:
             again, it must give the same states and results. 0 disables it; so does mode "changes".
         between_steps: compare the state before each step with the one that the last step left, and warn at once, with
             the path, if other code changed it.
+        on_desync: when a peer's hash differs (report_hash): "raise" (PeerDesyncError), "warn", or a function that takes
+            the error; once for each divergence, after its dump was written.
     """
 
     keyframe_interval_ticks: int = attrs.field(
@@ -214,6 +223,7 @@ class RecordingOptions:
     between_steps: bool = attrs.field(
         default=False, validator=check_flag, metadata={**RECORDED, "older": False, "omit": True}
     )
+    on_desync: OnDesync = attrs.field(default="raise", validator=_check_on_desync)
 
     def __attrs_post_init__(self) -> None:
         """Refuse contradictory options, and choose the syncs that suit the durability."""

@@ -15,10 +15,13 @@ from typing import Any, Literal
 
 import attrs
 
+from recorder.errors import PeerDesyncError
+
 Durability = Literal["tick", "block", "none"]
 DURABILITIES = ("tick", "block", "none")
 Blame = Literal["auto", "fields", "phases", "none"]
 BLAMES = ("auto", "fields", "phases", "none")
+OnDesync = Literal["raise", "warn"] | Callable[[PeerDesyncError], object]
 OnError = Literal["continue", "raise"]
 ON_ERRORS = ("continue", "raise")
 Mode = Literal["events", "changes"]

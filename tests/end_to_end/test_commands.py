@@ -170,7 +170,7 @@ def test_an_edited_phase_is_caught_at_its_first_tick(
     out = capsys.readouterr().out
     assert "DESYNC at tick 58" in out
     assert "plants.energy: 1 row\n" in out
-    dump = tape.with_name("tiny-1.desync-58")
+    dump = tape.with_name("tiny-1.desync_3_58")
     assert f"dump: {dump}" in out
     assert {file.name for file in dump.iterdir()} >= {"report.md", "finding.json", "inputs.json", "before.npz"}
 

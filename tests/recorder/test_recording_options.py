@@ -31,6 +31,7 @@ ELSEWHERE_IN_META = {
     "changes": set(),  # All ways to know what changed give the same bytes.
     "run_id": set(),  # It is in the header of each file.
     "trial_ms": set(),  # A trial changes nothing on the tape.
+    "on_desync": set(),  # What the program does about a peer is not a property of the tape.
 }
 OTHERS_IN_META = {
     "world",
@@ -50,6 +51,7 @@ NOT_OF_RECORD_RUN = {
     "keyframe_after_ms": "its --keyframe-interval and --seek-budget place the keyframes",
     "trial_ms": "it records scenarios, whose worlds replay check tries",
     "between_steps": "no code of a user runs between the steps of a command",
+    "on_desync": "a command has no peers",
 }
 OTHER_NAMES_OF_RECORD_RUN = {"keyframe_interval_ticks": "keyframe_interval", "seek_budget_ms": "seek_budget"}
 
@@ -74,6 +76,7 @@ OTHER_VALUES: dict[str, Any] = {
     "notes": {"a": 1},
     "trial_ms": 0.0,
     "between_steps": True,
+    "on_desync": "warn",
 }
 
 
@@ -143,7 +146,8 @@ def test_meta_records_nothing_but_options(tmp_path: Path) -> None:
 @pytest.mark.parametrize("spacing", ["seek_budget_ms", "keyframe_after_ms"])
 def test_options_are_read_back_from_meta(tmp_path: Path, spacing: str) -> None:
     """A resumed recording has the options of the tape, including those outside its settings."""
-    arguments = {name: value for name, value in OTHER_VALUES.items() if name not in ("changes", "run_id", "trial_ms")}
+    not_in_meta = ("changes", "run_id", "trial_ms", "on_desync")
+    arguments = {name: value for name, value in OTHER_VALUES.items() if name not in not_in_meta}
     arguments |= {"deterministic": False, "seek_budget_ms": None, "keyframe_after_ms": None}
     arguments[spacing] = OTHER_VALUES[spacing]
     with Recorder(tmp_path / "run.tape", Eventful(), **arguments) as tape:

@@ -18,6 +18,7 @@ from recorder.errors import RecordingError
 from recorder.format.recording.assembly import Assembled
 from recorder.storage.file_names import following_segments, segment_path
 from recorder.storage.open_tape import OpenTape
+from recorder.storage.run_seed import meta_seed
 from sim.kernel.registry import ConfigError, UnknownWorldError, World, find_world
 from sim.kernel.state import State
 from sim.scenario.config.identity import scenario_hash
@@ -78,7 +79,7 @@ def _described(assembled: Assembled, run: Run) -> Run:
         scenario=_scenario_name(meta, notes),
         world=_text(world.get("name")),
         version=_whole(world.get("version")),
-        seed=_whole(_seed(meta)),
+        seed=_whole(meta_seed(meta)),
         first_tick=_whole(recording.first_tick) if has_state else None,
         ticks=_whole(recording.last_tick) if has_state else None,
         scenario_hash=_hash_of(meta) if meta else "",
@@ -105,13 +106,6 @@ def _scenario_name(meta: Mapping[str, Any], notes: Mapping[str, Any]) -> str | N
     scenario_name = scenario.get("name") if isinstance(scenario, Mapping) else None
     names = (notes.get(SCENARIO_NOTE), config.get("name"), scenario_name)
     return next((name for name in names if isinstance(name, str)), None)
-
-
-def _seed(meta: Mapping[str, Any]) -> Any:
-    for part in ((meta.get("world") or {}).get("config"), meta.get("scenario")):
-        if isinstance(part, Mapping) and "seed" in part:
-            return part["seed"]
-    return None
 
 
 def _settings(meta: Mapping[str, Any], notes: Mapping[str, Any]) -> Settings | None:

@@ -61,7 +61,7 @@ from sim.kernel.simulation import Simulation, as_simulation, inner_of, subject_o
 from sim.kernel.state import Snapshot
 
 if TYPE_CHECKING:
-    from recorder.session.lockstep import PeerHashes
+    from recorder.session.lockstep import Peer, PeerDivergence, PeerHashes
 
 _Path = str | os.PathLike[str]
 
@@ -262,10 +262,10 @@ class Recorder(NotebookMixin):
             keyframes.put(tick, as_hash(identity, state), wants_full=wants_full)
         elif keyframes.budget is not None and keyframes.budget.is_due(start_ns):
             keyframes.next_tick = tick + 1
-        if self._peers is not None:
-            self._peers.arrive(tick, as_hash(identity, state), state.snapshot)
         if self.between is not None:
             self.between.keep()
+        if self._peers is not None:
+            self._peers.arrive(tick, as_hash(identity, state), state.snapshot)
         if failure is not None:
             raise failure
         return result
@@ -280,17 +280,18 @@ class Recorder(NotebookMixin):
         """The recorded object: the environment, the object or the model of an adapter, or your simulation itself."""
         return subject_of(self.simulation)
 
-    def report_hash(self, tick: int, state_hash: int) -> None:
+    def report_hash(self, tick: int, state_hash: int, peer: Peer = None) -> PeerDivergence | None:
         """Compare a peer's hash of a tick with ours: at once, or when the run reaches the tick (step raises then).
 
-        Raises PeerDesyncError at the first difference, after a dump next to the tape; MissingTickError for a lost tick.
+        A divergence leaves a dump and raises PeerDesyncError once, or what on_desync says. Returns the divergence that
+        the tick belongs to, with the ticks counted since. MissingTickError: the tape has lost the tick.
         """
         self._ensure_usable()
         if self._peers is None:
             from recorder.session.lockstep import PeerHashes  # noqa: PLC0415 - imports the readers, as write_out
 
-            self._peers = PeerHashes(self._files.path, lambda: self._writer.flush(sync=False))
-        self._peers.report(tick, state_hash, self.tick, self.simulation.state.snapshot)
+            self._peers = PeerHashes(self._files.path, self._writer, self._settings.on_desync)
+        return self._peers.report(tick, state_hash, self.tick, self.simulation.state.snapshot, peer)
 
     def flush(self) -> None:
         """Return when all recorded ticks are in the file and, unless sync is "never", on stable storage.

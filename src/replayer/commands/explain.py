@@ -17,7 +17,8 @@ from recorder.exit_codes import DIFFERS, SAME, UsageError
 from recorder.storage.os_errors import reading
 from recorder.text import counted, shown_path
 from replayer.commands.arguments import choose, factory_of, ready_tape
-from replayer.commands.explain_facts import explanation_facts
+from replayer.commands.explain_facts import cause_facts, explanation_facts
+from replayer.commands.explain_parties import OtherParty, OtherTape, ensure_two, explain_two
 from replayer.commands.options import Json, Sim
 from replayer.desync.dump.dump import difference_lines
 from replayer.desync.dump.dump_source import dump_source
@@ -30,6 +31,7 @@ from replayer.diagnose.explain.values.identities import DifferingIdentity
 from replayer.diagnose.explain.variants import VariantOutcome
 from replayer.diagnose.investigation.investigate import investigate
 from replayer.report.outside_lines import outside_lines, unrepeated_lines
+from replayer.report.party_report import CauseTexts
 from replayer.status import STATUS_CODES
 from replayer.timeline.verify import VerificationReport
 from replayer.value_text import plain_text, tick_range
@@ -45,12 +47,14 @@ _ULPS_SHOWN_MAX = 1_000_000
 
 def explain(
     tape: Path | None = None,
+    other_tape: OtherTape = None,
     /,
     *,
     tick: Whole | None = None,
     sim: Sim = None,
     env: Annotated[list[str] | None, Parameter(name="--env", negative="")] = None,
     code: Annotated[Path | None, Parameter(name="--code")] = None,
+    other: Annotated[OtherParty | None, Parameter(name="*")] = None,
     as_json: Json = False,
 ) -> int:
     """Explain why a tick differs: run it again on two variants; name the operation, the source line and the elements.
@@ -60,10 +64,13 @@ def explain(
     replay explain run.desync-4213 --sim flock:Flock
     replay explain run.tape --tick 4213 --env NPY_DISABLE_CPU_FEATURES=X86_V4
     replay explain run.tape --code ../before-the-change
+    replay explain host.tape guest.tape --sim game:host --other-sim game:guest
 
     One variant is this environment and this code. The other is given by --env and --code; by default it is the recorded
     environment, if that differs. If both give the same state, new processes, different hash seeds, and instances that
     ran from an earlier keyframe are tried.
+
+    Of two tapes of one run, what the two parties differ in is tested by exchanging it.
 
     Exit code: 0 every variant gives the recorded state, 1 a difference was found, 3 none was found but the tape is not
     sealed, 4 none was found but the tape is damaged, or damage prevents the search, 5 no tape.
@@ -85,6 +92,9 @@ def explain(
         Print one JSON object.
     """
     path, changes = choose(tape), _changes(env or [])
+    if other_tape is not None or other is not None:
+        two = ensure_two(path, other_tape, only_of_one=tick is not None or code is not None)
+        return explain_two(two, sim, other, changes, CauseTexts(_cause_lines, cause_facts), as_json=as_json)
     path, tick = _source(path, tick)
     if code is not None and not code.is_dir():
         raise UsageError(f"expected a folder, got --code {code}")

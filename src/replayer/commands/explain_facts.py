@@ -28,7 +28,7 @@ def explanation_facts(path: Path, explanation: Explanation) -> dict[str, Any]:
         "fields_at_tick": None if explanation.place.fields is None else shown_fields(explanation.place.fields),
         "phase": explanation.place.phase,
         "writing_phases": explanation.place.writers,
-        "cause": _cause_facts(cause) if cause is not None else None,
+        "cause": cause_facts(cause) if cause is not None else None,
         "sides": [_variant_facts(explanation, outcome) for outcome in explanation.variants],
         "known_tick": explanation.known_tick,
         "known_fields": named_fields(explanation.known_states, [one.field for one in explanation.known_fields]),
@@ -69,7 +69,8 @@ def _proved_facts(report: VerificationReport) -> dict[str, Any]:
     }
 
 
-def _cause_facts(cause: Cause) -> dict[str, Any]:
+def cause_facts(cause: Cause) -> dict[str, Any]:
+    """A cause with its places and values as plain data."""
     return {
         "kind": cause.kind,
         "operation": cause.operation,

@@ -1,4 +1,4 @@
-"""Diagnosis tools, one for each kind of cause of a desync. Only the investigation imports others."""
+"""Diagnosis tools, one for each kind of cause of a desync. Only the investigation and the parties import others."""
 
 from typing import TYPE_CHECKING
 

@@ -13,6 +13,7 @@ import attrs
 
 from recorder.environment import describe_environment
 from recorder.storage.atomic_folder import write_folder
+from recorder.storage.run_seed import dump_folder, run_seed
 from replayer.desync.dump.differences_csv import TableOfDifferences, write_differences
 from replayer.desync.dump.dump_tapes import write_tapes
 from replayer.desync.dump.object_files import write_readable_state
@@ -50,7 +51,8 @@ def write_dump(folder: Path, tape: Tape, finding: Finding) -> Path:
 
     Raises OSError if the folder cannot be written.
     """
-    target = folder / f"{tape.path.stem}.desync-{finding.tick}"
+    seed = run_seed(tape.meta, tape.recording, finding.tick)
+    target = dump_folder(folder / tape.path.name, "desync", seed, finding.tick)
     return write_folder(target, lambda part: _write_files(part, tape, finding), files=DUMP_FILES | OBJECT_FILES)
 
 

@@ -72,33 +72,52 @@ class CommitRunner:
         )
 
     def _run(self, tree: Path) -> Finished:
-        root, here = self.repository.root, Path.cwd().resolve()
-        is_inside = here.is_relative_to(root)
-        folder = tree / (here.relative_to(root) if is_inside else self.repository.folder)
-        if not folder.is_dir():  # The commit does not have it yet.
-            folder = tree
-        folders = [str(tree / path) for path in self.paths]
-        if self.sim is not None:  # As load_factory imports it: from the current folder.
-            folders += [str(folder)] if is_inside else [str(folder), str(here)]
-        arguments = [str(self.tape.absolute()), self.sim or "", str(self.jobs), str(root), str(tree), *folders]
+        place = place_in_tree(self.repository, tree, self.paths, self.sim)
+        folders = [*(str(tree / path) for path in self.paths), *place.folders]
+        root = str(self.repository.root)
+        arguments = [str(self.tape.absolute()), self.sim or "", str(self.jobs), root, str(tree), *folders]
         try:
             process = start_python(
                 module_program(self.program, arguments),
                 interpreter=self.python,
-                environment={"PYTHONPATH": self._module_path(tree)},
+                environment={"PYTHONPATH": place.module_path},
                 stdin=subprocess.DEVNULL,
-                folder=folder,
+                folder=place.folder,
             )
         except OSError as error:
             raise BisectError(f"--python {self.python}: {error.strerror}") from None
         return finish(process)
 
-    def _module_path(self, tree: Path) -> str:
-        """PYTHONPATH for the process and for those that it starts."""
-        kept = [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path]
-        # Absolute, because the process has another current folder.
-        moved = [moved_path(str(Path(path).absolute()), self.repository.root, tree) for path in kept]
-        return os.pathsep.join([*(str(tree / path) for path in self.paths), *moved])
+
+@attrs.frozen
+class PlaceInTree:
+    """Where a process of a work tree runs, as the present one runs in the checkout.
+
+    Attributes:
+        folder: its current folder.
+        folders: the folders in which --sim is searched.
+        module_path: PYTHONPATH for it and for the processes that it starts.
+    """
+
+    folder: Path
+    folders: tuple[str, ...]
+    module_path: str
+
+
+def place_in_tree(repository: Repository, tree: Path, paths: Sequence[str], sim: str | None) -> PlaceInTree:
+    """Return the place of a process in a work tree. paths: folders of modules, relative to its root."""
+    root, here = repository.root, Path.cwd().resolve()
+    is_inside = here.is_relative_to(root)
+    folder = tree / (here.relative_to(root) if is_inside else repository.folder)
+    if not folder.is_dir():  # The commit does not have it yet.
+        folder = tree
+    folders: tuple[str, ...] = ()
+    if sim is not None:  # As load_factory imports it: from the current folder.
+        folders = (str(folder),) if is_inside else (str(folder), str(here))
+    kept = [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path]
+    # Absolute, because the process has another current folder.
+    moved = [moved_path(str(Path(path).absolute()), root, tree) for path in kept]
+    return PlaceInTree(folder, folders, os.pathsep.join([*(str(tree / path) for path in paths), *moved]))
 
 
 def _facts(finished: Finished) -> dict[str, Any] | None:

@@ -94,20 +94,24 @@ def diff_tapes(one: Tape, other: Tape, progress: Progress | None = None) -> Tape
         compared = 1
         if differences := _differences(states):
             ticks.append(TickDifference(first, tuple(entry.field for entry in differences)))
+    elif (hashes := _hashes_at(one, other, first)) is not None:
+        compared = 1
+        if hashes[0] != hashes[1]:
+            ticks.append(TickDifference(first, None))
     for tick, pair in _pairs(one, other, first + 1, last):
         if progress is not None and tick % PROGRESS_TICKS == 0:
             progress(tick - first, last - first)
-        if pair is None:
+        equal = _equal(one, other, *pair) if pair is not None else None
+        if pair is None or equal is None:
             unreadable += 1
             continue
         compared += 1
         if inputs_tick is None and pair[0].encoded_inputs != pair[1].encoded_inputs:
             inputs_tick = tick
-        difference = _compare(tapes, *pair)
-        if difference is not None:
+        if not equal:
             if not ticks:
                 phase = _first_phase(tapes, *pair)
-            ticks.append(difference)
+            ticks.append(_compare(tapes, *pair))
     keyframe_tick, states = _later_states(one, other, ticks[0].tick) if ticks else (None, None)
     differences = _differences(states) if states is not None else []
     trend = _trend(ticks, last)
@@ -169,10 +173,22 @@ def _frames(tape: Tape, first: int, last: int) -> Iterator[Frame | None]:
             yield from run.frames
 
 
-def _compare(tapes: tuple[_ComparedTape, _ComparedTape], left: Frame, right: Frame) -> TickDifference | None:
-    """The difference between two frames of a tick; None if their states are equal."""
-    if left.state_hash == right.state_hash:
-        return None
+def _equal(one: Tape, other: Tape, left: Frame, right: Frame) -> bool | None:
+    """Whether the states of a tick are equal; None if that is not known.
+
+    A frame may have a link in place of the hash of the state. Equal links mean equal states; different ones do not mean
+    different states, since each tape begins its chain at its own keyframes.
+    """
+    if left.identity == right.identity:
+        return True
+    if left.state_hash is not None and right.state_hash is not None:
+        return False
+    hashes = _hashes_at(one, other, left.tick)
+    return None if hashes is None else hashes[0] == hashes[1]
+
+
+def _compare(tapes: tuple[_ComparedTape, _ComparedTape], left: Frame, right: Frame) -> TickDifference:
+    """The difference between two frames of a tick whose states differ."""
     if left.field_hashes == right.field_hashes != b"" and tapes[0].names(left) == tapes[1].names(right):
         # Only capacities differ, or 16 bits are equal by chance: no field can be named.
         return TickDifference(left.tick, ())
@@ -204,6 +220,14 @@ def _states_at(one: Tape, other: Tape, tick: int) -> tuple[Snapshot, Snapshot] |
         except RecordingError:
             return None
     return states[0], states[1]
+
+
+def _hashes_at(one: Tape, other: Tape, tick: int) -> tuple[int, int] | None:
+    """The hashes of the states of a tick, from a frame or a keyframe of each tape; None if one has neither."""
+    try:
+        return one.state_hash(tick), other.state_hash(tick)
+    except RecordingError:
+        return None
 
 
 def _differences(states: tuple[Snapshot, Snapshot]) -> list[FieldDifference]:

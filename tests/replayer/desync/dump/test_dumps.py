@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,8 @@ import recorder
 import replayer
 import replayer.commands.main
 from recorder import MissingTickError, PeerDesyncError, Recorder
+from recorder.session.lockstep import DUMPS_MAX
+from recorder.storage.run_seed import dump_folder, run_seed
 from replayer.desync.dump.differences_csv import LINES_MAX, write_differences
 from replayer.desync.dump.dump_tapes import diff_dumps
 from replayer.tape.tape import Tape
@@ -183,6 +186,110 @@ def recorder_of_old_ticks(tape: recorder.Recorder) -> None:
     """Request a tick that is neither in memory nor in the ring."""
     tape._peers._own.clear()  # type: ignore[union-attr]
     tape.report_hash(1, 1)
+
+
+@pytest.mark.parametrize("ticks_apart", [1, 2, 7])
+def test_a_divergence_has_one_dump_and_its_ticks_are_counted(ticks_apart: int) -> None:
+    """Raised once for each divergence; the run goes on, and agreement in between makes the next one a new one."""
+    raised, returned = [], []
+    with Recorder("run.tape", Walkers(), keyframe_interval_ticks=5) as tape:
+        for tick in range(1, 31):
+            tape.step(None)
+            own = tape.simulation.state.hash()
+            apart = 5 <= tick < 5 + ticks_apart or tick >= 20
+            try:
+                returned.append(tape.report_hash(tick, own ^ apart))
+            except PeerDesyncError as error:
+                raised.append((tick, error.tick, error.dump_path))
+    assert raised == [(5, 5, Path.cwd() / "run.peer-desync-5"), (20, 20, Path.cwd() / "run.peer-desync-20")]
+    last = returned[-1]
+    assert last is not None
+    assert (last.first_tick, last.last_tick, last.ticks, last.peer) == (20, 30, 11, None)
+    counts = [entry.ticks for entry in returned if entry is not None and entry is not last]
+    assert counts == [ticks_apart] * (ticks_apart - 1)  # One object, returned for each later tick.
+    assert sorted(path.name for path in Path().glob("*desync*")) == ["run.peer-desync-20", "run.peer-desync-5"]
+    assert verify_tape("run.tape", Walkers).verified_ticks == 31
+
+
+def test_late_hashes_belong_to_the_divergence_before_the_last_agreement() -> None:
+    """Hashes may arrive in any order: an old one that differs is no new divergence, an old one that agrees ends none."""
+    with Recorder("run.tape", Walkers(), on_desync="warn") as tape:
+        hashes = [tape.simulation.state.hash()]
+        for _ in range(12):
+            tape.step(None)
+            hashes.append(tape.simulation.state.hash())
+        wrong = [tick in (3, 4, 5, 9) for tick in range(13)]
+        with warnings.catch_warnings(record=True) as warned:
+            warnings.simplefilter("always")
+            for tick in (1, 4, 2, 3, 6, 5, 8, 9, 7, 12):
+                tape.report_hash(tick, hashes[tick] ^ wrong[tick])
+        assert tape._peers is not None
+        told = [(one.first_tick, one.last_tick, one.ticks) for one in tape._peers.divergences]
+    assert told == [(3, 5, 3), (9, 9, 1)]
+    assert [str(one.message).partition(": our")[0] for one in warned] == [
+        f"{Path.cwd()}/run.tape: desync with a peer at tick {tick}" for tick in (4, 9)
+    ]
+
+
+def test_peers_are_kept_apart_and_dumps_have_a_limit() -> None:
+    """Of two peers, one of which agrees; and of a peer that differs at each second tick."""
+    errors: list[PeerDesyncError] = []
+    with Recorder("run.tape", Walkers(), on_desync=errors.append) as tape:
+        for tick in range(1, 41):
+            tape.step(None)
+            own = tape.simulation.state.hash()
+            for peer, theirs in (("west", own), ("east", own ^ (tick >= 3)), ("odd", own ^ (tick % 2))):
+                tape.report_hash(tick, theirs, peer=peer)
+        tape.report_hash(41, 7, peer="east")  # Waits, also when another peer is ahead as far.
+        tape.report_hash(41, 8, peer="new")
+        tape.step(None)
+        assert tape._peers is not None
+        by_peer = [(one.peer, one.first_tick, one.ticks) for one in tape._peers.divergences]
+    assert by_peer[:2] == [("odd", 1, 1), ("east", 3, 39)]
+    assert errors[1].divergence is not None
+    assert errors[1].divergence.ticks == 39
+    assert [entry for entry in by_peer if entry[0] == "odd"] == [("odd", tick, 1) for tick in range(1, 41, 2)]
+    assert by_peer[-1] == ("new", 41, 1)
+    assert [error.dump_path is not None for error in errors] == [True] * DUMPS_MAX + [False] * (22 - DUMPS_MAX)
+    assert len(list(Path().glob("*desync*"))) == DUMPS_MAX
+    assert "no dump was written: 8 dumps of earlier divergences exist" in errors[-1].__notes__
+    assert "desync with peer east at tick 3: our hash" in str(errors[1])
+
+
+def test_a_peers_error_in_a_step_leaves_nothing_for_the_comparison_between_steps() -> None:
+    """The state after the step is kept before the error is raised."""
+    with Recorder("run.tape", Walkers(), between_steps=True) as tape:
+        tape.report_hash(2, 77)
+        tape.step(None)
+        with pytest.raises(PeerDesyncError):
+            tape.step(None)
+        tape.step(None)
+        assert tape.between is not None
+        assert tape.between.count == 0
+
+
+class Deaf(Walkers):
+    """Takes any inputs."""
+
+    def step(self, _inputs: Any) -> None:
+        super().step(None)
+
+
+def test_dumps_are_named_with_the_seed() -> None:
+    """That of META, or of the last reset before the tick; a name that is taken gets a number."""
+    path = Path("somewhere/run.tape")
+    names = [dump_folder(path, "desync", seed, 29).name for seed in (None, 0, 7, -1, 1 << 127, 1 << 128)]
+    huge = "run.desync_170141183460469231731687303715884105728_29"
+    assert names == ["run.desync-29", "run.desync_0_29", "run.desync_7_29", "run.desync_-1_29", huge, "run.desync-29"]
+    with Recorder("run.tape", Deaf()) as tape:
+        for number in range(1, 8):
+            tape.step({"reset": {2: 11, 5: 12, 6: None}[number]} if number in (2, 5, 6) else number)
+    with Tape("run.tape") as tape:
+        adapted = {"adapter": {"name": "gymnasium"}, "scenario": {"seed": 3}}
+        assert [run_seed(adapted, tape.recording, tick) for tick in range(1, 8)] == [3, 11, 11, 11, 12, 12, 12]
+        assert run_seed({"scenario": {"seed": 3}}, tape.recording, 7) == 3
+        assert run_seed({"world": {"config": {"seed": True}}}, tape.recording, 7) is None
+        assert run_seed({"world": 5, "scenario": None}, tape.recording, 7) is None
 
 
 # --- trees

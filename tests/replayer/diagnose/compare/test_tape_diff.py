@@ -320,6 +320,57 @@ def test_runs_that_differ_from_the_start() -> None:
     assert (found.first_bad, found.ticks[0].fields) == (0, ("rng",))
 
 
+def test_the_first_common_tick_is_compared_where_one_tape_has_a_keyframe() -> None:
+    """The other tape has the hash of that tick in a frame."""
+    for name, seed, options in (("long", 1, {}), ("ring", 2, {"keep": 10, "keyframe_interval_ticks": 5, "split": 400})):
+        with Recorder(f"{name}.tape", Walkers(seed=seed), deterministic=True, **options) as tape:
+            for _ in range(60):
+                tape.step()
+    with Tape("long.tape") as one, Tape("ring.tape") as other:
+        assert other.first_tick > 0
+        assert one.keyframe_at(other.first_tick) is None
+        for pair in ((one, other), (other, one)):
+            result = diff_tapes(*pair)
+            assert result.first_bad == other.first_tick
+            assert (result.compared_ticks, len(result.ticks)) == (61 - other.first_tick, 61 - other.first_tick)
+
+
+class Marking(Walkers):
+    """Marks its writes; one number is wrong from a tick on."""
+
+    marks_writes = True
+
+    def __init__(self, wrong_tick: int = 0) -> None:
+        super().__init__(n=300)
+        self.wrong_tick, self.count = wrong_tick, 0
+
+    def step(self, inputs: Any) -> None:
+        super().step(inputs)
+        self.count += 1
+        self.state["y"][5] += self.count == self.wrong_tick
+        for name in self.state:
+            self.state.mark(name)
+
+
+@pytest.mark.parametrize(("interval", "hashes"), [(7, "changes"), (5, "changes"), (7, "states")])
+def test_tapes_with_hashes_of_changes_are_compared_at_each_tick(interval: int, hashes: Any) -> None:
+    """Also with keyframes at other ticks, or with hashes of states on the other tape."""
+    linked: Any = {"mode": "changes", "hashes": "changes", "keyframe_interval_ticks": 7, "blame": "none"}
+    for name, wrong, options in (
+        ("linked", 0, linked),
+        ("same", 0, {**linked, "keyframe_interval_ticks": interval, "hashes": hashes}),
+        ("wrong", 9, {**linked, "keyframe_interval_ticks": interval, "hashes": hashes}),
+    ):
+        with Recorder(f"{name}.tape", Marking(wrong), **options) as tape:
+            for _ in range(30):
+                tape.step()
+    with Tape("linked.tape") as linked_tape, Tape("same.tape") as same, Tape("wrong.tape") as wrong_tape:
+        assert diff_tapes(linked_tape, same).same
+        result = diff_tapes(linked_tape, wrong_tape)
+        assert [one.tick for one in result.ticks] == list(range(9, 31))
+        assert (result.compared_ticks, result.unreadable_ticks) == (31, 0)
+
+
 class Later(Drifting):
     """A later version, with an additional field and a wider one."""
 

@@ -1,0 +1,82 @@
+"""A party: one of the two sides of a run, with all that its simulation is made from."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+
+@attrs.frozen
+class WorkTree:
+    """A commit of the user's repository, checked out in a folder of its own.
+
+    Attributes:
+        commit: its short id.
+        checkout, tree: the user's checkout and the work tree.
+        folder: the current folder of the process.
+        folders: put in front of its module path.
+        module_path: its PYTHONPATH.
+    """
+
+    commit: str
+    checkout: Path
+    tree: Path
+    folder: Path
+    folders: tuple[str, ...]
+    module_path: str
+
+
+@attrs.frozen
+class Party:
+    """One side of a run. What is not given is as in the present process.
+
+    Attributes:
+        label: for people: what was given for this side.
+        tape: its recording, from which its simulation is made.
+        sim: module:factory, or None for a registered world or an adapter's tape.
+        paths: folders in front of Python's module path: code, or packages.
+        work_tree: of a commit; None for the present code.
+        python: the interpreter.
+        environment: variables to set, or to unset (None).
+        frames: the tape whose inputs are fed.
+        arguments: constructor arguments that replace those of the factory, by name, as Python literals.
+        config: entries that replace those of a registered world's configuration.
+        modules: for modules that come from another place: the name and the path of the file or folder.
+    """
+
+    label: str
+    tape: Path
+    frames: Path
+    sim: str | None = None
+    paths: tuple[str, ...] = ()
+    work_tree: WorkTree | None = None
+    python: str = sys.executable
+    environment: Mapping[str, str | None] = attrs.field(factory=dict)
+    arguments: Mapping[str, str] = attrs.field(factory=dict)
+    config: Mapping[str, Any] = attrs.field(factory=dict)
+    modules: Mapping[str, str] = attrs.field(factory=dict)
+
+
+@attrs.frozen
+class Made:
+    """How a party's simulation was made, as its process saw it.
+
+    Attributes:
+        class_name: module:class of the simulation; None if it is not known.
+        arguments: what its constructor got, by name; as Python literals, None for values that are none.
+        modules: what was imported outside of Python itself: the files by the names of the modules.
+        versions: of the outermost of these, where they state one.
+        early: the outermost modules that were loaded before the simulation was.
+        python: the version of the interpreter.
+    """
+
+    class_name: str | None
+    arguments: dict[str, str | None]
+    modules: dict[str, str]
+    versions: dict[str, str]
+    early: list[str]
+    python: str

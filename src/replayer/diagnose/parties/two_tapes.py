@@ -1,0 +1,374 @@
+"""Explain where two recordings of one run diverge: the first tick, the line, and the difference that does it.
+
+Each party's simulation runs the step to the first differing tick in a process of its own, from the state on which both
+tapes agree. Then each difference between the parties is tested alone: A with what B has must give what B gives, and the
+reverse. A process with nothing exchanged is the control: it must repeat what the first one gave.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import attrs
+
+from replayer.desync.state_diff import STATE_LABELS, FieldDifference, compare_states
+from replayer.diagnose.compare.tape_diff import TapeDifference, diff_tapes
+from replayer.diagnose.explain.align import Alignment
+from replayer.diagnose.explain.cause import Cause
+from replayer.diagnose.explain.find_cause import find_cause
+from replayer.diagnose.parties.factors import WHOLES, Factor, find_factors, not_compared, together
+from replayer.diagnose.parties.party import Party
+from replayer.diagnose.parties.party_runner import PartyAnswer, PartyFailedError, PartyJob, PartyRun, PartyRunner
+from replayer.tape.tape import Tape
+from sim.kernel.state import Snapshot
+
+NEAR_TICKS = 1500  # An instance that ran before the tick starts at most this far back.
+FACTORS_MAX = 12  # Each is tested by two processes.
+SEED = "PYTHONHASHSEED"
+SEEDS = ("1", "2", "3")  # The parties' own is 0, unless their tapes state one.
+SWITCHES = (SEED, "NPY_DISABLE_CPU_FEATURES", "OPENBLAS_CORETYPE", "OPENBLAS_NUM_THREADS")
+VERSIONS = ("python", "numpy", "machine", "system")
+
+BEGINS_LATER = "the states differ already at the first tick that both tapes have"
+NOT_READ = "the states differ before this tick already, in ticks that could not be compared"
+
+Progress = Callable[[float], None]
+
+
+class NotComparableError(ValueError):
+    """The two tapes are no recordings of one run; the text says why."""
+
+
+@attrs.frozen(eq=False)
+class FactorTest:
+    """What one difference does alone.
+
+    Attributes:
+        factor: the difference.
+        outcomes: of A with what B has, and of B with what A has: "A" or "B" (it gives what that party gives), "other",
+            or None if it could not be run.
+        why_not: why it could not be run; None otherwise.
+    """
+
+    factor: Factor
+    outcomes: tuple[str | None, str | None]
+    why_not: str | None = None
+
+    @property
+    def decides(self) -> bool:
+        """True if this difference alone turns A into B, and B into A."""
+        return self.outcomes == ("B", "A")
+
+
+@attrs.frozen(eq=False)
+class PartyExplanation:
+    """The explanation of two tapes.
+
+    Attributes:
+        difference: of the tapes, without any simulation.
+        parties: A and B.
+        recorded: the hashes of the first differing tick on the tapes; None without one.
+        runs: the step to that tick by each party; None for one that could not be run.
+        is_first_tick: True if the states differ at the first tick that both tapes have.
+        why_older: why no step to the tick can be compared, if the states may have differed before it; None otherwise.
+        fields: the differences of the states that the parties give, or that the tapes hold at the first tick.
+        states: those states; None if they are not known.
+        cause: the line at which the parties' steps diverge; None if it is not known.
+        tests: of each difference.
+        unsteady: the parties that gave another result when they ran again in another process, as indices.
+        seed: a hash seed with which A gives another result than with its own; None without one. The cause is of that.
+        seed_gives_second: True if that result is the one on the second tape.
+        notes: further remarks, a sentence each.
+    """
+
+    difference: TapeDifference
+    parties: tuple[Party, Party]
+    recorded: tuple[int, int] | None = None
+    runs: tuple[PartyRun | None, PartyRun | None] = (None, None)
+    is_first_tick: bool = False
+    why_older: str | None = None
+    fields: Sequence[FieldDifference] = ()
+    states: tuple[Snapshot, Snapshot] | None = None
+    cause: Cause | None = None
+    tests: Sequence[FactorTest] = ()
+    unsteady: tuple[int, ...] = ()
+    seed: str | None = None
+    seed_gives_second: bool = False
+    notes: Sequence[str] = ()
+
+    @property
+    def tick(self) -> int | None:
+        """The first tick with different states; None if there is none."""
+        return self.difference.first_bad
+
+    @property
+    def is_reproduced(self) -> bool:
+        """True if the two parties give different results."""
+        first, second = (run.result if run is not None else None for run in self.runs)
+        return first is not None and second is not None and first != second
+
+    @property
+    def deciding(self) -> list[FactorTest]:
+        """The tests of the differences that alone decide about the result; none if a party's results vary anyway."""
+        return [test for test in self.tests if test.decides] if not self.unsteady else []
+
+    def is_recorded(self, party: int) -> bool:
+        """Return True if a party (0 or 1) gives what its tape has."""
+        run = self.runs[party]
+        return run is not None and self.recorded is not None and run.result == (self.recorded[party], None)
+
+
+def recorded_environment(meta: Mapping[str, object], present: Mapping[str, str]) -> dict[str, str | None]:
+    """The variables that a tape was recorded with, where they differ from the present ones; not those of versions."""
+    recorded = meta.get("environment")
+    if not isinstance(recorded, Mapping):
+        return {}
+    found: dict[str, str | None] = {}
+    for name in SWITCHES:
+        value = recorded.get(name)
+        if value != present.get(name) and not (name == SEED and value in (None, "", "random")):
+            found[name] = str(value) if value is not None else None
+    return found
+
+
+def explain_parties(first: Party, second: Party, progress: Progress = lambda _: None) -> PartyExplanation:
+    """Explain the first difference of two tapes. progress: called with a fraction, from 0 to 1.
+
+    Raises NotComparableError for tapes without a common tick, or of different simulations; MissingTickError as
+    diff_tapes does.
+    """
+    parties = first, second
+    with Tape(first.tape) as one, Tape(second.tape) as other:
+        _ensure_one_kind(one, other)
+        try:
+            difference = diff_tapes(one, other, lambda done, total: progress(0.2 * done / max(1, total)))
+        except ValueError as error:
+            raise NotComparableError(str(error)) from None
+        explanation = PartyExplanation(difference, parties)
+        if difference.first_bad is None:
+            return explanation
+        with PartyRunner() as runner:
+            return _Case((one, other), parties, difference, runner, progress).explain()
+
+
+def _ensure_one_kind(one: Tape, other: Tape) -> None:
+    """Raise NotComparableError if the tapes name different worlds, or have no field in common."""
+    worlds = [tape.meta.get("world") for tape in (one, other)]
+    names = [world.get("name") if isinstance(world, Mapping) else None for world in worlds]
+    fields = [next((set(tape.snapshot(place)) for place in tape.keyframes), set()) for tape in (one, other)]
+    if names[0] != names[1] or not {name for name in fields[0] & fields[1] if not name.startswith("#")}:
+        shown = [
+            name or f"{tape.meta.get('simulation', 'a simulation')} with the fields {', '.join(sorted(own)[:4])}"
+            for name, tape, own in zip(names, (one, other), fields, strict=True)
+        ]
+        raise NotComparableError(f"expected two recordings of one simulation, got {shown[0]} and {shown[1]}")
+
+
+@attrs.define(eq=False)
+class _Case:
+    tapes: tuple[Tape, Tape]
+    parties: tuple[Party, Party]
+    difference: TapeDifference
+    runner: PartyRunner
+    progress: Progress
+    notes: list[str] = attrs.field(factory=list)
+    _base: tuple[PartyRun, ...] = ()
+    _before: Snapshot | None = None
+
+    @property
+    def tick(self) -> int:
+        assert self.difference.first_bad is not None
+        return self.difference.first_bad
+
+    def explain(self) -> PartyExplanation:
+        recorded = self.tapes[0].state_hash(self.tick), self.tapes[1].state_hash(self.tick)
+        is_first = self.tick == self.difference.first_tick
+        explanation = PartyExplanation(self.difference, self.parties, recorded, is_first_tick=is_first)
+        if is_first:
+            states = self.difference.states if self.difference.keyframe_tick == self.tick else None
+            explanation = attrs.evolve(explanation, states=states, fields=self.difference.differences if states else ())
+            if any(tape.first_tick != self.tick for tape in self.tapes):
+                return attrs.evolve(explanation, why_older=BEGINS_LATER)
+        answers = self._answers(recorded)
+        runs = _chosen(answers[0], recorded[0]), _chosen(answers[1], recorded[1])
+        explanation = attrs.evolve(explanation, runs=runs)
+        befores = [one.before for one in answers if one is not None and one.before is not None]
+        if len({state.hash() for state in befores}) > 1:  # Ticks before it are damaged.
+            self.notes.append(
+                f"the tapes differ before tick {self.tick:,} already, in ticks that could not be compared"
+            )
+        elif None not in (runs[0], runs[1]):
+            explanation = self._compared(explanation, answers)
+        return attrs.evolve(explanation, notes=[*dict.fromkeys(self.notes), *self._version_notes(explanation)])
+
+    # --- running
+
+    def _answers(self, recorded: tuple[int, int]) -> list[PartyAnswer | None]:
+        """The step of each party: on fresh instances, and if one of these is not as recorded, on some that ran before."""
+        found = self.runner.run([PartyJob(party, self.tick, traces=True) for party in self.parties])
+        self.progress(0.4)
+        before = next((one.before for one in found if isinstance(one, PartyAnswer)), None)
+        for number, party in enumerate(self.parties):
+            if isinstance(found[number], PartyFailedError) and before is not None:
+                [found[number]] = self.runner.run([PartyJob(party, self.tick, before, traces=True)])
+        self.notes += [str(one) for one in found if isinstance(one, PartyFailedError)]
+        answers = [one if isinstance(one, PartyAnswer) else None for one in found]
+        wrong = [
+            one is not None and one.runs[0].result != (state_hash, None)
+            for one, state_hash in zip(answers, recorded, strict=True)
+        ]
+        for start in self._starts() if any(wrong) else ():
+            jobs = [PartyJob(party, self.tick, before, [start], traces=True) for party in self.parties]
+            ran = [one if isinstance(one, PartyAnswer) else None for one in self.runner.run(jobs)]
+            if all(one is not None and _has(one, recorded[number]) for number, one in enumerate(ran)):
+                return ran
+        self.progress(0.5)
+        return answers
+
+    def _starts(self) -> list[int]:
+        """Earlier ticks from which instances of both parties may run: the nearest keyframe of both tapes, and the first."""
+        ticks = [{place.tick for place in tape.keyframes} for tape in self.tapes]
+        common = sorted(tick for tick in ticks[0] & ticks[1] if self.tick - NEAR_TICKS <= tick < self.tick - 1)
+        return list(dict.fromkeys([common[-1], common[0]])) if common else []
+
+    def _results(self, parties: Sequence[Party], like: Sequence[int]) -> list[PartyRun | PartyFailedError]:
+        """Run the step once more by these parties. like: the index of the party that each is a change of."""
+        jobs = []
+        for party, number in zip(parties, like, strict=True):
+            run = self._base[number]
+            assert run.made is not None
+            jobs.append(
+                PartyJob(
+                    party, self.tick, self._before, [run.start], class_name=run.made.class_name, early=run.made.early
+                )
+            )
+        answers = self.runner.run(jobs)
+        return [one if isinstance(one, PartyFailedError) else one.runs[0] for one in answers]
+
+    # --- comparing
+
+    def _compared(self, explanation: PartyExplanation, answers: list[PartyAnswer | None]) -> PartyExplanation:
+        first, second = explanation.runs
+        assert first is not None
+        assert second is not None
+        self._base, self._before = (first, second), next((one.before for one in answers if one is not None), None)
+        if first.result == second.result:
+            return self._not_reproduced(explanation, answers)
+        explanation = self._aligned(explanation, answers)
+        assert first.made is not None
+        assert second.made is not None
+        fed = [run.start for run in (first, second)]
+        start = min((one for one in fed if one is not None), default=self.tick - 1)
+        ticks = range(start + 1, self.tick + 1) if not explanation.is_first_tick else range(0)
+        factors = find_factors(self.parties, self.tapes, (first.made, second.made), ticks)
+        parts, wholes = (
+            [one for one in factors if one.kind not in WHOLES],
+            [one for one in factors if one.kind in WHOLES],
+        )
+        if left := parts[FACTORS_MAX:]:
+            self.notes.append(f"not tested: {', '.join(f'{factor.kind} {factor.name}' for factor in left)}")
+        explanation = self._tested(explanation, [*parts[:FACTORS_MAX], *wholes])
+        unread = not_compared((first.made, second.made))
+        if unread and all(test.factor.kind in WHOLES for test in explanation.deciding):
+            self.notes.append(f"not compared, because they are no plain data: the arguments {', '.join(unread)}")
+        return explanation
+
+    def _tested(self, explanation: PartyExplanation, factors: list[Factor]) -> PartyExplanation:
+        """Test each difference alone; then those that matter together; then the wholes, of which these are parts."""
+        explanation = self._tried(explanation, [factor for factor in factors if factor.kind not in WHOLES])
+        matter = [test.factor for test in explanation.tests if test.outcomes not in (("A", "B"), (None, None))]
+        for further in ([together(matter)] if len(matter) > 1 else [], [one for one in factors if one.kind in WHOLES]):
+            if further and not explanation.deciding and not explanation.unsteady:
+                rest = self._tried(explanation, further)
+                explanation = attrs.evolve(rest, tests=[*explanation.tests, *rest.tests])
+        self.progress(1.0)
+        return explanation
+
+    def _tried(self, explanation: PartyExplanation, factors: list[Factor]) -> PartyExplanation:
+        """Run both parties again with nothing changed, and with each difference exchanged."""
+        changed = [factor.give(self.parties[to], 1 - to) for factor in factors for to in (0, 1)]
+        results = self._results([*self.parties, *changed], [0, 1, *([0, 1] * len(factors))])
+        own = [run.result for run in self._base]
+        unsteady = tuple(
+            number
+            for number, again in enumerate(results[:2])
+            if isinstance(again, PartyRun) and again.result is not None and again.result != own[number]
+        )
+        tests = []
+        for number, factor in enumerate(factors):
+            pair = results[2 + 2 * number : 4 + 2 * number]
+            failed = [str(one) for one in pair if isinstance(one, PartyFailedError)]
+            failed += [one.why_not for one in pair if isinstance(one, PartyRun) and one.why_not is not None]
+            outcomes = [_outcome(one, own) for one in pair]
+            tests.append(FactorTest(factor, (outcomes[0], outcomes[1]), failed[0] if failed else None))
+        return attrs.evolve(explanation, tests=tests, unsteady=unsteady)
+
+    def _not_reproduced(self, explanation: PartyExplanation, answers: list[PartyAnswer | None]) -> PartyExplanation:
+        """Both parties give one result: hash seeds can be tried, unless both tapes state theirs."""
+        party = self.parties[0]
+        if all(map(_states_seed, self.tapes)) or explanation.is_first_tick or answers[0] is None:
+            return explanation
+        start = self._base[0].start
+        for seed in SEEDS:
+            other = attrs.evolve(party, environment={**party.environment, SEED: seed})
+            [answer] = self.runner.run([PartyJob(other, self.tick, self._before, [start], traces=True)])
+            if isinstance(answer, PartyAnswer) and answer.runs[0].result not in (None, self._base[0].result):
+                gives_second = answer.runs[0].result == (self.tapes[1].state_hash(self.tick), None)
+                found = attrs.evolve(self._aligned(explanation, [answers[0], answer]), seed=seed)
+                return attrs.evolve(found, seed_gives_second=gives_second)
+        return explanation
+
+    def _aligned(self, explanation: PartyExplanation, answers: Sequence[PartyAnswer | None]) -> PartyExplanation:
+        """Compare the traces and the states of two answers."""
+        steps = [one.step if one is not None else None for one in answers]
+        self.notes += [
+            f"{party.label}: the step was not traced: {one.not_traced}"
+            for party, one in zip(self.parties, answers, strict=True)
+            if one is not None and one.not_traced is not None
+        ]
+        if steps[0] is None or steps[1] is None:
+            return explanation
+        self.notes += [step.note for step in steps if step is not None and step.note is not None]
+        cause = find_cause(Alignment(steps[0].trace, steps[1].trace))
+        states = (steps[0].state, steps[1].state) if steps[0].state is not None and steps[1].state is not None else None
+        fields = compare_states(*states, STATE_LABELS) if states is not None else []
+        return attrs.evolve(explanation, cause=cause, states=states, fields=fields)
+
+    def _version_notes(self, explanation: PartyExplanation) -> list[str]:
+        """What the tapes say about their environments, if no test decided."""
+        if explanation.deciding:
+            return []
+        recorded: list[Mapping[str, object]] = []
+        for tape in self.tapes:
+            environment = tape.meta.get("environment")
+            recorded.append(environment if isinstance(environment, Mapping) else {})
+        return [
+            f"the tapes state different versions of {name}: A {recorded[0][name]}, B {recorded[1][name]}; what that does "
+            "was not tested: give --other-python"
+            for name in VERSIONS
+            if name in recorded[0] and name in recorded[1] and recorded[0][name] != recorded[1][name]
+        ]
+
+
+def _states_seed(tape: Tape) -> bool:
+    recorded = tape.meta.get("environment")
+    return isinstance(recorded, Mapping) and recorded.get(SEED) not in (None, "", "random")
+
+
+def _has(answer: PartyAnswer, state_hash: int) -> bool:
+    return any(run.result == (state_hash, None) for run in answer.runs)
+
+
+def _chosen(answer: PartyAnswer | None, state_hash: int) -> PartyRun | None:
+    """The run that is as recorded, otherwise the first one that reached the tick."""
+    if answer is None:
+        return None
+    reached = [run for run in answer.runs if run.result is not None]
+    right = [run for run in reached if run.result == (state_hash, None)]
+    return next(iter([*right, *reached]), None)
+
+
+def _outcome(run: PartyRun | PartyFailedError, own: list[tuple[int | None, str | None] | None]) -> str | None:
+    if isinstance(run, PartyFailedError) or run.result is None:
+        return None
+    return "A" if run.result == own[0] else "B" if run.result == own[1] else "other"

@@ -1,0 +1,290 @@
+"""The explanation of two tapes as lines of text and as JSON."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import attrs
+
+from recorder.text import counted, shown_path
+from replayer.desync.dump.dump import difference_lines
+from replayer.desync.object_diff import object_difference_lines, shown_fields
+from replayer.diagnose.explain.cause import Cause
+from replayer.diagnose.explain.source_lines import SourceFile
+from replayer.diagnose.parties.factors import Factor, is_installed
+from replayer.diagnose.parties.two_tapes import SEED, FactorTest, PartyExplanation
+
+LABELS = ("A", "B")
+_FIELDS_SHOWN = 6
+_ROWS_SHOWN = 3  # Lines of a field: its name, and two rows.
+_CHANGED_SHOWN = 8
+
+
+@attrs.frozen
+class CauseTexts:
+    """How the command prints the line at which two steps diverge.
+
+    Attributes:
+        lines: for people; the first one says what kind of line it is, and is replaced.
+        facts: for programs.
+    """
+
+    lines: Callable[[Cause], list[str]]
+    facts: Callable[[Cause], dict[str, Any]]
+
+
+# --- for people
+
+
+def party_lines(explanation: PartyExplanation, texts: CauseTexts) -> list[str]:
+    """The explanation for people."""
+    difference = explanation.difference
+    both = " and ".join(str(party.tape) for party in explanation.parties)
+    compared = (
+        f"{counted(difference.compared_ticks, 'tick')} from {difference.first_tick:,} to {difference.last_tick:,}"
+    )
+    if explanation.tick is None:
+        if difference.inputs_tick is None:
+            return [f"{both}: {compared}, the same: there is nothing to explain", *_unread(explanation)]
+        return [
+            f"{both}: {compared}, with the same states: there is nothing to explain",
+            f"  inputs: differ first at tick {difference.inputs_tick:,}, without an effect on any state",
+            *_unread(explanation),
+        ]
+    lines = [
+        f"{both}: first different at tick {explanation.tick:,} of {difference.first_tick:,} to {difference.last_tick:,}",
+        *_field_lines(explanation),
+        *_inputs_lines(explanation),
+        *_unread(explanation),
+        "",
+        *_verdict_lines(explanation),
+    ]
+    if explanation.cause is not None:
+        lines += ["", f"line: {_kind_text(explanation.cause)}", *texts.lines(explanation.cause)[1:]]
+    if explanation.tests:
+        lines += ["", f"tested at tick {explanation.tick:,}:"]
+        lines += [f"  {_test_text(test)}" for test in explanation.tests]
+    lines += ["", "parties:"]
+    lines += [f"  {_party_text(explanation, number)}" for number in (0, 1)]
+    return [*lines, *(f"note: {note}" for note in explanation.notes)]
+
+
+def _unread(explanation: PartyExplanation) -> list[str]:
+    count = explanation.difference.unreadable_ticks
+    return [f"  not compared: {counted(count, 'tick')} that one of them lacks"] if count else []
+
+
+def _field_lines(explanation: PartyExplanation) -> list[str]:
+    names = [difference.field for difference in explanation.fields]
+    if not names:
+        known = explanation.difference.ticks[0].fields
+        return [f"  fields: {', '.join(shown_fields(known))}"] if known else []
+    values, rest = object_difference_lines(explanation.states, names, LABELS)
+    fields = [one for one in explanation.fields if one.field in rest]
+    shown = [line for one in fields[:_FIELDS_SHOWN] for line in difference_lines(one, LABELS)[:_ROWS_SHOWN]]
+    more = len(fields) - _FIELDS_SHOWN
+    return [f"  {line}" for line in [*values, *shown, *([f"and {counted(more, 'more field')}"] if more > 0 else [])]]
+
+
+def _inputs_lines(explanation: PartyExplanation) -> list[str]:
+    inputs_tick, tick = explanation.difference.inputs_tick, explanation.tick
+    assert tick is not None
+    if inputs_tick is None or inputs_tick > tick:
+        return [f"  inputs: the same up to tick {tick:,}"]
+    if inputs_tick == tick:
+        return ["  inputs: differ first at this tick"]
+    return [f"  inputs: differ first at tick {inputs_tick:,}, while the states stayed the same"]
+
+
+def _verdict_lines(explanation: PartyExplanation) -> list[str]:
+    if explanation.seed is not None:
+        before = explanation.parties[0].environment.get(SEED) or os.environ.get(SEED, "0")
+        result = "the state of tape B" if explanation.seed_gives_second else "another state, though not that of tape B"
+        how = "cause" if explanation.seed_gives_second else "possible cause"
+        return [
+            f"{how}: the hash seed of the process, which decides about the order of sets:",
+            f"  with {SEED}={explanation.seed} the simulation of A gives {result}; with {before} both give one state",
+        ]
+    if explanation.unsteady:
+        named = " and ".join(LABELS[number] for number in explanation.unsteady)
+        return [
+            f"cause: the step is not deterministic: the simulation of {named}, run again in another process with nothing",
+            "  changed, gives another state; what the parties differ in cannot be tested against that",
+        ]
+    deciding = explanation.deciding
+    if deciding:
+        lines = [f"cause: {_factor_text(deciding[0])}"]
+        lines += [f"  and, alone as well: {_factor_text(test)}" for test in deciding[1:]]
+        lines.append("  A with what B has there gives what B gives, and B with what A has gives what A gives")
+        return [*lines, *(line for test in deciding for line in _changed_lines(explanation, test))]
+    return [f"the cause is not known: {_unknown_text(explanation)}", *_next_lines(explanation)]
+
+
+def _next_lines(explanation: PartyExplanation) -> list[str]:
+    """The command for a tape that its party's simulation does not repeat."""
+    wrong = [
+        party
+        for number, party in enumerate(explanation.parties)
+        if explanation.runs[number] is not None and not explanation.is_recorded(number)
+    ]
+    if explanation.is_first_tick or explanation.is_reproduced or len(wrong) != 1 or wrong[0].work_tree is not None:
+        return []
+    sim = f" --sim {wrong[0].sim}" if wrong[0].sim is not None else ""
+    return [f"next: replay explain {wrong[0].tape} --tick {explanation.tick}{sim}"]
+
+
+def _unknown_text(explanation: PartyExplanation) -> str:
+    if explanation.why_older is not None:
+        return explanation.why_older
+    if any(run is None for run in explanation.runs):
+        return "the step was not run by both parties (see the notes); name the simulation with --sim and --other-sim"
+    if explanation.is_reproduced:
+        if explanation.tests:
+            return "the two parties give different states, and none of their differences decides alone about that"
+        return "the two parties give different states, and no difference between them was found"
+    gives = [LABELS[number] for number in (0, 1) if explanation.is_recorded(number)]
+    named = f"that of tape {gives[0]}" if gives else "which is on neither tape"
+    return (
+        f"both parties give one state, {named}; none of what was given for them (--other-sim, --other-path, "
+        "--other-commit, --other-python, --env) makes this step differ"
+    )
+
+
+def _factor_text(test: FactorTest) -> str:
+    return _named(test.factor)
+
+
+def _named(factor: Factor) -> str:
+    if factor.parts:
+        return f"together: {'; '.join(map(_named, factor.parts))}"
+    first, second = factor.texts
+    names = {
+        "inputs": f"the inputs of {factor.name}",
+        "argument": f"the constructor's argument {factor.name}",
+        "configuration": f"the configuration's entry {factor.name}",
+        "module": f"the module {factor.name}",
+        "factory": "the simulation",
+        "variable": f"the environment variable {factor.name}",
+    }
+    return f"{names.get(factor.kind, factor.name)}: {first} in A, {second} in B"
+
+
+def _test_text(test: FactorTest) -> str:
+    if test.why_not is not None:
+        return f"? {_factor_text(test)}: not tested: {test.why_not}"
+    gives = {"A": "what A gives", "B": "what B gives", "other": "a third state"}
+    first, second = (gives[one or "other"] for one in test.outcomes)
+    if test.outcomes == ("A", "B"):
+        return f"- {_factor_text(test)}: exchanged, it changes nothing"
+    return f"{'+' if test.decides else '?'} {_factor_text(test)}: A with it gives {first}, B with that of A {second}"
+
+
+def _changed_lines(explanation: PartyExplanation, test: FactorTest) -> list[str]:
+    """The lines that differ between the files of a module of the user's, unless the cause has named one of them."""
+    is_named = explanation.cause is not None and explanation.cause.kind == "edited"
+    if is_named or any(is_installed(path) for pair in test.factor.files for path in pair):
+        return []
+    lines = []
+    for pair in test.factor.files:
+        old, new = (SourceFile(path).lines for path in pair)
+        changed = [line for line in difflib.unified_diff(old, new, n=0, lineterm="") if line[:3] not in ("---", "+++")]
+        lines += [f"    {line.rstrip()}" for line in changed if not line.startswith("@@")]
+    more = len(lines) - _CHANGED_SHOWN
+    return [*lines[:_CHANGED_SHOWN], *([f"    and {counted(more, 'more line')}"] if more > 0 else [])]
+
+
+def _kind_text(cause: Cause) -> str:
+    match cause.kind:
+        case "operation":
+            return f"{cause.operation} gives different results from the same inputs"
+        case "edited":
+            return "the two versions of the code differ here"
+        case "outside":
+            return "this line reads a value that is not in the state, and that differed before it ran"
+        case "branch":
+            return "the two take different branches after this line"
+    called = f", calling {', '.join(cause.calls)}" if cause.calls else ""
+    return f"the first one that gives different values{called}"
+
+
+def _party_text(explanation: PartyExplanation, number: int) -> str:
+    party, run = explanation.parties[number], explanation.runs[number]
+    given = [f"--sim {party.sim}"] if party.sim is not None else []
+    given += [shown_path(path) for path in party.paths]
+    given += [f"commit {party.work_tree.commit}"] if party.work_tree is not None else []
+    given += [party.python] if party.python != sys.executable else []
+    given += [f"{name}={value}" if value is not None else f"{name} unset" for name, value in party.environment.items()]
+    text = ", ".join([f"{LABELS[number]}  {party.tape}", *given])
+    if run is None:
+        return f"{text}: not run"
+    if run.state_hash is None:
+        return f"{text}: {run.raised}"
+    since = f", on an instance that ran from tick {run.start:,}" if run.start is not None else ""
+    recorded = ", as recorded" if explanation.is_recorded(number) else ", not as recorded"
+    return f"{text}: hash {run.state_hash:016x}{recorded}{since}"
+
+
+# --- for programs
+
+
+def party_facts(explanation: PartyExplanation, texts: CauseTexts) -> dict[str, Any]:
+    """The explanation as JSON."""
+    difference = explanation.difference
+    return {
+        "tapes": [str(party.tape) for party in explanation.parties],
+        "same": difference.same,
+        "tick": explanation.tick,
+        "first_tick": difference.first_tick,
+        "last_tick": difference.last_tick,
+        "compared_ticks": difference.compared_ticks,
+        "unreadable_ticks": difference.unreadable_ticks,
+        "inputs_tick": difference.inputs_tick,
+        "fields": shown_fields([one.field for one in explanation.fields] or difference.ticks[0].fields or ())
+        if difference.ticks
+        else [],
+        "reproduced": explanation.is_reproduced,
+        "causes": [_test_facts(test) for test in explanation.deciding],
+        "not_deterministic": [LABELS[number] for number in explanation.unsteady],
+        "hash_seed": {"value": explanation.seed, "gives_second": explanation.seed_gives_second}
+        if explanation.seed is not None
+        else None,
+        "line": texts.facts(explanation.cause) if explanation.cause is not None else None,
+        "tested": [_test_facts(test) for test in explanation.tests],
+        "parties": [_one_facts(explanation, number) for number in (0, 1)],
+        "notes": list(explanation.notes),
+    }
+
+
+def _test_facts(test: FactorTest) -> dict[str, Any]:
+    return {
+        "kind": test.factor.kind,
+        "name": test.factor.name,
+        "first": test.factor.texts[0],
+        "second": test.factor.texts[1],
+        "files": [list(pair) for pair in test.factor.files],
+        "parts": [f"{part.kind} {part.name}" for part in test.factor.parts],
+        "first_with_second": test.outcomes[0],
+        "second_with_first": test.outcomes[1],
+        "decides": test.decides,
+        "why_not": test.why_not,
+    }
+
+
+def _one_facts(explanation: PartyExplanation, number: int) -> dict[str, Any]:
+    run = explanation.runs[number]
+    return {
+        "tape": str(explanation.parties[number].tape),
+        "sim": explanation.parties[number].sim,
+        "recorded_hash": f"{explanation.recorded[number]:016x}" if explanation.recorded is not None else None,
+        "hash": f"{run.state_hash:016x}" if run is not None and run.state_hash is not None else None,
+        "as_recorded": explanation.is_recorded(number),
+        "raised": run.raised if run is not None else None,
+        "from_tick": run.start if run is not None else None,
+        "class": run.made.class_name if run is not None and run.made is not None else None,
+        "arguments": run.made.arguments if run is not None and run.made is not None else {},
+        "python": run.made.python if run is not None and run.made is not None else None,
+    }
