@@ -18,7 +18,7 @@ TIME_SHARE = 0.1  # Of the time left that watching may take, by what the steps t
 
 
 def note_reads(simulation: Simulation, run: Trajectory, left_s: float) -> NotedReads | None:
-    """Repeat the first steps of a run from the present state and note what they read; None if there is no time.
+    """Repeat the first steps of a run from the present state and note what they read; None if none could be made.
 
     A step that raises ends it: what was read until then is noted.
     """
@@ -44,4 +44,4 @@ def note_reads(simulation: Simulation, run: Trajectory, left_s: float) -> NotedR
         # A step raised. Replaced functions may stop code from being compiled: without them it may not.
         again = run_isolated(partial(work, functions=False), end_s - time.monotonic()).messages
         messages = max(messages, again, key=lambda sent: sent[0].steps if sent else -1)
-    return messages[0] if messages else None
+    return messages[0] if messages and messages[0].steps else None

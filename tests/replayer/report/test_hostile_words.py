@@ -60,6 +60,11 @@ METAS: dict[str, bytes] = {
     "settings": meta(settings="x"),
     "notes": meta(notes=[1]),
     "environment": meta(environment=[1]),
+    "outside": meta(outside=[1]),
+    "reads": meta(
+        outside={"process": {1: 2}, "steps": 3, "reads": [["file", "\x1b[2Jx\n" * 999, "\n", None], 7, [b"x"] * 4]}
+    ),
+    "no steps": meta(outside={"process": 3, "steps": -1, "reads": [["file", "x", "y:1", None]]}),
     "created": meta(created=b"x"),
     "simulation": meta(simulation=b"x"),
     "mode": meta(mode=[b"x"]),

@@ -9,7 +9,7 @@ from typing import Any
 
 import attrs
 
-from recorder.ambient.outside.outside_read import KINDS, OutsideRead
+from recorder.ambient.outside.outside_read import KINDS, NAME_CHARS_MAX, OutsideRead
 from recorder.ambient.outside.process_facts import process_facts
 
 KEY = "outside"
@@ -89,7 +89,7 @@ def decode_note(*plain: Any) -> OutsideNote:
                 }
                 note = attrs.evolve(note, process=texts)
         match part:
-            case {"steps": int(steps), "reads": list(reads)}:
+            case {"steps": int(steps), "reads": list(reads)} if steps > 0:
                 facts = [fact for fact in map(_decode_fact, reads[:NOTED_MAX]) if fact is not None]
                 note = attrs.evolve(note, steps=steps, reads=tuple(facts))
     return note
@@ -98,5 +98,5 @@ def decode_note(*plain: Any) -> OutsideNote:
 def _decode_fact(plain: Any) -> NotedFact | None:
     match plain:
         case [str(kind), str(name), str(place), str() | None as fact] if kind in KINDS:
-            return NotedFact(kind, name, place, fact)
+            return NotedFact(kind, name[:NAME_CHARS_MAX], place[:NAME_CHARS_MAX], fact)
     return None
