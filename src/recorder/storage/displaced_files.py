@@ -62,6 +62,15 @@ def write_again(descriptor: int, path: Path, open_new: Callable[[Path], int]) ->
         os.close(copy)
 
 
+def new_name(descriptor: int) -> Path | None:
+    """Where an open file is now, if it was moved and the system tells; None otherwise."""
+    try:
+        path = Path(os.readlink(f"/proc/self/fd/{descriptor}"))  # noqa: PTH115 - of a removed file it is no path
+    except OSError:
+        return None
+    return path if leads_to(path, descriptor) else None
+
+
 def what_happened(path: Path, descriptor: int) -> str:
     """In words, what became of a file that is open and no longer has its name."""
     if os.path.lexists(path):

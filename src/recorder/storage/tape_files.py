@@ -22,7 +22,7 @@ from pathlib import Path
 from recorder.errors import CorruptError, UnsupportedVersionError
 from recorder.format.blocks.journal_bytes import AREA_BYTES_MAX, decode_journal, journal_bytes
 from recorder.storage.atomic_file import give_name, sync_folder
-from recorder.storage.displaced_files import free_base, leads_to, what_happened, write_again
+from recorder.storage.displaced_files import free_base, leads_to, new_name, what_happened, write_again
 from recorder.storage.file_interfaces import IO, Buffer
 from recorder.storage.file_names import (
     following_segments,
@@ -255,20 +255,30 @@ class TapeFiles:
         }
         if not displaced:
             return ""
-        number = min(displaced)
-        what = what_happened(segment_path(self.path, number), displaced[number])
-        before, base = self.path, free_base(self.path, displaced)
+        number, before = min(displaced), self.path
+        name, moved = self._shown(segment_path(before, number)), None
+        if self._own == {0}:  # Of several files the others would stay behind.
+            moved = new_name(displaced[0])
+        if moved is not None:
+            self._rename_rest(moved, {0})
+            return f"{name} was moved while it is recorded: it continues as {moved}"
+        what, base = what_happened(segment_path(before, number), displaced[number]), free_base(before, displaced)
         for segment, descriptor in displaced.items():
             write_again(descriptor, segment_path(base, segment), _make_new if segment else _make_first)
-        self.path = base
-        if base != before:
-            for path in [segment_path(before, segment) for segment in self._own - set(displaced)]:
-                if path.exists():
-                    give_name(path, base.with_name(base.name + path.name[len(before.name) :]), NOT_OURS)
-            if self._journal is not None and journal_path(before).exists():
-                give_name(journal_path(before), journal_path(base), NOT_OURS)
-        name = self._shown(segment_path(before, number))
+        self._rename_rest(base, set(displaced))
         return f"{name} {what} while it is recorded: all of the tape is in {self._shown(base)}"
+
+    def _rename_rest(self, base: Path, there: set[int]) -> None:
+        """Give the tape the path base, and the files that are not there yet the names that belong to it."""
+        before, self.path = self.path, base
+        if base == before:
+            return
+        rest = [(segment_path(before, segment), segment_path(base, segment)) for segment in self._own - there]
+        if self._journal is not None:
+            rest.append((journal_path(before), journal_path(base)))
+        for old, new in rest:
+            if old.exists():
+                give_name(old, new, NOT_OURS)
 
     def read_journal(self) -> bytes:
         """See Files."""

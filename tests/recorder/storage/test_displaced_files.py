@@ -64,18 +64,12 @@ def remove(path: Path) -> None:
     path.unlink()
 
 
-def move(path: Path) -> None:
-    path.rename(path.with_name("elsewhere.tape"))
-
-
 def remove_folder(path: Path) -> None:
     shutil.rmtree(path.parent)
 
 
 @pytest.mark.parametrize("at", ["before a flush", "before the end"])
-@pytest.mark.parametrize(
-    ("displace", "word"), [(remove, "was removed"), (move, "was moved"), (remove_folder, "was removed")]
-)
+@pytest.mark.parametrize(("displace", "word"), [(remove, "was removed"), (remove_folder, "was removed")])
 def test_a_tape_whose_name_went_has_it_again(
     tmp_path: Path, displace: Callable[[Path], None], word: str, at: str
 ) -> None:
@@ -94,7 +88,39 @@ def test_a_tape_whose_name_went_has_it_again(
                 assert read.last_tick == 25  # At once, for readers and for a process that is killed.
             step(tape, 20, hashes)
     assert_whole(path, hashes)
-    assert sorted(other.name for other in path.parent.iterdir() if other.name != "elsewhere.tape") == ["a.tape"]
+    assert [other.name for other in path.parent.iterdir()] == ["a.tape"]
+
+
+@pytest.mark.parametrize("folder", ["", "other"])
+def test_a_tape_that_was_moved_is_followed_with_its_journal(tmp_path: Path, folder: str) -> None:
+    path, hashes = tmp_path / "a.tape", dict[int, int]()
+    moved = tmp_path / folder / "b.tape"
+    moved.parent.mkdir(exist_ok=True)
+    with (
+        warned(r"a\.tape was moved while it is recorded: it continues as .*b\.tape$"),
+        Recorder(path, Walkers()) as tape,
+    ):
+        step(tape, 20, hashes)
+        path.rename(moved)
+        step(tape, 5, hashes)
+        tape.flush()
+        assert journal_path(moved).exists()
+        assert not journal_path(path).exists()
+        step(tape, 20, hashes)
+    assert_whole(moved, hashes)
+    assert [other.name for other in moved.parent.iterdir() if other.is_file()] == ["b.tape"]
+
+
+def test_a_tape_of_several_files_whose_first_was_moved_is_whole_under_its_name(tmp_path: Path) -> None:
+    path, hashes = tmp_path / "a.tape", dict[int, int]()
+    with (
+        warned(r"a\.tape was moved.*all of the tape is in .*a\.tape$"),
+        Recorder(path, Walkers(), keyframe_interval_ticks=5, split="2kB") as tape,
+    ):
+        step(tape, 60, hashes)
+        path.rename(tmp_path / "elsewhere.tape")
+        step(tape, 5, hashes)
+    assert_whole(path, hashes)
 
 
 def test_a_file_that_took_the_name_is_left_alone(tmp_path: Path) -> None:
