@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from recorder.ambient.ambient import Path
 from recorder.ambient.members import At
 from recorder.ambient.value_kinds import same_leaf
@@ -167,10 +169,38 @@ def _contrast(ours: Any, theirs: Any) -> str:
             return (
                 f"is a view of the state in {which} only" if not _both_views(ours, theirs) else "views different bytes"
             )
+    elements = _first_element(ours, theirs)
+    if elements is not None:
+        return elements
     left, right = _summary(ours), _summary(theirs)
-    if left == right and ("entr" in left or "×" in left):
+    if left == right and "entr" in left:
         right = "as many, which are not the same,"
+    elif left == right:
+        return f"{left} in both, with different contents"
     return f"{left} in the live run, {right} for the copy"
+
+
+def _first_element(ours: Any, theirs: Any) -> str | None:
+    """The first element in which two arrays of one type and shape, or two generators of ``random``, differ."""
+    match ours, theirs:
+        case (str(kind), tuple() as shape, bytes(one)), (str(other), tuple() as same, bytes(two)) if (kind, shape) == (
+            other,
+            same,
+        ):
+            pair = [np.frombuffer(content, kind) for content in (one, two)]
+            rows = [np.frombuffer(content, np.uint8).reshape(len(pair[0]), -1) for content in (one, two)]
+            differing = np.flatnonzero((rows[0] != rows[1]).any(axis=1))
+            first = int(differing[0])
+            index = f"[{', '.join(map(str, np.unravel_index(first, shape)))}] " if shape else ""
+            left, right = (short_text(array[first].item()) for array in pair)
+            more = f"; {len(differing)} of {len(pair[0])} elements differ" if len(pair[0]) > 1 else ""
+            how = f"{left} in the live run, {right} for the copy" if left != right else "differs"
+            return f"{index}{how}{more}"
+        case (int(), tuple(), _), (int(), tuple(), _):  # Of random.Random.getstate().
+            names = ("version", "words", "second number of a pair from gauss()")
+            differing_names = [name for name, a, b in zip(names, ours, theirs, strict=True) if not same_leaf(a, b)]
+            return f"the state of the generator differs: {', '.join(differing_names)}"
+    return None
 
 
 def _both_views(ours: Any, theirs: Any) -> bool:
