@@ -22,11 +22,13 @@ from replayer.commands.explain_parties import OtherParty, OtherTape, ensure_two,
 from replayer.commands.options import Json, Sim
 from replayer.desync.dump.dump import difference_lines
 from replayer.desync.dump.dump_source import dump_source
+from replayer.desync.finding import NOT_DETERMINISTIC
 from replayer.desync.location import phase_text
 from replayer.desync.object_diff import object_difference_lines, shown_fields
 from replayer.desync.ulps import DifferingElements
 from replayer.diagnose.explain.cause import Cause, DifferingValue, SourceLocation
 from replayer.diagnose.explain.explain import Explanation
+from replayer.diagnose.explain.trace_step import NOT_REPEATABLE
 from replayer.diagnose.explain.values.identities import DifferingIdentity
 from replayer.diagnose.explain.variants import VariantOutcome
 from replayer.diagnose.investigation.investigate import investigate
@@ -175,7 +177,7 @@ def _lines(path: Path, explanation: Explanation) -> list[str]:
         lines = [f"{path}: tick {tick}: no variant reached the step, whose state differed when the tape was verified"]
         lines += _known_lines(explanation)
     else:
-        lines = [f"{path}: tick {tick}: all variants give the same state, which is not the recorded one"]
+        lines = [f"{path}: tick {tick}: {_same_text(explanation)}"]
         lines += _known_lines(explanation)
     lines += outside_lines(explanation.outside)
     lines += ["", "variants:"]
@@ -185,6 +187,16 @@ def _lines(path: Path, explanation: Explanation) -> list[str]:
     if explanation.pair is not None and not any(map(explanation.is_recorded, explanation.pair)):
         lines.append(f"  none of them gives the recorded hash, {explanation.recorded_hash:016x}")
     return lines + _notes(explanation)
+
+
+def _same_text(explanation: Explanation) -> str:
+    """What all variants did, of which none gives the recorded state."""
+    if any(note in explanation.notes for note in (NOT_DETERMINISTIC, NOT_REPEATABLE)):
+        return "no variant gives the recorded state"
+    step = explanation.ran[0].step
+    if step is not None and step.raised is not None:
+        return "all variants raise the same error, and the recording has a state"
+    return "all variants give the same state, which is not the recorded one"
 
 
 def _proved_lines(path: Path, report: VerificationReport | None) -> list[str]:

@@ -25,7 +25,8 @@ from replayer.diagnose.explain.line_hooks import listening
 from replayer.diagnose.explain.line_trace import LineTracer
 from replayer.diagnose.explain.step_trace import LINE, StepTrace, snapshot_from_plain, snapshot_to_plain
 from replayer.diagnose.explain.values.identities import identities_of
-from sim.kernel.simulation import Simulation
+from sim.kernel.hooks import HasAdapter, hook
+from sim.kernel.simulation import Simulation, inner_of
 from sim.kernel.state import Snapshot
 
 NOT_REPEATABLE = "the step is non-deterministic: it gives a different state in each run, even in copies of one process"
@@ -102,8 +103,8 @@ def _trace(run: Run, inputs: Any, untraced: dict[str, Any]) -> TracedStep:
     if _outcome(traced) == _outcome(untraced):
         return _make_step(untraced, traced, None, is_same=True)
     if _outcome(run(partial(_step, inputs=inputs))) != _outcome(untraced):
-        if traced["raised"] is not None and untraced["raised"] is None:  # By the views over the arrays, not by chance.
-            traced = run(partial(_traced, inputs=inputs, arrays=False))
+        if traced["raised"] is not None and untraced["raised"] is None:
+            traced = run(partial(_traced, inputs=inputs, arrays=False))  # It may have raised at a view over an array.
         return _make_step(untraced, traced, NOT_REPEATABLE, is_same=False)
     note = _refused(traced) if untraced["raised"] is None and traced["raised"] is not None else LINES_ONLY
     traced = run(partial(_traced, inputs=inputs, arrays=False))
@@ -166,10 +167,12 @@ def _traced(simulation: Simulation, inputs: Any, *, arrays: bool) -> dict[str, A
     tracer, is_own = LineTracer(simulation), OwnCode(simulation)
     tracer.trace.identities = identities_of(simulation)
     if arrays:
-        array_view.watch_arrays(simulation)
+        is_captured = hook(inner_of(simulation), HasAdapter) is not None
+        if not is_captured:
+            array_view.watch_arrays(simulation)
         array_view.watch_modules(is_own)
         watch_foreign_calls(is_own)
-        array_view.start_watching(array_view.OperationWatch(tracer.digest, tracer.note))
+        array_view.start_watching(array_view.OperationWatch(tracer.digest, tracer.note), lays_views=not is_captured)
     with listening(tracer, is_own):
         result = _step(simulation, inputs)
     array_view.stop_watching()

@@ -61,12 +61,13 @@ class OperationWatch:
         return tuple(map(viewed, result)) if type(result) is tuple else viewed(result)
 
 
+_lays_views = [True]  # False for a simulation that is captured: only arrays of the exact class are saved.
 _watch: list[OperationWatch] = []  # The current watch; a class of arrays has no other access to it.
 
 
 def viewed(value: Any) -> Any:
-    """A plain array with a view over it; anything else as it is."""
-    return value.view(WatchedArray) if type(value) is np.ndarray else value
+    """A plain array with a view over it, if views are laid over arrays; anything else as it is."""
+    return value.view(WatchedArray) if type(value) is np.ndarray and _lays_views[-1] else value
 
 
 def plain(value: Any) -> Any:
@@ -234,11 +235,13 @@ def _view_attributes(holder: Any, levels: int) -> None:
             _view_attributes(value, levels - 1)
 
 
-def start_watching(watch: OperationWatch) -> None:
-    """Report operations to watch from now on."""
+def start_watching(watch: OperationWatch, *, lays_views: bool) -> None:
+    """Report operations to watch from now on; without views over arrays, only calls of functions."""
     _watch.append(watch)
+    _lays_views.append(lays_views)
 
 
 def stop_watching() -> None:
     """Stop reporting operations."""
     _watch.clear()
+    del _lays_views[1:]

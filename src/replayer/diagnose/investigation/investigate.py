@@ -52,13 +52,14 @@ def investigate(
             return environments
 
         explanation = explain_tape(path, sim=sim, on_stage=on_stage, last_variants=last_variants, **how)
-        is_answered = explanation.cause is not None or explanation.tick is None
-        if is_answered or (explanation.agrees and not explanation.is_only_here):
+        if explanation.cause is not None or explanation.tick is None:
+            return explanation
+        if explanation.agrees and not explanation.is_only_here:
             return explanation
         on_stage(f"tick {explanation.tick:,}: hidden state is searched")
         check.start()
         tested = [_environments_tested(explanation, environments)] if environments is not None else []
-        return attrs.evolve(explanation, tested=[*tested, check.result()])
+        return attrs.evolve(explanation, tested=[*tested, check.result(explanation.tick)])
 
 
 def _environments(path: str | os.PathLike[str]) -> list[Variant]:
@@ -84,10 +85,12 @@ def _environments_tested(explanation: Explanation, environments: list[Variant]) 
     tried = [outcome for outcome in explanation.ran if outcome.variant.label in labels]
     if not tried:
         return TestedCause(ENVIRONMENTS, "not tested: this machine can vary none of their settings", suspicious=None)
-    same = all(outcome.result == explanation.ran[0].result for outcome in tried)
+    here = explanation.ran[0].result
+    same = all(outcome.result == here for outcome in tried)
+    what = "error" if here is not None and here[1] is not None else "state"
     found = (
         f"the step to tick {explanation.tick:,} with {counted(len(tried), 'other setting')}: "
-        f"{'the same state as here' if same else 'none gives the recorded state, and not all the same one'}"
+        f"{f'the same {what} as here' if same else 'none gives the recorded state, and not all the same one'}"
     )
     return TestedCause(ENVIRONMENTS, found, suspicious=False if same else None)
 
@@ -107,8 +110,8 @@ class _Check:
             self._started_s = time.monotonic()
             self._process = start_python(program, environment=with_module_path(), stdin=subprocess.DEVNULL)
 
-    def result(self) -> TestedCause:
-        """Wait for the result, for CHECK_S_MAX after the start."""
+    def result(self, tick: int) -> TestedCause:
+        """Wait for the result, for CHECK_S_MAX after the start. tick: the one that is explained."""
         assert self._process is not None
         try:
             rest_s = max(0.0, self._started_s + CHECK_S_MAX - time.monotonic())
@@ -124,7 +127,8 @@ class _Check:
         if not facts["findings"]:
             ticks, restores = counted(facts["ticks"], "tick"), counted(facts["restores"], "restore")
             found = f"{ticks} from the start, {restores} into fresh and used instances: none was seen"
-            return TestedCause(HIDDEN, found, suspicious=False)
+            # A run that ends before the tick says nothing about what its step reads.
+            return TestedCause(HIDDEN, found, suspicious=False if facts["ticks"] >= tick else None)
         suspects = "; ".join(facts["suspects"][:SUSPECTS_SHOWN])
         found = "; ".join(facts["findings"])
         return TestedCause(HIDDEN, f"{found}; suspects: {suspects}" if suspects else found, suspicious=True)

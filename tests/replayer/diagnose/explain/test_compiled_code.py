@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from recorder.conformance.contract_checks import simulation_from
 from replayer.diagnose.explain.trace_step import TracedStep, trace_step
 from sim.kernel.simulation import as_simulation
 
@@ -48,6 +49,16 @@ class Functions(Base):
         x = self.state["x"]
         x[:] = np.exp(x * 0.5)
         x[0] = total(x) + strict_c.total(np.cos(x))
+
+
+class Captured:
+    def __init__(self):
+        self.x = np.arange(5.0)
+
+    def step(self, inputs):
+        self.x = np.exp(self.x * 0.5)
+        self.fresh = np.array([total(self.x)])
+        return self.fresh
 
 
 class Method(Base):
@@ -145,6 +156,13 @@ def test_functions_of_installed_packages_get_plain_arrays() -> None:
     step = traced("calls_of_c", "Functions")
     assert (step.raised, step.note, step.is_same) == (None, None, True)
     assert {"np.exp", "np.cos"} <= {*operations(step)}
+
+
+def test_captured_objects_keep_arrays_of_the_exact_class() -> None:
+    """No view gets into what is saved after the step; calls of functions are watched all the same."""
+    step = trace_step(simulation_from(importlib.import_module("calls_of_c").Captured()), None)
+    assert (step.raised, step.note, step.is_same) == (None, None, True)
+    assert {"np.exp", "np.array"} <= {*operations(step)}
 
 
 def test_a_method_that_refuses_views_is_named_with_its_line() -> None:
