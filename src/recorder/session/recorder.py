@@ -150,10 +150,8 @@ class Recorder(NotebookMixin):
         self._peers: PeerHashes | None = None
         self._closed, self._owner = False, os.getpid()
         self._attention = False  # True if the next call must check for a failure first.
-        self._free, self._stepping_thread = (
-            [None],
-            0,
-        )  # Taking the last item of a list is one operation for all threads.
+        self._free = [None]  # Taking the last item of a list is one operation for all threads.
+        self._stepping_thread = 0
         self._journal: Journal | None = None
         make_changes = sources.ticks if session.meta.get("mode") == "changes" else None
         self._outputs = OutputCollector.of(simulation, session.meta.get("event_stream"), make_changes)
