@@ -4,7 +4,10 @@ The long form of the workloads S and M, one row for each entity and tick. The or
 states and writes a data frame a tick with pyarrow's defaults. Target T9: 3 M rows a second on one core, 1.8 times that
 on two.
 
-    python tools/bench/extract.py [--repeats N] [--json FILE] [--markdown FILE]
+Transitions of environments are compared with bare calls of the same actions, in turns in one process, in rows per second
+of processor time (that of the processes that it starts included).
+
+    python tools/bench/extract.py [--only files environments] [--repeats N] [--json FILE] [--markdown FILE]
 """
 
 from __future__ import annotations
@@ -12,24 +15,29 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import resource
 import shutil
 import statistics
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import gymnasium
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from workloads import FIELDS, SIZES, Entities, orders
 
+import recorder
 import replayer
 from recorder import Recorder
 from replayer.datasets.extract import extract
 
 TICKS = {"S": 12_000, "M": 200}  # 6 M and 20 M rows.
+ENVIRONMENTS = ("CartPole-v1", "FrozenLake-v1")
 INTERVALS = {"S": 300, "M": 25}
 NAMES = [name for name, _ in FIELDS]
 
@@ -96,6 +104,74 @@ def measure(folder: Path, name: str, repeats: int) -> dict[str, dict[str, Any]]:
     return found
 
 
+def processor_s() -> float:
+    """Processor time of this process and of those that it started and that have ended."""
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(one.ru_utime + one.ru_stime for one in used)
+
+
+def record_environment(path: Path, name: str, ticks: int) -> list[Any]:
+    """A tape of random actions; returns them, None for a reset."""
+    actions: list[Any] = [None]
+    with recorder.record(gymnasium.make(name), path, quiet=True) as env:
+        env.action_space.seed(1)
+        env.reset(seed=1)
+        while len(actions) < ticks:
+            actions.append(env.action_space.sample())
+            _, _, terminated, truncated, _ = env.step(actions[-1])
+            if terminated or truncated:
+                env.reset()
+                actions.append(None)
+    return actions
+
+
+def bare_calls(name: str, actions: list[Any]) -> int:
+    """The calls of the recording, without one."""
+    env = gymnasium.make(name)
+    env.reset(seed=1)
+    for action in actions[1:]:
+        env.reset() if action is None else env.step(action)
+    return len(actions) - actions.count(None)
+
+
+def measure_environment(folder: Path, name: str, ticks: int, repeats: int) -> dict[str, dict[str, float]]:
+    """Rows per second of processor time, best of the repeats, and the ratio to bare calls."""
+    tape = folder / f"{name}.tape"
+    actions = record_environment(tape, name, ticks)
+
+    def extracted(proof: str) -> int:
+        rows = replayer.extract(tape, folder / "rows", proof=proof).rows["transitions"]
+        shutil.rmtree(folder / "rows")
+        return rows
+
+    def streamed(proof: str) -> int:
+        return sum(len(batch["tick"]) for batch in replayer.samples(tape, batch=256, shuffle=False, proof=proof))
+
+    ways: dict[str, Callable[[], int]] = {"bare calls": lambda: bare_calls(name, actions)}
+    for proof in ("ticks", "sampled"):
+        ways |= {
+            f"samples, proof {proof}": partial(streamed, proof),
+            f"extract, proof {proof}": partial(extracted, proof),
+        }
+    best: dict[str, float] = {}
+    for _ in range(repeats):
+        for way, run in ways.items():
+            start_s = processor_s()
+            rows = run()
+            best[way] = max(best.get(way, 0.0), rows / (processor_s() - start_s))
+    return {way: {"rows_a_cpu_second": rate, "of_bare_calls": rate / best["bare calls"]} for way, rate in best.items()}
+
+
+def environment_lines(results: dict[str, dict[str, dict[str, float]]]) -> list[str]:
+    """The table, as Markdown."""
+    lines = ["| environment | way | rows a CPU second | of bare calls |", "|---|---|---|---|"]
+    return lines + [
+        f"| {name} | {way} | {one['rows_a_cpu_second']:,.0f} | {one['of_bare_calls']:.2f} |"
+        for name, ways in results.items()
+        for way, one in ways.items()
+    ]
+
+
 def lines_of(results: dict[str, dict[str, dict[str, Any]]]) -> list[str]:
     """The table, as Markdown."""
     lines = ["| workload | way | million rows a second, median (best) | bytes a row |", "|---|---|---|---|"]
@@ -115,13 +191,24 @@ def lines_of(results: dict[str, dict[str, dict[str, Any]]]) -> list[str]:
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--only", nargs="*", choices=("files", "environments"), default=["files", "environments"])
     parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--ticks", type=int, default=100_000, help="of an environment")
     parser.add_argument("--json", type=Path)
     parser.add_argument("--markdown", type=Path)
     options = parser.parse_args()
+    results: dict[str, Any] = {}
+    lines: list[str] = []
     with tempfile.TemporaryDirectory() as folder:
-        results = {name: measure(Path(folder), name, options.repeats) for name in TICKS}
-    lines = lines_of(results)
+        if "files" in options.only:
+            results |= {name: measure(Path(folder), name, options.repeats) for name in TICKS}
+            lines += [*lines_of(results), ""]
+        if "environments" in options.only:
+            found = {
+                name: measure_environment(Path(folder), name, options.ticks, options.repeats) for name in ENVIRONMENTS
+            }
+            results |= found
+            lines += environment_lines(found)
     print("\n".join(lines))
     print(f"\nload: {os.getloadavg()}")
     if options.json is not None:

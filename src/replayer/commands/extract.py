@@ -98,6 +98,13 @@ _List = Annotated[
 ]
 _Long = Annotated[bool, Parameter(negative="", help="Write states as one row for each entity or cell.")]
 _Info = Annotated[bool, Parameter(negative="", help="Add what the environment returned as info to the transitions.")]
+_Proof = Annotated[
+    Literal["ticks", "sampled"],
+    Parameter(
+        help="Of environments: compare the state of each tick with the recorded one, or of one in at most 300, which is "
+        "faster; for tapes that replay verify has proved here."
+    ),
+]
 _Mode = Annotated[
     Literal["all", "inputs", "winners", "balanced"],
     Parameter(
@@ -177,6 +184,7 @@ def extract_tapes(
     lists: _List = None,
     long: _Long = False,
     info: _Info = False,
+    proof: _Proof = "ticks",
     mode: _Mode = "all",
     split: _Split = None,
     seed: _Seed = 0,
@@ -209,12 +217,9 @@ def extract_tapes(
     try:
         repeated = {"tables": table, "fields": field, "observations": observe, "rewards": reward, "lists": lists}
         one: dict[str, Any] = {"stride": stride, "agents": agent, "long": long, "info": info, "mode": mode}
-        one |= {"actions": () if no_actions else action, "seed": seed}
-        request = Request(
-            ranges=tuple(map(read_range, ticks or ())),
-            splits=read_splits(split) if split is not None else (),
-            **(one | {name: values or () for name, values in repeated.items()} | attrs.asdict(functions)),
-        )
+        one |= {"actions": () if no_actions else action, "proof": proof, "ranges": tuple(map(read_range, ticks or ()))}
+        one |= {"splits": read_splits(split) if split is not None else (), "seed": seed, **attrs.asdict(functions)}
+        request = Request(**(one | {name: values or () for name, values in repeated.items()}))
         paths = list_tapes(tapes or [choose(None)])
         with (
             progress_bar("inspecting tapes", len(paths), quiet=as_json) as show_tapes,

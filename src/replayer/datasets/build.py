@@ -24,12 +24,12 @@ import numpy as np
 from recorder.storage.atomic_file import PART_SUFFIX, atomic_file, write_file
 from recorder.storage.atomic_folder import publish_folder
 from replayer.datasets.manifest import FORMAT_VERSION, MANIFEST, described_file
+from replayer.datasets.parts.worker import FileRecord, PartRecord
 from replayer.datasets.plan import DatasetPart, TapeInput
 from replayer.datasets.request import ExtractionError
 from replayer.datasets.rows.records import BATCH_ROWS, column_forms, read_rows
 from replayer.datasets.stores.store_formats import Store
 from replayer.datasets.task import Task
-from replayer.datasets.worker import FileRecord, PartRecord
 from replayer.playback.sampled_states import Missing
 
 UNFINISHED_SUFFIX = ".unfinished"
@@ -119,7 +119,7 @@ class Building:
 
     def finish(self, manifest: Mapping[str, Any]) -> None:
         """Write the manifest and give the folder its final name. Raises OSError."""
-        if manifest["format"] in GROWING_FORMATS:
+        if manifest["format"] in (*GROWING_FORMATS, "lerobot"):
             from replayer.datasets.stores.dataset_card import write_card  # noqa: PLC0415 - pyarrow is an extra
 
             write_card(self.folder, manifest)

@@ -13,7 +13,7 @@ import attrs
 
 from recorder.exit_codes import CORRUPT, DIFFERS, INCOMPLETE, SAME, UNREADABLE
 from recorder.processes.inline_pool import local_pool
-from recorder.processes.pool import Pool, results_in_order
+from recorder.processes.pool import Pool
 from replayer.datasets.build import (
     COLUMNS,
     Building,
@@ -26,6 +26,8 @@ from replayer.datasets.build import (
 )
 from replayer.datasets.functions import Setting
 from replayer.datasets.manifest import PARTS_FORMAT
+from replayer.datasets.parts.run_parts import run_parts
+from replayer.datasets.parts.worker import PartRecord
 from replayer.datasets.plan import (
     DatasetPart,
     InspectedTapes,
@@ -48,7 +50,6 @@ from replayer.datasets.transitions.agent_methods import (
 )
 from replayer.datasets.transitions.column_forms import MisfitError
 from replayer.datasets.transitions.transition_rows import TRANSITIONS
-from replayer.datasets.worker import PartRecord, do_part
 from replayer.playback.make_simulation import Factory, UnfitSimulationError
 from replayer.status import STATUS_CODES, worst_code
 from replayer.tape.tape import Tape
@@ -258,20 +259,21 @@ def _parts_done(
     task, parts, plan = _planned(task, pool, building.begun_columns(manifest))
     if store is not None:
         store.ensure_fits(task)
+    checks = None if store is None else store.ensure_columns
     as_begun = {**manifest, "parts": len(parts)}
     if plan is None:
         done = building.begin(as_begun)
-        return task, parts, _run(task, parts, done, building, pool, progress, store), {}
+        return task, parts, run_parts(task, parts, done, building.keep, pool, progress, checks), {}
     done = building.begin(as_begun | {COLUMNS: plan.plain()})
     try:
-        records = _run(task, parts, done, building, pool, progress, store)
+        records = run_parts(task, parts, done, building.keep, pool, progress, checks)
     except MisfitError:
         if plan.of_all_steps:
             raise
         plan = plan.with_all_steps(pool)  # Later steps return something else than the first ones.
         building.abandon()
         done = building.begin(as_begun | {COLUMNS: plan.plain()})
-        records = _run(plan.task, parts, done, building, pool, progress, store)
+        records = run_parts(plan.task, parts, done, building.keep, pool, progress, checks)
     return plan.task, parts, records, {"environments": plan.environments()}
 
 
@@ -340,46 +342,6 @@ def _encodings(source: TapeInput, request: Request, world: Factory | None) -> tu
     with Tape(source.path) as tape:
         first = tape.first_tick + 1
         return (RAW,) if first <= tape.last_tick and is_raw(tape.frame(first).inputs) else ()
-
-
-def _run(
-    task: Task,
-    parts: Sequence[DatasetPart],
-    done: dict[int, PartRecord],
-    building: Building,
-    pool: Pool,
-    progress: Progress | None,
-    store: Store | None,
-) -> list[PartRecord]:
-    waiting = [part for part in parts if part.number not in done]
-    total = sum(map(_ticks, parts))
-    finished = total - sum(map(_ticks, waiting))
-
-    def report_progress(ahead: int) -> None:
-        if progress is not None:
-            progress(min(total, finished + ahead), total)
-
-    results = results_in_order(
-        pool,
-        partial(do_part, task),
-        waiting,
-        name=lambda part: f"extracted ticks {part.first} to {part.last} of {task.sources[part.source].name}",
-        size=_ticks,
-        on_progress=report_progress,
-    )
-    for part, record in zip(waiting, results, strict=True):
-        for table, columns in record.columns.items():
-            if store is not None:
-                store.ensure_columns(table, columns)
-        building.keep(record)
-        done[record.number] = record
-        finished += _ticks(part)
-        report_progress(0)
-    return [done[part.number] for part in parts]
-
-
-def _ticks(part: DatasetPart) -> int:
-    return part.last - part.first + 1
 
 
 def _code(inspected: InspectedTapes, records: Sequence[PartRecord]) -> int:

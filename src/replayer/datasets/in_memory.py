@@ -14,6 +14,8 @@ import attrs
 import pyarrow as pa
 
 from replayer.datasets.dataset import ensure_known
+from replayer.datasets.parts.kept_tape import KeptTape
+from replayer.datasets.parts.worker import Losses, rows_of_part
 from replayer.datasets.plan import DatasetPart, open_source
 from replayer.datasets.request import ExtractionError
 from replayer.datasets.rows.columns import Block, shape_of
@@ -22,7 +24,6 @@ from replayer.datasets.rows.states import long_tables
 from replayer.datasets.stores.arrow_files import records_schema, records_to_arrow, to_arrow
 from replayer.datasets.table import Columns, DatasetTable
 from replayer.datasets.task import Task
-from replayer.datasets.worker import Losses, rows_of_part
 from replayer.playback.make_simulation import make_simulation
 from replayer.value_text import tick_range
 
@@ -141,8 +142,8 @@ class _Made:
             source, losses = self._task.sources[part.source], Losses()
             if source.lost_first < source.first_tick:
                 losses_text.append(f"{source.name}, {tick_range(source.lost_first, source.first_tick - 1)}: lost")
-            with open_source(source) as tape:
-                made = rows_of_part(self._task, part, tape, lambda _: None, losses, buffer_bytes=buffer_bytes)
+            with KeptTape(source, self._task.factory) as kept:
+                made = rows_of_part(self._task, part, kept, lambda _: None, losses, buffer_bytes=buffer_bytes)
                 for name, rows in made:
                     if name == self._name:
                         yield source.name, rows

@@ -34,6 +34,7 @@ from sim.kernel.registry import UnknownWorldError, find_world
 
 PART_TICKS = 3000  # Ten keyframes at the default interval, the first one full: a few seconds of work.
 PART_BYTES = 256 << 20  # Of sampled states: large states make shorter parts.
+TAPES_TOGETHER = 16  # Read by one process: a new one for each imports what the simulation needs again.
 STOPS = ("closed", "ticks")  # Ends of a run that are not the world's own.
 _LOT_BYTES = 16
 WON, LOST, DREW = "won", "lost", "drew"
@@ -135,8 +136,10 @@ def inspect_tapes(
     codes: list[int] = []
     first_error: RecordingError | None = None
     needs_scores = request.mode in ("winners", "balanced") or "pairs" in request.tables or not request.tables
-    work = partial(_source, factory=factory, needs_scores=needs_scores)
-    inspected = results_in_order(pool, work, paths, name=lambda path: f"inspected {path}")
+    work = partial(_sources, factory=factory, needs_scores=needs_scores)
+    batches = [paths[start : start + TAPES_TOGETHER] for start in range(0, len(paths), TAPES_TOGETHER)]
+    results = results_in_order(pool, work, batches, name=lambda batch: f"inspected {batch[0]}")
+    inspected = (source for together in results for source in together)
     for number, (path, source) in enumerate(zip(paths, inspected, strict=True), 1):
         on_progress(number)
         if isinstance(source, RecordingError):
@@ -157,7 +160,13 @@ def inspect_tapes(
     return InspectedTapes(sources, notes + _empty_splits(sources, request), codes)
 
 
-def _source(path: Path, _: Report, *, factory: Factory | None, needs_scores: bool) -> TapeInput | RecordingError:
+def _sources(
+    paths: Sequence[Path], _: Report, *, factory: Factory | None, needs_scores: bool
+) -> list[TapeInput | RecordingError]:
+    return [_source(path, factory, needs_scores=needs_scores) for path in paths]
+
+
+def _source(path: Path, factory: Factory | None, *, needs_scores: bool) -> TapeInput | RecordingError:
     """Read all blocks of a tape and describe it, or return the error that makes it unusable."""
     try:
         return _readable_source(path, factory, needs_scores=needs_scores)

@@ -14,6 +14,8 @@ from recorder.errors import RecordingError
 
 TABLES = ("transitions", "states", "pairs", "actions", "events")
 RECORDS = ("actions", "events")  # Tables whose columns are known only when all rows are known.
+PROOFS = ("ticks", "sampled")
+SAMPLED_TICKS = 300  # The default interval of keyframes.
 MODES = ("all", "inputs", "winners", "balanced")
 AGENT_FUNCTIONS = {  # With what each is called.
     "agent_names": "(simulation)",
@@ -61,6 +63,9 @@ class Request:
         rewards: names that the world defines, or module:function.
         lists: names of arrays in the user's observations whose lengths change; of those with more axes, the first axis.
         long: states as one row for each entity or cell, instead of one for each tick.
+        proof: of the transitions of a Gymnasium environment whose values are single numbers or arrays. ticks: the state at
+            each tick is compared with its recorded hash. sampled: one state in at most SAMPLED_TICKS is; the steps between
+            take no state, which is faster. A difference that has gone before the next such state is then not noticed.
         mode: of pairs and actions: all, inputs (only pairs in which the agent sent something), winners (only agents that
             won), balanced (as many agents that won as lost, or drew, if any did).
         splits: shares of the runs by the name of the split, such as (("train", 0.8), ("test", 0.2)); empty is no split.
@@ -82,6 +87,7 @@ class Request:
     lists: tuple[str, ...] = attrs.field(default=(), converter=_to_tuple)
     long: bool = False
     info: bool = False
+    proof: Literal["ticks", "sampled"] = "ticks"
     mode: Literal["all", "inputs", "winners", "balanced"] = "all"
     splits: tuple[tuple[str, float], ...] = ()
     seed: int = 0
@@ -111,7 +117,11 @@ class Request:
                     f"{name}: expected a function of {AGENT_FUNCTIONS[name]}, or its name as module:function, got "
                     f"{function!r:.60}"
                 )
-        for kind, names, choices in (("table", self.tables, TABLES), ("mode", (self.mode,), MODES)):
+        for kind, names, choices in (
+            ("table", self.tables, TABLES),
+            ("mode", (self.mode,), MODES),
+            ("proof", (self.proof,), PROOFS),
+        ):
             unknown = next((name for name in names if name not in choices), None)
             if unknown is not None:
                 raise ExtractionError(f"there is no {kind} {unknown}; {kind}s: {', '.join(choices)}")

@@ -11,10 +11,13 @@ from typing import Any
 import attrs
 
 from recorder.errors import CorruptError, MissingTickError
+from recorder.format.recording.decoded_blocks import decoded_blocks
 from replayer.tape.environment_calls import plain_options
 from replayer.tape.tape import Tape
+from sim.adapters.interface.attempts import is_attempt
 
-_MARKS = (b"reset", b"begins")  # Found in encoded inputs that begin an episode; inputs without them are not decoded.
+_MARKS = (b"reset", b"begins", b"raised")  # Found in the encoded inputs of these calls; others are not decoded.
+_NUMBER = "<i8"  # The key of most actions that are maps, see sim.adapters.gymnasium.inputs.
 
 
 @attrs.frozen
@@ -62,21 +65,59 @@ class Episode:
         return tick
 
 
+@attrs.frozen
+class CallsOnTape:
+    """The calls of a tape that are no plain steps.
+
+    Attributes:
+        episodes: in order, without those whose reset is damaged or was dropped by a ring.
+        raised: the ticks of calls that raised. lost: ranges of ticks, first and last, without a readable frame.
+    """
+
+    episodes: list[Episode]
+    raised: list[int]
+    lost: list[tuple[int, int]]
+
+
 def find_episodes(tape: Tape) -> list[Episode]:
     """List the episodes of a tape in order, without those whose reset is damaged or was dropped by a ring."""
     if not tape.meta.get("adapter") or not tape.keyframes:
         return []
+    return find_calls(tape).episodes
+
+
+def find_calls(tape: Tape) -> CallsOnTape:
+    """Find the resets of a tape and its calls that raised, in one pass over the inputs. Raises as Tape.first_tick does."""
     starts: list[tuple[int, dict[str, Any]]] = []
-    for run in tape.recording.runs(tape.first_tick + 1, tape.last_tick):
+    raised: list[int] = []
+    lost: list[tuple[int, int]] = []
+
+    def take(tick: int, inputs: Any) -> None:
+        if type(inputs) is dict and ("reset" in inputs or inputs.get("begins") is True):
+            starts.append((tick, inputs))
+        elif is_attempt(inputs):
+            raised.append(tick)
+
+    next_tick = tape.first_tick + 1
+    for block in decoded_blocks(tape.recording, next_tick, tape.last_tick):
+        for tick, inputs in enumerate(block.inputs, next_tick):
+            if type(inputs) is dict and _NUMBER not in inputs:
+                take(tick, inputs)
+        next_tick += len(block.inputs)
+    for run in tape.recording.runs(next_tick, tape.last_tick):
+        if run.error is not None:
+            lost.append((run.first_tick, run.last_tick))
         for frame in run.frames:
-            if not any(mark in frame.encoded_inputs for mark in _MARKS):
-                continue
-            try:
-                inputs = frame.inputs
-            except CorruptError:
-                continue
-            if type(inputs) is dict and ("reset" in inputs or inputs.get("begins") is True):
-                starts.append((frame.tick, inputs))
+            if any(mark in frame.encoded_inputs for mark in _MARKS):
+                try:
+                    take(frame.tick, frame.inputs)
+                except CorruptError:
+                    lost.append((frame.tick, frame.tick))
+    return CallsOnTape(_episodes(tape, starts), raised, lost)
+
+
+def _episodes(tape: Tape, starts: list[tuple[int, dict[str, Any]]]) -> list[Episode]:
+    """The episodes that begin with these inputs, by their ticks."""
     episodes = []
     for index, (first_tick, inputs) in enumerate(starts):
         has_next = index + 1 < len(starts)

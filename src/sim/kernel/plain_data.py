@@ -31,6 +31,7 @@ _TIMESTAMP_BYTES = re.compile(
     rb"[\xd6\xd7]\xff|\xc7[\x04\x08\x0c]\xff|\xc8\0[\x04\x08\x0c]\xff|\xc9\0\0\0[\x04\x08\x0c]\xff"
 )
 _BEFORE_TIMESTAMP = frozenset(b"\xd6\xd7\x04\x08\x0c")  # The byte before the type in each of these forms.
+_TIMESTAMP_PAIRS = tuple(bytes([byte, 0xFF]) for byte in _BEFORE_TIMESTAMP)
 _CHECKS_MAX = 6  # This many checks take as long as a search for each pair.
 
 
@@ -42,7 +43,7 @@ def encode_plain(value: Any) -> bytes:
     not valid Unicode.
     """
     encoded: bytes = msgpack.packb(value, default=_encode_special, strict_types=True)
-    _refuse_timestamp(value, encoded)
+    refuse_timestamp(value, encoded)
     return encoded
 
 
@@ -63,7 +64,7 @@ class PlainEncoder:
         encoded: bytes = self._packer.pack(value)
         place = encoded.find(0xFF)
         if place >= 0 and _may_be_timestamp(encoded, place):
-            _refuse_timestamp(value, encoded)
+            refuse_timestamp(value, encoded)
         return encoded, not self._special
 
     def _encode_special(self, value: Any) -> Any:
@@ -101,15 +102,17 @@ def _may_be_timestamp(encoded: bytes, place: int) -> bool:
         place = encoded.find(0xFF, place + 1)
         if place < 0:
             return False
-    return any(bytes([byte, 0xFF]) in encoded for byte in _BEFORE_TIMESTAMP)
+    return any(map(encoded.__contains__, _TIMESTAMP_PAIRS))
 
 
-def _refuse_timestamp(value: Any, encoded: bytes) -> None:
+def refuse_timestamp(value: Any, encoded: bytes) -> None:
     """Raise TypeError if a msgpack Timestamp is in value: msgpack writes and reads these without calling our hooks.
 
     encoded: value as bytes. Checking these first avoids a walk through nearly all values.
     """
-    if 0xFF not in encoded or not _TIMESTAMP_BYTES.search(encoded):
+    if 0xFF not in encoded or not any(map(encoded.__contains__, _TIMESTAMP_PAIRS)):
+        return  # The search for pairs takes far less time than that for the expression.
+    if not _TIMESTAMP_BYTES.search(encoded):
         return
     rest = [value]
     while rest:
@@ -146,7 +149,7 @@ def decode_plain(data: bytes) -> Any:
     """Decode the value that encode_plain wrote as data. Raises ValueError for any other bytes."""
     try:
         value = msgpack.unpackb(data, ext_hook=_decode_extension, strict_map_key=False, raw=False)
-        _refuse_timestamp(value, data)
+        refuse_timestamp(value, data)
     except DECODE_ERRORS as error:
         raise ValueError(f"not MessagePack: {error}") from None
     return value

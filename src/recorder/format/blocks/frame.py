@@ -25,7 +25,7 @@ from recorder.errors import CorruptError
 from recorder.format.blocks.block import BlockHeader
 from recorder.format.blocks.hash_chain import LINK_BYTES, identity_of
 from recorder.format.limits import INPUT_BYTES_MAX
-from sim.kernel.plain_data import DECODE_ERRORS, decode_plain, make_unpacker
+from sim.kernel.plain_data import DECODE_ERRORS, decode_plain, make_unpacker, refuse_timestamp
 
 _HEAD = struct.Struct(">BBQBQ")
 _pack_head = _HEAD.pack
@@ -146,6 +146,23 @@ def decode_frame(encoded: bytes, offset: int) -> Frame:
     if len(frames) != 1:
         raise CorruptError(offset, f"expected one frame, got {len(frames)}")
     return frames[0]
+
+
+def unpack_block(payload: bytes, first_tick: int, tick_count: int) -> tuple[list[int], list[Any]] | None:
+    """The state hashes and the decoded inputs of the frames of a block; None if they need the closer look of decode_frames.
+
+    Several times as fast as frames.
+    """
+    try:
+        frames = list(make_unpacker(payload))
+        if {*map(type, frames)} != {list} or {*map(len, frames)} != {3}:
+            frames = [frame[:3] for frame in frames if type(frame) is list and len(frame) >= 3]
+        ticks, hashes, inputs = map(list, zip(*frames, strict=True))
+        refuse_timestamp(inputs, payload)
+    except DECODE_ERRORS:
+        return None
+    is_regular = ticks == list(range(first_tick, first_tick + tick_count)) and {*map(type, ticks + hashes)} == {int}
+    return (hashes, inputs) if is_regular and min(hashes) >= 0 else None
 
 
 def _is_u64(value: Any) -> bool:

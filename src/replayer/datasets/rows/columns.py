@@ -73,6 +73,65 @@ Column = Array | Lists | Labels | Nested | Texts
 Block = Mapping[str, Column]  # All columns have the same number of rows.
 
 
+def rows_of(block: Block) -> int:
+    """Return the number of rows of a block."""
+    column = next(iter(block.values()))
+    if isinstance(column, Labels):
+        return len(column.codes)
+    if isinstance(column, Lists):
+        return len(column.lengths)
+    return len(column.values) if isinstance(column, Nested | Texts) else len(column)
+
+
+def cut_block(block: Block, start: int, end: int) -> Block:
+    """Return some rows of a block without lists, on the same memory."""
+    return {name: _cut(column, start, end) for name, column in block.items()}
+
+
+def _cut(column: Column, start: int, end: int) -> Column:
+    if isinstance(column, Labels):
+        return Labels(column.texts, column.codes[start:end])
+    if isinstance(column, Texts):
+        return Texts(column.values[start:end], column.is_list)
+    if isinstance(column, Nested):
+        return Nested(
+            column.values[start:end], _unless_all(None if column.present is None else column.present[start:end])
+        )
+    assert not isinstance(column, Lists)
+    return column[start:end]
+
+
+def joined_blocks(blocks: Sequence[Block]) -> Block:
+    """Return the rows of blocks with the same columns, one block after the other."""
+    if len(blocks) == 1:
+        return blocks[0]
+    return {name: _joined([block[name] for block in blocks]) for name in blocks[0]}
+
+
+def _joined(parts: Sequence[Any]) -> Column:
+    first = parts[0]
+    if isinstance(first, Labels):
+        return Labels(first.texts, np.concatenate([part.codes for part in parts]))
+    if isinstance(first, Texts):
+        return Texts([value for part in parts for value in part.values], first.is_list)
+    if not isinstance(first, Nested | Lists):
+        return np.concatenate(parts)
+    values = np.concatenate([part.values for part in parts])
+    rows = [len(part.lengths) if isinstance(part, Lists) else len(part.values) for part in parts]
+    masks = [
+        np.ones(n, np.bool_) if part.present is None else part.present for n, part in zip(rows, parts, strict=True)
+    ]
+    present = _unless_all(np.concatenate(masks))
+    if isinstance(first, Nested):
+        return Nested(values, present)
+    return Lists(values, np.concatenate([part.lengths for part in parts]), present)
+
+
+def _unless_all(present: npt.NDArray[np.bool_] | None) -> npt.NDArray[np.bool_] | None:
+    """A mask of rows that are not missing; None if all are there."""
+    return None if present is None or present.all() else present
+
+
 @attrs.frozen
 class Shape:
     """The dtype and shape of the values of a column.

@@ -15,6 +15,7 @@ from typing import Any
 from recorder.storage.atomic_file import write_file
 from recorder.text import counted
 from replayer.datasets.dataset import SCHEMAS
+from replayer.datasets.request import SAMPLED_TICKS
 from replayer.datasets.stores.card_columns import column_rows
 from replayer.datasets.stores.card_features import features_of
 from replayer.datasets.transitions.transition_rows import TRANSITIONS
@@ -36,7 +37,9 @@ def write_card(folder: Path, manifest: Manifest) -> None:
 
 
 def card_text(folder: Path, manifest: Manifest) -> str:
-    """Return the card. Reads the schema of the first file of each table."""
+    """Return the card. Reads the schema of the first file of each table, or LeRobot's description of the frames."""
+    if manifest["format"] == "lerobot":
+        return "\n".join(_lerobot_lines(folder, manifest)) + "\n"
     tables = sorted(manifest["tables"], key=lambda name: (_MAIN.index(name) if name in _MAIN else len(_MAIN), name))
     lines = ["---", *_front_matter(folder, manifest, tables), "---", "", f"# {_title(manifest, tables)}", ""]
     lines += _about(manifest, tables)
@@ -129,11 +132,40 @@ def _simulation_name(tape: Mapping[str, Any]) -> str:
     return f"a {tape['environment']} environment" if tape["environment"] else "a simulation"
 
 
-def _about(manifest: Manifest, tables: Sequence[str]) -> Iterator[str]:
+def _lerobot_lines(folder: Path, manifest: Manifest) -> Iterator[str]:
+    """Yield the lines of a card as LeRobot writes its own: the frames are one table, which it describes."""
+    path = folder / "meta" / "info.json"
+    yield from ("---", "task_categories:", "- robotics", "tags:", "- LeRobot", "- simulation")
+    if path.exists():
+        yield from ("configs:", "- config_name: default", "  data_files: data/*/*.parquet")
+    yield from ("---", "", f"# {_title(manifest, sorted(manifest['tables']))}", "")
+    yield from _proof(manifest)
+    if path.exists():
+        info = json.loads(path.read_text(encoding="utf-8"))
+        episodes, frames = counted(info["total_episodes"], "episode"), counted(info["total_frames"], "frame")
+        yield f"A LeRobotDataset {info['codebase_version']} of {episodes} and {frames}, with {info['fps']} frames per second."
+        yield "`meta/info.json` describes it."
+        yield from ("", "```python", "from lerobot.datasets.lerobot_dataset import LeRobotDataset", "")
+        yield from ('frames = LeRobotDataset("local/frames", root="PATH/OF/THIS/FOLDER")', "```", "", "## Features", "")
+        features = info["features"].items()
+        rows = ((name, about["dtype"], str(tuple(about["shape"]))) for name, about in features)
+        yield from _table(("feature", "dtype", "shape"), rows)
+    yield from _recorded(manifest)
+    yield from _made_by(manifest)
+
+
+def _proof(manifest: Manifest) -> Iterator[str]:
+    """Yield what made the rows, and what it compared."""
     version = manifest["versions"]["simulation-flight-recorder"]
+    is_sampled = manifest["request"].get("proof") == "sampled"
+    compared = f"one replayed state in at most {SAMPLED_TICKS}" if is_sampled else "the replayed states"
     yield f"`replay extract` of simulation-flight-recorder {version} made these rows by replaying recordings. It compared"
-    yield "the replayed states with the recorded hashes. `manifest.json` lists all files with their SHA-256."
+    yield f"{compared} with the recorded hashes. `manifest.json` lists all files with their SHA-256."
     yield ""
+
+
+def _about(manifest: Manifest, tables: Sequence[str]) -> Iterator[str]:
+    yield from _proof(manifest)
     if not tables:
         yield "The data set has no rows."
         yield ""

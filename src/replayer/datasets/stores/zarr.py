@@ -33,7 +33,7 @@ from replayer.datasets.task import Task
 
 STORE = "data.zarr"
 CHUNK_BYTES = 1 << 20  # Read at once; more would be wasted on a reader of few rows.
-SHARD_BYTES = 64 << 20  # The size of a file, and the memory needed to write it.
+SHARD_BYTES = 16 << 20  # The size of a file; to write one takes about four times its memory.
 TEXT_BYTES = 32  # The size of a text, roughly.
 LENGTHS, PRESENT = ".lengths", ".present"
 _ZSTD = ZstdCodec(level=1)

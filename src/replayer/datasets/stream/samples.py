@@ -6,7 +6,8 @@ which returns random ones.
 Invariants:
     1. In an epoch all shards together yield each row exactly once.
     2. The order of a shard depends only on tapes, request, seed, epoch, shard and the bounds of the buffer.
-    3. A row equals that of ``extract`` byte for byte: the same functions make it, in a fresh simulation for each part.
+    3. A row equals that of ``extract`` byte for byte: the same functions make it. A simulation is kept from one part to the
+       next only for transitions whose states are compared with recorded hashes.
 """
 
 from __future__ import annotations
@@ -22,9 +23,11 @@ from typing import Any, Literal, Self
 
 import attrs
 
-from recorder.processes.inline_pool import local_pool
+from recorder.processes.inline_pool import InlinePool, local_pool
 from replayer.datasets.extract import make_task
-from replayer.datasets.plan import DatasetPart, TapeInput, inspect_tapes, make_parts, open_source
+from replayer.datasets.parts.kept_tape import KeptTape, KeptTapes
+from replayer.datasets.parts.worker import Losses, rows_of_part
+from replayer.datasets.plan import DatasetPart, TapeInput, inspect_tapes, make_parts
 from replayer.datasets.plan_transitions import columns_to_plain, plan_transitions
 from replayer.datasets.request import ExtractionError, Request, list_tapes
 from replayer.datasets.rows.columns import Block, Shape, shape_of
@@ -33,7 +36,6 @@ from replayer.datasets.stream.row_counts import rows_of_parts
 from replayer.datasets.stream.shuffle_buffer import Chunk, Held, ShuffleBuffer, cut, in_batches, row_count, to_chunk
 from replayer.datasets.task import Task
 from replayer.datasets.transitions.transition_rows import TRANSITIONS
-from replayer.datasets.worker import Losses, rows_of_part
 from replayer.playback.make_simulation import Factory
 from replayer.playback.sampled_states import Missing
 
@@ -141,7 +143,9 @@ def samples(
         raise ExtractionError("long is not available here: a row is a sample; use extract")
     # Outcomes need the last state of each tape, which has to be simulated; the table states has none.
     inspected_request = request if order.includes(OUTCOME) else attrs.evolve(request, tables=("states",))
-    inspected = inspect_tapes(paths, inspected_request, world, local_pool(jobs), lambda _: None)
+    # The rows are made in this process in any case; another one would import the simulation once more.
+    pool = InlinePool() if jobs == 1 else local_pool(jobs)
+    inspected = inspect_tapes(paths, inspected_request, world, pool, lambda _: None)
     sources = inspected.sources
     task = make_task(sources, request, world, Path(), "parquet")
     if len(task.tables) != 1 or task.tables[0] not in SAMPLED:
@@ -151,7 +155,7 @@ def samples(
         raise ExtractionError(f"no run is in split {split}; splits: {splits}")
     cut: Sequence[DatasetPart]
     if task.tables == (TRANSITIONS,):
-        plan = plan_transitions(task, local_pool(jobs), None, PART_STRIDES)
+        plan = plan_transitions(task, pool, None, PART_STRIDES)
         task, cut = plan.task, plan.parts
         if order.columns is None:
             has_env = task.columns is not None and task.columns.has_env
@@ -267,21 +271,28 @@ class Samples:
 
     def _ordered(self, progress: Progress) -> Iterator[Chunk]:
         """Yield the rows of the shard in their order, from the position in progress on, and note later positions there."""
-        order, start = self.order, progress.position
+        order = self.order
         parts = self._parts_in_order(progress.epoch)
         number, count = order.shard
         seed = int.from_bytes(_lot(order.seed, progress.epoch, f"shard {number} of {count}"))
         buffer = ShuffleBuffer(order.buffer_rows, order.buffer_bytes, seed)
-        columns = _SharedColumns()
+        reading = _Reading(KeptTapes(self._task.sources, self._task.factory))
+        with reading.kept:
+            yield from self._read(parts, buffer, progress, reading)
+
+    def _read(
+        self, parts: Sequence[DatasetPart], buffer: ShuffleBuffer, progress: Progress, reading: _Reading
+    ) -> Iterator[Chunk]:
+        order, start = self.order, progress.position
         if start.held is not None:
-            buffer.restore(start.held, self._held_chunks(parts, start.held, columns))
+            buffer.restore(start.held, self._held_chunks(parts, start.held, reading))
         made = start.rows
         for index in range(start.part, len(parts)):
             # Positions of a buffer cost time in proportion to its rows, so they are taken after as many rows.
             if made - progress.newest.rows >= max(1, len(buffer) // POSITION_SHARE):
                 progress.note(Position(index, made, buffer.held() if order.shuffle else None))
             first = 0
-            for chunk in self._chunks(parts[index], columns):
+            for chunk in self._chunks(parts[index], reading):
                 for piece in buffer.add(chunk, index, first) if order.shuffle else [chunk]:
                     made += row_count(piece)
                     yield piece
@@ -289,7 +300,7 @@ class Samples:
         yield from buffer.drain()
 
     def _held_chunks(
-        self, parts: Sequence[DatasetPart], held: Held, columns: _SharedColumns
+        self, parts: Sequence[DatasetPart], held: Held, reading: _Reading
     ) -> Iterator[tuple[int, int, Chunk]]:
         """Yield the chunks up to the last row that is held of each part, with the part and the first row in it."""
         last_rows: dict[int, int] = {}
@@ -297,60 +308,67 @@ class Samples:
             last_rows[index] = max(row, last_rows.get(index, 0))
         for index, last in sorted(last_rows.items()):
             first = 0
-            with contextlib.closing(self._chunks(parts[index], columns)) as chunks:
+            with contextlib.closing(self._chunks(parts[index], reading)) as chunks:
                 for chunk in chunks:
                     yield index, first, chunk
                     first += row_count(chunk)
                     if first > last:
                         break
 
-    def _chunks(self, part: DatasetPart, columns: _SharedColumns) -> Generator[Chunk]:
+    def _chunks(self, part: DatasetPart, reading: _Reading) -> Generator[Chunk]:
         """Yield the rows of a part. Raises ExtractionError if they have other columns than those before."""
-        for block in self._blocks(part):
-            columns.ensure_same(self.sources[part.source].name, block)
+        for block in self._blocks(part, reading.kept.of(part.source)):
+            reading.ensure_same_columns(self.sources[part.source].name, block)
             yield to_chunk(block)
 
-    def _blocks(self, part: DatasetPart) -> Iterator[Block]:
+    def _blocks(self, part: DatasetPart, kept: KeptTape) -> Iterator[Block]:
         """Yield the rows of a part, a few at a time."""
         task, source, order = self._task, self.sources[part.source], self.order
         rows_per_sample = len(task.agents[part.source]) if task.tables == ("pairs",) else 1
         rows = max(1, min(CHUNK_ROWS_MAX, order.buffer_rows // 4))
         losses = Losses()
-        with open_source(source) as tape:
-            for _, block in rows_of_part(
-                task,
-                part,
-                tape,
-                lambda _: None,
-                losses,
-                buffer_bytes=order.buffer_bytes // CHUNK_SHARE,
-                buffer_samples=max(1, rows // rows_per_sample),
-            ):
-                assert not isinstance(block, list)  # samples() refuses tables of records.
-                yield self._chosen(block)
+        for _, block in rows_of_part(
+            task,
+            part,
+            kept,
+            lambda _: None,
+            losses,
+            buffer_bytes=order.buffer_bytes // CHUNK_SHARE,
+            buffer_samples=max(1, rows // rows_per_sample),
+        ):
+            assert not isinstance(block, list)  # samples() refuses tables of records.
+            yield self._chosen(block)
         for missing in losses.missing:
             if (source.name, missing) not in self.missing:  # Neighbouring parts share a sample.
                 self.missing.append((source.name, missing))
 
     def _chosen(self, block: Block) -> Block:
         """Return the requested columns. Raises ExtractionError for an unknown one."""
-        patterns = self.order.columns
-        if patterns is None:
-            return block
-        unknown = next((pattern for pattern in patterns if not fnmatch.filter(block, pattern)), None)
-        if unknown is not None:
-            raise ExtractionError(f"there is no column {unknown}; columns: {', '.join(block)}")
-        return {name: column for name, column in block.items() if self.order.includes(name)}
+        return {name: block[name] for name in _requested(self.order, tuple(block))}
 
 
-class _SharedColumns:
-    """The columns of the first rows, which all others must have."""
+@functools.lru_cache(maxsize=16)  # Asked for each block, of which a tape has many with the same columns.
+def _requested(order: Order, columns: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the requested ones of these columns. Raises ExtractionError for an unknown one."""
+    unknown = next((pattern for pattern in order.columns or () if not fnmatch.filter(columns, pattern)), None)
+    if unknown is not None:
+        raise ExtractionError(f"there is no column {unknown}; columns: {', '.join(columns)}")
+    return tuple(filter(order.includes, columns))
 
-    def __init__(self) -> None:
+
+class _Reading:
+    """What an iteration keeps from one part to the next.
+
+    Attributes:
+        kept: the tapes.
+    """
+
+    def __init__(self, kept: KeptTapes) -> None:
+        self.kept = kept
         self._first: tuple[str, dict[str, Shape]] | None = None
 
-    def ensure_same(self, name: str, block: Block) -> None:
-        """Raise ExtractionError if these rows of a tape have different columns. name: of the tape."""
+    def ensure_same_columns(self, name: str, block: Block) -> None:
+        """Raise ExtractionError if these rows of a tape have other columns than the first ones. name: of the tape."""
         shapes = {column: shape_of(values) for column, values in block.items()}
         if self._first is None:
             self._first = name, shapes

@@ -15,12 +15,11 @@ import attrs
 import numpy as np
 
 from recorder.processes.pool import Pool, Report, results_in_order
-from replayer.datasets.plan import DatasetPart, TapeInput, open_source, ranges_of
+from replayer.datasets.plan import TAPES_TOGETHER, DatasetPart, TapeInput, open_source, ranges_of
 from replayer.datasets.request import ExtractionError, Request
 from replayer.datasets.transitions.agent_stream import facts_of_agents
 from replayer.datasets.transitions.column_forms import ColumnForm, form_of, forms_of_space, merged
 from replayer.datasets.transitions.flat_values import joined
-from replayer.datasets.transitions.streams import calls_without_result
 from replayer.datasets.transitions.transition import EnvironmentFacts, StreamKind
 from replayer.datasets.transitions.transition_rows import (
     ABOUT,
@@ -34,8 +33,9 @@ from replayer.datasets.transitions.transition_rows import (
 from replayer.datasets.transitions.transitions_of_part import environment_of, transitions_of_part
 from replayer.playback.make_simulation import Factory
 from replayer.tape.environment_calls import adapter_name
-from replayer.tape.episodes import find_episodes
+from replayer.tape.episodes import find_calls
 from replayer.tape.tape import Tape
+from sim.kernel.plain_data import encode_plain
 from sim.kernel.simulation import Simulation, inner_of
 
 FIRST_TICKS = 100  # Replayed to see what the environment returns.
@@ -77,26 +77,50 @@ def examine_tapes(
     sources: Sequence[TapeInput], request: Request, factory: Factory | None, pool: Pool
 ) -> list[Examined]:
     """Examine the environments of tapes. Raises ExtractionError, and as making their simulations does."""
-    work = partial(_examined, request=request, factory=factory)
-    return list(results_in_order(pool, work, sources, name=lambda source: f"examined {source.name}"))
+    work = partial(_examined_together, request=request, factory=factory)
+    batches = [sources[start : start + TAPES_TOGETHER] for start in range(0, len(sources), TAPES_TOGETHER)]
+    results = results_in_order(pool, work, batches, name=lambda batch: f"examined {batch[0].name}")
+    return [examined for together in results for examined in together]
 
 
-def _examined(source: TapeInput, _: Report, *, request: Request, factory: Factory | None) -> Examined:
+def _examined_together(
+    sources: Sequence[TapeInput], _: Report, *, request: Request, factory: Factory | None
+) -> list[Examined]:
+    """Examine tapes one after the other. Of those of one environment, the first one with a step is replayed."""
+    known: dict[bytes, EnvironmentFacts] = {}
+    return [_examined(source, request, factory, known) for source in sources]
+
+
+def _examined(
+    source: TapeInput, request: Request, factory: Factory | None, known: dict[bytes, EnvironmentFacts]
+) -> Examined:
+    """known: environments that were replayed, by their descriptions on the tapes; a new one is added."""
     with open_source(source) as tape:
+        description = encode_plain([tape.meta["adapter"], tape.meta.get("level")]) if source.environment else b""
+        if description in known:
+            return _with_seen(_with_calls(known[description], tape), {})
         simulation = environment_of(tape, factory)
         if source.environment:
-            raised, lost = calls_without_result(tape)
-            facts = _facts_of(tape, simulation)
-            facts = attrs.evolve(facts, episodes=find_episodes(tape), raised=raised, lost=lost)
+            facts = _with_calls(_facts_of(tape, simulation), tape)
         else:
             facts = facts_of_agents(tape, simulation)
-        episodes = facts.episodes
-        seeds = [0, *(episode.seed for episode in episodes if episode.seed is not None)]
         first, last = ranges_of(source, request)[0]
         last = min(last, first + FIRST_TICKS)
         part = DatasetPart(0, 0, range(first, last + 1), None, first, last)
         seen = _columns_of_part(part, source, request, facts, tape, factory)
-        return Examined(facts, seen, max(seeds), any(episode.options is not None for episode in episodes))
+        if seen and source.environment:
+            known[description] = facts
+        return _with_seen(facts, seen)
+
+
+def _with_calls(facts: EnvironmentFacts, tape: Tape) -> EnvironmentFacts:
+    calls = find_calls(tape)
+    return attrs.evolve(facts, episodes=calls.episodes, raised=calls.raised, lost=calls.lost)
+
+
+def _with_seen(facts: EnvironmentFacts, seen: Seen) -> Examined:
+    seeds = [0, *(episode.seed for episode in facts.episodes if episode.seed is not None)]
+    return Examined(facts, seen, max(seeds), any(episode.options is not None for episode in facts.episodes))
 
 
 def _facts_of(tape: Tape, simulation: Simulation) -> EnvironmentFacts:

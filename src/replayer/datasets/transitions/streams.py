@@ -12,15 +12,10 @@ import bisect
 from collections.abc import Iterator
 from typing import Any, Protocol
 
-from recorder.errors import CorruptError
 from replayer.datasets.transitions.flat_values import Flat, flatten, json_text
 from replayer.datasets.transitions.transition import EnvironmentFacts, Transition
 from replayer.tape.environment_calls import EnvironmentCall
 from replayer.tape.episodes import Episode
-from replayer.tape.tape import Tape
-from sim.adapters.interface.attempts import is_attempt
-
-_ATTEMPT = b"raised"  # Inputs without it are not decoded to find the calls that raised.
 
 
 class Stream(Protocol):
@@ -65,22 +60,6 @@ class EpisodesOnTape:
         raised = self._facts.raised
         before = bisect.bisect_right(raised, tick) - bisect.bisect_right(raised, episode.first_tick)
         return episode, tick - episode.first_tick - before
-
-
-def calls_without_result(tape: Tape) -> tuple[list[int], list[tuple[int, int]]]:
-    """The ticks of calls that raised, and the ranges of ticks whose frames cannot be read."""
-    raised: list[int] = []
-    lost: list[tuple[int, int]] = []
-    for run in tape.recording.runs(tape.first_tick + 1, tape.last_tick):
-        if run.error is not None:
-            lost.append((run.first_tick, run.last_tick))
-        for frame in run.frames:
-            if _ATTEMPT in frame.encoded_inputs:
-                try:
-                    raised += [frame.tick] * is_attempt(frame.inputs)
-                except CorruptError:
-                    lost.append((frame.tick, frame.tick))
-    return raised, lost
 
 
 class SingleStream:

@@ -5,6 +5,7 @@ run, episode, step, tick, agent, env?, seed, options?, obs.*, action.*, reward, 
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
@@ -12,7 +13,7 @@ from typing import Any, NamedTuple
 import attrs
 import numpy as np
 
-from replayer.datasets.rows.columns import AGENT, Block, Column, Labels, Lists, Nested, Texts
+from replayer.datasets.rows.columns import AGENT, Block, Column, Labels, Lists, Nested, Texts, joined_blocks, rows_of
 from replayer.datasets.rows.states import RUN, TICK
 from replayer.datasets.transitions.column_forms import ColumnForm, MisfitError, fit, form_of
 from replayer.datasets.transitions.flat_values import Flat, FlatValue, joined
@@ -115,6 +116,7 @@ class TransitionRows:
         self.bytes = 0
         self._values: dict[str, list[Any]] = {name: [] for name in columns.forms}
         self._rows: list[_RowFacts] = []
+        self._blocks: list[Block] = []
         self._fitter = _Fitter(columns.forms, columns.left_out)
 
     def add(self, row: Transition) -> None:
@@ -131,36 +133,61 @@ class TransitionRows:
             if len(own) < count:
                 own.append(None)
 
+    def add_columns(self, facts: Mapping[str, Column], values: Mapping[str, Column]) -> None:
+        """Add transitions that are columns already, of the settled forms. facts: all columns without a form."""
+        self._finish_rows()
+        block = self._block(facts, values)
+        self._blocks.append(block)
+        self.bytes += rows_of(block) * self.row_bytes
+
+    @property
+    def row_bytes(self) -> int:
+        """The size of a transition whose values are all arrays."""
+        forms = self._columns.forms.values()
+        return _ROW_BYTES + sum(np.dtype(form.dtype).itemsize * math.prod(form.shape) for form in forms)
+
+    def __len__(self) -> int:
+        return len(self._rows) + sum(map(rows_of, self._blocks))
+
     def take(self) -> Iterator[tuple[str, Block]]:
         """Yield the collected rows with their table, and forget them."""
-        if self._rows:
-            yield TRANSITIONS, self._block()
-            self._rows, self._values, self.bytes = [], {name: [] for name in self._values}, 0
+        self._finish_rows()
+        if self._blocks:
+            yield TRANSITIONS, joined_blocks(self._blocks)
+            self._blocks, self.bytes = [], 0
 
-    def _block(self) -> Block:
+    def _finish_rows(self) -> None:
+        """Turn the rows that were added one by one into columns."""
         rows, columns = self._rows, self._columns
-        code = self._runs.index(self._run)
-        block: dict[str, Column] = {RUN: Labels(self._runs, np.full(len(rows), code, np.int32))}
-        block[EPISODE] = np.array([row.episode for row in rows], np.int64)
-        block[STEP] = np.array([row.step for row in rows], np.int64)
-        block[TICK] = np.array([row.tick for row in rows], np.int64)
-        block[AGENT] = Texts([row.agent for row in rows])
-        if columns.has_env:
-            block[ENV] = nested([row.env for row in rows], ColumnForm("array", "<i8"))
-        block[SEED] = nested([row.seed for row in rows], ColumnForm("array", columns.seed_dtype))
-        if columns.has_options:
-            block[OPTIONS] = Texts([row.options for row in rows])
-        ended = False
-        for name, form in columns.forms.items():
-            if not ended and name.partition(".")[0] == ABOUT:
-                block |= self._ends()
-                ended = True
-            block[name] = column_of(self._values[name], form)
-        return block if ended else block | self._ends()
-
-    def _ends(self) -> dict[str, Column]:
+        if not rows:
+            return
         flag = ColumnForm("array", "|b1")
-        return {name: nested([getattr(row, name) for row in self._rows], flag) for name in ENDS}
+        facts: dict[str, Column] = {
+            EPISODE: np.array([row.episode for row in rows], np.int64),
+            STEP: np.array([row.step for row in rows], np.int64),
+            TICK: np.array([row.tick for row in rows], np.int64),
+            AGENT: Texts([row.agent for row in rows]),
+            ENV: nested([row.env for row in rows], ColumnForm("array", "<i8")),
+            SEED: nested([row.seed for row in rows], ColumnForm("array", columns.seed_dtype)),
+            OPTIONS: Texts([row.options for row in rows]),
+            **{name: nested([getattr(row, name) for row in rows], flag) for name in ENDS},
+        }
+        values = {name: column_of(self._values[name], form) for name, form in columns.forms.items()}
+        self._blocks.append(self._block(facts, values))
+        self._rows, self._values = [], {name: [] for name in self._values}
+
+    def _block(self, facts: Mapping[str, Column], values: Mapping[str, Column]) -> Block:
+        """Put columns into the order of the table."""
+        columns = self._columns
+        code = self._runs.index(self._run)
+        block: dict[str, Column] = {RUN: Labels(self._runs, np.full(len(facts[TICK]), code, np.int32))}  # type: ignore[arg-type]
+        block |= {name: facts[name] for name in (EPISODE, STEP, TICK, AGENT)}
+        block |= {ENV: facts[ENV]} if columns.has_env else {}
+        block[SEED] = facts[SEED]
+        block |= {OPTIONS: facts[OPTIONS]} if columns.has_options else {}
+        infos = {name: column for name, column in values.items() if name.partition(".")[0] == ABOUT}
+        block |= {name: column for name, column in values.items() if name not in infos}
+        return block | {name: facts[name] for name in ENDS} | infos
 
 
 class ActionRows:
@@ -176,6 +203,9 @@ class ActionRows:
         self._fitter = _Fitter(self._forms, columns.left_out)
         self.bytes = 0
         self._rows: list[tuple[int, str, dict[str, Any]]] = []
+
+    def __len__(self) -> int:
+        return len(self._rows)
 
     def add(self, row: Transition) -> None:
         """Add the action of a transition, if it has one. Raises MisfitError."""

@@ -68,6 +68,10 @@ class ProvedState(CapturedState):
     def _count_step(self) -> None:
         self._steps += 1
 
+    def count_steps(self, count: int) -> None:
+        """Count steps whose states are not taken."""
+        self._steps += count
+
     def unpack(self) -> None:
         """See CapturedState: whatever was skipped is restored, too."""
         if self.is_skipped:

@@ -132,10 +132,21 @@ class GymnasiumSimulation(KeepsItsAttempts, ProvedSimulation):
 
     def step(self, inputs: Any) -> Any:
         """See KeepsItsAttempts. An action that is a number is passed on at once, since that is all in most steps."""
-        if type(inputs) is not int or self._repeated is not None or self._natives:
-            return super().step(inputs)
+        act = self.act if type(inputs) is int else None
+        return super().step(inputs) if act is None else act(inputs)
+
+    @property
+    def act(self) -> Callable[[Any], Any] | None:
+        """What ``step`` does with the inputs of an action, for the action itself; None where the inputs are kept."""
+        return None if self._repeated is not None or self._natives else self._act_and_capture
+
+    def count_steps(self, count: int) -> None:
+        """Count steps that a replay had the environment make itself, whose states nothing asks for. One more step follows."""
+        self._captured.count_steps(count)
+
+    def _act_and_capture(self, action: Any) -> Any:
         try:
-            result = self._act(inputs)
+            result = self._act(action)
         except Exception as error:
             self._error = error
             raise

@@ -53,7 +53,7 @@ FPS = {
 def test_each_frame_equals_that_of_the_loop(name: str, tmp_path: Path, monkeypatch: Any) -> None:
     """In value, dtype and shape, over rows of several parts and batches."""
     monkeypatch.setattr("replayer.datasets.plan.PART_TICKS", 60)
-    monkeypatch.setattr("replayer.datasets.worker.BUFFER_BYTES", 4_000)
+    monkeypatch.setattr("replayer.datasets.parts.worker.BUFFER_BYTES", 4_000)
     rows = recorded(name, tmp_path / "run.tape")
     made = replayer.extract(tmp_path / "run.tape", tmp_path / "set", world=REBUILT.get(name), file_format="lerobot")
 
@@ -64,6 +64,7 @@ def test_each_frame_equals_that_of_the_loop(name: str, tmp_path: Path, monkeypat
     )
     files = {path.relative_to(tmp_path / "set").as_posix() for path in (tmp_path / "set").rglob("*") if path.is_file()}
     assert files == {
+        "README.md",
         "manifest.json",
         "meta/info.json",
         "meta/stats.json",
@@ -83,7 +84,7 @@ def test_two_processes_write_the_same_files(tmp_path: Path, monkeypatch: Any) ->
         folder = tmp_path / f"set{jobs}"
         replayer.extract(tmp_path / "run.tape", folder, world=REBUILT["camera"], file_format="lerobot", jobs=jobs)
     files = [path.relative_to(tmp_path / "set1") for path in (tmp_path / "set1").rglob("*.*")]
-    assert len(files) == 6
+    assert len(files) == 7
     for path in files:
         assert (tmp_path / "set1" / path).read_bytes() == (tmp_path / "set2" / path).read_bytes()
 
@@ -312,6 +313,23 @@ def test_pandas_has_the_tasks_as_the_index(tmp_path: Path) -> None:
     assert tasks.index.tolist() == ["CartPole-v1"]
     assert tasks.iloc[0].name == "CartPole-v1"
     assert tasks["task_index"].tolist() == [0]
+
+
+def test_the_card_tells_people_and_the_library_datasets_what_there_is(tmp_path: Path) -> None:
+    """load_dataset opens the folder by its card; the features are those of info.json."""
+    datasets = pytest.importorskip("datasets")
+    recorded("cart", tmp_path / "run.tape")
+    made = replayer.extract(tmp_path / "run.tape", tmp_path / "set", file_format="lerobot")
+    card = (tmp_path / "set" / "README.md").read_text()
+    info = json.loads((tmp_path / "set" / "meta" / "info.json").read_text())
+
+    loaded = datasets.load_dataset(str(tmp_path / "set"), cache_dir=str(tmp_path / "cache"))
+    assert {split: rows.num_rows for split, rows in loaded.items()} == {"train": info["total_frames"]}
+    assert "# Transitions of CartPole-v1\n" in card
+    assert f" of {info['total_episodes']} episodes and {info['total_frames']} frames" in card
+    assert "| observation.state | float32 | (4,) |\n" in card
+    assert made.manifest["tapes"][0]["run"] in card
+    assert made.manifest["format"] == "lerobot"
 
 
 def test_the_library_datasets_knows_the_types(tmp_path: Path) -> None:

@@ -67,7 +67,7 @@ def key(row: dict[str, Any]) -> tuple[int, str, int]:
 def test_each_episode_equals_that_of_the_loop(name: str, tmp_path: Path, monkeypatch: Any) -> None:
     """Loaded, sampled, filtered and split by Minari, over rows of several batches."""
     monkeypatch.setattr("replayer.datasets.plan.PART_TICKS", 60)
-    monkeypatch.setattr("replayer.datasets.worker.BUFFER_BYTES", 4_000)
+    monkeypatch.setattr("replayer.datasets.parts.worker.BUFFER_BYTES", 4_000)
     monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path / "set"))
     rows = recorded(name, tmp_path / "run.tape")
     made = replayer.extract(tmp_path / "run.tape", tmp_path / "set", world=REBUILT.get(name), file_format="minari")
@@ -175,7 +175,7 @@ def test_no_environment_is_recovered_of_a_vector_that_changes_what_it_returns(tm
 def test_infos_have_a_mask(name: str, tmp_path: Path, monkeypatch: Any) -> None:
     """The values are those of the table, after the place of the reset's, which no table has."""
     monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path / "set"))
-    monkeypatch.setattr("replayer.datasets.worker.BUFFER_BYTES", 4_000)
+    monkeypatch.setattr("replayer.datasets.parts.worker.BUFFER_BYTES", 4_000)
     recorded(name, tmp_path / "run.tape")
     wanted: Any = {"world": REBUILT.get(name), "info": True}
     replayer.extract(tmp_path / "run.tape", tmp_path / "set", file_format="minari", **wanted)

@@ -16,9 +16,9 @@ import pytest
 import replayer
 from recorder import RecordingError
 from replayer.datasets import plan
-from replayer.datasets import worker as work
 from replayer.datasets.dataset import DatasetError
 from replayer.datasets.in_memory import ExtractionWarning
+from replayer.datasets.parts import worker as work
 from replayer.datasets.request import ExtractionError
 from replayer.datasets.rows.columns import Lists
 from sim import RandomStream

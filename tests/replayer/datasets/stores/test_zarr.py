@@ -14,8 +14,8 @@ import replayer
 from recorder import Recorder
 from replayer.commands.main import main
 from replayer.datasets import plan
-from replayer.datasets import worker as work
 from replayer.datasets.dataset import DatasetError
+from replayer.datasets.parts import worker as work
 from replayer.datasets.request import ExtractionError
 from sim.extras import missing_package
 

@@ -147,10 +147,10 @@ def test_an_error_between_two_batches_loses_no_row(folder: Path, monkeypatch: py
     rows = replayer.samples(folder / "walkers.tape", **wanted)
     made = type(rows)._blocks
 
-    def failing(self: Any, part: Any) -> Any:
+    def failing(self: Any, part: Any, kept: Any) -> Any:
         if part.number == 2:
             raise KeyboardInterrupt
-        return made(self, part)
+        return made(self, part, kept)
 
     monkeypatch.setattr(type(rows), "_blocks", failing)
     found = []

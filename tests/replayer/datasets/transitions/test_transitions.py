@@ -93,8 +93,10 @@ KILLED = """
 import os, signal, sys
 import replayer
 import replayer.datasets.plan as plan
+import replayer.datasets.parts.run_parts as run_parts
 from replayer.datasets.build import Building
 plan.PART_TICKS = 20
+run_parts.ENVIRONMENT_PARTS = 1
 keep, kept = Building.keep, []
 def keep_some(self, record):
     keep(self, record)

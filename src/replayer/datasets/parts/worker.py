@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import itertools
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -17,13 +18,15 @@ import attrs
 
 from recorder.errors import RecordingError
 from recorder.storage.atomic_file import PART_SUFFIX, publish_file
-from replayer.datasets.plan import DatasetPart, TapeInput, open_source
+from replayer.datasets.parts.kept_tape import KeptTape
+from replayer.datasets.plan import DatasetPart, TapeInput
 from replayer.datasets.request import ExtractionError
-from replayer.datasets.rows.columns import AGENT, Block, shape_of
+from replayer.datasets.rows.columns import AGENT, Block, cut_block, shape_of
 from replayer.datasets.rows.pairs import Pairs
 from replayer.datasets.rows.records import Row
 from replayer.datasets.rows.states import RUN, StateCells, StateRows
 from replayer.datasets.task import Task
+from replayer.datasets.transitions.quick_steps import QuickRows
 from replayer.datasets.transitions.transition_rows import TRANSITIONS, ActionRows, TransitionRows
 from replayer.datasets.transitions.transitions_of_part import transitions_of_part
 from replayer.playback.cursor import Cursor
@@ -83,12 +86,25 @@ class Losses:
     problems: list[str] = attrs.field(factory=list)
 
 
-def do_part(task: Task, part: DatasetPart, on_progress: Callable[[int], None]) -> PartRecord:
-    """Extract one part. Raises ExtractionError, OSError, and as making the simulation does."""
-    source = task.sources[part.source]
-    with open_source(source) as tape, _Output(task, part, source) as output:
+def do_parts(task: Task, parts: Sequence[DatasetPart], on_progress: Callable[[int], None]) -> list[PartRecord]:
+    """Extract some parts, one after the other. Raises ExtractionError, OSError, and as making the simulation does.
+
+    on_progress: called with the ticks done of all of them.
+    """
+    records: list[PartRecord] = []
+    done = 0
+    for number, of_source in itertools.groupby(parts, key=lambda part: part.source):
+        with KeptTape(task.sources[number], task.factory) as kept:
+            for part in of_source:
+                records.append(_do_part(task, part, kept, lambda ticks, done=done: on_progress(done + ticks)))  # type: ignore[misc]
+                done += part.last - part.first + 1
+    return records
+
+
+def _do_part(task: Task, part: DatasetPart, kept: KeptTape, on_progress: Callable[[int], None]) -> PartRecord:
+    with _Output(task, part, task.sources[part.source]) as output:
         losses = Losses()
-        for table, rows in rows_of_part(task, part, tape, on_progress, losses):
+        for table, rows in rows_of_part(task, part, kept, on_progress, losses):
             output.add(table, rows)
         return PartRecord(part.number, output.finish(), output.columns, losses.missing, losses.problems)
 
@@ -96,7 +112,7 @@ def do_part(task: Task, part: DatasetPart, on_progress: Callable[[int], None]) -
 def rows_of_part(
     task: Task,
     part: DatasetPart,
-    tape: Tape,
+    kept: KeptTape,
     on_progress: Callable[[int], None],
     losses: Losses,
     *,
@@ -110,11 +126,11 @@ def rows_of_part(
     """
     limit = BUFFER_BYTES if buffer_bytes is None else buffer_bytes
     if {"states", "pairs", "actions"} & (set(task.tables) - set(task.settled_tables)):
-        yield from _walk(task, part, tape, on_progress, losses, limit, buffer_samples)
+        yield from _walk(task, part, kept.tape, on_progress, losses, limit, buffer_samples)
     if task.settled_tables:
-        yield from _transitions(task, part, tape, on_progress, losses, limit, buffer_samples)
+        yield from _transitions(task, part, kept, on_progress, losses, limit, buffer_samples)
     if "events" in task.tables:
-        yield from _events(task, part, tape, losses)
+        yield from _events(task, part, kept.tape, losses)
 
 
 def _walk(
@@ -169,7 +185,7 @@ def _walk(
 def _transitions(
     task: Task,
     part: DatasetPart,
-    tape: Tape,
+    kept: KeptTape,
     on_progress: Callable[[int], None],
     losses: Losses,
     buffer_bytes: int,
@@ -182,27 +198,52 @@ def _transitions(
         (TransitionRows if name == TRANSITIONS else ActionRows)(source.run, runs, task.columns)
         for name in task.settled_tables
     ]
+    first = done = part.ticks.start
+    if len(tables) == 1 and isinstance(tables[0], TransitionRows):
+        quick = kept.quick_steps(facts, task.columns, task.request)
+        if quick is not None:
+            yield from _collected(quick.rows(part, on_progress), tables[0], buffer_bytes, buffer_samples)
+            done = quick.done
     missing: list[Missing] = []
-    made = transitions_of_part(
-        part,
-        source,
-        task.request,
-        facts,
-        tape,
-        task.factory,
-        missing=missing,
-        problems=losses.problems,
-        on_progress=on_progress,
-    )
-    for count, row in enumerate(made, 1):
-        is_enough = buffer_samples is not None and count % buffer_samples == 0
-        for table in tables:
-            table.add(row)
-            if is_enough or table.bytes > buffer_bytes:
-                yield from table.take()
+    if done == first or done < part.last:
+        kept.forget()
+        made = transitions_of_part(
+            attrs.evolve(part, ticks=range(done, part.ticks.stop)),
+            source,
+            task.request,
+            facts,
+            kept.tape,
+            task.factory,
+            missing=missing,
+            problems=losses.problems,
+            on_progress=lambda ticks: on_progress(done - first + ticks),
+        )
+        for count, row in enumerate(made, 1 + sum(map(len, tables))):
+            is_enough = buffer_samples is not None and count % buffer_samples == 0
+            for table in tables:
+                table.add(row)
+                if is_enough or table.bytes > buffer_bytes:
+                    yield from table.take()
     for table in tables:
         yield from table.take()
     losses.missing += [one for one in missing if one not in losses.missing]  # The other tables may miss them, too.
+
+
+def _collected(
+    made: Iterator[QuickRows], table: TransitionRows, buffer_bytes: int, buffer_samples: int | None
+) -> Iterator[tuple[str, Block]]:
+    """Add rows to a table; yield its blocks, which are cut as if each row had been added for itself."""
+    rows_max = buffer_bytes // table.row_bytes + 1  # The first number of rows that exceeds the limit.
+    if buffer_samples is not None:
+        rows_max = min(rows_max, buffer_samples)
+    for rows in made:
+        start, end = 0, len(rows)
+        while start < end:
+            stop = min(end, start + rows_max - len(table))
+            table.add_columns(cut_block(rows.facts, start, stop), cut_block(rows.values, start, stop))
+            start = stop
+            if len(table) == rows_max:
+                yield from table.take()
 
 
 class _Actions:

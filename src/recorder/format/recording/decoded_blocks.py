@@ -1,0 +1,75 @@
+"""The inputs and the hashes of many ticks, decoded block by block: faster than frame by frame.
+
+Only blocks without any irregularity are decoded here. Where something needs a closer look (damage, a gap, a journal, an
+unknown kind of hash), the blocks end, and the caller continues with frames, which say what it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import attrs
+import numpy as np
+
+from recorder.errors import CorruptError, TornError
+from recorder.format.blocks.frame import unpack_block
+from recorder.format.limits import INPUT_BYTES_MAX
+from recorder.format.recording.recording import Recording
+from recorder.format.segments.segment_reader import Segment
+
+
+@attrs.frozen
+class DecodedBlock:
+    """Consecutive ticks.
+
+    Attributes:
+        first_tick: the first of them.
+        hashes: of the states, one for each tick. inputs: as plain data, one for each tick; the caller owns them.
+    """
+
+    first_tick: int
+    hashes: list[int]
+    inputs: list[Any]
+
+
+def decoded_blocks(recording: Recording, first_tick: int, last_tick: int) -> Iterator[DecodedBlock]:
+    """Yield the ticks of a range in order, without a gap; fewer, or none, if a block needs a closer look."""
+    tick = first_tick
+    try:
+        for segment, row_first, part, row in _blocks(recording, first_tick, last_tick):
+            if row_first > tick:
+                return
+            entry = part.entry(row)
+            payload = segment.joined(entry, part.end_of(row))
+            found = (
+                None if len(payload) > INPUT_BYTES_MAX else unpack_block(payload, entry.first_tick, entry.tick_count)
+            )
+            if found is None:
+                return
+            hashes, inputs = found
+            start, end = tick - row_first, min(len(inputs), last_tick + 1 - row_first)
+            yield DecodedBlock(tick, hashes[start:end], inputs[start:end])
+            tick = row_first + end
+    except (CorruptError, TornError):
+        return
+
+
+def _blocks(recording: Recording, first_tick: int, last_tick: int) -> Iterator[tuple[Segment, int, Any, int]]:
+    """The blocks of frames in a range as segment, first tick, index part and row; none after one that overlaps another."""
+    end = 0
+    for segment in recording.segments:
+        for lazy in segment.parts:
+            if lazy.summary.last_tick < first_tick:
+                continue
+            if lazy.summary.first_tick > last_tick:
+                return
+            part = lazy.load()
+            firsts = part.columns["first_tick"][part.frame_rows]
+            ends = firsts + part.columns["tick_count"][part.frame_rows]
+            for number in np.flatnonzero((ends > first_tick) & (firsts <= last_tick)).tolist():
+                first = int(firsts[number])
+                if end and first != end:
+                    return
+                end = int(ends[number])
+                yield segment, first, part, int(part.frame_rows[number])

@@ -1,0 +1,1 @@
+"""The parts of an extraction: the processes that make them, and their rows."""

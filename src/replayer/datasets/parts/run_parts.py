@@ -1,0 +1,93 @@
+"""Run the parts of an extraction in processes, several short ones in each.
+
+Invariant: a part that is run after others in the same process gives what it gives in a process of its own. Each of its
+states is proved by a hash; one that is not as recorded there is run once more, alone. Parts whose rows functions of the
+user make, of which nothing is known, each have a process of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from recorder.processes.pool import Pool, results_in_order
+from replayer.datasets import plan
+from replayer.datasets.parts.worker import PartRecord, do_parts
+from replayer.datasets.plan import TAPES_TOGETHER, DatasetPart
+from replayer.datasets.task import Task
+
+ENVIRONMENT_PARTS = 10  # Of environments together: to start a process takes as long as thousands of their steps.
+
+EnsureColumns = Callable[[str, Mapping[str, Mapping[str, Any]]], None]
+
+
+def run_parts(
+    task: Task,
+    parts: Sequence[DatasetPart],
+    done: dict[int, PartRecord],
+    keep: Callable[[PartRecord], None],
+    pool: Pool,
+    progress: Callable[[int, int], None] | None,
+    ensure_columns: EnsureColumns | None,
+) -> list[PartRecord]:
+    """Run the parts that are not done; return the records of all.
+
+    done: records by number, to which the others are added. keep: called with each of these. progress: called with the
+    ticks done and all ticks. ensure_columns: called with each table and its columns, to refuse them.
+    """
+    waiting = [part for part in parts if part.number not in done]
+    total = _ticks(parts)
+    finished = total - _ticks(waiting)
+
+    def report_progress(ahead: int) -> None:
+        if progress is not None:
+            progress(min(total, finished + ahead), total)
+
+    def run(batches: Sequence[Sequence[DatasetPart]]) -> Iterator[list[PartRecord]]:
+        return results_in_order(
+            pool, partial(do_parts, task), batches, name=partial(_name, task), size=_ticks, on_progress=report_progress
+        )
+
+    batches = _batches(task, waiting)
+    for batch, records in zip(batches, run(batches), strict=True):
+        for number, (part, first) in enumerate(zip(batch, records, strict=True)):
+            record = first
+            if number and any(missing.is_desync for missing in first.missing):
+                (record,) = next(run([[part]]))
+            for table, columns in record.columns.items():
+                if ensure_columns is not None:
+                    ensure_columns(table, columns)
+            keep(record)
+            done[record.number] = record
+        finished += _ticks(batch)
+        report_progress(0)
+    return [done[part.number] for part in parts]
+
+
+def _ticks(parts: Sequence[DatasetPart]) -> int:
+    return sum(part.last - part.first + 1 for part in parts)
+
+
+def _name(task: Task, parts: Sequence[DatasetPart]) -> str:
+    first, last = parts[0], parts[-1]
+    if first.source == last.source:
+        return f"extracted ticks {first.first} to {last.last} of {task.sources[first.source].name}"
+    return f"extracted {task.sources[first.source].name} to {task.sources[last.source].name}"
+
+
+def _batches(task: Task, parts: Sequence[DatasetPart]) -> list[list[DatasetPart]]:
+    """The parts that are run by one process, one after the other."""
+    request = task.request
+    kinds = {facts.kind for facts in task.environments}
+    has_functions = any(":" in str(one) for one in [*request.observations, *request.rewards, *task.encodings])
+    if has_functions or request.agent_functions or request.info or "agents" in kinds or task.has_agent_actions:
+        return [[part] for part in parts]
+    is_of_environments = bool(kinds) and task.tables == task.settled_tables
+    ticks_max = plan.PART_TICKS * (ENVIRONMENT_PARTS if is_of_environments else 1)
+    batches: list[list[DatasetPart]] = []
+    for part in parts:
+        if not batches or len(batches[-1]) == TAPES_TOGETHER or _ticks([*batches[-1], part]) > ticks_max:
+            batches.append([])
+        batches[-1].append(part)
+    return batches

@@ -1,0 +1,166 @@
+"""The quick way to transitions gives the rows of the way step by step, and no row of a state that is not as recorded."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from optional_packages import needs
+
+import recorder
+import replayer
+
+needs("gymnasium", "pyarrow")
+
+import gymnasium  # noqa: E402
+import numpy as np  # noqa: E402
+from environment_runs import recorded  # noqa: E402
+
+from recorder.processes.inline_pool import InlinePool  # noqa: E402
+from replayer.datasets.transitions.quick_steps import QuickSteps  # noqa: E402
+
+from oracle.columns_of_values import ensure_row  # noqa: E402
+
+
+class Walk(gymnasium.Env[Any, Any]):
+    """Returns the same array at each step, changes its action in place, and raises for large actions."""
+
+    observation_space = gymnasium.spaces.Box(-100, 100, (2,), np.float64)
+    action_space = gymnasium.spaces.Box(-9, 9, (2,), np.float32)
+    lasting_at = passing_at = -1  # A step that moves further, or whose reward differs: another version of the code.
+    made = 0
+
+    def __init__(self) -> None:
+        type(self).made += 1
+        self.place, self.steps = np.zeros(2), 0
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:  # noqa: ARG002 - Gymnasium passes it
+        super().reset(seed=seed)
+        self.place[:] = self.np_random.random(2)
+        self.steps = 0
+        return self.place, {}
+
+    def step(self, action: Any) -> Any:
+        if action[0] > 5:
+            raise ValueError("too far")
+        self.steps += 1
+        self.place += action * (2 if self.steps == type(self).lasting_at else 1)
+        action[:] = 0
+        reward: Any = self.steps if self.steps % 3 else 0.5
+        return self.place, reward + (self.steps == type(self).passing_at), False, self.steps == 37, {}
+
+
+def walks(path: Path, steps: int = 200) -> list[dict[str, Any]]:
+    """Record walks and return what a plain loop collects, resets with and without a seed among them."""
+    random, env = (
+        np.random.default_rng(4),
+        recorder.record(Walk(), path, quiet=True, keyframe_interval_ticks=40, trial_ms=0),
+    )
+    rows: list[dict[str, Any]] = []
+    is_over, episode = True, -1
+    while len(rows) < steps:
+        if is_over:
+            episode += 1
+            seen, step = env.reset(seed=None if episode % 2 else episode)[0].copy(), 0
+        if len(rows) % 50 == 49:
+            with pytest.raises(ValueError, match="too far"):
+                env.step(np.float32([6, 0]))
+        action = random.uniform(-4, 4, 2).astype(np.float32)
+        before = action.copy()
+        then, reward, terminated, is_over, _ = env.step(action)
+        row = {"episode": episode, "step": step, "agent": "", "env": None, "seed": None if episode % 2 else episode}
+        row |= {"options": None, "obs": seen, "action": before, "reward": reward, "next": then.copy()}
+        rows.append(row | {"terminated": terminated, "truncated": is_over})
+        seen, step = then.copy(), step + 1
+    env.close()
+    return rows
+
+
+def extracted(path: Path, folder: Path, **wanted: Any) -> Any:
+    return replayer.extract(path, folder, world=Walk, pool=InlinePool(), **wanted)
+
+
+def files_of(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in (folder / "transitions").iterdir()}
+
+
+@pytest.mark.parametrize("proof", ["ticks", "sampled"])
+def test_rows_equal_those_of_a_plain_loop(proof: str, tmp_path: Path, monkeypatch: Any) -> None:
+    """Although the environment overwrites what it returned and what it was given; nothing goes the slow way."""
+    monkeypatch.setattr("replayer.datasets.plan.PART_TICKS", 60)
+    rows = walks(tmp_path / "run.tape")
+    monkeypatch.setattr("replayer.datasets.parts.worker.transitions_of_part", lambda *_, **__: pytest.fail("slow"))
+    made = extracted(tmp_path / "run.tape", tmp_path / "set", proof=proof)
+
+    assert made.code == 0
+    assert len(made.manifest["tables"]["transitions"]["files"]) > 2
+    found = made.table("transitions").to_arrow()
+    assert found.num_rows == len(rows)
+    for row, expected in zip(found.to_pylist(), rows, strict=True):
+        ensure_row(row, expected, found.schema, None)
+
+
+@pytest.mark.parametrize("name", ["cart", "lake", "autoreset"])
+def test_the_files_are_those_of_the_way_step_by_step(name: str, tmp_path: Path, monkeypatch: Any) -> None:
+    """Byte for byte, with row groups of any size, and whichever states are compared."""
+    monkeypatch.setattr("replayer.datasets.plan.PART_TICKS", 60)
+    monkeypatch.setattr("replayer.datasets.parts.worker.BUFFER_BYTES", 3000)
+    recorded(name, tmp_path / "run.tape")
+    for proof in ("ticks", "sampled"):
+        replayer.extract(tmp_path / "run.tape", tmp_path / proof, pool=InlinePool(), proof=proof)
+    monkeypatch.setattr(QuickSteps, "fits", lambda *_: False)
+    replayer.extract(tmp_path / "run.tape", tmp_path / "slow", pool=InlinePool())
+
+    assert files_of(tmp_path / "ticks") == files_of(tmp_path / "slow")
+    assert files_of(tmp_path / "sampled") == files_of(tmp_path / "slow")
+
+
+def test_samples_cut_chunks_at_the_same_rows(tmp_path: Path, monkeypatch: Any) -> None:
+    """So the order of a shuffled epoch, which depends on them, is that of the way step by step."""
+    recorded("lake", tmp_path / "run.tape")
+    wanted: dict[str, Any] = {"seed": 3, "buffer_rows": 40, "columns": ("tick",)}
+    quick = [int(row["tick"]) for row in replayer.samples(tmp_path / "run.tape", **wanted)]
+    monkeypatch.setattr(QuickSteps, "fits", lambda *_: False)
+    assert quick == [int(row["tick"]) for row in replayer.samples(tmp_path / "run.tape", **wanted)]
+    assert quick != sorted(quick)
+
+
+def test_a_difference_that_passes_is_noticed_where_each_state_is_compared(tmp_path: Path, monkeypatch: Any) -> None:
+    """Rows up to it are there, those after it up to the next keyframe are not. Sampled proofs need not see it."""
+    rows = walks(tmp_path / "run.tape")
+    monkeypatch.setattr(Walk, "passing_at", 20)
+    made = extracted(tmp_path / "run.tape", tmp_path / "set")
+
+    assert made.code == 1
+    found = made.table("transitions").numpy()
+    assert len(found["reward"]) < len(rows)
+    by_step = {(row["episode"], row["step"]): row["reward"] for row in rows}
+    assert (found["episode"] == 0).sum() == 19  # The first keyframe after the difference is in the second episode.
+    for episode, step, reward in zip(found["episode"], found["step"], found["reward"], strict=True):
+        assert reward == by_step[int(episode), int(step)]
+
+
+@pytest.mark.parametrize("proof", ["ticks", "sampled"])
+def test_no_row_is_of_a_state_that_differs(proof: str, tmp_path: Path, monkeypatch: Any) -> None:
+    """A difference that lasts until the next state that is compared: the way step by step finds the tick."""
+    rows = walks(tmp_path / "run.tape", 30)
+    monkeypatch.setattr(Walk, "lasting_at", 20)
+    made = extracted(tmp_path / "run.tape", tmp_path / "set", proof=proof)
+
+    assert made.code == 1
+    found = made.table("transitions").numpy()
+    assert found["step"].tolist() == list(range(19))
+    assert np.array_equal(found["obs"], np.array([row["obs"] for row in rows[:19]]))
+    [missing] = made.manifest["missing"]
+    assert "desync: the state at tick" in missing["why"]
+
+
+def test_tapes_of_one_environment_share_what_is_made_for_them(tmp_path: Path, monkeypatch: Any) -> None:
+    """Of six tapes one is replayed to see the columns, and each environment is made once after that."""
+    paths = [tmp_path / f"{number}.tape" for number in range(6)]
+    rows = [row for path in paths for row in walks(path, 10)]
+    monkeypatch.setattr(Walk, "made", 0)
+    made = extracted(paths, tmp_path / "set")  # type: ignore[arg-type]
+    assert made.rows == {"transitions": len(rows)}
+    assert Walk.made <= 2 + len(paths)
