@@ -43,6 +43,7 @@ from recorder.ambient.value_kinds import (
     generator_state,
     is_plain,
     kind_of,
+    plain_key,
 )
 from sim.kernel.simulation import ArenaOfSaved, Simulation, inner_of
 from sim.kernel.state import State
@@ -195,7 +196,7 @@ class _Walk:
             return
         self.ambient.leaves[path] = ("dict", keys)
         for index, (key, one) in enumerate(content.items()):
-            shown = key if keys[index] is key else _plain_key(key) or f"{keys[index]} no. {index}"
+            shown = key if keys[index] is key else plain_key(key) or f"{keys[index]} no. {index}"
             self._value((*path, ("item", shown)), one)
 
     def walk_sequence(self, path: Path, value: Any) -> None:
@@ -361,13 +362,6 @@ class _Walk:
     def find_shared_memory(self) -> None:
         """Note arrays that lie in the memory of a different array, or of the state."""
         self.ambient.aliases |= shared_memory(self._arrays)
-
-
-def _plain_key(key: Any) -> tuple[Any, ...] | None:
-    """A key that is a tuple of plain values, in Python's own numbers, which equal those of NumPy; None for others."""
-    if type(key) is not tuple or any(kind_of(type(part)) != "atom" for part in key):
-        return None
-    return tuple(part.item() if isinstance(part, np.generic) else part for part in key)
 
 
 def _current_folder() -> str | None:

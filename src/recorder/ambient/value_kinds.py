@@ -219,3 +219,10 @@ def same_leaf(one: Any, other: Any) -> bool:
     if isinstance(one, np.generic):
         return bool(one.dtype == other.dtype and one.tobytes() == other.tobytes())
     return bool(one == other)
+
+
+def plain_key(key: Any) -> tuple[Any, ...] | None:
+    """A key that is a tuple of plain values, in Python's own numbers, which equal those of NumPy; None for others."""
+    if type(key) is not tuple or any(kind_of(type(part)) != "atom" for part in key):
+        return None
+    return tuple(part.item() if isinstance(part, np.generic) else part for part in key)

@@ -70,9 +70,7 @@ def explain(
 
     One variant is this environment and this code. The other is given by --env and --code; by default it is the recorded
     environment, if that differs. If both give the same state, new processes, different hash seeds, and instances that
-    ran from an earlier keyframe are tried.
-
-    Of two tapes of one run, what the two parties differ in is tested by exchanging it.
+    ran from an earlier keyframe are tried. Of two tapes of one run, what the two parties differ in is exchanged.
 
     Exit code: 0 every variant gives the recorded state, 1 a difference was found, 3 none was found but the tape is not
     sealed, 4 none was found but the tape is damaged, or damage prevents the search, 5 no tape.

@@ -249,10 +249,8 @@ def test_a_tape_that_is_being_recorded_is_not_added(capsys: pytest.CaptureFixtur
         Path("recordings").mkdir()
         Path("live.tape").rename("recordings/live.tape")
         assert run(replayer.commands.main.main, "ls --paths") == 3
-        with pytest.warns(
-            recorder.RecordingWarning, match=r"live\.tape was moved .* continues as .*recordings/live\.tape"
-        ):
-            tape.flush()
+        tape.flush()
+        with pytest.warns(recorder.RecordingWarning, match=r"was moved .* continues as .*recordings/live\.tape"):
             tape.step(None)
     assert capsys.readouterr().out == "recordings/live.tape\n"
     assert not Path("live.tape").exists()

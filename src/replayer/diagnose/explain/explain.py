@@ -22,8 +22,7 @@ from replayer.desync.tested_causes import between_steps
 from replayer.desync.ulps import DifferingElements, compare_elements
 from replayer.diagnose.explain.align import Alignment
 from replayer.diagnose.explain.cause import Cause, SourceLocation
-from replayer.diagnose.explain.find_cause import find_cause
-from replayer.diagnose.explain.source_lines import SourceFile
+from replayer.diagnose.explain.find_cause import find_cause, lines_that_write
 from replayer.diagnose.explain.values.identities import DifferingIdentity, differing_identities
 from replayer.diagnose.explain.variant_choice import SEEDS, choose_pair, first_variants, seeded, stages
 from replayer.diagnose.explain.variants import Variant, VariantFailedError, VariantOutcome, VariantRunner
@@ -384,18 +383,7 @@ def _unexplained(tape: Tape, factory: Factory | None, explanation: Explanation, 
         except RecordingError as error:
             notes.append(f"the next keyframe cannot be compared: {error}")
     names = {f"s:{name}" for name in place.fields or [difference.field for difference in fields]}
-    writers: dict[SourceLocation, list[str]] = {}
-    for record in step.trace.records if step is not None else ():
-        written = [name for name in record.after if name.startswith("s:") and (name in names or not names)]
-        if written:
-            line = SourceLocation(record.path, record.line, record.function, "")
-            fields_of_line = writers.setdefault(line, [])
-            fields_of_line += [name[2:] for name in written if name[2:] not in fields_of_line]
-    sources = {line.path: SourceFile(line.path) for line in writers}
-    shown = [
-        (attrs.evolve(line, text=sources[line.path].statement_text(line.line)), fields_of_line)
-        for line, fields_of_line in writers.items()
-    ]
+    shown = lines_that_write(step.trace, names) if step is not None else []
     return attrs.evolve(
         explanation,
         known_fields=fields,

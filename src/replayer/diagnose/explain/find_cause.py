@@ -15,8 +15,8 @@ import attrs
 from replayer.desync.ulps import compare_elements
 from replayer.diagnose.explain.align import DIVERGED, HIDDEN, Alignment, Item, ValueOrigin
 from replayer.diagnose.explain.cause import Cause, DifferingValue, SourceLocation
-from replayer.diagnose.explain.source_lines import Statement
-from replayer.diagnose.explain.step_trace import RESUME, RETURN, Operation, Record, is_inner
+from replayer.diagnose.explain.source_lines import SourceFile, Statement
+from replayer.diagnose.explain.step_trace import RESUME, RETURN, Operation, Record, StepTrace, is_inner
 from replayer.diagnose.explain.values.value_parts import differing_parts, named_part
 
 PATH_LINES_MAX = 50  # A longer path back is shown up to there.
@@ -371,3 +371,19 @@ def _is_of_module(name: str, module: str, attribute: str) -> bool:
     prefix, _, rest = name.partition(":")
     home, _, last = rest.rpartition(":")
     return prefix == "g" and last == attribute and home.rpartition(".")[2] == module
+
+
+def lines_that_write(trace: StepTrace, names: set[str]) -> list[tuple[SourceLocation, list[str]]]:
+    """The lines that write the fields of the state with these names in a trace, all fields if there are none."""
+    writers: dict[SourceLocation, list[str]] = {}
+    for record in trace.records:
+        written = [name for name in record.after if name.startswith("s:") and (name in names or not names)]
+        if written:
+            line = SourceLocation(record.path, record.line, record.function, "")
+            fields_of_line = writers.setdefault(line, [])
+            fields_of_line += [name[2:] for name in written if name[2:] not in fields_of_line]
+    sources = {line.path: SourceFile(line.path) for line in writers}
+    return [
+        (attrs.evolve(line, text=sources[line.path].statement_text(line.line)), fields_of_line)
+        for line, fields_of_line in writers.items()
+    ]

@@ -12,14 +12,21 @@ from replayer.diagnose.hidden_state.trials import Period
 from sim.kernel.simulation import Simulation, restore
 
 SEARCH_S = 20.0
+SET_ORDER = "order of a set"  # As a comparison with a restored copy names it.
 
 
 def with_iterated_sets(findings: list[SyncFinding], simulation: Simulation, period: Period) -> list[SyncFinding]:
-    """The findings of a period; if a restore diverged and nothing else is suspected, with the sets that a step iterates over."""
-    if not any(one.way in (FRESH, USED) for one in findings) or any(one.suspects for one in findings):
+    """The findings of a period; if a restore diverged and no cause is proved, with the sets that a step iterates over."""
+    suspected = [suspect for one in findings for suspect in one.suspects]
+    if not any(one.way in (FRESH, USED) for one in findings) or any(suspect.proved for suspect in suspected):
         return findings
-    suspects = iterated_sets(simulation, period)
-    return [attrs.evolve(one, suspects=suspects) if one.way in (FRESH, USED) else one for one in findings]
+    if suspected and not any(suspect.kind == SET_ORDER for suspect in suspected):
+        return findings
+    proved = iterated_sets(simulation, period)
+    return [
+        attrs.evolve(one, suspects=[*proved, *one.suspects]) if proved and one.way in (FRESH, USED) else one
+        for one in findings
+    ]
 
 
 def iterated_sets(simulation: Simulation, period: Period) -> list[Suspect]:

@@ -68,7 +68,7 @@ class Decaying:
 
 
 class Local:
-    """Its load fails in every process but that of the tests: no variant reaches a step."""
+    """Its methods fail in every process but that of the tests: no variant reaches a step."""
 
     late = 1
 
@@ -76,6 +76,8 @@ class Local:
         self.x = 0
 
     def step(self, inputs):
+        if "pytest" not in sys.modules:
+            raise ValueError("not here")
         self.x += self.late if self.x == 14 else 1
 
     def save(self):
