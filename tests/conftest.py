@@ -6,6 +6,7 @@ import gc
 import math
 import os
 import random
+import signal
 import sys
 from collections.abc import Generator, Iterator
 from typing import Any
@@ -38,7 +39,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Load hypothesis' profile, the default one for long tests. All workers of a run get the seed of the run."""
+    """Load hypothesis' profile, the default one for long tests. All workers of a run get the seed of the run.
+
+    A run that was started by nohup ignores SIGHUP, which tests send.
+    """
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
     settings.load_profile("long" if config.option.markexpr == "long" else "tests")
     given = getattr(config, "workerinput", {}).get("cases_seed", config.option.cases_seed)
     config.stash[CASES_SEED] = random.SystemRandom().randrange(1 << 32) if given is None else given
