@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 import attrs
 
-from recorder.ambient.outside.outside_note import KEY, OutsideNote, decode_note
+from recorder.ambient.outside.outside_note import OutsideNote
 from recorder.ambient.outside.outside_read import (
     ABSENT,
     ATTRIBUTES,
@@ -29,7 +29,6 @@ from recorder.ambient.outside.outside_read import (
 )
 from recorder.ambient.outside.process_facts import CPU_FEATURES, LOCALE_NAME, TIME_ZONE, process_facts
 from recorder.ambient.outside.read_functions import seed_fact
-from replayer.tape.tape import Tape
 
 DIFFERS, EQUAL, NOT_NOTED, NOT_COMPARED = "differs", "equal", "not noted", "not compared"
 _SETTING = {ZONE: TIME_ZONE, LOCALE: LOCALE_NAME}  # Noted of each process, whether or not a step reads it.
@@ -83,12 +82,6 @@ class SettingsComparison:
     different: list[str]
     unread: list[str]
     equal: list[str]
-
-
-def noted_outside(tape: Tape) -> OutsideNote:
-    """What the recording noted of the outside world."""
-    outcome = tape.outcome
-    return decode_note(tape.meta.get(KEY), outcome.get(KEY) if isinstance(outcome, dict) else None)
 
 
 def compare_reads(note: OutsideNote, reads: Iterable[OutsideRead]) -> list[ReadComparison]:

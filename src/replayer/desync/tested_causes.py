@@ -17,15 +17,14 @@ from replayer.desync.outside_comparison import (
     NOT_NOTED,
     compare_reads,
     compare_settings,
-    noted_outside,
 )
 from replayer.playback.make_simulation import version_note
 from replayer.value_text import plain_text
 
 if TYPE_CHECKING:
     from replayer.desync.finding import Finding
-    from replayer.tape.tape import Tape
-
+    from replayer.tape.noted_outside import noted_outside
+from replayer.tape.tape import Tape
 
 HASH_SEED = "PYTHONHASHSEED"
 

@@ -13,9 +13,9 @@ from recorder.factory_spec import sim_option
 from recorder.format.recording.change_replay import ChangeLog
 from recorder.format.recording.tick_gaps import merged
 from recorder.text import bytes_text, counted
-from replayer.desync.outside_comparison import noted_outside
-from replayer.report.outside_lines import note_facts, note_lines
+from replayer.report.note_lines import note_facts, note_lines
 from replayer.tape.episodes import episode_facts, episodes_line, find_episodes
+from replayer.tape.noted_outside import noted_outside
 from replayer.tape.tape import Tape
 from replayer.value_text import plain_text, tick_range, to_json
 

@@ -25,7 +25,7 @@ from recorder.ambient.outside.outside_note import (
 from recorder.ambient.outside.outside_read import OutsideRead
 from recorder.ambient.outside.process_facts import process_facts
 from recorder.trial.outside_reads import STEPS
-from replayer.desync.outside_comparison import noted_outside
+from replayer.tape.noted_outside import noted_outside
 from replayer.tape.tape import Tape
 
 pytestmark = [pytest.mark.skipif(sys.platform != "linux", reason="a trial needs Linux"), pytest.mark.tried]

@@ -134,6 +134,7 @@ def test_the_order_of_sets_is_not_ruled_out(monkeypatch: pytest.MonkeyPatch) -> 
 def test_the_confidence_of_a_rerun_is_stated(monkeypatch: pytest.MonkeyPatch) -> None:
     """By the number of runs, which time may limit; nothing is ruled out where no run was possible."""
     tape_of(Words)
+    monkeypatch.setattr("replayer.desync.isolated_rerun.RERUN_S", 60.0)
     finding, tested = found(Edited)
     assert finding.rerun_count == 9
     assert "run again 9 times, each on a fresh simulation" in tested["a non-deterministic step"].found

@@ -16,7 +16,7 @@ from recorder.errors import MissingTickError, RecordingError, SimulationFailedEr
 from recorder.factory_spec import Factory
 from replayer.desync.finding import Finding, TestedCause, find_desync
 from replayer.desync.location import DesyncLocation, place_between, place_of
-from replayer.desync.outside_comparison import ReadComparison, compare_reads, noted_outside
+from replayer.desync.outside_comparison import ReadComparison, compare_reads
 from replayer.desync.state_diff import FieldDifference
 from replayer.desync.tested_causes import between_steps
 from replayer.desync.ulps import DifferingElements, compare_elements
@@ -28,6 +28,7 @@ from replayer.diagnose.explain.variant_choice import SEEDS, choose_pair, first_v
 from replayer.diagnose.explain.variants import Variant, VariantFailedError, VariantOutcome, VariantRunner
 from replayer.playback.cursor import Cursor, MismatchError
 from replayer.playback.make_simulation import make_simulation
+from replayer.tape.noted_outside import noted_outside
 from replayer.tape.tape import Tape
 from replayer.timeline.verify import VerificationReport, verify_tape
 from replayer.value_text import tick_range

@@ -20,9 +20,10 @@ import replayer.commands.main
 from recorder import Recorder
 from recorder.ambient.outside.process_facts import VARIABLES, process_facts
 from recorder.environment import describe_environment
-from replayer.desync.outside_comparison import ReadComparison, compare_reads, noted_outside
+from replayer.desync.outside_comparison import ReadComparison, compare_reads
 from replayer.diagnose.explain.trace_step import trace_step
 from replayer.diagnose.explain.variant_choice import first_variants
+from replayer.tape.noted_outside import noted_outside
 from replayer.tape.tape import Tape
 
 from oracle.command_lines import run
