@@ -180,7 +180,7 @@ def _environment(tape: Tape, reads: list[OutsideRead] | None) -> list[TestedCaus
         why = "not known whether the step reads it" if reads is None else "not seen to be read in this step"
         parts.append(f"different, but {why}: {'; '.join(unread)}")
     found = [TestedCause(cause, "; ".join(map(plain_text, different)), suspicious=True)] if different else []
-    is_decided = not (parts or different) and all(read.kind != ATTRIBUTES or read.result == EQUAL for read in compared)
+    is_decided = reads is not None and not (parts or different) and all(read.result == EQUAL for read in compared)
     parts += [f"compared and equal: {', '.join(equal)}"] if equal else []
     left_out = [_left_out_text(read) for read in compared if read.result in (NOT_COMPARED, NOT_NOTED)]
     left_out.append("files, clocks, other variables" if reads is None else "what other steps read")

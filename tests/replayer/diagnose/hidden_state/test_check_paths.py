@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import replayer.commands.main
-from recorder.conformance.named_differences import named_differences
+from recorder.adapted.named_differences import named_differences
 from replayer.diagnose.hidden_state.report import FRESH, SyncFinding, finding_lines
 from sim.adapters import adapt
 from sim.kernel.state import Snapshot
