@@ -113,18 +113,12 @@ def _hidden_state(finding: Finding, earlier: Sequence[EarlierRun]) -> TestedCaus
         return TestedCause(HIDDEN_STATE, "not tested: the same interval gave different hashes", suspicious=None)
     right = next((run for run in earlier if run.state_hash == finding.expected_hash), None)
     if right is not None:
-        found = f"{_start_text(right)}, the tick has the recorded hash; from the keyframe at tick {finding.keyframe_tick} it has not: "
-        if right.start_tick == finding.keyframe_tick:  # The two runs differ in nothing but the restore.
-            return TestedCause(RESTORE, f"{found}the restore of it changes how the run goes on", suspicious=True)
-        takes_part = "hidden state takes part in the step, and keyframes do not hold it"
-        if not right.is_restored:
-            takes_part = "hidden state takes part in the step, or a restore does not bring back what was saved"
-        return TestedCause(HIDDEN_STATE, found + takes_part, suspicious=True)
+        return _right_run(finding, right, earlier)
     wrong = [run for run in earlier if run.state_hash is not None]
     if not wrong:
         why = "; ".join(dict.fromkeys(run.why for run in earlier)) or "there is no earlier start"
         return TestedCause(HIDDEN_STATE, f"not tested: {why}; replay check --inputs tests for it", suspicious=None)
-    found = f"{', and '.join(map(_start_text, wrong))}, the tick has a wrong hash, too"
+    found = f"{_starts_text(wrong)}, the tick has a wrong hash, too"
     if wrong[-1].is_restored:
         return TestedCause(
             HIDDEN_STATE,
@@ -136,10 +130,29 @@ def _hidden_state(finding: Finding, earlier: Sequence[EarlierRun]) -> TestedCaus
     )
 
 
-def _start_text(run: EarlierRun) -> str:
-    if run.is_restored:
-        return f"re-simulated from the keyframe at tick {run.start_tick}"
-    return f"run from tick {run.start_tick} as it was made, with nothing restored"
+def _right_run(finding: Finding, right: EarlierRun, earlier: Sequence[EarlierRun]) -> TestedCause:
+    """What it shows that this run gave the recorded hash, and the one from the interval's keyframe did not."""
+    from_same = [run for run in earlier if run.start_tick == right.start_tick and run.state_hash is not None]
+    is_restore = not right.is_restored and (len(from_same) > 1 or right.start_tick == finding.keyframe_tick)
+    wrong_tick = right.start_tick if is_restore else finding.keyframe_tick
+    found = (
+        f"{_starts_text([right])}, the tick has the recorded hash; from the keyframe at tick {wrong_tick} it has not: "
+    )
+    if is_restore:  # The two runs differ in nothing else.
+        return TestedCause(RESTORE, f"{found}the restore of it changes how the run goes on", suspicious=True)
+    takes_part = "hidden state takes part in the step: that keyframe does not bring it back"
+    return TestedCause(HIDDEN_STATE, found + takes_part, suspicious=True)
+
+
+def _starts_text(runs: Sequence[EarlierRun]) -> str:
+    """Where runs began, in words: those that were restored, then the one that was not."""
+    ticks = [str(run.start_tick) for run in runs if run.is_restored]
+    many = "s" if len(ticks) > 1 else ""
+    parts = [f"re-simulated from the keyframe{many} at tick{many} {' and '.join(ticks)}"] if ticks else []
+    parts += [
+        f"run from tick {run.start_tick} as it was made, with nothing restored" for run in runs if not run.is_restored
+    ]
+    return ", and ".join(parts)
 
 
 def _versions(tape: Tape, reads: list[OutsideRead] | None) -> list[TestedCause]:
