@@ -126,7 +126,9 @@ def _hidden_state(finding: Finding, earlier: Sequence[EarlierRun]) -> TestedCaus
             suspicious=None,
         )
     return TestedCause(
-        HIDDEN_STATE, f"{found} (what is kept outside of the process, such as files, is not tested)", suspicious=False
+        HIDDEN_STATE,
+        f"{found} (not tested: what the process had before the run, and what is outside of it, such as files)",
+        suspicious=False,
     )
 
 
