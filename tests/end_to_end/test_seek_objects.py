@@ -10,7 +10,8 @@ import pytest
 
 import recorder
 import replayer.commands.main
-from replayer.report.report_text import print_report
+from replayer.desync.object_diff import SAVED_FORM
+from replayer.report.report_text import print_report, where_lines
 
 from oracle.command_lines import run
 
@@ -101,6 +102,21 @@ def test_a_desync_names_the_values_of_the_object(capsys: pytest.CaptureFixture[s
         "    units[3]['hp']: recorded 70, replayed 3",
     ]
     assert not [line for line in lines[at:] if "graph." in line or "#counts" in line]
+
+
+def test_a_saved_form_that_differs_is_not_called_a_value(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where no value differs, the heading does not say that values do."""
+    with recorder.record(Patrol(), "form.tape", step="advance", quiet=True, keyframe_interval_ticks=5) as game:
+        for tick in range(8):
+            game.units[3]["hp"] += tick == 2
+            game.advance()
+    with replayer.open("form.tape", world=Patrol) as run_of_it:
+        (finding,) = run_of_it.verify(jobs=1).findings
+    monkeypatch.setattr("replayer.report.report_text.object_difference_lines", lambda *_: ([SAVED_FORM], []))
+    *_, last = where_lines(finding)
+    assert last == f"at the next recorded keyframe, tick 5: {SAVED_FORM}"
+    monkeypatch.setattr("replayer.report.report_text.object_difference_lines", lambda *_: ([SAVED_FORM], ["own"]))
+    assert "at the next recorded keyframe, tick 5, these fields differ:" in where_lines(finding)
 
 
 def test_two_recordings_are_compared_by_paths(capsys: pytest.CaptureFixture[str]) -> None:

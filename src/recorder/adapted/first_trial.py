@@ -10,6 +10,7 @@ from typing import Any
 
 import attrs
 
+from recorder.adapted.named_differences import differing_paths
 from recorder.adapted.other_interpreter import continue_elsewhere
 from recorder.errors import RecordingWarning
 from recorder.recording_options import RecordingOptions
@@ -60,6 +61,7 @@ def try_first(
         player=player_of(simulation) or adapter.player,
         make_twin=make_twin if isinstance(subject, dict) else None,
         names=returned_names(adapter),
+        name_fields=differing_paths,
     )
     if options.trial_ms >= ELSEWHERE_MS and isinstance(subject, dict):
         report = _elsewhere(report, described, level_of(simulation), returned_names(adapter))

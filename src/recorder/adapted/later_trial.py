@@ -14,6 +14,7 @@ from typing import Any
 import attrs
 
 from recorder.adapted.first_trial import check_command
+from recorder.adapted.named_differences import differing_paths
 from recorder.errors import RecordingWarning
 from recorder.processes.isolated_fork import NotIsolatedError, ensure_can_isolate
 from recorder.recording_options import RecordingOptions
@@ -80,7 +81,7 @@ class LaterTrial:
         if not run.ticks:
             return None
         self._object.pending = None  # The call that has just been made; the trial makes those in its inputs.
-        report = try_simulation(self._simulation, self._options.trial_ms, recorded=run)
+        report = try_simulation(self._simulation, self._options.trial_ms, name_fields=differing_paths, recorded=run)
         command = check_command(self._object, self._path)
         report = attrs.evolve(report, given="with the recorded arguments").with_command(command)
         if not self._quiet:

@@ -11,9 +11,11 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import attrs
 import msgpack
 import numpy as np
 
+from recorder.adapted.named_differences import differing_paths
 from recorder.processes.interpreter import (
     answer_alone_on_stdout,
     begin_as_python,
@@ -90,6 +92,8 @@ def _continue(request: Mapping[str, Any]) -> tuple[bool, str | None]:
         0, request["inputs"], request["hashes"], request["results"], states, unstable=frozenset(request["unstable"])
     )
     different = restore_and_follow(as_simulation(adapted), run, request["start"], tuple(request["names"]))
+    if different is not None and different.states is not None:
+        different = attrs.evolve(different, fields=differing_paths(*different.states, different.fields))
     return True, None if different is None else str(different)
 
 

@@ -19,7 +19,7 @@ import attrs
 import msgpack
 
 from recorder.adapted.first_trial import returned_names
-from recorder.conformance.named_differences import named_differences
+from recorder.adapted.named_differences import named_differences
 from recorder.exception_text import raised_text
 from recorder.processes.interpreter import finish, module_program, start_python
 from recorder.processes.isolated_fork import NotIsolatedError, ensure_can_isolate, run_isolated

@@ -63,6 +63,7 @@ class RunDifference:
         is_state: True if the states differ.
         leaves: parts of the result that differ.
         error: what the repetition raised.
+        states: the expected and the actual one; None if they do not differ, or the expected one is not known.
     """
 
     tick: int
@@ -71,6 +72,7 @@ class RunDifference:
     is_state: bool = False
     leaves: tuple[str, ...] = ()
     error: str | None = None
+    states: tuple[Snapshot, Snapshot] | None = attrs.field(default=None, eq=False, repr=False)
 
     def __str__(self) -> str:
         if self.error is not None:
@@ -183,10 +185,20 @@ def follow(
         if not is_state and kept is not None and simulation.state.layout.size_bytes * run.ticks <= ALL_KEPT_BYTES_MAX:
             kept[tick] = simulation.state.snapshot()
         if is_state or leaves:
-            state = run.states.get(tick)
-            fields = differing_fields(state, simulation.state.snapshot()) if is_state and state is not None else ()
-            return RunDifference(tick, start, fields, is_state, leaves)
+            if not is_state:
+                return RunDifference(tick, start, leaves=leaves)
+            return state_difference(simulation, run, tick, start, leaves)
     return None
+
+
+def state_difference(
+    simulation: Simulation, run: Trajectory, tick: int, start: int, leaves: tuple[str, ...] = ()
+) -> RunDifference:
+    """The difference of the present state, at tick, from that of the run; with its fields if the run has kept that."""
+    kept, now = run.states.get(tick), simulation.state.snapshot()
+    if kept is None:
+        return RunDifference(tick, start, (), is_state=True, leaves=leaves)
+    return RunDifference(tick, start, differing_fields(kept, now), is_state=True, leaves=leaves, states=(kept, now))
 
 
 def differing_fields(expected: Snapshot, actual: Snapshot) -> tuple[str, ...]:

@@ -37,12 +37,12 @@ from recorder.trial.set_order import IteratedSet, find_iterated_sets
 from recorder.trial.trajectory import (
     RunDifference,
     Trajectory,
-    differing_fields,
     follow,
     restore_and_follow,
     run_again,
     run_live,
     several,
+    state_difference,
 )
 from recorder.trial.trial_report import (
     AGAIN,
@@ -60,6 +60,7 @@ from recorder.trial.trial_report import (
 from sim.kernel.exactness import Level, level_of
 from sim.kernel.plain_data import decode_plain
 from sim.kernel.simulation import ArenaOfSaved, Simulation, as_simulation, inner_of, restore
+from sim.kernel.state import Snapshot
 
 STEPS = 40
 TRAJECTORIES_MAX = 8  # With few, a save that omits something rare passes.
@@ -72,6 +73,7 @@ OVERTIME_S = 0.15  # A trial that takes twice its budget and this is ended.
 REPORT_S = 0.1  # The first copy has this time to report that one of its own copies was ended.
 CAUSES_S = 10.0  # The time limit of the search for the causes of a difference that was found.
 
+NameFields = Callable[[Snapshot, Snapshot, Sequence[str]], tuple[str, ...]]  # As differing_paths of recorder.adapted.
 Player = Callable[[Any, int], Callable[[], Any]]  # From the simulation and a seed to a source of inputs.
 
 
@@ -106,6 +108,7 @@ class _Subject:
     player: Player | None
     make_twin: Callable[[], Any] | None
     names: Sequence[str]
+    name_fields: NameFields | None
     recorded: Trajectory | None  # The recorded run, to whose first state everything is restored first.
     end_s: float  # The time, by time.monotonic(), at which all copies are killed.
     limit_s: float  # From the start to that.
@@ -127,12 +130,13 @@ def try_simulation(
     player: Player | None = None,
     make_twin: Callable[[], Any] | None = None,
     names: Sequence[str] = (),
+    name_fields: NameFields | None = None,
     recorded: Trajectory | None = None,
 ) -> TrialReport:
     """Try the simulation from its present state, which stays as it is.
 
     player: a source of inputs; by default they are None. make_twin: makes another instance that can take the state, or
-    returns None. names: of the items that a step returns. recorded: a run up to the present state, whose inputs are used,
+    returns None. names: of the items that a step returns. name_fields: names what differs between two states. recorded: a run up to the present state, whose inputs are used,
     from its first state on; the simulation must also run again as it did. Never raises for what the simulation does.
     """
     begun_s = time.monotonic()
@@ -140,7 +144,7 @@ def try_simulation(
     limit_s = 2 * budget_s + OVERTIME_S
     if recorded is not None:
         player = _player_of(recorded)
-    subject = _Subject(simulation, player, make_twin, names, recorded, begun_s + limit_s, limit_s)
+    subject = _Subject(simulation, player, make_twin, names, name_fields, recorded, begun_s + limit_s, limit_s)
     try:
         ensure_can_isolate()
         ended = run_isolated(partial(_try_trajectories, subject, begun_s, begun_s + budget_s), limit_s + REPORT_S)
@@ -172,6 +176,8 @@ def _finding(subject: _Subject, tried: _Tried) -> TrialFinding:
         return TrialFinding(VALUES, str(tried.lost), (tried.lost.path,))
     different, run = tried.different, tried.run
     assert different is not None
+    if subject.name_fields is not None and different.states is not None:
+        different = attrs.evolve(different, fields=subject.name_fields(*different.states, different.fields))
     start = f" (restored at step {different.from_tick})" if different.from_tick else ""
     text = f"{HAPPENED[tried.kind]}: {different}{start}"
     if run is None or tried.kind not in (REWOUND, RESTORED):
@@ -385,9 +391,7 @@ def _unsaved(subject: _Subject, run: Trajectory, send: Send) -> None:
     if last.state.hash() == run.hashes[-1]:
         send(None)
         return
-    kept = run.states.get(run.ticks)
-    fields = differing_fields(kept, last.state.snapshot()) if kept is not None else ()
-    send(RunDifference(run.ticks, 0, fields, is_state=True))
+    send(state_difference(last, run, run.ticks, 0))
 
 
 def _ordered(subject: _Subject, run: Trajectory, tick: int, send: Send) -> None:

@@ -85,7 +85,7 @@ class Finding:
     @property
     def hints_at_hidden_state(self) -> bool:
         """True if a test, or two runs of the interval, showed a step that reads more than the state and the inputs."""
-        was_found = any(tested.cause == HIDDEN_STATE and tested.suspicious for tested in self.tested)
+        was_found = any(tested.cause in (HIDDEN_STATE, RESTORE) and tested.suspicious for tested in self.tested)
         return was_found or self.note in (NOT_DETERMINISTIC, RIGHT_THE_SECOND_TIME)
 
     def __repr__(self) -> str:
@@ -94,16 +94,17 @@ class Finding:
 
 
 NOT_DETERMINISTIC = (
-    "the step is not deterministic: the same interval gave different hashes when it was run again "
-    "(hidden state takes part in it)"
+    "the same interval, run again, gave different hashes: something besides the state and the inputs takes part in the "
+    "step (possible: a clock, random numbers without a seed, memory addresses, threads, values that no keyframe holds)"
 )
 
 
 RIGHT_THE_SECOND_TIME = (
-    "the hash was wrong once and right when the interval was run again: hidden state takes part in the step, or code "
-    "outside of the step changed the state"
+    "the hash was wrong once and right when the interval was run again (possible: code outside of the step changed the "
+    "state, a clock, random numbers without a seed, values that no keyframe holds)"
 )
 HIDDEN_STATE = "hidden state, which keyframes do not hold"
+RESTORE = "a restore that does not bring back all"
 
 
 def find_desync(

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import attrs
 import numpy as np
 
 from recorder.ambient.outside.outside_read import OutsideRead
@@ -19,6 +20,7 @@ from recorder.ambient.outside.own_code import OwnCode
 from recorder.ambient.outside.read_watch import ReadWatch
 from recorder.errors import CorruptError, MissingTickError, RecordingError, SimulationFailedError, TornError
 from recorder.processes.fork_call import in_a_copy
+from replayer.playback.cursor import MismatchError
 from sim.kernel.state import Snapshot
 
 if TYPE_CHECKING:
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 RERUNS_MAX = 9  # A step that differs in one run of three differs in nine runs with a probability of 97 %.
 SMALL_BYTES_MAX, ALIGNED_BYTES = 480, 16  # Of the objects of one size that Python keeps side by side.
 RERUN_S = 1.0  # Of each finding: after that no further run begins.
+EARLIER_S = 3.0  # Of each run from an earlier start, which may be as long as the recording.
 
 MakeCursor = Callable[[], "Cursor"]
 
@@ -48,12 +51,40 @@ def isolated_hashes(make_cursor: MakeCursor, start_tick: int, bad_tick: int) -> 
     return runs
 
 
-def earlier_hash(make_cursor: MakeCursor, bad_tick: int) -> dict[str, Any]:
-    """The hash of bad_tick if re-simulated from one keyframe earlier than usual: keys "start" and "hash", or "why"."""
+@attrs.frozen
+class EarlierRun:
+    """A run up to the bad tick from an earlier start than that of its interval.
+
+    Attributes:
+        start_tick: the tick at which it began.
+        is_restored: True if it began with a keyframe, False if with the new simulation as it was made.
+        state_hash: of the state at the bad tick; None if it was not reached.
+        why: the reason for that.
+    """
+
+    start_tick: int
+    is_restored: bool
+    state_hash: int | None
+    why: str = ""
+
+
+def earlier_runs(make_cursor: MakeCursor, bad_tick: int) -> list[EarlierRun]:
+    """Run to bad_tick from the keyframe before the usual one, from the first one, and from a simulation as it was made.
+
+    Those that the tape has, each in a copy of this process. Empty if the usual keyframe cannot be loaded.
+    """
     try:
-        return in_a_copy(partial(_earlier, make_cursor, bad_tick))
-    except RuntimeError as error:
-        return {"why": f"from an earlier keyframe, {error}"}
+        starts = in_a_copy(partial(_starts, make_cursor, bad_tick))["starts"]
+    except RuntimeError:
+        return []
+    runs = []
+    for start, is_restored in starts:
+        try:
+            found = in_a_copy(partial(_run_from, make_cursor, start, bad_tick, is_restored=is_restored))
+        except RuntimeError as error:
+            found = {"why": str(error)}
+        runs.append(EarlierRun(found.get("start", start), is_restored, found.get("hash"), found.get("why", "")))
+    return runs
 
 
 def step_reads(make_cursor: MakeCursor, tick: int, before: Snapshot | None) -> list[OutsideRead] | None:
@@ -100,18 +131,36 @@ def _hashes(make_cursor: MakeCursor, start_tick: int, bad_tick: int) -> dict[str
     return {"hashes": hashes}
 
 
-def _earlier(make_cursor: MakeCursor, bad_tick: int) -> dict[str, Any]:
+def _starts(make_cursor: MakeCursor, bad_tick: int) -> dict[str, Any]:
+    """The ticks to start from, each with True if a keyframe is restored there."""
     cursor = _fresh(make_cursor)
     tape = cursor.tape
     try:
         usual = cursor.place_before(max(bad_tick - 1, tape.first_tick))
-        if usual == tape.first_tick:
-            return {"why": "the tick is re-simulated from the first keyframe; replay check --inputs tests for it"}
-        start = cursor.place_before(usual - 1)
+        earlier = (
+            [cursor.place_before(usual - 1), cursor.place_before(tape.first_tick)] if usual > tape.first_tick else []
+        )
+    except RecordingError:
+        return {"starts": []}
+    return {"starts": [*((start, True) for start in dict.fromkeys(earlier)), (tape.first_tick, False)]}
+
+
+def _run_from(make_cursor: MakeCursor, start: int, bad_tick: int, *, is_restored: bool) -> dict[str, Any]:
+    cursor = _fresh(make_cursor)
+    started_s = time.monotonic()
+    try:
+        if is_restored:
+            start = cursor.place_before(start)
+        else:
+            cursor.begin()
         while cursor.tick != bad_tick:
             cursor.advance()
+            if time.monotonic() - started_s > EARLIER_S:
+                return {"why": f"it takes more than {EARLIER_S:g} s"}
+    except MismatchError:
+        return {"why": "a new simulation does not begin in the first recorded state"}
     except RecordingError as error:  # The re-simulation failed: that says nothing about hidden state.
-        return {"why": f"from an earlier keyframe, {error}"}
+        return {"why": str(error)}
     return {"start": start, "hash": cursor.state.hash()}
 
 

@@ -77,11 +77,13 @@ class SettingsComparison:
         different: those that differ and that steps are known to read, or that always count, in words.
         unread: those that differ and that the step was not seen to read, in words.
         equal: the names of the equal ones.
+        read: those of different that steps are known to read.
     """
 
     different: list[str]
     unread: list[str]
     equal: list[str]
+    read: list[str] = attrs.field(factory=list)
 
 
 def compare_reads(note: OutsideNote, reads: Iterable[OutsideRead]) -> list[ReadComparison]:
@@ -104,7 +106,7 @@ def compare_settings(note: OutsideNote, reads: Iterable[OutsideRead]) -> Setting
     if note.process is None:
         return None
     recorded, present, read_kinds = note.process, process_facts(), {read.kind for read in reads}
-    different, unread, equal = [], [], []
+    different, unread, equal, read = [], [], [], []
     for name in dict.fromkeys([*recorded, *present]):
         if name == "numba_threads" and not (name in recorded and name in present):
             continue  # The package may be loaded later here, or not yet.
@@ -114,7 +116,9 @@ def compare_settings(note: OutsideNote, reads: Iterable[OutsideRead]) -> Setting
             unread.append(setting_text(name, recorded.get(name), present.get(name)))
         else:
             different.append(setting_text(name, recorded.get(name), present.get(name)))
-    return SettingsComparison(different, unread, equal)
+            if name in _READ_AS:
+                read.append(different[-1])
+    return SettingsComparison(different, unread, equal, read)
 
 
 def setting_text(name: str, recorded: str | None, present: str | None) -> str:
@@ -137,6 +141,8 @@ def _compared(kind: str, name: str, noted: tuple[str | None] | None, present: st
     (recorded,) = noted
     if recorded is None or present is None:
         return NOT_COMPARED, "not compared: it could not be read then or now"
+    if recorded == present and kind == ATTRIBUTES and present != ABSENT:
+        return NOT_COMPARED, "kind and size as when the recording began; its times and rights are not compared"
     if recorded == present:
         return EQUAL, f"{_extent(kind, present)}as when the recording began"
     return DIFFERS, _difference(kind, name, recorded, present)
@@ -144,8 +150,6 @@ def _compared(kind: str, name: str, noted: tuple[str | None] | None, present: st
 
 def _extent(kind: str, present: str) -> str:
     """The part of an equal thing that was compared, if it is not all of it."""
-    if kind == ATTRIBUTES:
-        return "kind and size "
     if kind == FILE and present != ABSENT and int(present.partition(" ")[0]) > CONTENT_BYTES_MAX:
         return "size and the first 4 MiB "
     return ""

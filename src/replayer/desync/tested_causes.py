@@ -2,35 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import attrs
 
-from recorder.ambient.outside.outside_read import OutsideRead
+from recorder.ambient.outside.outside_read import ATTRIBUTES, OutsideRead
 from recorder.environment import describe_environment
-from replayer.desync.finding import HIDDEN_STATE, NOT_DETERMINISTIC, TestedCause
+from replayer.desync.finding import HIDDEN_STATE, NOT_DETERMINISTIC, RESTORE, TestedCause
 from replayer.desync.outside_comparison import (
     DIFFERS,
     EQUAL,
     NOT_COMPARED,
     NOT_NOTED,
+    ReadComparison,
     compare_reads,
     compare_settings,
 )
 from replayer.playback.make_simulation import version_note
+from replayer.tape.noted_outside import noted_outside
 from replayer.value_text import plain_text
 
 if TYPE_CHECKING:
     from replayer.desync.finding import Finding
-    from replayer.tape.noted_outside import noted_outside
-from replayer.tape.tape import Tape
+    from replayer.desync.isolated_rerun import EarlierRun
+    from replayer.tape.tape import Tape
+
 
 HASH_SEED = "PYTHONHASHSEED"
 
 
-def with_causes(finding: Finding, tape: Tape, earlier: Mapping[str, Any], reads: list[OutsideRead] | None) -> Finding:
-    """Test a finding for causes. earlier: the result of earlier_hash, called before anything was simulated here.
+def with_causes(
+    finding: Finding, tape: Tape, earlier: Sequence[EarlierRun], reads: list[OutsideRead] | None
+) -> Finding:
+    """Test a finding for causes. earlier: the result of earlier_runs, called before anything was simulated here.
 
     reads: what the step to the tick reads of the outside world, now; None if it could not be watched.
     """
@@ -39,7 +44,7 @@ def with_causes(finding: Finding, tape: Tape, earlier: Mapping[str, Any], reads:
         *([between] if between is not None else []),
         *(_nondeterminism(finding), *_order_of_sets(tape), _hidden_state(finding, earlier), *_versions(tape, reads)),
     ]
-    hidden = next((test.found for test in tested if test.cause == HIDDEN_STATE and test.suspicious), None)
+    hidden = next((test.found for test in tested if test.cause in (HIDDEN_STATE, RESTORE) and test.suspicious), None)
     return attrs.evolve(finding, tested=tested, note=finding.note or hidden)
 
 
@@ -86,7 +91,7 @@ def _nondeterminism(finding: Finding) -> TestedCause:
 def _order_of_sets(tape: Tape) -> list[TestedCause]:
     """Report the order of sets as not tested, unless the hash seeds are known.
 
-    Copies of one process have one order: running again shows nothing.
+    Copies of one process hash texts alike: a set of texts has the same order in all of them.
     """
     recorded, present = tape.meta.get("environment"), describe_environment()
     environments = recorded if isinstance(recorded, dict) else {}, present
@@ -94,29 +99,62 @@ def _order_of_sets(tape: Tape) -> list[TestedCause]:
     if "random" not in seeds or seeds[0] != seeds[1]:
         return []  # A different seed is reported as a different environment, see _versions.
     found = (
-        f"not tested: {HASH_SEED} was not set, and a process has one order; "
+        f"not tested: {HASH_SEED} was not set, and the runs here hash texts alike; "
         "replay certify --factor hash-seed tries others"
     )
-    return [TestedCause("the iteration order of sets, which differs between processes", found, suspicious=None)]
+    return [
+        TestedCause("the iteration order of sets of texts, which differs between processes", found, suspicious=None)
+    ]
 
 
-def _hidden_state(finding: Finding, earlier: Mapping[str, Any]) -> TestedCause:
-    """Test for hidden state: the divergent tick has the recorded hash if re-simulated from an earlier keyframe."""
-    cause = HIDDEN_STATE
+def _hidden_state(finding: Finding, earlier: Sequence[EarlierRun]) -> TestedCause:
+    """Test for hidden state: the divergent tick has the recorded hash in a run that began earlier."""
     if finding.note == NOT_DETERMINISTIC:
-        return TestedCause(cause, "not tested: the step is not deterministic", suspicious=None)
-    if "why" in earlier:
-        return TestedCause(cause, f"not tested: {earlier['why']}", suspicious=None)
-    start = earlier["start"]
-    if earlier["hash"] != finding.expected_hash:
-        found = f"re-simulated from the keyframe at tick {start}, the tick has a wrong hash, too"
-        return TestedCause(cause, found, suspicious=False)
+        return TestedCause(HIDDEN_STATE, "not tested: the same interval gave different hashes", suspicious=None)
+    right = next((run for run in earlier if run.state_hash == finding.expected_hash), None)
+    if right is not None:
+        return _right_run(finding, right, earlier)
+    wrong = [run for run in earlier if run.state_hash is not None]
+    if not wrong:
+        why = "; ".join(dict.fromkeys(run.why for run in earlier)) or "there is no earlier start"
+        return TestedCause(HIDDEN_STATE, f"not tested: {why}; replay check --inputs tests for it", suspicious=None)
+    found = f"{_starts_text(wrong)}, the tick has a wrong hash, too"
+    if wrong[-1].is_restored:
+        return TestedCause(
+            HIDDEN_STATE,
+            f"not decided: {found}; not run from the first tick without a restore: {earlier[-1].why}",
+            suspicious=None,
+        )
     return TestedCause(
-        cause,
-        f"re-simulated from the keyframe at tick {start}, the tick has the recorded hash; from the keyframe at tick "
-        f"{finding.keyframe_tick} it has not: hidden state takes part in the step, and keyframes do not hold it",
-        suspicious=True,
+        HIDDEN_STATE,
+        f"{found} (not tested: what the process had before the run, and what is outside of it, such as files)",
+        suspicious=False,
     )
+
+
+def _right_run(finding: Finding, right: EarlierRun, earlier: Sequence[EarlierRun]) -> TestedCause:
+    """What it shows that this run gave the recorded hash, and the one from the interval's keyframe did not."""
+    from_same = [run for run in earlier if run.start_tick == right.start_tick and run.state_hash is not None]
+    is_restore = not right.is_restored and (len(from_same) > 1 or right.start_tick == finding.keyframe_tick)
+    wrong_tick = right.start_tick if is_restore else finding.keyframe_tick
+    found = (
+        f"{_starts_text([right])}, the tick has the recorded hash; from the keyframe at tick {wrong_tick} it has not: "
+    )
+    if is_restore:  # The two runs differ in nothing else.
+        return TestedCause(RESTORE, f"{found}the restore of it changes how the run goes on", suspicious=True)
+    takes_part = "hidden state takes part in the step: that keyframe does not bring it back"
+    return TestedCause(HIDDEN_STATE, found + takes_part, suspicious=True)
+
+
+def _starts_text(runs: Sequence[EarlierRun]) -> str:
+    """Where runs began, in words: those that were restored, then the one that was not."""
+    ticks = [str(run.start_tick) for run in runs if run.is_restored]
+    many = "s" if len(ticks) > 1 else ""
+    parts = [f"re-simulated from the keyframe{many} at tick{many} {' and '.join(ticks)}"] if ticks else []
+    parts += [
+        f"run from tick {run.start_tick} as it was made, with nothing restored" for run in runs if not run.is_restored
+    ]
+    return ", and ".join(parts)
 
 
 def _versions(tape: Tape, reads: list[OutsideRead] | None) -> list[TestedCause]:
@@ -124,17 +162,20 @@ def _versions(tape: Tape, reads: list[OutsideRead] | None) -> list[TestedCause]:
     tested = []
     note = version_note(tape)
     if note is not None:
-        tested.append(TestedCause("a different version of the world", note, suspicious=True))
-    return [*tested, _environment(tape, reads)]
+        tested.append(TestedCause("a different version of the world", note, suspicious=None))
+    return [*tested, *_environment(tape, reads)]
 
 
-def _environment(tape: Tape, reads: list[OutsideRead] | None) -> TestedCause:
-    """Compare versions, settings, and what the step reads, with the recording; name everything that was compared."""
+def _environment(tape: Tape, reads: list[OutsideRead] | None) -> list[TestedCause]:
+    """Compare versions, settings, and what the step reads, with the recording; name everything that was compared.
+
+    What the step was seen to read is apart from settings that merely differ: no run here has the recorded ones.
+    """
     cause, recorded, present = "a different environment", tape.meta.get("environment"), describe_environment()
     if not isinstance(recorded, dict):
-        return TestedCause(cause, "not tested: the tape does not state its environment", suspicious=None)
+        return [TestedCause(cause, "not tested: the tape does not state its environment", suspicious=None)]
     names = list(dict.fromkeys([*recorded, *present]))
-    different = [
+    untested = [
         f"{name} {recorded.get(name, 'not set')} recorded, {present.get(name, 'not set')} now"
         for name in names
         if recorded.get(name) != present.get(name)
@@ -142,20 +183,30 @@ def _environment(tape: Tape, reads: list[OutsideRead] | None) -> TestedCause:
     equal = [name for name in names if recorded.get(name) == present.get(name)]
     note = noted_outside(tape)
     settings, compared = compare_settings(note, reads or ()), compare_reads(note, reads or ())
+    different = [str(read) for read in compared if read.result == DIFFERS]
     if settings is not None:
-        different += settings.different
+        different = [*settings.read, *different]
+        untested += [text for text in settings.different if text not in settings.read]
         equal += settings.equal
-    different += [str(read) for read in compared if read.result == DIFFERS]
     equal += [f"{read.name} (read at {read.place})" for read in compared if read.result == EQUAL]
     unread = settings.unread if settings is not None else []
-    parts = ["; ".join(different)] if different else []
+    parts = [f"different, and not tested whether it matters: {'; '.join(untested)}"] if untested else []
     if unread:
         why = "not known whether the step reads it" if reads is None else "not seen to be read in this step"
         parts.append(f"different, but {why}: {'; '.join(unread)}")
+    found = [TestedCause(cause, "; ".join(map(plain_text, different)), suspicious=True)] if different else []
+    is_decided = reads is not None and not (parts or different) and all(read.result == EQUAL for read in compared)
     parts += [f"compared and equal: {', '.join(equal)}"] if equal else []
-    left_out = [f"{read.name} (read at {read.place})" for read in compared if read.result in (NOT_COMPARED, NOT_NOTED)]
+    left_out = [_left_out_text(read) for read in compared if read.result in (NOT_COMPARED, NOT_NOTED)]
     left_out.append("files, clocks, other variables" if reads is None else "what other steps read")
     parts.append(f"not compared: {', '.join(left_out)}")
-    return TestedCause(
-        cause, "; ".join(map(plain_text, parts)), suspicious=True if different else None if unread else False
-    )
+    rest = "; ".join(map(plain_text, parts))
+    if found and not (untested or unread):
+        return [attrs.evolve(found[0], found=f"{found[0].found}; {rest}")]
+    return [*found, TestedCause(cause, rest, suspicious=False if is_decided else None)]
+
+
+def _left_out_text(read: ReadComparison) -> str:
+    """A read that was not compared; of the attributes of a file, what was, too."""
+    found = f": {read.found}" if read.kind == ATTRIBUTES else ""
+    return f"{read.name} (read at {read.place}{found})"

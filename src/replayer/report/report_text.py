@@ -18,6 +18,7 @@ from recorder.text import counted
 from replayer.desync.dump.dump import difference_lines, place_lines
 from replayer.desync.finding import Finding
 from replayer.desync.object_diff import (
+    SAVED_FORM,
     named_fields,
     object_difference_lines,
     object_differences_of,
@@ -181,7 +182,9 @@ def _print_next(path: str, tick: int, findings: Sequence[Finding], checked: str 
     commands = [f"replay explain {path} --tick {tick}{hint}"]
     if checked is not None and any(finding.hints_at_hidden_state for finding in findings):
         ticks = f" --ticks {tick}" if tick > TICKS else ""
-        commands.insert(0, f"replay check {shlex.quote(checked)} --inputs {path}{ticks}  # searches the hidden state")
+        commands.insert(
+            0, f"replay check {shlex.quote(checked)} --inputs {path}{ticks}  # searches what it reads besides its state"
+        )
         commands[1] += "  # searches the line"
     print("next: " + "\n      ".join(commands))
 
@@ -218,8 +221,10 @@ def where_lines(finding: Finding) -> list[str]:
     differing = [difference.field for difference in finding.differences]
     values, rest = object_difference_lines(finding.compared_states, differing)
     if finding.differences:
-        what = "values" if values else "fields"
-        lines.append(f"at the next recorded keyframe, tick {finding.compared_tick:,}, these {what} differ:")
+        at = f"at the next recorded keyframe, tick {finding.compared_tick:,}"
+        if values == [SAVED_FORM] and not rest:
+            return [*lines, f"{at}: {SAVED_FORM}"]
+        lines.append(f"{at}, these {'fields' if values in ([], [SAVED_FORM]) else 'values'} differ:")
     elif finding.compared_replayed is not None:
         lines.append(f"at the next recorded keyframe, tick {finding.compared_tick:,}, no field differs any more")
     lines += [f"  {line}" for line in values]

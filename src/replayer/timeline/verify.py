@@ -16,7 +16,7 @@ from recorder.processes.pool import Pool
 from recorder.processes.stuck_workers import PATIENCE_S
 from replayer.desync.dump.dump import keep_dump
 from replayer.desync.finding import Finding, find_desync
-from replayer.desync.isolated_rerun import earlier_hash, step_reads
+from replayer.desync.isolated_rerun import earlier_runs, step_reads
 from replayer.desync.tested_causes import with_causes
 from replayer.html_renderers import RenderedAsHtml
 from replayer.playback.cursor import Cursor
@@ -263,7 +263,7 @@ def _find_desync(tape: Tape, world: Factory | None, interval: Interval, bad_tick
         return Cursor(tape, make_simulation(tape, world))
 
     def find(cursor: Cursor, *_: Any) -> Finding:
-        earlier = earlier_hash(make_cursor, bad_tick)
+        earlier = earlier_runs(make_cursor, bad_tick)
         finding = find_desync(cursor, bad_tick, actual_hash, make_cursor)
         return with_causes(finding, tape, earlier, step_reads(make_cursor, finding.tick, finding.before))
 

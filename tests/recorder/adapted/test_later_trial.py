@@ -149,7 +149,7 @@ def test_the_recorded_run_itself_is_compared(tmp_path: Path, capsys: pytest.Capt
     (warned,) = play(Warmed(), path, [lambda game: game.advance(1, 2)] * 10)
     assert warned.startswith(
         "restored to the first recorded tick, it does not run again as it was recorded: the state after step 1 differs: "
-        "Warmed.misses; "
+        "misses; "
     )
     assert f"`replay check {Warmed.__module__}:Warmed --inputs {path}` tries more" in warned
     assert "not tried yet" in capsys.readouterr().err

@@ -88,3 +88,30 @@ def test_a_class_attribute_that_a_step_reads_is_refused(tmp_path: Path) -> None:
     """By its name."""
     with pytest.raises(NotCapturedError, match=r"a step reads ClassCounter\.ids \(class attribute\)"):
         recorder.record(games.ClassCounter(), tmp_path / "run.tape", quiet=True, trial_ms=4000)
+
+
+class Soldier:
+    """Numbered by its class."""
+
+    made = 0
+
+    def __init__(self) -> None:
+        Soldier.made += 1
+        self.number = Soldier.made
+
+
+class Barracks:
+    """Recruits one soldier in each step."""
+
+    def __init__(self) -> None:
+        self.soldiers = [Soldier()]
+
+    def step(self, _: Any) -> None:
+        """Recruit."""
+        self.soldiers.append(Soldier())
+
+
+def test_what_differs_is_named_by_its_path(tmp_path: Path) -> None:
+    """The trial names no field in which objects are kept."""
+    with pytest.raises(NotCapturedError, match=r"the state after step 1 differs: soldiers\[1\]\.number\. "):
+        recorder.record(Barracks(), tmp_path / "run.tape", quiet=True, trial_ms=4000)

@@ -36,7 +36,15 @@ FACTS = [  # Kind, name, fact when the recording began, fact now, result, words.
         "equal",
         "size and the first 4 MiB as when the recording began",
     ),
-    ("attributes", "a", "folder", "folder", "equal", "kind and size as when the recording began"),
+    (
+        "attributes",
+        "a",
+        "folder",
+        "folder",
+        "not compared",
+        "kind and size as when the recording began; its times and rights are not compared",
+    ),
+    ("attributes", "a", "absent", "absent", "equal", "as when the recording began"),
     ("folder", "units", "2 aa bb", "2 aa bb", "equal", "as when the recording began"),
     (
         "folder",

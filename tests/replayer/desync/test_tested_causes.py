@@ -59,6 +59,41 @@ class Edited(Calls):
         self.state["x"][1] += self.state["tick"] == 90
 
 
+class Late(Calls):
+    """Reads at tick 140 what it keeps in an attribute since tick 10, which two keyframes after that lack."""
+
+    stage = 1
+
+    def step(self, inputs: Any) -> None:  # noqa: ARG002
+        tick = int(self.state["tick"]) + 1
+        self.state["tick"][()] = tick
+        self.stage = 2 if tick == 10 else self.stage
+        if tick == 140:
+            self.state["x"][1] = self.stage
+
+
+class Reloaded(Calls):
+    """A load leaves something behind that the steps read."""
+
+    is_loaded = False
+
+    def after_restore(self) -> None:
+        self.is_loaded = True
+
+    def step(self, inputs: Any) -> None:  # noqa: ARG002
+        self.state["tick"][()] += 1
+        if self.state["tick"] == 90:
+            self.state["x"][1] = self.is_loaded
+
+
+class Begun(Edited):
+    """Begins elsewhere than the simulation that was recorded."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.state["x"][0] = 7
+
+
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An empty folder, and the state of a fresh process without a hash seed."""
@@ -77,10 +112,10 @@ def tape_of(world: Any) -> None:
     calls = 0
 
 
-def found(world: Any) -> tuple[Finding, dict[str, Any]]:
-    """The finding at tick 90, and the tested causes by their first three words."""
+def found(world: Any, tick: int = 90) -> tuple[Finding, dict[str, Any]]:
+    """The finding at the tick, and the tested causes by their first three words."""
     (finding,) = verify_tape("run.tape", world).findings
-    assert finding.tick == 90
+    assert finding.tick == tick
     return finding, {" ".join(one.cause.split()[:3]): one for one in finding.tested}
 
 
@@ -96,11 +131,48 @@ def test_a_global_of_a_module_is_hidden_state() -> None:
         assert finding.hints_at_hidden_state
 
 
+def test_hidden_state_from_before_the_last_two_keyframes_is_found_from_the_first() -> None:
+    """The keyframe before the interval lacks it as well: that it gives a wrong hash refutes nothing."""
+    tape_of(Late)
+    finding, tested = found(Late, 140)
+    assert finding.keyframe_tick == 100
+    assert tested["hidden state, which"].suspicious is True
+    assert tested["hidden state, which"].found.startswith("re-simulated from the keyframe at tick 0, the tick has the")
+
+
+def test_a_restore_that_changes_the_run_is_told_apart_from_hidden_state() -> None:
+    """No keyframe gives the recorded hash, and a simulation into which nothing is restored does."""
+    tape_of(Reloaded)
+    finding, tested = found(Reloaded)
+    assert tested["a restore that"].suspicious is True
+    assert "with nothing restored, the tick has the recorded hash; from the keyframe at tick 0 it has not" in str(
+        finding.note
+    )
+    assert "hidden state, which" not in tested
+
+
+def test_hidden_state_is_not_decided_without_a_run_from_the_beginning(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If the new simulation begins elsewhere, or the run from the first tick takes too long."""
+    tape_of(Words)
+    _, tested = found(Begun)
+    assert tested["hidden state, which"].suspicious is None
+    assert (
+        "not decided: re-simulated from the keyframe at tick 0, the tick has a wrong hash, too; not run from the first "
+        in (tested["hidden state, which"].found)
+    )
+    assert "does not begin in the first recorded state" in tested["hidden state, which"].found
+    monkeypatch.setattr("replayer.desync.isolated_rerun.EARLIER_S", 0.0)
+    _, tested = found(Edited)
+    assert tested["hidden state, which"].suspicious is None
+    assert "not tested: it takes more than 0 s" in tested["hidden state, which"].found
+
+
 def test_an_edit_is_neither() -> None:
-    """Every run gives the same wrong hash."""
+    """Every run gives the same wrong hash, also from the beginning."""
     tape_of(Words)
     finding, tested = found(Edited)
     assert not finding.hints_at_hidden_state
+    assert "run from tick 0 as it was made, with nothing restored" in tested["hidden state, which"].found
     assert [tested[name].suspicious for name in ("a non-deterministic step", "hidden state, which")] == [False, False]
 
 
@@ -109,6 +181,8 @@ def test_draws_from_the_generator_of_the_process_are_no_steady_step() -> None:
     tape_of(Draws)
     finding, tested = found(Draws)
     assert finding.note == NOT_DETERMINISTIC
+    assert "hidden state takes part" not in finding.note, "chance is not shown to be state"
+    assert "(possible: a clock, random numbers" in finding.note
     assert finding.hints_at_hidden_state
     assert tested["a non-deterministic step"].suspicious is True
 
@@ -119,11 +193,16 @@ def test_the_order_of_sets_is_not_ruled_out(monkeypatch: pytest.MonkeyPatch) -> 
     _, tested = found(Words)
     assert not any("order of sets" in one.cause for one in tested.values() if one.suspicious is False)
     assert tested["the iteration order"].suspicious is None
+    assert "a process has one order" not in tested["the iteration order"].found, "not so of sets of objects"
     assert "certify --factor hash-seed" in tested["the iteration order"].found
     monkeypatch.setitem(os.environ, "PYTHONHASHSEED", "0")
     _, tested = found(Words)
     assert "the iteration order" not in tested
-    assert tested["a different environment"].suspicious is True
+    assert tested["a different environment"].suspicious is None, "no run has the recorded seed"
+    assert (
+        "not tested whether it matters: PYTHONHASHSEED not set recorded, 0 now"
+        in tested["a different environment"].found
+    )
     tape_of(Edited)
     _, tested = found(Words)
     assert "the iteration order" not in tested

@@ -273,13 +273,14 @@ class Forgetful(Walkers):
 
 
 def test_a_desync_that_does_not_come_again_is_called_so(tmp_path: Path) -> None:
-    """If a second run of the interval gives the right hash, the finding states that hidden state takes part."""
+    """If a second run of the interval gives the right hash, the finding says so, and lists what can do that."""
     path = tmp_path / "run.tape"
     record(path, Walkers(), inputs_for("walkers"), keyframe_interval_ticks=20)
     Forgetful.calls = 0
     with replayer.open(path, Forgetful) as run, pytest.raises(DesyncError) as caught:
         run.seek(15)
-    assert "hidden state" in caught.value.finding.note
+    assert "wrong once and right when the interval was run again (possible: " in caught.value.finding.note
+    assert "values that no keyframe holds" in caught.value.finding.note
 
 
 def test_a_world_that_is_not_there(tmp_path: Path) -> None:

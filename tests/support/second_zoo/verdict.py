@@ -17,7 +17,9 @@ NAMED_LINE = re.compile(r"([\w]+\.py):(\d+)")
 DESYNC_TICK = re.compile(r"DESYNC at tick ([\d,]+)|first different at tick ([\d,]+)|tick ([\d,]+) differs between")
 
 # Lists of all that a test covers: they name no cause.
-COVERED = re.compile(r"(?<=non-deterministic step) \([^)]*\)|a clock, unseeded randomness, threads or memory addresses")
+COVERED = re.compile(
+    r"(?<=non-deterministic step) \([^)]*\)|possible: [^;)]*|a clock, unseeded randomness, threads or memory addresses"
+)
 
 # Claims about a cause, and the truths of which one makes the claim so.
 CLAIMS = {
@@ -37,7 +39,11 @@ CLAIMS = {
             "environment",
         },
     ),
-    "hidden state behind chance": (re.compile(r"hidden state takes part in it"), {"hidden", "random", "file"}),
+    "hidden state behind chance": (re.compile(r"hidden state takes part"), {"hidden", "random", "file", "load"}),
+    "a restore that loses something": (
+        re.compile(r"! a restore that does not bring back"),
+        {"load", "hidden", "order"},
+    ),
     "not deterministic": (
         re.compile(r"! a non-deterministic step|step is not deterministic"),
         {"nondeterministic", "hidden"},

@@ -17,7 +17,7 @@ from sim.adapters.object_view.array_comparison import array_differences
 from sim.adapters.object_view.object_pairs import ObjectPairs, Side, are_equal, likeness, opened
 from sim.adapters.object_view.object_tree import ObjectTree
 from sim.adapters.object_view.shown_values import Composite, Ref, ShownPart, Word
-from sim.adapters.object_view.value_text import differing_texts, order_texts, shortened
+from sim.adapters.object_view.value_text import differing_texts, order_texts, shortened, told_apart
 
 HALF_WIDTH = 55  # Of the text of one value, about.
 NAME_WIDTH = 30  # Of the text of an item in an order.
@@ -146,7 +146,8 @@ class _Comparison:
         numbers = pair.values if all(isinstance(value, float) for value in pair.values) else None
         if all(type(value) is type(pair.values[0]) and isinstance(value, str | bytes) for value in pair.values):
             return ObjectDifference("value", pair.paths[0], *differing_texts(*pair.values))
-        return ObjectDifference("value", pair.paths[0], self._text(pair, 0), self._text(pair, 1), numbers)
+        texts = told_apart([self._text(pair, side) for side in _SIDES], pair.values)
+        return ObjectDifference("value", pair.paths[0], *texts, numbers)
 
     def _text(self, pair: _Pair, side: Side, width: int = HALF_WIDTH) -> str:
         return shortened(pair.values[side], pair.paths[side], self._trees[side].elsewhere_than, width)[0]

@@ -46,6 +46,21 @@ def differing_texts(one: Any, other: Any) -> tuple[str, str]:
     return f"{before}{_cut(repr(one[start:]))}", f"{before}{_cut(repr(other[start:]))}"
 
 
+def told_apart(texts: Sequence[str], values: Sequence[Any]) -> tuple[str, str]:
+    """The texts of two different values; if the texts are equal, with the types or the bits, which then differ."""
+    if texts[0] != texts[1]:
+        return texts[0], texts[1]
+    kinds = [type(value) for value in values]
+    if all(issubclass(kind, np.generic | float | int | str | bytes) for kind in kinds):
+        if kinds[0] is not kinds[1]:
+            names = [f"numpy.{kind.__name__}" if issubclass(kind, np.generic) else kind.__name__ for kind in kinds]
+            return f"{texts[0]} ({names[0]})", f"{texts[1]} ({names[1]})"
+        if issubclass(kinds[0], np.generic):
+            bits = [value.tobytes()[::-1].hex() for value in values]
+            return f"{texts[0]} (bits {bits[0]})", f"{texts[1]} (bits {bits[1]})"
+    return texts[0], "another value that is shown alike"
+
+
 def order_texts(one: Sequence[str], other: Sequence[str]) -> tuple[str, str]:
     """Two orders of the same items, from the first place that differs."""
     start = next(at for at, (a, b) in enumerate(zip(one, other, strict=True)) if a != b)

@@ -233,7 +233,7 @@ def test_verify_names_the_check_that_finds_hidden_state(module: Any, capsys: Any
     *_, check, explain = capsys.readouterr().out.splitlines()
     assert explain == "      replay explain run.tape --tick 211 --sim finding_variants:Hidden  # searches the line"
     command, _, comment = check.removeprefix("next: replay ").partition("  # ")
-    assert comment == "searches the hidden state"
+    assert comment == "searches what it reads besides its state"
     assert command == "check finding_variants:Hidden --inputs run.tape --ticks 211"
     assert run(main, command) == 1
     assert "Hidden.count (attribute)" in capsys.readouterr().out

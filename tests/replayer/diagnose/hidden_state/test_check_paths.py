@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import replayer.commands.main
-from recorder.conformance.named_differences import named_differences
+from recorder.adapted.named_differences import differing_paths, named_differences
 from replayer.diagnose.hidden_state.report import FRESH, SyncFinding, finding_lines
 from sim.adapters import adapt
 from sim.kernel.state import Snapshot
@@ -73,6 +73,8 @@ def test_a_violation_lists_values(states: tuple[Snapshot, Snapshot]) -> None:
         == "order of bag: live a, b; now b, a; rooms[1]['heat']: live 21.0, now 22.0; own"
     )
     assert named_differences(states[0], states[0], ["graph.groups"]) == "how its objects are saved"
+    assert differing_paths(*states, fields) == ("order of bag", "rooms[1]['heat']", "own")
+    assert differing_paths(states[0], states[0], ["graph.groups"]) == ("how its objects are saved",)
 
 
 def test_the_command_prints_them(

@@ -86,6 +86,7 @@ CHANGES: list[tuple[Callable[[Game], object], list[str]]] = [
     (lambda g: setattr(g.units[4], "hp", 60.5), ["units[4].hp: A 4, B 60.5"]),
     (lambda g: setattr(g, "speed", -0.0), ["speed: A 1.0, B -0.0"]),
     (lambda g: setattr(g, "speed", 1), ["speed: A 1.0, B 1"]),
+    (lambda g: setattr(g, "speed", np.float64(1)), ["speed: A 1.0 (float), B 1.0 (numpy.float64)"]),
     (lambda g: setattr(g, "text", "t" * 150 + "u" * 50), [f"text: A … from [135]: {'t' * 59!r}…", "?"]),
     (lambda g: first_to_the_end(g.bag), ["order of bag: A a, b, c; B b, c, a"]),
     (lambda g: g.bag.__setitem__("d", g.bag.pop("a")), ["bag['a']: A 1, B absent", "bag['d']: A absent, B 1"]),
