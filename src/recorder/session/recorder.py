@@ -323,7 +323,7 @@ class Recorder(NotebookMixin):
         if self._closed or os.getpid() != self._owner:
             return  # A forked child has nothing to close: the tape is its parent's.
         encode_small(outcome, "the outcome")
-        while not self._free and self._stepping_thread != threading.get_ident():
+        while not self._free and self._stepping_thread not in (0, threading.get_ident()):
             time.sleep(0.001)  # A step of another thread still belongs to the recording.
         end = self._outcome({"reason": "closed"}) if outcome is None else outcome
         end = end if self.between is None else self.between.outcome(end)

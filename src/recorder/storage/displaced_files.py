@@ -18,11 +18,13 @@ NAME_TAKEN = "this name was taken a moment ago"
 
 
 def leads_to(path: Path, descriptor: int) -> bool:
-    """Whether the file at path is the open one; a symbolic link to it counts."""
+    """Whether the file at path is the open one; a symbolic link to it counts, and so does a path that cannot be seen."""
     try:
         return os.path.samestat(path.stat(), os.fstat(descriptor))
-    except OSError:  # Missing, or in a folder that is missing or cannot be entered: no one else finds it, either.
+    except (FileNotFoundError, NotADirectoryError):
         return False
+    except OSError:  # Its folder may not be entered, or the disk does not answer: nothing shows that the file is gone.
+        return True
 
 
 def free_base(path: Path, displaced: Mapping[int, int]) -> Path:

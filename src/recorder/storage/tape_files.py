@@ -243,8 +243,10 @@ class TapeFiles:
         """See Files."""
         try:
             return self._journal is None or os.path.samestat(self._journal, journal_path(self.path).stat())
-        except OSError:
+        except (FileNotFoundError, NotADirectoryError):
             return False
+        except OSError:  # As in leads_to.
+            return True
 
     def reinstate(self) -> str:
         """See Files. If the tape's name is taken, all of its files get the name of a rescued tape."""

@@ -288,3 +288,25 @@ def test_whatever_happens_to_its_names_the_whole_tape_is_somewhere(tmp_path: Pat
     except AssertionError as error:
         error.add_note(f"seed {seed}; warnings: {[str(warning.message) for warning in warned]}")
         raise
+
+
+def test_a_path_that_cannot_be_looked_at_is_no_sign_that_the_file_is_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in a folder that this user may no longer enter, or on a disk that does not answer."""
+    path, hashes = tmp_path / "a.tape", dict[int, int]()
+    stat = Path.stat
+
+    def refuse(self: Path, **options: Any) -> Any:
+        if self.name.startswith("a.tape"):
+            raise PermissionError(13, "Permission denied", str(self))
+        return stat(self, **options)
+
+    with Recorder(path, Walkers(), keyframe_interval_ticks=10, on_error="raise") as tape:
+        step(tape, 20, hashes)
+        with monkeypatch.context() as patch:
+            patch.setattr(Path, "stat", refuse)
+            tape.flush()
+            step(tape, 5, hashes)
+            tape.flush()
+    assert_whole(path, hashes)

@@ -15,11 +15,13 @@ import pytest
 import replayer.commands.main
 from recorder.errors import RecordingError, UnreadableError
 from recorder.exit_codes import CORRUPT, DIFFERS, INCOMPLETE, UNREADABLE
+from recorder.format.blocks.block import HEADER_BYTES
 from replayer.datasets import plan
 from replayer.datasets.extract import extract
 
 from oracle.command_lines import assert_one_line, run
 from oracle.live_runs import record_live
+from oracle.second_reader import DELTA, FRAMES, FULL, Reader
 from small_worlds import Walkers, record
 
 pytestmark = pytest.mark.share(0.18)
@@ -60,9 +62,11 @@ def assert_accounted(made: Any, live: dict[int, Any], last_tick: int) -> set[int
 def test_of_a_damaged_tape_the_intact_ticks_are_extracted(path: Path) -> None:
     live = record_live(path, Walkers(4), [None] * TICKS, keyframe_interval_ticks=7, full_every=2, blame="none")
     whole, numbers, damaged_found = path.read_bytes(), random.Random(7), 0
-    for number in range(6):
+    blocks = [block for block in Reader(whole, 0).blocks if block.kind in {FRAMES, FULL, DELTA}]
+    frames = [block for block in blocks if block.kind == FRAMES]
+    for number, block in enumerate([*numbers.sample(frames, 2), *numbers.sample(blocks, 4)]):
         data = bytearray(whole)
-        place = numbers.randrange(200, len(data) - 200)
+        place = block.offset + HEADER_BYTES + numbers.randrange(block.stored)
         data[place] ^= 0x40
         path.write_bytes(data)
         made = extract(path, f"out{number}", world=Walkers, tables="states", jobs=2)

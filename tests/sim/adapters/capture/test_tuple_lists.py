@@ -9,12 +9,13 @@ from typing import Any
 import pytest
 
 from sim.adapters.capture.digest import value_digest
-from sim.adapters.capture.digest.tuple_lists import ITEMS_MAX, tokens_of_lists
+from sim.adapters.capture.digest.tuple_lists import FLOATS_MAX, INTEGERS_MAX, tokens_of_lists
 from sim.adapters.capture.digest.value_digest import ValueSubject, digest_values
 
 CHANCE = random.Random(3)
 FLOATS = [0.0, -0.0, 1.5, math.inf, math.nan, 1e-320, *(CHANCE.gauss(0, 9) for _ in range(20))]
 INTEGERS = [0, -1, 255, 1 << 40, (1 << 63) - 1, -(1 << 63), *(CHANCE.randrange(-99, 99) for _ in range(20))]
+LONGEST = [-(1 << 63), 1 - (1 << 63)]  # The texts of these take the most bytes.
 
 
 def lists_of(numbers: list[Any], size: int) -> list[list[tuple[Any, ...]]]:
@@ -27,11 +28,17 @@ def digest(value: Any) -> bytes:
     return digest_values(ValueSubject({"it": value})).digest
 
 
-@pytest.mark.parametrize("size", range(1, ITEMS_MAX + 2))
-@pytest.mark.parametrize("numbers", [FLOATS, INTEGERS], ids=["floats", "integers"])
-def test_the_digest_is_that_of_one_by_one(size: int, numbers: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("size", range(1, FLOATS_MAX + 2))
+@pytest.mark.parametrize(
+    ("numbers", "size_max"),
+    [(FLOATS, FLOATS_MAX), (INTEGERS, INTEGERS_MAX), (LONGEST, INTEGERS_MAX)],
+    ids=["floats", "integers", "longest"],
+)
+def test_the_digest_is_that_of_one_by_one(
+    size: int, numbers: list[Any], size_max: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     lists = lists_of(numbers, size)
-    assert (tokens_of_lists(lists) is None) is (size > ITEMS_MAX)
+    assert (tokens_of_lists(lists) is None) is (size > size_max)
     at_once = digest([*lists, "end", [1], *lists])
     monkeypatch.setattr(value_digest, "_LISTS_MIN", 1 << 30)
     assert digest([*lists, "end", [1], *lists]) == at_once

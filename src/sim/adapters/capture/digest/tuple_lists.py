@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 
-ITEMS_MAX = 6  # In a tuple: the token of a longer one may be replaced by its digest.
+# Items of a tuple: the token of a longer one may be replaced by its digest, as it may have over 64 bytes.
+FLOATS_MAX = 6  # 5 bytes, and 9 for each.
+INTEGERS_MAX = 3  # 5 bytes, and up to 19 for each.
 
 
 def tokens_of_lists(lists: Sequence[list[Any]]) -> list[bytes] | None:
@@ -23,9 +25,9 @@ def tokens_of_lists(lists: Sequence[list[Any]]) -> list[bytes] | None:
     numbers = list(chain.from_iterable(tuples))
     kinds = set(map(type, numbers))
     head = b"t0:%d:" % size
-    if not 0 < size <= ITEMS_MAX:
+    if not size:
         return None
-    if kinds == {float}:
+    if kinds == {float} and size <= FLOATS_MAX:
         rows = np.empty((len(tuples), len(head) + 9 * size), np.uint8)
         rows[:, : len(head)] = np.frombuffer(head, np.uint8)
         items = rows[:, len(head) :].reshape(len(tuples), size, 9)
@@ -34,7 +36,11 @@ def tokens_of_lists(lists: Sequence[list[Any]]) -> list[bytes] | None:
         joined, width = rows.tobytes(), rows.shape[1]
         ends = accumulate(map(len, lists), initial=0)
         return [joined[start * width : end * width] for start, end in pairwise(ends)]
-    if kinds == {int} and all(-(1 << 63) <= one < 1 << 63 for one in (min(numbers), max(numbers))):
+    if (
+        kinds == {int}
+        and size <= INTEGERS_MAX
+        and all(-(1 << 63) <= one < 1 << 63 for one in (min(numbers), max(numbers)))
+    ):
         item = head + b"i%x;" * size
         return [item * len(one) % tuple(chain.from_iterable(one)) for one in lists]
     return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import OrderedDict
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from sim.adapters.capture.graph.cells import cell_writer, object_memory
 from sim.adapters.find_adapter import adapt
 from sim.adapters.plain_object.adapter import fields
+from sim.kernel.simulation import restore
 
 TICKS = 20
 
@@ -89,3 +91,29 @@ def test_the_bytes_are_the_same(
         monkeypatch.setattr(object_memory, "_integer_reader", lambda: None)
         monkeypatch.setattr("sim.adapters.capture.graph.cells.changed_cells.pointers_are_known", lambda: False)
     assert hashes() == expected
+
+
+@pytest.mark.parametrize("count", [0, 1, 64, 65, 200])
+@pytest.mark.parametrize("kind", [dict, OrderedDict, list])
+def test_all_empty_containers_of_a_kind_get_many_items_in_one_step(kind: Any, count: int) -> None:
+    """As they are after a restore into a fresh object; there were no cells before from which any could be copied."""
+
+    class Game:
+        def __init__(self) -> None:
+            self.seen = kind()
+
+        def step(self, _: Any = None) -> None:
+            if kind is list:
+                self.seen.extend((i, float(i)) for i in range(count))
+            else:
+                self.seen.update((i, float(i)) for i in range(count))
+
+    game = Game()
+    simulation = adapt(game, fields())
+    simulation.state.snapshot()
+    simulation.step(None)
+    fresh = adapt(Game(), fields())
+    restore(fresh, simulation.state.snapshot())
+    assert fresh.subject.seen == game.seen
+    assert type(fresh.subject.seen) is kind
+    assert simulation.recapture() == []

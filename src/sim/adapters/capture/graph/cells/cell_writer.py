@@ -183,6 +183,9 @@ class CellWriter:
         self, group: Group | NewRows, places: Integers, addresses: Integers, before: CellsBefore
     ) -> Integers:
         """Copy the cells of objects that were in another place of the group; return the places of all others."""
+        if not before.flat:  # All of the group's objects were empty.
+            self._drop(group, before)
+            return places
         columns = group.columns
         is_found, sources = before.find(addresses, places)
         if group.holds_items:
