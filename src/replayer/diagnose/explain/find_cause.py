@@ -106,10 +106,11 @@ class _BackwardSearch:
         statements = self._statements(item)
         bound = frozenset[str]().union(*(statement.inner for statement in statements))
         words = frozenset[str]().union(*(statement.reads for statement in statements))
-        for word in sorted(words if is_inner(record.function) else words - bound):
-            for name in self._named(word, record, None if word in bound else around):
-                yield name
-                yield from self._changed_in(name)
+        for word in sorted(words):
+            is_bound = word.partition(".")[0] in bound
+            if not is_bound or is_inner(record.function):
+                for name in self._named(word, record, None if is_bound else around):
+                    yield from (name, *self._changed_in(name))
 
     def _named(self, word: str, record: Record, around: int | None) -> Iterator[str]:
         """The values that a word in the source of a line may mean."""

@@ -131,7 +131,7 @@ def _statement(node: ast.stmt) -> Statement:
         for name in ast.walk(part.target)
         if isinstance(name, ast.Name)
     }
-    iterated = [one for part in parts for one in _iterated(part)]
+    iterated = [one for part in (node, *parts) for one in _iterated(part)]
     names = [ast.unparse(one) for one in iterated if isinstance(one, ast.Name | ast.Attribute)]
     return Statement(
         node.lineno,

@@ -42,7 +42,6 @@ _BY_TEXT = {  # Their texts are their values; attributes show nothing of those t
     *(dt.date, dt.timedelta, dt.timezone, uuid.UUID, Decimal, Fraction),
     *(PurePosixPath, PureWindowsPath, PosixPath, WindowsPath),
 }
-_UNSET = "no value in this context"
 _BY_NAME = (FunctionType, BuiltinFunctionType, ModuleType, type)
 
 
@@ -198,12 +197,20 @@ def _reached(value: Any) -> Any:
     What is referred to weakly may refer back. Of a context variable: its value.
     """
     if isinstance(value, ContextVar):
-        return [value.get(_UNSET)]
+        return _current(value)
     if isinstance(value, weakref.ref):
         referent = value()
         return None if referent is None else [type(referent).__qualname__, _plain_of(attributes_of(referent))]
     frame = value.gi_frame
     return None if frame is None else [frame.f_lineno, frame.f_lasti, _plain_of(frame.f_locals)]
+
+
+def _current(variable: ContextVar[Any]) -> tuple[Any, ...]:
+    """The value of a variable in this context; nothing if it has none."""
+    try:
+        return (variable.get(),)
+    except LookupError:
+        return ()
 
 
 def _plain_of(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -290,7 +297,7 @@ def _text_of_other(value: Any) -> str:
     if (text := _value_text(value)) is not None:
         return f"{type(value).__name__} {text}"
     if isinstance(value, ContextVar):
-        return f"a ContextVar of {text_of(value.get(_UNSET))}"
+        return " ".join(["a ContextVar", *(f"that is {text_of(one)}" for one in _current(value))])
     return _text_of_generator(value) or f"a {type(value).__name__}"
 
 

@@ -23,7 +23,7 @@ class DifferingSetting:
     """A setting of the process that differed before the step.
 
     Attributes:
-        name: as code reads it, such as np.geterr().
+        name: as code reads it, such as sys.getrecursionlimit().
         first, second: its value in both variants.
         proved: True if one variant gives the other's state with the other's value; None if it was not tested.
     """
@@ -63,7 +63,7 @@ def _folder() -> str:
 
 
 _ALL: dict[str, tuple[Callable[[], Any], Callable[[Any], Any]]] = {
-    "np.geterr()": (np.geterr, lambda values: np.seterr(**values)),
+    "np.seterr() (floating-point errors)": (np.geterr, lambda values: np.seterr(**values)),
     "decimal.getcontext()": (_decimal_context, _set_decimal_context),
     "sys.getrecursionlimit()": (sys.getrecursionlimit, sys.setrecursionlimit),
     "locale.setlocale(locale.LC_ALL)": (
