@@ -9,8 +9,8 @@ import attrs
 
 from replayer.desync.object_diff import NAMED_MAX, compare_objects, named_fields, shown_fields
 from replayer.desync.ulps import DifferingElements
+from replayer.diagnose.explain.answer.explanation import Explanation
 from replayer.diagnose.explain.cause import Cause, DifferingValue, SourceLocation
-from replayer.diagnose.explain.values.explanation import Explanation
 from replayer.diagnose.explain.variants import VariantOutcome
 from replayer.timeline.verify import VerificationReport
 from replayer.value_text import to_json

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from replayer.diagnose.explain.values.explanation import Explanation
+from replayer.diagnose.explain.answer.explanation import Explanation
 from replayer.diagnose.explain.values.reloaded import NotGivenBack
 from replayer.value_text import plain_text
 

@@ -21,12 +21,12 @@ from replayer.desync.state_diff import FieldDifference
 from replayer.desync.tested_causes import between_steps
 from replayer.desync.ulps import compare_elements
 from replayer.diagnose.explain.align import Alignment
+from replayer.diagnose.explain.answer.explanation import DifferingField, Explanation
+from replayer.diagnose.explain.answer.writers import lines_that_write
 from replayer.diagnose.explain.find_cause import find_cause
-from replayer.diagnose.explain.values.explanation import DifferingField, Explanation
 from replayer.diagnose.explain.values.identities import differing_identities
 from replayer.diagnose.explain.values.process_settings import DifferingSetting, differing_settings
 from replayer.diagnose.explain.values.reloaded import is_field
-from replayer.diagnose.explain.values.writers import lines_that_write
 from replayer.diagnose.explain.variant_choice import SEEDS, choose_pair, first_variants, seeded, stages
 from replayer.diagnose.explain.variants import Variant, VariantFailedError, VariantOutcome, VariantRunner
 from replayer.playback.cursor import Cursor, MismatchError

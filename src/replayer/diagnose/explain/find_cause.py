@@ -14,10 +14,10 @@ import attrs
 
 from replayer.desync.ulps import compare_elements
 from replayer.diagnose.explain.align import DIVERGED, HIDDEN, Alignment, Item, ValueOrigin
+from replayer.diagnose.explain.answer.set_orders import orders_of_made, orders_of_names
 from replayer.diagnose.explain.cause import Cause, DifferingValue, SourceLocation
 from replayer.diagnose.explain.source_lines import Statement
-from replayer.diagnose.explain.step_trace import RESUME, RETURN, Operation, Record, is_inner
-from replayer.diagnose.explain.values.set_orders import orders_of_made, orders_of_names
+from replayer.diagnose.explain.step_trace import RESUME, RETURN, Operation, Record, is_inner, is_of_module
 from replayer.diagnose.explain.values.value_parts import differing_parts, named_part
 
 PATH_LINES_MAX = 50  # A longer path back is shown up to there.
@@ -126,7 +126,7 @@ class _BackwardSearch:
             yield f"g:{record.module}:{base}"
             objects = [name for name in self._alignment.names() if name[0] == "o" and name.endswith(f":{attribute}")]
             yield from objects if len(objects) == 1 else ()  # Of several, it is not known which one is meant.
-            yield from (name for name in self._alignment.names() if _is_of_module(name, base, attribute))
+            yield from (name for name in self._alignment.names() if is_of_module(name, base, attribute))
         else:
             yield f"f{record.frame}:{word}"
             yield f"g:{record.module}:{word}"
@@ -208,7 +208,9 @@ class _BackwardSearch:
         only = self._only_in_one(item) if origin.kind == DIVERGED else None
         kind = "line"
         # One of the two may have more lines to run before the statement is over, such as those of a call.
-        value, orders = self._value(name, self._alignment.next_pair(item) - 1), self._orders(name, item)
+        settled, orders = self._alignment.next_pair(item), self._orders(name, item)
+        is_known = settled < len(self._items) or not (self._alignment.first.limited or self._alignment.second.limited)
+        value = self._value(name, settled - 1) if is_known else None
         if operation is not None and operation[0].inputs == operation[1].inputs and other is None:
             kind, place = "operation", attrs.evolve(place, line=operation[0].line)
             value = self._result(operation) or value
@@ -391,10 +393,3 @@ class _BackwardSearch:
         if prefix == "g":
             return rest.replace(":", ".")
         return f"the result of {self._record(item).function}" if rest == "return" else rest
-
-
-def _is_of_module(name: str, module: str, attribute: str) -> bool:
-    """Return True for a global of a module, as a line names both: memos.COSTS."""
-    prefix, _, rest = name.partition(":")
-    home, _, last = rest.rpartition(":")
-    return prefix == "g" and last == attribute and home.rpartition(".")[2] == module

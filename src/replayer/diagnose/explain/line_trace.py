@@ -9,6 +9,7 @@ from __future__ import annotations
 import dis
 import inspect
 import re
+from pathlib import Path
 from types import FrameType, ModuleType
 from typing import Any
 
@@ -107,6 +108,14 @@ class LineTracer:
         caller = self._caller(frame)
         if caller is not None:
             self._append(RESUME, caller, {})
+
+    def ended_early(self) -> None:
+        """Note that the rest of the step was not traced."""
+        record = self.trace.records[self._last] if self._last >= 0 else None
+        where = f" after {Path(record.path).name}:{record.line}" if record is not None else ""
+        self.trace.limited = (
+            f"no line{where} was watched: the trace ended there, as it does where recursion is too deep"
+        )
 
     def _forget(self, key: int, number: int) -> None:
         del self._frames[key], self._running[key]

@@ -31,6 +31,13 @@ def is_inner(function: str) -> bool:
     return function.endswith(("<genexpr>", "<listcomp>", "<setcomp>", "<dictcomp>"))
 
 
+def is_of_module(name: str, module: str, attribute: str) -> bool:
+    """Return True for a global of a module, as a line names both: memos.COSTS."""
+    prefix, _, rest = name.partition(":")
+    home, _, last = rest.rpartition(":")
+    return prefix == "g" and last == attribute and home.rpartition(".")[2] == module
+
+
 @attrs.define
 class Record:
     """One line that ran, a return from a function, or the rest of a line after a call that it made.

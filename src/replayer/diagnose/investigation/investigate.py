@@ -23,8 +23,8 @@ from recorder.text import counted
 from replayer.desync.finding import TestedCause
 from replayer.diagnose.certify.arithmetic import describe_arithmetic
 from replayer.diagnose.certify.matrix import HASH_SEED_VARIABLE, make_matrix, present_cell
+from replayer.diagnose.explain.answer.explanation import Explanation
 from replayer.diagnose.explain.explain import OnStage, explain_tape
-from replayer.diagnose.explain.values.explanation import Explanation
 from replayer.diagnose.explain.variants import Variant
 from replayer.tape.tape import Tape
 
