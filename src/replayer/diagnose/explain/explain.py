@@ -25,7 +25,7 @@ from replayer.diagnose.explain.answer.explanation import DifferingField, Explana
 from replayer.diagnose.explain.answer.writers import lines_that_write
 from replayer.diagnose.explain.find_cause import find_cause
 from replayer.diagnose.explain.values.identities import differing_identities
-from replayer.diagnose.explain.values.process_settings import DifferingSetting, differing_settings
+from replayer.diagnose.explain.values.process_settings import DifferingSetting, differing_settings, process_settings
 from replayer.diagnose.explain.values.reloaded import is_field
 from replayer.diagnose.explain.variant_choice import SEEDS, choose_pair, first_variants, seeded, stages
 from replayer.diagnose.explain.variants import Variant, VariantFailedError, VariantOutcome, VariantRunner
@@ -118,6 +118,9 @@ def _explain_first(case: _Case, progress: Progress) -> Explanation:
     if tick is not None:
         return case.explain(tick, problems=skipped)
     if explanation is not None:
+        here = case.explain_here(explanation, report.findings[0])
+        if here is not None:
+            return here
         note = f"tick {explanation.tick:,} has a different hash when it is verified in this process, and on no variant"
         return attrs.evolve(explanation, notes=[*explanation.notes, note], is_only_here=True)
     is_complete = report.ok and report.status == "intact" and not skipped
@@ -186,6 +189,25 @@ class _Case:
         explanation = Explanation(tick, recorded_hash, outcomes, None, [], None, [], None, [], notes)
         return explanation if explanation.agrees else _unexplained(tape, self.factory, explanation, finding)
 
+    def explain_here(self, explanation: Explanation, finding: Finding) -> Explanation | None:
+        """Compare with the present variant under the settings of this process, whose step alone gives another state.
+
+        None if those are equal, or do not make the difference.
+        """
+        tick, outcomes, before = finding.tick, explanation.variants, finding.before
+        steps = [one.step for one in outcomes if one.step is not None]
+        own = differing_settings(steps[0].trace.settings, process_settings()) if steps else []
+        if not own or before is None or before.hash() != self.tape.state_hash(tick - 1):
+            return None
+        label = f"now, with {', '.join(one.name for one in own)} of this process"
+        variant = attrs.evolve(self.now, label=label, settings={one.name: one.second for one in own})
+        outcomes = [*outcomes, *self._run_if_possible([variant], tick, before)]
+        pair = choose_pair(outcomes, explanation.recorded_hash)
+        if pair is None:
+            return None
+        explained = _explained(tick, explanation.recorded_hash, outcomes, pair, explanation.notes)
+        return attrs.evolve(explained, settings=self._settings(pair, tick, before))
+
     def _run(
         self, variants: Sequence[Variant], tick: int, before: Snapshot, starts: Sequence[int | None] = (None,)
     ) -> list[VariantOutcome]:
@@ -224,7 +246,7 @@ class _Case:
         steps = [one.step for one in pair if one.step is not None]
         tested = []
         for one in differing_settings(steps[0].trace.settings, steps[1].trace.settings):
-            variant = attrs.evolve(pair[1].variant, settings={one.name: one.first})
+            variant = attrs.evolve(pair[1].variant, settings={**pair[1].variant.settings, one.name: one.first})
             outcomes = self._run_if_possible([variant], tick, before, [variant.start])
             reached = [outcome.result for outcome in outcomes if outcome.step is not None]
             tested.append(attrs.evolve(one, proved=pair[0].result in reached if reached else None))

@@ -51,6 +51,7 @@ def main() -> None:
     job_path = sys.argv[1] if is_apart else sys.stdin.readline().rstrip("\n")
     if not job_path:
         return  # The parent process has no job.
+    del sys.argv[1:]  # A step that reads it sees the same in each of these processes.
     answers = os.dup(1)
     os.dup2(2, 1)  # The prints of the simulation go to stderr.
     job = msgpack.unpackb(Path(job_path).read_bytes(), strict_map_key=False) | {"apart": is_apart}

@@ -235,6 +235,14 @@ class Precise(Saved):
         self.total += float(third)
 
 
+class CountsArguments(Saved):
+    def __init__(self):
+        self.total = 0
+
+    def step(self, inputs):
+        self.total += len(sys.argv)  # HERE
+
+
 class Deep(Saved):
     """A setting of the process differs, and something else is the cause."""
 
@@ -476,6 +484,25 @@ def test_a_setting_that_makes_no_difference_is_refuted(capsys: Any) -> None:
     assert (facts["cause"]["kind"], facts["cause"]["line"]) == ("outside", marked("Deep"))
     assert "cause: this line reads hidden state\n" in printed
     assert "tested: with that of A, B does not give the state of A\n" in printed
+
+
+@pytest.mark.seldom(1 / 4)
+def test_arguments_of_this_process_are_tried_where_it_alone_differs(
+    capsys: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Recorded by a program without arguments, replayed by one that has some."""
+    monkeypatch.setattr(sys, "argv", ["game.py"])
+    with Recorder("counted.tape", world("CountsArguments")(), trial_ms=0) as tape:
+        tape.step(None)
+    monkeypatch.setattr(sys, "argv", ["replay", "explain"])
+
+    line = "explain counted.tape --sim early_worlds:CountsArguments"
+    assert run(replayer.commands.main.main, f"{line} --json") == 1
+    facts = json.loads(capsys.readouterr().out)
+    assert [(one["name"], one["second"], one["proved"]) for one in facts["settings"]] == [
+        ("sys.argv", ["replay", "explain"], True)
+    ]
+    assert (facts["tick"], facts["cause"]["line"]) == (1, marked("CountsArguments"))
 
 
 @pytest.mark.seldom(1 / 4)

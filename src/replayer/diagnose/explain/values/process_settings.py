@@ -62,6 +62,10 @@ def _folder() -> str:
         return "a folder that was deleted"
 
 
+def _set_arguments(values: list[str]) -> None:
+    sys.argv[:] = values
+
+
 _ALL: dict[str, tuple[Callable[[], Any], Callable[[Any], Any]]] = {
     "np.seterr() (floating-point errors)": (np.geterr, lambda values: np.seterr(**values)),
     "decimal.getcontext()": (_decimal_context, _set_decimal_context),
@@ -70,6 +74,7 @@ _ALL: dict[str, tuple[Callable[[], Any], Callable[[Any], Any]]] = {
         lambda: locale.setlocale(locale.LC_ALL),
         lambda name: locale.setlocale(locale.LC_ALL, name),
     ),
+    "sys.argv": (lambda: list(sys.argv), _set_arguments),
     "os.getcwd()": (_folder, os.chdir),
 }
 
