@@ -284,6 +284,8 @@ def _cause_text(cause: Cause) -> str:
             return "this line iterates over a set that has the same members in another order"
         case "branch":
             return "the two take different branches after this line"
+    if cause.place.function.endswith(".save"):
+        return "not known: this line of save() gives different values, and no line of the step was seen to make them"
     called = f", calling {', '.join(cause.calls)}" if cause.calls else ""
     return f"this line gives different values, and no difference was seen in those that it reads{called}"
 
