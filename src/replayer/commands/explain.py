@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Sequence
 from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Annotated, TypeGuard
@@ -26,12 +27,13 @@ from replayer.desync.finding import NOT_DETERMINISTIC
 from replayer.desync.location import phase_text
 from replayer.desync.object_diff import object_difference_lines, shown_fields
 from replayer.desync.ulps import DifferingElements
+from replayer.diagnose.explain.answer.explanation import Explanation
 from replayer.diagnose.explain.cause import Cause, DifferingValue, SourceLocation
-from replayer.diagnose.explain.explain import Explanation
 from replayer.diagnose.explain.trace_step import NOT_REPEATABLE
-from replayer.diagnose.explain.values.identities import DifferingIdentity
+from replayer.diagnose.explain.values.process_settings import DifferingSetting
 from replayer.diagnose.explain.variants import VariantOutcome
 from replayer.diagnose.investigation.investigate import investigate
+from replayer.report.before_step import LOAD, before_step_lines
 from replayer.report.outside_lines import outside_lines, unrepeated_lines
 from replayer.report.party_report import CauseTexts
 from replayer.status import STATUS_CODES
@@ -41,7 +43,6 @@ from replayer.value_text import plain_text, tick_range
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _WRITERS_SHOWN = 12
 _FIELDS_SHOWN = 6
-_IDENTITIES_SHOWN = 4
 _ELEMENTS_SHOWN = 4
 _PARTS_SHOWN = 6
 _ULPS_SHOWN_MAX = 1_000_000
@@ -162,12 +163,14 @@ def _lines(path: Path, explanation: Explanation) -> list[str]:
     tick = f"{explanation.tick:,}"
     if explanation.pair is not None:
         lines = [f"{path}: tick {tick} differs between two variants", *_field_lines(explanation), ""]
-        lines += (
-            _cause_lines(explanation.cause)
-            if explanation.cause is not None
-            else [_NO_CAUSE, *_tested_block(explanation)]
-        )
-        lines += _identity_lines(explanation.identities)
+        proved = [one for one in explanation.settings if one.proved]
+        if explanation.cause is not None:
+            lines += _cause_lines(explanation.cause, proved)
+        elif proved:
+            lines.append(f"cause: {_SETTING.format(proved[0].name)}")
+        else:
+            lines += [_NO_CAUSE, *_tested_block(explanation)]
+        lines += before_step_lines(explanation)
     elif explanation.agrees:
         which = "every variant" if len(explanation.ran) == len(explanation.variants) else "every variant that ran"
         lines = [f"{path}: tick {tick}: {which} gives the recorded state", *_tested_block(explanation)]
@@ -213,6 +216,8 @@ def _proved_lines(path: Path, report: VerificationReport | None) -> list[str]:
     ]
 
 
+_SETTING = "{} differs before the step, a setting of the whole process that the state does not hold"
+_NOT_THEMSELVES = {"line", "branch", "operation"}  # Kinds of causes that a setting can stand behind.
 _NO_CAUSE = (
     "the cause is not known: no traced line gives different values before the state differs; compiled code and other "
     "packages are not traced"
@@ -243,26 +248,22 @@ def _field_lines(explanation: Explanation) -> list[str]:
     return [*lines, *(f"  {more}" for more in _more_fields(len(fields))), *_phase_lines(explanation)]
 
 
-def _cause_lines(cause: Cause) -> list[str]:
-    lines = [f"cause: {_cause_text(cause)}", *_place_lines(cause.place, "A" if cause.other_place is not None else None)]
+def _cause_lines(cause: Cause, proved: Sequence[DifferingSetting] = ()) -> list[str]:
+    is_setting = proved and cause.kind in _NOT_THEMSELVES
+    text = f"{_SETTING.format(proved[0].name)}; the two diverge at this line" if is_setting else _cause_text(cause)
+    lines = [f"cause: {text}", *_place_lines(cause.place, "A" if cause.other_place is not None else None)]
     if cause.other_place is not None:
         lines += _place_lines(cause.other_place, "B")
     if cause.value is not None:
         lines += _value_lines(cause.value, elements=_ELEMENTS_SHOWN)
+    for value in cause.orders:
+        lines += [f"  order of {value.name}:", f"      A  {value.first}", f"      B  {value.second}"]
     for value in cause.outside:
         lines += _value_lines(value, elements=1, where="outside the state: ")
     if len(cause.way) > 1:
         lines.append("  path into the state:")
         lines += [f"    {place.name:<20} {changed:<20} {place.text}".rstrip() for place, changed in cause.way]
     return lines
-
-
-def _identity_lines(identities: list[DifferingIdentity]) -> list[str]:
-    if not identities:
-        return []
-    more = len(identities) - _IDENTITIES_SHOWN
-    shown = [f"    {one}" for one in identities[:_IDENTITIES_SHOWN]]
-    return ["  before the step:", *shown, *([f"    … and {more:,} more"] if more > 0 else [])]
 
 
 def _cause_text(cause: Cause) -> str:
@@ -277,8 +278,14 @@ def _cause_text(cause: Cause) -> str:
             return "this line reads hidden state"
         case "identity":
             return "this line changes an object that has two names in only one of the two"
+        case "load":
+            return f"{LOAD}; this line reads it"
+        case "order":
+            return "this line iterates over a set that has the same members in another order"
         case "branch":
             return "the two take different branches after this line"
+    if cause.place.function.endswith(".save"):
+        return "not known: this line of save() gives different values, and no line of the step was seen to make them"
     called = f", calling {', '.join(cause.calls)}" if cause.calls else ""
     return f"this line gives different values, and no difference was seen in those that it reads{called}"
 

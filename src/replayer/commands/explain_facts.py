@@ -9,8 +9,8 @@ import attrs
 
 from replayer.desync.object_diff import NAMED_MAX, compare_objects, named_fields, shown_fields
 from replayer.desync.ulps import DifferingElements
+from replayer.diagnose.explain.answer.explanation import Explanation
 from replayer.diagnose.explain.cause import Cause, DifferingValue, SourceLocation
-from replayer.diagnose.explain.explain import Explanation
 from replayer.diagnose.explain.variants import VariantOutcome
 from replayer.timeline.verify import VerificationReport
 from replayer.value_text import to_json
@@ -35,6 +35,8 @@ def explanation_facts(path: Path, explanation: Explanation) -> dict[str, Any]:
         "writers": [_place_facts(place) | {"fields": shown_fields(fields)} for place, fields in explanation.writers],
         "outside": list(map(attrs.asdict, explanation.outside)),
         "identities": [attrs.asdict(one) for one in explanation.identities],
+        "settings": [attrs.asdict(one) for one in explanation.settings],
+        "not_given_back": [attrs.asdict(one) for one in explanation.not_given_back],
         "between_steps": attrs.asdict(explanation.between) if explanation.between is not None else None,
         "tested": [attrs.asdict(tested) for tested in explanation.tested],
         "notes": explanation.notes,
@@ -79,6 +81,7 @@ def cause_facts(cause: Cause) -> dict[str, Any]:
         "other": _place_facts(cause.other_place) if cause.other_place is not None else None,
         "value": _value_facts(cause.value) if cause.value is not None else None,
         "outside": [_value_facts(value) for value in cause.outside],
+        "orders": [_value_facts(value) for value in cause.orders],
         "way": [_place_facts(place) | {"changed": changed} for place, changed in cause.way],
     }
 

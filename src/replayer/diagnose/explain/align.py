@@ -114,6 +114,11 @@ class Alignment:
             if any(spell.origin.item == item and spell.origin.kind != ARGUMENT for spell in spells)
         ]
 
+    def is_changed_here(self, name: str) -> bool:
+        """Return True if a value began to differ in the step, and did not before it."""
+        spells = self._spells.get(name, [])
+        return bool(spells) and all(spell.origin.kind != HIDDEN for spell in spells)
+
     def names(self) -> list[str]:
         """The values that differed at any time."""
         return list(self._spells)
@@ -127,10 +132,24 @@ class Alignment:
             latest = digest
         return latest
 
-    def first_digest(self, name: str, variant: int) -> int | None:
-        """The digest of a value when first seen, in the first (0) or the second variant (1); None if it never was."""
-        history = self._history[variant].get(name)
-        return history[0][1] if history else None
+    def next_pair(self, item: int) -> int:
+        """The index of the next pair of records after an item; the number of items if there is none."""
+        for index in range(item + 1, len(self.items)):
+            if self.items[index].first is not None and self.items[index].second is not None:
+                return index
+        return len(self.items)
+
+    def first_digest(self, name: str, variant: int, item: int) -> int | None:
+        """The digest of a value when first seen, in the first (0) or the second variant (1), before an item ran.
+
+        None if it was not seen. An attribute that an object lacked is that of its class.
+        """
+        history = self._history[variant]
+        seen = [name] if name in history and history[name][0][0] <= item else []
+        if not seen and name.startswith("o"):
+            own = f":{name.partition(':')[2]}"
+            seen = [one for one in history if one.startswith("c") and one.endswith(own)]
+        return history[seen[0]][0][1] if len(seen) == 1 else None
 
     # --- comparing
 

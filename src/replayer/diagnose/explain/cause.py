@@ -55,13 +55,16 @@ class Cause:
     Attributes:
         kind: "operation" (same inputs, different results), "edited" (the line differs in the other version),
             "outside" (it reads hidden state that differed before the step), "branch" (the two took different branches
-            after it), "identity" (it changes an object that two names lead to in one of the two alone) or "line" (it gave different values from the values that it reads).
+            after it), "identity" (it changes an object that two names lead to in one of the two alone), "order" (it iterates
+            over a set with the same members in another order), "load" (it reads what load() did not give back) or "line" (it gave different values, and of those that it
+            reads none was seen to differ).
         place: of the line.
         other_place: of the line in the other version; None if it has none, or the same.
         operation: for example np.exp; None if none is known.
         calls: the functions that the line calls, as written.
         value: the first value that differs; None if it was not kept.
         outside: the hidden state that the line reads and that differed before the step.
+        orders: of an "order": the set, and the first members in both orders.
         way: the lines from this one to the state, each with the value that it changed; the last is in the state.
     """
 
@@ -73,3 +76,4 @@ class Cause:
     value: DifferingValue | None
     outside: list[DifferingValue]
     way: list[tuple[SourceLocation, str]]
+    orders: list[DifferingValue] = attrs.field(factory=list)

@@ -14,16 +14,19 @@ import attrs
 
 from recorder.errors import MissingTickError, RecordingError, SimulationFailedError
 from recorder.factory_spec import Factory
-from replayer.desync.finding import Finding, TestedCause, find_desync
+from replayer.desync.finding import Finding, find_desync
 from replayer.desync.location import DesyncLocation, place_between, place_of
 from replayer.desync.outside_comparison import ReadComparison, compare_reads
 from replayer.desync.state_diff import FieldDifference
 from replayer.desync.tested_causes import between_steps
-from replayer.desync.ulps import DifferingElements, compare_elements
+from replayer.desync.ulps import compare_elements
 from replayer.diagnose.explain.align import Alignment
-from replayer.diagnose.explain.cause import Cause, SourceLocation
-from replayer.diagnose.explain.find_cause import find_cause, lines_that_write
-from replayer.diagnose.explain.values.identities import DifferingIdentity, differing_identities
+from replayer.diagnose.explain.answer.explanation import DifferingField, Explanation
+from replayer.diagnose.explain.answer.writers import lines_that_write
+from replayer.diagnose.explain.find_cause import find_cause
+from replayer.diagnose.explain.values.identities import differing_identities
+from replayer.diagnose.explain.values.process_settings import DifferingSetting, differing_settings, process_settings
+from replayer.diagnose.explain.values.reloaded import is_field
 from replayer.diagnose.explain.variant_choice import SEEDS, choose_pair, first_variants, seeded, stages
 from replayer.diagnose.explain.variants import Variant, VariantFailedError, VariantOutcome, VariantRunner
 from replayer.playback.cursor import Cursor, MismatchError
@@ -33,80 +36,6 @@ from replayer.tape.tape import Tape
 from replayer.timeline.verify import VerificationReport, verify_tape
 from replayer.value_text import tick_range
 from sim.kernel.state import Snapshot
-
-
-@attrs.frozen(eq=False)
-class DifferingField:
-    """A field in which the two variants differ.
-
-    Attributes:
-        name: of the field.
-        elements: the elements that differ; None if its size differs.
-    """
-
-    name: str
-    elements: DifferingElements | None
-
-
-@attrs.frozen(eq=False)
-class Explanation:
-    """The explanation of one bad tick.
-
-    Attributes:
-        tick: the bad tick; None if every variant verifies the complete tape.
-        recorded_hash: of the tick, on the tape.
-        variants: all outcomes.
-        pair: the two that are compared; None if all gave the same state.
-        fields: the fields in which the two differ, in the arena's order.
-        cause: the line at which they diverge; None if it is not known.
-        known_fields: if no variant gives the recorded state: the differences at the next recorded keyframe.
-        known_tick: the tick of that keyframe; None if there is none.
-        known_states: the recorded and the replayed state of that tick; None without them.
-        writers: the lines that write the fields that differ at this tick, in their order. If the tape does not name
-            those: the fields that differ at the next recorded keyframe. If none differ there: all fields.
-        notes: further remarks, a sentence each.
-        place: phase and fields in which the two variants differ, or in which all of them differ from the tape.
-        report: of verifying a tape that is damaged or not sealed, if no bad tick was found on it; else None.
-        identities: pairs of names that led to one object before the step in one of the two, and to two in the other.
-        between: the comparison that the recorder made before the step to the tick; None without one.
-        outside: what the step reads of the outside world, compared with the recording; differences first.
-        is_only_here: True if the tick differs when it is verified in this process, and on no variant.
-        tested: further causes that were tested because no line is known to be the cause; see diagnose/investigation.
-    """
-
-    tick: int | None
-    recorded_hash: int
-    variants: list[VariantOutcome]
-    pair: tuple[VariantOutcome, VariantOutcome] | None
-    fields: list[DifferingField]
-    cause: Cause | None
-    known_fields: list[FieldDifference]
-    known_tick: int | None
-    writers: list[tuple[SourceLocation, list[str]]]
-    notes: list[str]
-    place: DesyncLocation = attrs.field(factory=DesyncLocation)
-    report: VerificationReport | None = None
-    known_states: tuple[Snapshot, Snapshot] | None = None
-    between: TestedCause | None = None
-    outside: list[ReadComparison] = attrs.field(factory=list)
-    identities: list[DifferingIdentity] = attrs.field(factory=list)
-    is_only_here: bool = False
-    tested: list[TestedCause] = attrs.field(factory=list)
-
-    @property
-    def agrees(self) -> bool:
-        """True if every variant that ran gives the recorded state, and one did."""
-        return self.tick is None or (self.pair is None and bool(self.ran) and all(map(self.is_recorded, self.ran)))
-
-    @property
-    def ran(self) -> list[VariantOutcome]:
-        """The outcomes of variants that reached the step."""
-        return [outcome for outcome in self.variants if outcome.step is not None]
-
-    def is_recorded(self, outcome: VariantOutcome) -> bool:
-        """Return True if a variant gives the recorded state."""
-        return outcome.result == (self.recorded_hash, None)
-
 
 _AT_A_TIME = 2  # Of the last variants: each has a process with its own copy of the state.
 
@@ -189,6 +118,9 @@ def _explain_first(case: _Case, progress: Progress) -> Explanation:
     if tick is not None:
         return case.explain(tick, problems=skipped)
     if explanation is not None:
+        here = case.explain_here(explanation, report.findings[0])
+        if here is not None:
+            return here
         note = f"tick {explanation.tick:,} has a different hash when it is verified in this process, and on no variant"
         return attrs.evolve(explanation, notes=[*explanation.notes, note], is_only_here=True)
     is_complete = report.ok and report.status == "intact" and not skipped
@@ -250,11 +182,31 @@ class _Case:
         notes += [f"{one.variant.label}: {one.why_not}" for one in outcomes if one.why_not is not None]
         notes = list(dict.fromkeys(notes))
         if pair is not None:
-            return _explained(tick, recorded_hash, outcomes, pair, notes)
+            explained = _explained(tick, recorded_hash, outcomes, pair, notes)
+            return attrs.evolve(explained, settings=self._settings(pair, tick, before))
         if finding is None and all(one.step is None for one in outcomes):
             raise VariantFailedError(f"tick {tick:,}: no variant reached the step: {'; '.join(notes)}")
         explanation = Explanation(tick, recorded_hash, outcomes, None, [], None, [], None, [], notes)
         return explanation if explanation.agrees else _unexplained(tape, self.factory, explanation, finding)
+
+    def explain_here(self, explanation: Explanation, finding: Finding) -> Explanation | None:
+        """Compare with the present variant under the settings of this process, whose step alone gives another state.
+
+        None if those are equal, or do not make the difference.
+        """
+        tick, outcomes, before = finding.tick, explanation.variants, finding.before
+        steps = [one.step for one in outcomes if one.step is not None]
+        own = differing_settings(steps[0].trace.settings, process_settings()) if steps else []
+        if not own or before is None or before.hash() != self.tape.state_hash(tick - 1):
+            return None
+        label = f"now, with {', '.join(one.name for one in own)} of this process"
+        variant = attrs.evolve(self.now, label=label, settings={one.name: one.second for one in own})
+        outcomes = [*outcomes, *self._run_if_possible([variant], tick, before)]
+        pair = choose_pair(outcomes, explanation.recorded_hash)
+        if pair is None:
+            return None
+        explained = _explained(tick, explanation.recorded_hash, outcomes, pair, explanation.notes)
+        return attrs.evolve(explained, settings=self._settings(pair, tick, before))
 
     def _run(
         self, variants: Sequence[Variant], tick: int, before: Snapshot, starts: Sequence[int | None] = (None,)
@@ -262,10 +214,12 @@ class _Case:
         self.on_stage(f"tick {tick:,}: {'; '.join(variant.label.partition(':')[0] for variant in variants)}")
         return self.runner.trace(variants, tick, before, starts)
 
-    def _run_if_possible(self, variants: Sequence[Variant], tick: int, before: Snapshot) -> list[VariantOutcome]:
+    def _run_if_possible(
+        self, variants: Sequence[Variant], tick: int, before: Snapshot, starts: Sequence[int | None] = (None,)
+    ) -> list[VariantOutcome]:
         """Run variants; if one of them cannot be run, each for itself, with the reason of those that cannot."""
         try:
-            return self._run(variants, tick, before)
+            return self._run(variants, tick, before, starts)
         except VariantFailedError as error:
             if len(variants) == 1:
                 return [VariantOutcome(variants[0], None, str(error).removeprefix(f"{variants[0].label}: "))]
@@ -284,6 +238,19 @@ class _Case:
             if chosen is not None or asked_and_recorded:
                 break
         return outcomes, chosen
+
+    def _settings(
+        self, pair: tuple[VariantOutcome, VariantOutcome], tick: int, before: Snapshot
+    ) -> list[DifferingSetting]:
+        """The settings of the process that differed before the step, each tested: B runs once more, with that of A."""
+        steps = [one.step for one in pair if one.step is not None]
+        tested = []
+        for one in differing_settings(steps[0].trace.settings, steps[1].trace.settings):
+            variant = attrs.evolve(pair[1].variant, settings={**pair[1].variant.settings, one.name: one.first})
+            outcomes = self._run_if_possible([variant], tick, before, [variant.start])
+            reached = [outcome.result for outcome in outcomes if outcome.step is not None]
+            tested.append(attrs.evolve(one, proved=pair[0].result in reached if reached else None))
+        return tested
 
     def _find_recorded(self, tick: int, before: Snapshot, recorded_hash: int) -> list[VariantOutcome]:
         """Run the last variants, some at a time, up to the first one that gives the recorded state."""
@@ -358,8 +325,12 @@ def _explained(
     identities = list(differing_identities(first.trace.identities, second.trace.identities))
     if cause is not None and any(one.is_cause(cause) for one in identities):
         cause = attrs.evolve(cause, kind="identity")
+    lost = [] if first.not_given_back else second.not_given_back
+    if cause is not None and cause.kind == "outside" and lost:
+        cause = attrs.evolve(cause, outside=[one for one in cause.outside if not is_field(one.name, lost)])
+        cause = cause if cause.outside else attrs.evolve(cause, kind="load")
     explanation = Explanation(tick, recorded_hash, outcomes, pair, fields, cause, [], None, [], notes, place)
-    return attrs.evolve(explanation, identities=identities)
+    return attrs.evolve(explanation, identities=identities, not_given_back=lost)
 
 
 def _unexplained(tape: Tape, factory: Factory | None, explanation: Explanation, finding: Finding | None) -> Explanation:

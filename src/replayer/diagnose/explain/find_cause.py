@@ -14,9 +14,10 @@ import attrs
 
 from replayer.desync.ulps import compare_elements
 from replayer.diagnose.explain.align import DIVERGED, HIDDEN, Alignment, Item, ValueOrigin
+from replayer.diagnose.explain.answer.set_orders import orders_of_made, orders_of_names
 from replayer.diagnose.explain.cause import Cause, DifferingValue, SourceLocation
-from replayer.diagnose.explain.source_lines import SourceFile, Statement
-from replayer.diagnose.explain.step_trace import RESUME, RETURN, Operation, Record, StepTrace, is_inner
+from replayer.diagnose.explain.source_lines import Statement
+from replayer.diagnose.explain.step_trace import RESUME, RETURN, Operation, Record, is_inner, is_of_module
 from replayer.diagnose.explain.values.value_parts import differing_parts, named_part
 
 PATH_LINES_MAX = 50  # A longer path back is shown up to there.
@@ -102,30 +103,42 @@ class _BackwardSearch:
     def _reads(self, item: int) -> Iterator[str]:
         record = self._record(item)
         around = self._frame_around(item) if is_inner(record.function) else None
-        words = set[str]()
-        for statement in self._statements(item):
-            words |= statement.reads
+        statements = self._statements(item)
+        bound = frozenset[str]().union(*(statement.inner for statement in statements))
+        words = frozenset[str]().union(*(statement.reads for statement in statements))
         for word in sorted(words):
-            base, dot, attribute = word.partition(".")
-            if word[0] in "'\"":
-                yield f"s:{word[1:-1]}"
-            elif dot and base == "self":
-                yield f"o{record.owner}:{attribute}"
-                yield from (f"c{name}:{attribute}" for name in self._classes(attribute))
-            elif dot:
-                yield from (f"c{name}:{attribute}" for name in self._classes(attribute) if name.endswith(base))
-                yield f"f{record.frame}:{base}"
-                yield f"g:{record.module}:{base}"
-                objects = [
-                    name for name in self._alignment.names() if name[0] == "o" and name.endswith(f":{attribute}")
-                ]
-                yield from objects if len(objects) == 1 else ()  # Of several, it is not known which one is meant.
-                yield from (name for name in self._alignment.names() if _is_of_module(name, base, attribute))
-            else:
-                yield f"f{record.frame}:{word}"
-                yield f"g:{record.module}:{word}"
-                if around is not None:
-                    yield f"f{around}:{word}"
+            is_bound = word.partition(".")[0] in bound
+            if not is_bound or is_inner(record.function):
+                for name in self._named(word, record, None if is_bound else around):
+                    yield from (name, *self._changed_in(name))
+
+    def _named(self, word: str, record: Record, around: int | None) -> Iterator[str]:
+        """The values that a word in the source of a line may mean."""
+        base, dot, attribute = word.partition(".")
+        if word[0] in "'\"":
+            yield f"s:{word[1:-1]}"
+        elif dot and base == "self":
+            yield f"o{record.owner}:{attribute}"
+            yield from (f"c{name}:{attribute}" for name in self._classes(attribute))
+        elif dot:
+            yield from (f"c{name}:{attribute}" for name in self._classes(attribute) if name.endswith(base))
+            yield f"f{record.frame}:{base}"
+            yield f"g:{record.module}:{base}"
+            objects = [name for name in self._alignment.names() if name[0] == "o" and name.endswith(f":{attribute}")]
+            yield from objects if len(objects) == 1 else ()  # Of several, it is not known which one is meant.
+            yield from (name for name in self._alignment.names() if is_of_module(name, base, attribute))
+        else:
+            yield f"f{record.frame}:{word}"
+            yield f"g:{record.module}:{word}"
+            if around is not None:
+                yield f"f{around}:{word}"
+
+    def _changed_in(self, name: str) -> Iterator[str]:
+        """Of an object whose attributes are read one by one: those that began to differ in the step."""
+        number = self._alignment.first.holds.get(name)
+        if number is not None:
+            inner = [one for one in self._alignment.names() if one.startswith(f"o{number}:")]
+            yield from (one for one in inner if self._alignment.is_changed_here(one))
 
     def _frame_around(self, item: int) -> int | None:
         """The frame of the function around an expression with its own frame; None if it is not known."""
@@ -194,7 +207,10 @@ class _BackwardSearch:
         operation = self._operation(item)
         only = self._only_in_one(item) if origin.kind == DIVERGED else None
         kind = "line"
-        value = self._value(name, item)
+        # One of the two may have more lines to run before the statement is over, such as those of a call.
+        settled, orders = self._alignment.next_pair(item), self._orders(name, item)
+        is_known = settled < len(self._items) or not (self._alignment.first.limited or self._alignment.second.limited)
+        value = self._value(name, settled - 1) if is_known else None
         if operation is not None and operation[0].inputs == operation[1].inputs and other is None:
             kind, place = "operation", attrs.evolve(place, line=operation[0].line)
             value = self._result(operation) or value
@@ -209,6 +225,8 @@ class _BackwardSearch:
                 kind, (place, other) = "edited", edited
         elif origin.kind == DIVERGED:
             kind = "branch"
+        elif orders:
+            kind = "order"
         statement = self._statement(item)
         return Cause(
             kind,
@@ -219,7 +237,18 @@ class _BackwardSearch:
             value,
             [value for value in (self._outside_value(name, item) for name in outside) if value is not None],
             self._path,
+            orders if kind == "order" else [],
         )
+
+    def _orders(self, name: str, item: int) -> list[DifferingValue]:
+        """The sets that a line iterates over, with the same members in different orders."""
+        first, second = self._alignment.first, self._alignment.second
+        pairs = [(self._items[place].first, self._items[place].second) for place in self._group(item)]
+        records = [(first.records[a], second.records[b]) for a, b in pairs if a is not None and b is not None]
+        statement = self._statement(item)
+        if (found := orders_of_names(records)) or statement is None or not statement.displays:
+            return found
+        return orders_of_made(first, second, records[-1], name)
 
     def _operation(self, item: int) -> tuple[Operation, Operation] | None:
         """The first operation of a statement, in both traces, that gave different results from the same inputs."""
@@ -300,9 +329,9 @@ class _BackwardSearch:
 
     def _outside_value(self, name: str, item: int) -> DifferingValue | None:
         """Hidden state as it was first read; as it was at an item, if it did not differ at the first reading."""
-        first, second = (self._alignment.first_digest(name, variant) for variant in (0, 1))
-        has_texts = first in self._alignment.first.texts and second in self._alignment.second.texts
-        if has_texts and first != second:
+        first, second = (self._alignment.first_digest(name, variant, item) for variant in (0, 1))
+        traces = ((self._alignment.first, first), (self._alignment.second, second))
+        if first != second and all(digest is None or digest in trace.texts for trace, digest in traces):
             return self._value_of(self._shown(name, item), first, second)
         return self._value(name, item)
 
@@ -364,26 +393,3 @@ class _BackwardSearch:
         if prefix == "g":
             return rest.replace(":", ".")
         return f"the result of {self._record(item).function}" if rest == "return" else rest
-
-
-def _is_of_module(name: str, module: str, attribute: str) -> bool:
-    """Return True for a global of a module, as a line names both: memos.COSTS."""
-    prefix, _, rest = name.partition(":")
-    home, _, last = rest.rpartition(":")
-    return prefix == "g" and last == attribute and home.rpartition(".")[2] == module
-
-
-def lines_that_write(trace: StepTrace, names: set[str]) -> list[tuple[SourceLocation, list[str]]]:
-    """The lines that write the fields of the state with these names in a trace, all fields if there are none."""
-    writers: dict[SourceLocation, list[str]] = {}
-    for record in trace.records:
-        written = [name for name in record.after if name.startswith("s:") and (name in names or not names)]
-        if written:
-            line = SourceLocation(record.path, record.line, record.function, "")
-            fields_of_line = writers.setdefault(line, [])
-            fields_of_line += [name[2:] for name in written if name[2:] not in fields_of_line]
-    sources = {line.path: SourceFile(line.path) for line in writers}
-    return [
-        (attrs.evolve(line, text=sources[line.path].statement_text(line.line)), fields_of_line)
-        for line, fields_of_line in writers.items()
-    ]

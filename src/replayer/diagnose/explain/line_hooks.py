@@ -25,6 +25,9 @@ class Listener(Protocol):
     def returned(self, frame: FrameType, value: Any) -> None:
         """The function of frame is left: it returned value, yielded it, or raised."""
 
+    def ended_early(self) -> None:
+        """No further line is received: Python ends a trace whose function raises, as where recursion is too deep."""
+
 
 if sys.version_info >= (3, 12):
 
@@ -92,5 +95,7 @@ else:
         sys.settrace(on_call)
         try:
             yield
+            if sys.gettrace() is not on_call:
+                listener.ended_early()
         finally:
             sys.settrace(before)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import dis
 import inspect
 import re
+from pathlib import Path
 from types import FrameType, ModuleType
 from typing import Any
 
@@ -26,8 +27,8 @@ from replayer.diagnose.explain.step_trace import (
     Values,
     is_inner,
 )
-from replayer.diagnose.explain.value_hash import Digester, is_cache, is_data, text_of
-from replayer.diagnose.explain.values.value_parts import TOTAL_MAX, has_parts, parts_of
+from replayer.diagnose.explain.value_hash import Digester, attributes_of, is_cache, is_data, text_of
+from replayer.diagnose.explain.values.value_parts import TOTAL_MAX, has_parts, order_text, parts_of
 from sim.kernel.hashing import hash_arena
 from sim.kernel.hooks import HasAdapter, hook
 from sim.kernel.simulation import Simulation, inner_of
@@ -39,6 +40,7 @@ HASHED_BYTES_MAX = 8 << 30  # Takes about a second; afterwards only the order of
 KEPT_BYTES_MAX = 64 << 20  # Of values, to show their elements; each is kept once.
 LARGE_BYTES = 1 << 16  # An array above this is read again only where a line names it.
 READS_MAX = 16  # Of a large value at one line; beyond that, at the 32nd time, the 64th and so on.
+MEMBERS_MAX = 50_000  # Of sets whose orders are noted, in all.
 LARGE_PARTS = 200  # An object or a container of more parts is read again only where a line names it.
 
 _WORD = re.compile(r"[A-Za-z_]\w*")
@@ -66,6 +68,7 @@ class LineTracer:
         self._read_counts: dict[tuple[str, str, int], int] = {}  # Of large values, by name and line.
         self._put_off: set[str] = set()  # Large values that were not read where a line named them.
         self._coming: tuple[str, int] | None = ("", 0)  # The line that is about to run; None after the step.
+        self._members_left = MEMBERS_MAX
         self._arena_hash: int | None = None
         self._sources: dict[str, SourceFile] = {}
         self._words: dict[tuple[str, int], frozenset[str]] = {}
@@ -85,6 +88,7 @@ class LineTracer:
             self._frame_count += 1
             fresh |= self._read_locals(frame)
         self._append(LINE, frame, fresh)
+        self._note_orders(frame)
 
     def returned(self, frame: FrameType, value: Any) -> None:
         """Trace the return from a function of the user's."""
@@ -104,6 +108,14 @@ class LineTracer:
         caller = self._caller(frame)
         if caller is not None:
             self._append(RESUME, caller, {})
+
+    def ended_early(self) -> None:
+        """Note that the rest of the step was not traced."""
+        record = self.trace.records[self._last] if self._last >= 0 else None
+        where = f" after {Path(record.path).name}:{record.line}" if record is not None else ""
+        self.trace.limited = (
+            f"no line{where} was watched: the trace ended there, as it does where recursion is too deep"
+        )
 
     def _forget(self, key: int, number: int) -> None:
         del self._frames[key], self._running[key]
@@ -202,7 +214,9 @@ class LineTracer:
 
     def _current_digest(self, name: str, value: Any, record: int) -> int:
         if id(value) in self._objects:
+            self.trace.holds[name] = self._objects[id(value)][0]
             return 0  # Its attributes are read one by one.
+        self.trace.holds.pop(name, None)
         large = self._large.get(name)
         if large is not None and large[0] == id(value) and not self._is_due(name, record):
             return large[1]
@@ -238,11 +252,25 @@ class LineTracer:
         """Return True if a line names a value, and has not done so often."""
         return self._names(name, path, line) and self._read_counts.get((name, path, line), 0) < READS_MAX
 
+    def _note_orders(self, frame: FrameType) -> None:
+        """Note the orders of the sets that the line that is about to run may iterate over."""
+        statement = self._source(frame.f_code.co_filename).statement(frame.f_lineno)
+        for word in statement.iterates if statement is not None else ():
+            value = _value_of_word(frame, word)
+            if type(value) in {set, frozenset} and 1 < len(value) <= self._members_left:
+                self._members_left -= len(value)
+                members, order = self.digester.order_of(value)
+                self.trace.records[self._last].orders[word] = (members, order, order_text(value))
+
+    def _source(self, path: str) -> SourceFile:
+        if path not in self._sources:
+            self._sources[path] = SourceFile(path)
+        return self._sources[path]
+
     def _names(self, name: str, path: str, line: int) -> bool:
         """Return True if the statement of a line contains the last part of a value's name."""
         if (path, line) not in self._words:
-            source = self._sources.setdefault(path, SourceFile(path))
-            self._words[path, line] = frozenset(_WORD.findall(source.statement_text(line)))
+            self._words[path, line] = frozenset(_WORD.findall(self._source(path).statement_text(line)))
         return name.rpartition(":")[2] in self._words[path, line]
 
     def _shared(self, frame: FrameType) -> dict[str, Any]:
@@ -315,6 +343,15 @@ class LineTracer:
         if self._kept_bytes + kept.nbytes <= KEPT_BYTES_MAX:
             self._kept_bytes += kept.nbytes
             self.trace.arrays[digest] = kept
+
+
+def _value_of_word(frame: FrameType, word: str) -> Any:
+    """The value of a name, or of an attribute of one, in a function; None if there is none. It runs no property."""
+    base, *attributes = word.split(".")
+    value = frame.f_locals.get(base, frame.f_globals.get(base))
+    for attribute in attributes:
+        value = attributes_of(value).get(attribute)
+    return value
 
 
 def _is_kept(name: str, value: Any) -> bool:

@@ -23,6 +23,9 @@ class Statement:
         reads: names that it reads; ``self.x`` is one, and a string constant, which may name a field, is one in quotes.
         writes: names that it assigns to; ``self.x`` is one.
         calls: the functions that it calls, as written.
+        inner: names that its comprehensions and generator expressions bind: the function around them does not see those.
+        iterates: names that it iterates over, or hands to a function that may, or takes an element from.
+        displays: True if it iterates over a set that it makes.
     """
 
     first_line: int
@@ -30,6 +33,9 @@ class Statement:
     reads: frozenset[str]
     writes: frozenset[str]
     calls: tuple[str, ...]
+    inner: frozenset[str] = frozenset()
+    iterates: frozenset[str] = frozenset()
+    displays: bool = False
 
 
 class SourceFile:
@@ -117,7 +123,46 @@ def _statement(node: ast.stmt) -> Statement:
     for head in heads:
         for part in ast.walk(head):
             _note(part, reads, writes, calls)
-    return Statement(node.lineno, last, frozenset(reads), frozenset(writes), tuple(dict.fromkeys(calls)))
+    parts = [part for head in heads for part in ast.walk(head)]
+    bound = {
+        name.id
+        for part in parts
+        if isinstance(part, ast.comprehension)
+        for name in ast.walk(part.target)
+        if isinstance(name, ast.Name)
+    }
+    iterated = [one for part in (node, *parts) for one in _iterated(part)]
+    names = [ast.unparse(one) for one in iterated if isinstance(one, ast.Name | ast.Attribute)]
+    return Statement(
+        node.lineno,
+        last,
+        frozenset(reads),
+        frozenset(writes),
+        tuple(dict.fromkeys(calls)),
+        frozenset(bound),
+        frozenset(names),
+        any(map(_makes_set, iterated)),
+    )
+
+
+def _iterated(part: ast.AST) -> list[ast.expr]:
+    """The expressions that a part of a statement may iterate over."""
+    match part:
+        case ast.For(iter=over) | ast.AsyncFor(iter=over) | ast.comprehension(iter=over) | ast.Starred(value=over):
+            return [over]
+        case ast.Call(func=ast.Attribute(value=over, attr="pop"), args=[]):
+            return [over]
+        case ast.Call(args=arguments):
+            return list(arguments)
+        case ast.Assign(targets=[ast.Tuple() | ast.List()], value=over):
+            return [over]
+    return []
+
+
+def _makes_set(over: ast.expr) -> bool:
+    """Return True for {a, b}, {a for a in b}, set(a) and frozenset(a)."""
+    is_call = isinstance(over, ast.Call) and isinstance(over.func, ast.Name) and over.func.id in {"set", "frozenset"}
+    return is_call or isinstance(over, ast.Set | ast.SetComp)
 
 
 def _note(part: ast.AST, reads: set[str], writes: set[str], calls: list[str]) -> None:

@@ -16,6 +16,7 @@ from typing import Any
 import attrs
 import numpy as np
 
+from replayer.diagnose.explain.values.process_settings import Settings
 from replayer.diagnose.explain.values.value_parts import Parts
 from sim.kernel.schema import make_layout, schema_from_plain, schema_to_plain
 from sim.kernel.state import Snapshot
@@ -28,6 +29,13 @@ Values = dict[str, int | None]  # Digests by name; None: the name is gone.
 def is_inner(function: str) -> bool:
     """Return True for the name of an expression with its own frame, which reads the names of the function around it."""
     return function.endswith(("<genexpr>", "<listcomp>", "<setcomp>", "<dictcomp>"))
+
+
+def is_of_module(name: str, module: str, attribute: str) -> bool:
+    """Return True for a global of a module, as a line names both: memos.COSTS."""
+    prefix, _, rest = name.partition(":")
+    home, _, last = rest.rpartition(":")
+    return prefix == "g" and last == attribute and home.rpartition(".")[2] == module
 
 
 @attrs.define
@@ -43,6 +51,8 @@ class Record:
         before: values seen for the first time before it ran.
         after: values that it changed.
         late: of those, values that were not read after each line, each with the record after which it was last read.
+        orders: of sets that the line may iterate over, by name in the source: digests of the members and of their order,
+            and the first members as text.
     """
 
     kind: str
@@ -56,6 +66,7 @@ class Record:
     before: Values = attrs.field(factory=dict)
     after: Values = attrs.field(factory=dict)
     late: dict[str, int] = attrs.field(factory=dict)
+    orders: dict[str, tuple[int, int, str]] = attrs.field(factory=dict)
 
 
 @attrs.define
@@ -88,6 +99,8 @@ class StepTrace:
         parts: the parts of containers and objects, by digest, as long as there are few enough.
         limited: why the step was not watched to the end; None if it was.
         identities: before the step: by name of an object, the first name that leads to it.
+        holds: by name of a value: the number of the object that it was when last read, if methods of that ran.
+        settings: of the whole process, before the step; see values/process_settings.py.
     """
 
     records: list[Record] = attrs.field(factory=list)
@@ -97,6 +110,8 @@ class StepTrace:
     limited: str | None = None
     identities: dict[str, str] = attrs.field(factory=dict)
     parts: dict[int, Parts] = attrs.field(factory=dict)
+    holds: dict[str, int] = attrs.field(factory=dict)
+    settings: Settings = attrs.field(factory=dict)
 
     def to_plain(self) -> dict[str, Any]:
         """Encode as lists, numbers, strings and bytes."""
@@ -108,6 +123,8 @@ class StepTrace:
             "limited": self.limited,
             "identities": self.identities,
             "parts": self.parts,
+            "holds": self.holds,
+            "settings": self.settings,
         }
 
     @staticmethod
@@ -121,6 +138,8 @@ class StepTrace:
             plain["limited"],
             plain["identities"],
             plain["parts"],
+            plain["holds"],
+            plain["settings"],
         )
 
 

@@ -25,6 +25,8 @@ from replayer.diagnose.explain.line_hooks import listening
 from replayer.diagnose.explain.line_trace import LineTracer
 from replayer.diagnose.explain.step_trace import LINE, StepTrace, snapshot_from_plain, snapshot_to_plain
 from replayer.diagnose.explain.values.identities import identities_of
+from replayer.diagnose.explain.values.process_settings import process_settings
+from replayer.diagnose.explain.values.reloaded import NotGivenBack
 from sim.kernel.hooks import HasAdapter, hook
 from sim.kernel.simulation import Simulation, inner_of
 from sim.kernel.state import Snapshot
@@ -45,6 +47,7 @@ class TracedStep:
         is_same: True if the traced step gave the same state or error.
         note: a remark on the tracing, in a sentence; None if there is none.
         reads: what the step read of the outside world, in a further run of it.
+        not_given_back: of a simulation that was just loaded: the fields in which save() differed before the step.
         phases: the effect of each phase of the untraced step; empty if it has none that can be watched.
     """
 
@@ -55,6 +58,7 @@ class TracedStep:
     note: str | None
     reads: list[OutsideRead] = attrs.field(factory=list)
     phases: list[PhaseStep] = attrs.field(factory=list)
+    not_given_back: list[NotGivenBack] = attrs.field(factory=list)
 
     def to_plain(self) -> dict[str, Any]:
         """Encode as plain data."""
@@ -66,6 +70,7 @@ class TracedStep:
             "note": self.note,
             "reads": [read.to_plain() for read in self.reads],
             "phases": [list(attrs.astuple(phase)) for phase in self.phases],
+            "not_given_back": [one.to_plain() for one in self.not_given_back],
         }
 
     @staticmethod
@@ -75,7 +80,8 @@ class TracedStep:
         phases = [PhaseStep(*parts) for parts in plain["phases"]]
         trace = StepTrace.from_plain(plain["trace"])
         reads = list(map(OutsideRead.from_plain, plain["reads"]))
-        return TracedStep(state, plain["raised"], trace, plain["is_same"], plain["note"], reads, phases)
+        lost = list(map(NotGivenBack.from_plain, plain["not_given_back"]))
+        return TracedStep(state, plain["raised"], trace, plain["is_same"], plain["note"], reads, phases, lost)
 
 
 Run = Callable[[Callable[[Simulation], dict[str, Any]]], dict[str, Any]]  # Calls it with a simulation, in a copy.
@@ -165,7 +171,7 @@ def _watched(simulation: Simulation, inputs: Any, *, functions: bool) -> dict[st
 
 def _traced(simulation: Simulation, inputs: Any, *, arrays: bool) -> dict[str, Any]:
     tracer, is_own = LineTracer(simulation), OwnCode(simulation)
-    tracer.trace.identities = identities_of(simulation)
+    tracer.trace.identities, tracer.trace.settings = identities_of(simulation), process_settings()
     if arrays:
         is_captured = hook(inner_of(simulation), HasAdapter) is not None
         if not is_captured:

@@ -14,6 +14,7 @@ import sys
 import time
 import uuid
 from collections.abc import Callable, Iterable
+from operator import is_
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any
 
@@ -71,15 +72,20 @@ def viewed(value: Any) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """The array below a view, also in lists, tuples and dicts; anything else as it is."""
+    """The array below a view, also in lists, tuples and dicts; anything else as it is.
+
+    A list or a dict without views is given as it is: a function may change it, as random.shuffle does.
+    """
     if isinstance(value, WatchedArray):
         return value.view(np.ndarray)
     if isinstance(value, WatchedCall):
         return value.original
     if type(value) in {list, tuple}:
-        return type(value)(plain(part) for part in value)
+        parts = [plain(part) for part in value]
+        return value if all(map(is_, parts, value)) else type(value)(parts)
     if type(value) is dict:
-        return {key: plain(part) for key, part in value.items()}
+        inner = {key: plain(part) for key, part in value.items()}
+        return value if all(map(is_, inner.values(), value.values())) else inner
     return value
 
 

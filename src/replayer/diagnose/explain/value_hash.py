@@ -7,12 +7,18 @@ file, an object of an extension) counts by its type alone.
 
 from __future__ import annotations
 
+import datetime as dt
 import random
 import struct
+import uuid
 import weakref
 from collections import deque
 from collections.abc import Callable, Mapping
+from contextvars import ContextVar
+from decimal import Decimal
+from fractions import Fraction
 from functools import cache
+from pathlib import PosixPath, PurePosixPath, PureWindowsPath, WindowsPath
 from types import BuiltinFunctionType, FunctionType, GeneratorType, MethodType, ModuleType
 from typing import Any
 
@@ -31,6 +37,11 @@ TEXT_CHARS_MAX = 80  # Of a value that is shown.
 
 _DOUBLE = struct.Struct("<d")
 _PLAIN = (type(None), bool, int, str, bytes, complex, Ellipsis.__class__, range, slice)
+_TIMES = (dt.datetime, dt.time)  # They may refer to a time zone of a user's class.
+_BY_TEXT = {  # Their texts are their values; attributes show nothing of those that are of C types.
+    *(dt.date, dt.timedelta, dt.timezone, uuid.UUID, Decimal, Fraction),
+    *(PurePosixPath, PureWindowsPath, PosixPath, WindowsPath),
+}
 _BY_NAME = (FunctionType, BuiltinFunctionType, ModuleType, type)
 
 
@@ -76,13 +87,16 @@ class Digester:
         if isinstance(value, np.ndarray) and not value.ndim and self._is_outside_state(value):
             value = np.asarray(value)[()]  # Arithmetic turns such arrays into scalars, which a load then restores.
             kind = type(value)
+        if (text := _value_text(value)) is not None:
+            hasher.update(f"{kind.__name__}:{text}".encode("utf-8", "surrogatepass"))
+            return
         hasher.update(b"array:" if isinstance(value, np.ndarray) else f"{kind.__name__}:".encode())
-        if isinstance(value, float):
-            hasher.update(_DOUBLE.pack(value))
+        if isinstance(value, float | np.generic):
+            hasher.update(
+                _DOUBLE.pack(value) if isinstance(value, float) else value.dtype.str.encode() + value.tobytes()
+            )
         elif isinstance(value, np.ndarray):
             self._feed_array(hasher, value, level, seen, left)
-        elif isinstance(value, np.generic):
-            hasher.update(value.dtype.str.encode() + value.tobytes())
         elif isinstance(value, State | Snapshot):
             pass  # Its fields are watched one by one.
         elif isinstance(value, _BY_NAME):
@@ -96,6 +110,13 @@ class Digester:
         else:
             seen[id(value)] = len(seen)
             self._feed_parts(hasher, value, level + 1, seen, left)
+
+    def order_of(self, values: set[Any] | frozenset[Any]) -> tuple[int, int]:
+        """64 bits for the members of a set, and 64 for the order in which it gives them."""
+        members = [self._member(value, 1) for value in values]
+        hashes = [xxhash.xxh3_64_intdigest(",".join(map(str, one)).encode()) for one in (sorted(members), members)]
+        self.hashed_bytes += PART_BYTES * len(members)
+        return hashes[0], hashes[1]
 
     def _member(self, value: Any, level: int) -> int:
         """The digest of a member of a set, which is the same in any order: with its own numbers and its own limit.
@@ -148,7 +169,7 @@ class Digester:
                     self._feed(hasher, part, level, seen, left)
             case MethodType():
                 hasher.update(value.__func__.__qualname__.encode())
-            case GeneratorType() | weakref.ref():
+            case GeneratorType() | weakref.ref() | ContextVar():
                 self._feed(hasher, self._kept_alive(_reached(value)), level, seen, left)
             case _ if type(value) in ITERATOR_TYPES:
                 self._feed(hasher, self._kept_alive(_held(parts_of(value))), level, seen, left)
@@ -158,16 +179,38 @@ class Digester:
                     self._feed(hasher, part, level, seen, left)
 
 
+def _value_text(value: Any) -> str | None:
+    """The text of a number, a time, a path and so on, which shows its whole value; None for other kinds of values."""
+    kind = type(value)
+    if kind in _BY_TEXT:
+        return str(value)
+    if kind in _TIMES:
+        zone = value.tzinfo
+        zone_text = "" if zone is None else f" {zone if type(zone) is dt.timezone else type(zone).__name__}"
+        return f"{value.replace(tzinfo=None)}{' fold' if value.fold else ''}{zone_text}"
+    return None
+
+
 def _reached(value: Any) -> Any:
     """The place that a generator has reached, or the referent of a weak reference: both by their plain values alone.
 
-    What is referred to weakly may refer back.
+    What is referred to weakly may refer back. Of a context variable: its value.
     """
+    if isinstance(value, ContextVar):
+        return _current(value)
     if isinstance(value, weakref.ref):
         referent = value()
         return None if referent is None else [type(referent).__qualname__, _plain_of(attributes_of(referent))]
     frame = value.gi_frame
     return None if frame is None else [frame.f_lineno, frame.f_lasti, _plain_of(frame.f_locals)]
+
+
+def _current(variable: ContextVar[Any]) -> tuple[Any, ...]:
+    """The value of a variable in this context; nothing if it has none."""
+    try:
+        return (variable.get(),)
+    except LookupError:
+        return ()
 
 
 def _plain_of(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -244,9 +287,18 @@ def text_of(value: Any) -> str:
     elif type(value) is weakref.WeakValueDictionary:
         text = f"a WeakValueDictionary of {text_of(list(vars(value)['data']))}"
     else:
-        text = _text_of_generator(value) or f"a {type(value).__name__}"
+        text = _text_of_other(value)
     text = " ".join(text.split())
     return text if len(text) <= TEXT_CHARS_MAX else text[: TEXT_CHARS_MAX - 1] + "…"
+
+
+def _text_of_other(value: Any) -> str:
+    """The text of a value that is neither a number, an array, a container nor an iterator."""
+    if (text := _value_text(value)) is not None:
+        return f"{type(value).__name__} {text}"
+    if isinstance(value, ContextVar):
+        return " ".join(["a ContextVar", *(f"that is {text_of(one)}" for one in _current(value))])
+    return _text_of_generator(value) or f"a {type(value).__name__}"
 
 
 def _text_of_generator(value: Any) -> str | None:

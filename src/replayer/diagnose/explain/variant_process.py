@@ -25,6 +25,8 @@ from recorder.processes.interpreter import begin_as_python, module_program
 from replayer.desync.location import PhaseStep, watched_advance
 from replayer.diagnose.explain.step_trace import snapshot_from_plain, snapshot_to_plain
 from replayer.diagnose.explain.trace_step import TracedStep, trace_step, trace_step_in
+from replayer.diagnose.explain.values.process_settings import set_process_settings
+from replayer.diagnose.explain.values.reloaded import not_given_back
 from replayer.playback.cursor import Cursor, MismatchError
 from replayer.playback.make_simulation import make_simulation
 from replayer.tape.tape import Tape
@@ -49,6 +51,7 @@ def main() -> None:
     job_path = sys.argv[1] if is_apart else sys.stdin.readline().rstrip("\n")
     if not job_path:
         return  # The parent process has no job.
+    del sys.argv[1:]  # A step that reads it sees the same in each of these processes.
     answers = os.dup(1)
     os.dup2(2, 1)  # The prints of the simulation go to stderr.
     job = msgpack.unpackb(Path(job_path).read_bytes(), strict_map_key=False) | {"apart": is_apart}
@@ -162,8 +165,10 @@ def _trace_one(tape: Tape, load: Load, job: dict[str, Any], start: int | None) -
         return {"gave_up": str(error)}
     if (hazard := threads.hazard() or fork_hazard()) is not None:
         return {"threads": hazard}
+    before = snapshot_from_plain(job["before"])
+    lost = not_given_back(cursor.simulation, before) if start is None else []
     step = trace_step(cursor.simulation, tape.frame(job["tick"]).inputs)
-    step = attrs.evolve(step, phases=_phases(cursor, snapshot_from_plain(job["before"]), step))
+    step = attrs.evolve(step, phases=_phases(cursor, before, step), not_given_back=lost)
     return _plain_of(step)
 
 
@@ -213,6 +218,7 @@ def _prepared(tape: Tape, load: Load, job: dict[str, Any], start: int | None) ->
         raise _NotReachedError(" ".join(str(error).split())) from error
     if cursor.state.hash() != before.hash():
         raise _NotReachedError(f"its state at tick {tick - 1:,} is not the recorded one")
+    set_process_settings(job["settings"])
     return cursor
 
 

@@ -45,6 +45,7 @@ class Variant:
         label: its description.
         environment: variables to set, or to unset (None), in addition to those of this process.
         code: a folder to put in front of sys.path; None for the present code.
+        settings: of the whole process, set before the step; see values/process_settings.py.
         start: the tick from which an instance runs up to the bad tick; None for a fresh instance that is put into the
             state before it, negative for one that runs from tick 0 and is never restored.
     """
@@ -53,6 +54,7 @@ class Variant:
     environment: Mapping[str, str | None] = attrs.field(factory=dict, hash=False)
     code: str | None = None
     start: int | None = None
+    settings: Mapping[str, Any] = attrs.field(factory=dict, hash=False)
 
     @property
     def is_present(self) -> bool:
@@ -172,7 +174,9 @@ class VariantRunner:
     # --- inside
 
     def _job(self, what: str, variant: Variant) -> dict[str, Any]:
-        return {"what": what, "tape": str(self._tape.absolute()), "sim": self._sim, "code": variant.code}
+        return {"what": what, "tape": str(self._tape.absolute()), "sim": self._sim, "code": variant.code} | {
+            "settings": dict(variant.settings)
+        }
 
     def _run(
         self,

@@ -23,7 +23,8 @@ from recorder.text import counted
 from replayer.desync.finding import TestedCause
 from replayer.diagnose.certify.arithmetic import describe_arithmetic
 from replayer.diagnose.certify.matrix import HASH_SEED_VARIABLE, make_matrix, present_cell
-from replayer.diagnose.explain.explain import Explanation, OnStage, explain_tape
+from replayer.diagnose.explain.answer.explanation import Explanation
+from replayer.diagnose.explain.explain import OnStage, explain_tape
 from replayer.diagnose.explain.variants import Variant
 from replayer.tape.tape import Tape
 
@@ -59,7 +60,19 @@ def investigate(
         on_stage(f"tick {explanation.tick:,}: hidden state is searched")
         check.start()
         tested = [_environments_tested(explanation, environments)] if environments is not None else []
-        return attrs.evolve(explanation, tested=[*tested, check.result(explanation.tick)])
+        hidden = check.result(explanation.tick)
+        if hidden.suspicious is False and _is_hidden(explanation):
+            hidden = attrs.evolve(hidden, suspicious=None)
+        return attrs.evolve(explanation, tested=[*tested, hidden])
+
+
+def _is_hidden(explanation: Explanation) -> bool:
+    """Return True if an instance that ran on gives another state than one that was put into the state before the step.
+
+    Something outside the state makes the difference: a search that does not see it refutes nothing.
+    """
+    variants = [outcome.variant for outcome in explanation.pair or ()]
+    return len({variant.start for variant in variants}) > 1
 
 
 def _environments(path: str | os.PathLike[str]) -> list[Variant]:

@@ -128,7 +128,7 @@ FAULTS = [
         """,
         "x",
         seed="77",
-        kind="line",
+        kind="order",
     ),
     Fault(
         "iteration over a dict built from a set",

@@ -19,7 +19,9 @@ import replayer.commands.main
 from recorder import Recorder
 from replayer import verify_tape
 from replayer.diagnose import explain_tape
-from replayer.diagnose.explain.variants import Variant
+from replayer.diagnose.explain.answer.explanation import Explanation
+from replayer.diagnose.explain.variants import Variant, VariantOutcome
+from replayer.diagnose.investigation import investigate as investigation
 from replayer.diagnose.investigation.investigate import HIDDEN, investigate
 
 from oracle.command_lines import assert_one_line, run
@@ -225,3 +227,17 @@ def test_a_difference_that_no_variant_shows_is_searched_for_hidden_state(module:
     assert (explanation.agrees, explanation.is_only_here) == (True, True)
     [hidden] = explanation.tested
     assert (hidden.cause, hidden.suspicious) == (HIDDEN, False)
+
+
+@pytest.mark.seldom(0.25)
+@pytest.mark.parametrize("starts", [(0, None), (None, None)])
+def test_a_search_refutes_nothing_that_the_variants_show(
+    module: Any, monkeypatch: pytest.MonkeyPatch, starts: tuple[int | None, ...]
+) -> None:
+    """An instance that ran on and one that was restored differ: hidden state is there, seen by the search or not."""
+    record(module.Plain())
+    first, second = (VariantOutcome(Variant("one", start=start), None) for start in starts)
+    unknown = Explanation(BAD_TICK, 0, [first, second], (first, second), [], None, [], None, [], [])
+    monkeypatch.setattr(investigation, "explain_tape", lambda *_, **__: unknown)
+    [hidden] = investigate("run.tape", sim="not_known:Plain", factory=module.Plain).tested
+    assert (hidden.cause, hidden.suspicious) == (HIDDEN, None if len(set(starts)) > 1 else False)

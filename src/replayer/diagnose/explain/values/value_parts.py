@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import deque
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -19,6 +20,7 @@ Parts = dict[str, str]  # By path, relative to the value: "[14].hp".
 ORDER = "order of "
 _SIZED = " of "  # In the title of a container.
 _KEYS_SHOWN = 8
+_ATTRIBUTES_SHOWN = 2
 
 
 def has_parts(value: Any) -> bool:
@@ -92,6 +94,20 @@ def _inner(path: str, value: Any) -> Iterator[tuple[str, Any]]:
             yield from ((f"{path}[{text_of(key)}]", part) for key, part in value.items())
         case _:
             yield from ((f"{path}.{name}", part) for name, part in attributes_of(value).items())
+
+
+def order_text(values: set[Any] | frozenset[Any]) -> str:
+    """The first members of a set in its order, objects with their first attributes."""
+    texts = [_member_text(value) for value in itertools.islice(values, _KEYS_SHOWN)]
+    return ", ".join(texts) + (", …" if len(values) > _KEYS_SHOWN else "")
+
+
+def _member_text(value: Any) -> str:
+    plain = [(name, one) for name, one in attributes_of(value).items() if isinstance(one, str | int | float)]
+    if not plain or isinstance(value, np.ndarray | str | int | float):
+        return text_of(value)
+    shown = ", ".join(f"{name}={text_of(one)}" for name, one in plain[:_ATTRIBUTES_SHOWN])
+    return f"{type(value).__name__}({shown})"
 
 
 class _Present:

@@ -1,0 +1,95 @@
+"""The explanation of one bad tick, as data."""
+
+from __future__ import annotations
+
+import attrs
+
+from replayer.desync.finding import TestedCause
+from replayer.desync.location import DesyncLocation
+from replayer.desync.outside_comparison import ReadComparison
+from replayer.desync.state_diff import FieldDifference
+from replayer.desync.ulps import DifferingElements
+from replayer.diagnose.explain.cause import Cause, SourceLocation
+from replayer.diagnose.explain.values.identities import DifferingIdentity
+from replayer.diagnose.explain.values.process_settings import DifferingSetting
+from replayer.diagnose.explain.values.reloaded import NotGivenBack
+from replayer.diagnose.explain.variants import VariantOutcome
+from replayer.timeline.verify import VerificationReport
+from sim.kernel.state import Snapshot
+
+
+@attrs.frozen(eq=False)
+class DifferingField:
+    """A field in which the two variants differ.
+
+    Attributes:
+        name: of the field.
+        elements: the elements that differ; None if its size differs.
+    """
+
+    name: str
+    elements: DifferingElements | None
+
+
+@attrs.frozen(eq=False)
+class Explanation:
+    """The explanation of one bad tick.
+
+    Attributes:
+        tick: the bad tick; None if every variant verifies the complete tape.
+        recorded_hash: of the tick, on the tape.
+        variants: all outcomes.
+        pair: the two that are compared; None if all gave the same state.
+        fields: the fields in which the two differ, in the arena's order.
+        cause: the line at which they diverge; None if it is not known.
+        known_fields: if no variant gives the recorded state: the differences at the next recorded keyframe.
+        known_tick: the tick of that keyframe; None if there is none.
+        known_states: the recorded and the replayed state of that tick; None without them.
+        writers: the lines that write the fields that differ at this tick, in their order. If the tape does not name
+            those: the fields that differ at the next recorded keyframe. If none differ there: all fields.
+        notes: further remarks, a sentence each.
+        place: phase and fields in which the two variants differ, or in which all of them differ from the tape.
+        report: of verifying a tape that is damaged or not sealed, if no bad tick was found on it; else None.
+        identities: pairs of names that led to one object before the step in one of the two, and to two in the other.
+        between: the comparison that the recorder made before the step to the tick; None without one.
+        outside: what the step reads of the outside world, compared with the recording; differences first.
+        settings: of the whole process, that differed before the step.
+        not_given_back: fields that load() did not give back before the step, in B alone.
+        is_only_here: True if the tick differs when it is verified in this process, and on no variant.
+        tested: further causes that were tested because no line is known to be the cause; see diagnose/investigation.
+    """
+
+    tick: int | None
+    recorded_hash: int
+    variants: list[VariantOutcome]
+    pair: tuple[VariantOutcome, VariantOutcome] | None
+    fields: list[DifferingField]
+    cause: Cause | None
+    known_fields: list[FieldDifference]
+    known_tick: int | None
+    writers: list[tuple[SourceLocation, list[str]]]
+    notes: list[str]
+    place: DesyncLocation = attrs.field(factory=DesyncLocation)
+    report: VerificationReport | None = None
+    known_states: tuple[Snapshot, Snapshot] | None = None
+    between: TestedCause | None = None
+    outside: list[ReadComparison] = attrs.field(factory=list)
+    identities: list[DifferingIdentity] = attrs.field(factory=list)
+    settings: list[DifferingSetting] = attrs.field(factory=list)
+    not_given_back: list[NotGivenBack] = attrs.field(factory=list)
+    is_only_here: bool = False
+    tested: list[TestedCause] = attrs.field(factory=list)
+
+    @property
+    def agrees(self) -> bool:
+        """True if every variant that ran gives the recorded state, and one did."""
+        return self.tick is None or (self.pair is None and bool(self.ran) and all(map(self.is_recorded, self.ran)))
+
+    @property
+    def ran(self) -> list[VariantOutcome]:
+        """The outcomes of variants that reached the step."""
+        return [outcome for outcome in self.variants if outcome.step is not None]
+
+    def is_recorded(self, outcome: VariantOutcome) -> bool:
+        """Return True if a variant gives the recorded state."""
+        return outcome.result == (self.recorded_hash, None)

@@ -1,0 +1,38 @@
+"""The lines of replay explain on what differed between two variants before the step."""
+
+from __future__ import annotations
+
+from replayer.diagnose.explain.answer.explanation import Explanation
+from replayer.diagnose.explain.values.reloaded import NotGivenBack
+from replayer.value_text import plain_text
+
+_SHOWN = 4
+LOAD = "load() does not give back what save() saved"
+
+
+def before_step_lines(explanation: Explanation) -> list[str]:
+    """Names that led to one object or to two, what load() did not give back, and settings of the process."""
+    lines = _load_lines(explanation.not_given_back)
+    if explanation.identities:
+        lines += ["  before the step:", *_some([f"    {one}" for one in explanation.identities])]
+    for one in explanation.settings:
+        found = {
+            True: "with that of A, B gives the state of A",
+            False: "with that of A, B does not give the state of A",
+            None: "its effect could not be tested",
+        }
+        lines += [f"  before the step: {plain_text(str(one))}", f"    tested: {found[one.proved]}"]
+    return lines
+
+
+def _load_lines(fields: list[NotGivenBack]) -> list[str]:
+    if not fields:
+        return []
+    lines = [f"  tested before the step in B: {LOAD}", *_some([f"    {one}" for one in fields])]
+    places = dict.fromkeys(line for one in fields for line in one.lines)
+    return lines + [f"    {place.name:<20} {place.text}" for place in places]
+
+
+def _some(lines: list[str]) -> list[str]:
+    more = len(lines) - _SHOWN
+    return lines[:_SHOWN] + ([f"    … and {more:,} more"] if more > 0 else [])
