@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import OrderedDict
 from collections.abc import Sequence
 from types import TracebackType
 from typing import Self
 
+from recorder.exception_text import raised_text
 from replayer.datasets.plan import TapeInput, open_source
 from replayer.datasets.request import Request
 from replayer.datasets.transitions.quick_steps import QuickSteps
@@ -15,6 +17,7 @@ from replayer.datasets.transitions.transition_rows import TransitionColumns
 from replayer.datasets.transitions.transitions_of_part import environment_of
 from replayer.playback.cursor import Cursor
 from replayer.playback.make_simulation import Factory
+from sim.kernel.simulation import Simulation, inner_of
 
 KEPT_MAX = 4  # Of many tapes: each has open files, and an environment of any size.
 
@@ -31,21 +34,40 @@ class KeptTape:
         self.tape = open_source(source)
         self._factory = factory
         self._quick: QuickSteps | None = None
+        self._made: Simulation | None = None
+        self._may_fit = True  # False once an environment of the tape was made that cannot go the quick way.
 
     def quick_steps(self, facts: EnvironmentFacts, columns: TransitionColumns, request: Request) -> QuickSteps | None:
         """The quick way to the transitions, with one environment for all parts; None if it does not fit.
 
         Raises as environment_of does.
         """
-        if self._quick is None:
-            cursor = Cursor(self.tape, environment_of(self.tape, self._factory))
-            if QuickSteps.fits(facts, columns, request, cursor):
-                self._quick = QuickSteps(facts, columns, request, cursor)
+        if self._quick is None and self._may_fit and QuickSteps.fits(facts, columns, request, self.tape):
+            made = environment_of(self.tape, self._factory)
+            self._made, self._may_fit = made, QuickSteps.takes(made)
+            if self._may_fit:
+                self._quick = QuickSteps(facts, columns, request, Cursor(self.tape, made))
+            else:
+                self.forget()
         return self._quick
 
     def forget(self) -> None:
         """Make the environment again for the next part: this one may be in any state."""
-        self._quick = None
+        made, self._quick, self._made = self._made, None, None
+        # What a user's function returned may be an environment that the user goes on with.
+        is_own = self._factory is None or isinstance(self._factory, type)
+        close = getattr(getattr(inner_of(made), "env", None), "close", None) if made is not None and is_own else None
+        if close is None:
+            return
+        try:
+            close()
+        except Exception as error:  # noqa: BLE001 - the rows are made, and do not depend on it
+            warnings.warn(raised_text("closing the environment", error), ResourceWarning, stacklevel=2)
+
+    def close(self) -> None:
+        """Close the environment and the tape."""
+        self.forget()
+        self.tape.close()
 
     def __enter__(self) -> Self:
         return self
@@ -53,7 +75,7 @@ class KeptTape:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self.tape.close()
+        self.close()
 
 
 class KeptTapes:
@@ -67,7 +89,7 @@ class KeptTapes:
         """The tape of a source, by its number. Raises as Tape does."""
         if number not in self._kept:
             if len(self._kept) == KEPT_MAX:
-                self._kept.popitem(last=False)[1].tape.close()
+                self._kept.popitem(last=False)[1].close()
             self._kept[number] = KeptTape(self._sources[number], self._factory)
         self._kept.move_to_end(number)
         return self._kept[number]
@@ -79,4 +101,4 @@ class KeptTapes:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         for kept in self._kept.values():
-            kept.tape.close()
+            kept.close()

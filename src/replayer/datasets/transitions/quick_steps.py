@@ -39,6 +39,7 @@ from replayer.datasets.transitions.transition_rows import (
     TransitionColumns,
 )
 from replayer.playback.cursor import Cursor
+from replayer.tape.tape import Tape
 from sim.kernel.simulation import inner_of
 
 # Numbers whose array has this dtype. Any other type is left to the way step by step.
@@ -75,7 +76,7 @@ class QuickSteps:
     """
 
     def __init__(self, facts: EnvironmentFacts, columns: TransitionColumns, request: Request, cursor: Cursor) -> None:
-        """cursor: one for which fits is true. It may be anywhere."""
+        """cursor: one whose tape fits, with a simulation that it takes. It may be anywhere."""
         self.done = 0
         self._facts, self._columns, self._cursor = facts, columns, cursor
         self._is_sampled = request.proof == "sampled"
@@ -91,9 +92,9 @@ class QuickSteps:
         self._others = {*self._starts.tolist(), *facts.raised}  # The ticks of calls that are no steps.
 
     @staticmethod
-    def fits(facts: EnvironmentFacts, columns: TransitionColumns, request: Request, cursor: Cursor) -> bool:
-        """Return True if nothing that is known beforehand needs the way step by step."""
-        forms, tape, simulation = columns.forms, cursor.tape, cursor.simulation
+    def fits(facts: EnvironmentFacts, columns: TransitionColumns, request: Request, tape: Tape) -> bool:
+        """Return True if nothing that is known without the environment needs the way step by step."""
+        forms = columns.forms
         spaces = [facts.space("observation"), facts.space("action")]
         return (
             facts.kind == "single"
@@ -106,7 +107,13 @@ class QuickSteps:
             and forms[WORTH] == ColumnForm("array", "<f8")
             and not tape.logs_changes
             and not tape.recording.recorded_hashes.has_hash_chain
-            and inner_of(simulation) is simulation
+        )
+
+    @staticmethod
+    def takes(simulation: Any) -> bool:
+        """Return True if the environment of a tape that fits can be stepped without its adapter."""
+        return (
+            inner_of(simulation) is simulation
             and getattr(simulation, "act", None) is not None
             and getattr(simulation, "level", None) == "exact"
         )

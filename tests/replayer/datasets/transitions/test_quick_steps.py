@@ -164,3 +164,71 @@ def test_tapes_of_one_environment_share_what_is_made_for_them(tmp_path: Path, mo
     made = extracted(paths, tmp_path / "set")  # type: ignore[arg-type]
     assert made.rows == {"transitions": len(rows)}
     assert Walk.made <= 2 + len(paths)
+
+
+class Twins(Walk):
+    """Observes two arrays by name, which the quick way does not take. Counts what is closed."""
+
+    observation_space = gymnasium.spaces.Dict({name: Walk.observation_space for name in "ab"})
+    made = closed = 0
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        seen, info = super().reset(seed=seed, options=options)
+        return {"a": seen.copy(), "b": -seen}, info
+
+    def step(self, action: Any) -> Any:
+        seen, *others = super().step(action)
+        return {"a": seen.copy(), "b": -seen}, *others
+
+    def close(self) -> None:
+        type(self).closed += 1
+
+
+class ClosedWalk(Walk):
+    """Counts what is closed."""
+
+    made = closed = 0
+
+    def close(self) -> None:
+        type(self).closed += 1
+
+
+def parts_of_a_tape(kind: type[Any], folder: Path, monkeypatch: Any, **wanted: Any) -> tuple[int, int, int]:
+    """The numbers of parts, of environments made for them, and of environments that were closed."""
+    monkeypatch.setattr("replayer.datasets.plan.PART_TICKS", 20)
+    env = recorder.record(kind(), folder / "run.tape", quiet=True, keyframe_interval_ticks=10, trial_ms=0)
+    env.reset(seed=1)
+    for _ in range(99):
+        env.step(np.float32([1, -1]))
+    env.close()
+    kind.made = kind.closed = 0
+    made = replayer.extract(folder / "run.tape", folder / "set", world=kind, pool=InlinePool(), **wanted)
+    assert made.rows == {"transitions": 99}
+    return len(made.manifest["tables"]["transitions"]["files"]), kind.made, kind.closed
+
+
+def test_no_environment_is_made_for_the_quick_way_where_it_does_not_fit(tmp_path: Path, monkeypatch: Any) -> None:
+    """Those that the way step by step makes are the same as without a quick way at all."""
+    (tmp_path / "with").mkdir()
+    (tmp_path / "without").mkdir()
+    parts, made, _ = parts_of_a_tape(Twins, tmp_path / "with", monkeypatch)
+    monkeypatch.setattr("replayer.datasets.parts.kept_tape.KeptTape.quick_steps", lambda *_: None)
+    assert (parts, made) == parts_of_a_tape(Twins, tmp_path / "without", monkeypatch)[:2]
+    assert parts > 2
+
+
+def test_the_environment_of_the_quick_way_is_closed(tmp_path: Path, monkeypatch: Any) -> None:
+    """One for all parts of a tape; and where it turns out not to be taken, it is closed, and no second one is tried."""
+    for name in ("taken", "refused", "without"):
+        (tmp_path / name).mkdir()
+    parts, made, closed = parts_of_a_tape(ClosedWalk, tmp_path / "taken", monkeypatch)
+    assert parts > 2
+    assert closed == 1
+    monkeypatch.setattr(QuickSteps, "takes", lambda *_: False)
+    _, refused, closed = parts_of_a_tape(ClosedWalk, tmp_path / "refused", monkeypatch)
+    assert closed == 1
+    monkeypatch.setattr(QuickSteps, "fits", lambda *_: False)
+    _, without, closed = parts_of_a_tape(ClosedWalk, tmp_path / "without", monkeypatch)
+    assert closed == 0
+    assert refused == without + 1
+    assert made < without
