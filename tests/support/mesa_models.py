@@ -55,6 +55,34 @@ class Meadow(mesa.Model):
         self.in_corner = len(list(self.corner.agents))
 
 
+class Settler(CellAgent):
+    """Moves within the surroundings of its home, which it keeps; some ask their home for them again now and then."""
+
+    def __init__(self, model: Any, cell: Any) -> None:
+        super().__init__(model)
+        self.cell = self.home = cell
+        self.neighborhood = cell.get_neighborhood(2)
+
+    def step(self) -> None:
+        if self.model.asks_again and self.unique_id % 2 and self.model.steps % 3 == 0:
+            self.neighborhood = self.home.get_neighborhood(2)
+        self.cell = self.neighborhood.select_random_cell()
+
+
+class Homesteads(mesa.Model):
+    """Settlers, three of whom share a home."""
+
+    def __init__(self, seed: int = 1, *, asks_again: bool = True) -> None:
+        super().__init__(seed=seed)
+        self.asks_again = asks_again
+        self.grid = OrthogonalMooreGrid((6, 6), random=self.random)
+        for place in (0, 0, 0, 2, 3):
+            Settler(self, self.grid[(place, place)])
+
+    def step(self) -> None:
+        self.agents.do("step")
+
+
 class Rewiring(mesa.Model):
     """Its network changes while it runs."""
 

@@ -115,7 +115,7 @@ class MesaSimulation(KeepsItsAttempts):
         state = self.state
         state["ticks"][()] += 1
         cell_count = len(self._places.cells)
-        self._places = find_places(self.model)
+        self._places = find_places(self.model, self._places.asked)
         is_due = int(state["ticks"]) % CONSTANT_CHECK_STEPS == 0 or cell_count != len(self._places.cells)
         if is_due or state["topology_moves"]:
             self._check_topology()
@@ -131,6 +131,8 @@ class MesaSimulation(KeepsItsAttempts):
                 CapturedWarning,
                 stacklevel=4,
             )
+        if topology != self._topology:
+            self._places.asked.clear()  # Cells asked in the same way may give different collections now.
         self._topology = topology
 
     def _pack(self) -> None:
@@ -156,9 +158,10 @@ class MesaSimulation(KeepsItsAttempts):
         if topology != topology_of(self._places):
             rewire(self._places, topology)
         self._topology = topology
+        self._places.asked.clear()
         load_model(self._places, state.blob(MODEL), self._pickled)
         _set_next_agent_id(model, int(state["next_agent_id"]))
-        self._places = find_places(model)
+        self._places = find_places(model, self._places.asked)
         events = events_of(model)
         if events:
             _number_events_after(type(events[0]), len(events))

@@ -152,8 +152,10 @@ class _GraphUnpickler:
             case (str() as what, int(generator), tuple(numbers)) if what == COLLECTION:
                 inside = {cells[number]: cells[number]._agents for number in numbers}  # noqa: SLF001
                 value = CellCollection(inside, random=self.persistent_load(generator))
+                self._places.asked[value] = None
             case (str() as what, int(number), tuple(arguments), tuple(words)) if what == KEPT:
                 value = cells[number].get_neighborhood(*arguments, **dict(zip(words[::2], words[1::2], strict=True)))
+                self._places.asked[value] = (KEPT, number, arguments, words)
             case (str() as what, int(number)) if what == ALL_CELLS:
                 value = self._places.spaces[number][1].all_cells
             case _:

@@ -59,6 +59,9 @@ class ObjectKind(enum.IntEnum):
     FUNCTION = 7
 
 
+Asked = weakref.WeakKeyDictionary[CellCollection[Any], tuple[Any, ...] | None]
+
+
 @attrs.define(eq=False)
 class Places:
     """The permanent parts of a model, in an order that depends only on its construction.
@@ -71,6 +74,8 @@ class Places:
         places: the model, spaces and property layers.
         collectors: names of attributes that hold data collectors: output, which is not saved.
         functions: names of attributes that hold functions without an importable name.
+        asked: for collections of cells that were written or loaded before, how a cell was asked for them; None for
+            others. Mesa's cache forgets those of all models as soon as any model connects a cell.
     """
 
     model: Any
@@ -80,10 +85,11 @@ class Places:
     places: list[Any]
     collectors: list[str]
     functions: list[str]
+    asked: Asked
 
 
-def find_places(model: Any) -> Places:
-    """Find the permanent parts of a model."""
+def find_places(model: Any, asked: Asked | None = None) -> Places:
+    """Find the permanent parts of a model. asked: that of its places found before, if the cells are the same."""
     attributes = vars(model)
     spaces = [(name, value) for name, value in attributes.items() if isinstance(value, DiscreteSpace)]
     cells = [cell for _, space in spaces for cell in space._cells.values()]  # noqa: SLF001 - Mesa has no other way in
@@ -97,7 +103,7 @@ def find_places(model: Any) -> Places:
         if isinstance(value, types.FunctionType) and "<" in value.__qualname__ and name not in OF_THE_MODEL
     ]
     places = [model, *(space for _, space in spaces), *layers]
-    return Places(model, spaces, cells, generators, places, collectors, functions)
+    return Places(model, spaces, cells, generators, places, collectors, functions, Asked() if asked is None else asked)
 
 
 def agents_of(model: Any) -> list[Any]:
@@ -119,17 +125,17 @@ def topology_of(places: Places) -> bytes:
         raise NotCapturedError(f"the cells of the model cannot be saved: {error}") from None
 
 
-def kept_collections(places: Places) -> dict[int, tuple[Any, ...]]:
-    """The collections that cells and spaces keep, by their ids: asked for again in the same way, they are the same.
+def _asked_of_cells(places: Places) -> dict[int, tuple[Any, ...]]:
+    """The collections in Mesa's cache, by their ids: asked for again in the same way, they are the same.
 
-    A tuple is (KEPT, number of the cell, arguments, names and values of keywords), or (ALL_CELLS, number of the space).
+    A tuple is (KEPT, number of the cell, arguments, names and values of keywords).
     """
     numbers = {cell: index for index, cell in enumerate(places.cells)}
     kept: dict[int, tuple[Any, ...]] = {}
     for cls in dict.fromkeys(map(type, places.cells)):
         # The cache of functools has no other way in. A key holds the arguments, a mark, then the keywords in turn.
-        asked: Any = cls
-        for memo in (one for one in gc.get_referents(asked.get_neighborhood) if type(one) is dict):
+        method: Any = cls
+        for memo in (one for one in gc.get_referents(method.get_neighborhood) if type(one) is dict):
             for key, collection in memo.items():
                 if type(collection) is not CellCollection:
                     continue
@@ -138,9 +144,6 @@ def kept_collections(places: Places) -> dict[int, tuple[Any, ...]]:
                 cell, keywords = numbers.get(parts[0]), parts[mark + 1 :]
                 if cell is not None and _is_plain([*parts[1:mark], *keywords]):
                     kept[id(collection)] = (KEPT, cell, tuple(parts[1:mark]), tuple(keywords))
-    for index, (_, space) in enumerate(places.spaces):
-        if "all_cells" in vars(space):
-            kept[id(space.all_cells)] = (ALL_CELLS, index)
     return kept
 
 
@@ -214,7 +217,13 @@ class _GraphPickler:
         for name in places.functions:
             self._by_id[id(vars(places.model)[name])] = self._value(name) | ObjectKind.FUNCTION
         self._ranks = _event_ranks(places.model)
-        self._kept: dict[int, tuple[Any, ...]] | None = None
+        self._in_cache: dict[int, tuple[Any, ...]] | None = None  # Found when a collection is not known yet.
+        self._of_spaces: dict[int, tuple[Any, ...]] = {
+            id(space.all_cells): (ALL_CELLS, index)
+            for index, (_, space) in enumerate(places.spaces)
+            if "all_cells" in vars(space)
+        }
+        self._first_asked: dict[tuple[Any, ...], CellCollection[Any]] = {}
 
     def persistent_id(self, obj: Any) -> int | None:
         """The number of the object's position or value; None for an object that is pickled."""
@@ -264,9 +273,14 @@ class _GraphPickler:
 
     def _collection(self, obj: Any) -> int | None:
         """A collection of cells: one that a cell or a space keeps by how it is asked for, others by their cells."""
-        if self._kept is None:
-            self._kept = kept_collections(self._places)
-        kept = self._kept.get(id(obj))
+        kept = self._of_spaces.get(id(obj)) or self._asked(obj)
+        first = obj if kept is None else self._first_asked.setdefault(kept, obj)
+        if first is not obj:
+            # Mesa forgot the first one and made it again: in a run without the other model both are the same.
+            if list(first) == list(obj):
+                self._by_id[id(obj)] = self._by_id[id(first)]
+                return self._by_id[id(obj)]
+            kept = None
         if kept is None:
             cells = [self._cell_numbers.get(id(cell), -1) for cell in obj]
             generator = self._by_id.get(id(obj.random))
@@ -276,6 +290,15 @@ class _GraphPickler:
         number = self._by_id[id(obj)] = len(self.values) << KIND_BITS
         self.values.append(kept)
         return number
+
+    def _asked(self, obj: Any) -> tuple[Any, ...] | None:
+        """How a cell was asked for a collection, decided once: later Mesa's cache may have forgotten it."""
+        asked = self._places.asked
+        if obj not in asked:
+            if self._in_cache is None:
+                self._in_cache = _asked_of_cells(self._places)
+            asked[obj] = self._in_cache.get(id(obj))
+        return asked[obj]
 
     def _value(self, text: Any) -> int:
         number = self._numbers.get(text)

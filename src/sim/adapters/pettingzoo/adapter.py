@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import copy
 import importlib.metadata
+import warnings
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -16,6 +17,7 @@ import numpy as np
 import pettingzoo
 from pettingzoo.utils.wrappers import BaseParallelWrapper, BaseWrapper
 
+from sim.adapters.capture.captured_state import CapturedWarning
 from sim.adapters.capture.pickle_protocol import Pickler
 from sim.adapters.capture.recapture import ProvedSimulation, ProvedState
 from sim.adapters.capture.repeated.inputs_since_reset import InputsSinceReset
@@ -198,7 +200,15 @@ class PettingZooSimulation(KeepsItsAttempts, ProvedSimulation):
         if self.last.agent is not None:
             # As in the recorded run, whose next step may need what this kept outside the objects: the chess of
             # PettingZoo looks its actions up in a dict of a module, which an observation fills.
-            self.env.last()
+            try:
+                self.env.last()
+            except Exception as error:  # noqa: BLE001 - the state itself is loaded, and needs no observation
+                warnings.warn(
+                    f"{name_of(self.env)} was loaded, but what an observation keeps outside the environment was not: "
+                    f"last() of agent {self.last.agent} raised {type(error).__name__}: {error}",
+                    CapturedWarning,
+                    stacklevel=2,
+                )
             self._captured.unpack()  # What it drew or changed is in the state already.
 
     @property

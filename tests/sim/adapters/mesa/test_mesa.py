@@ -385,6 +385,47 @@ def test_collections_of_cells_are_shared_after_a_load_as_they_were() -> None:
         assert fresh.state.hash() == live.state.hash()
 
 
+def connect_elsewhere() -> None:
+    """A cell of an unrelated model is connected: Mesa then forgets the neighbourhoods of all models in the process."""
+    grid = models.Homesteads(2).grid
+    first = grid[(0, 0)]
+    before = first.neighborhood
+    first.connect(grid[(4, 4)], (9, 9))
+    assert first.neighborhood is not before
+
+
+def test_another_model_that_connects_cells_does_not_change_the_state() -> None:
+    """Mesa's cache of neighbourhoods is one for all models. What is shared comes back as it was without the other."""
+    alone, beside = (trusted(models.Homesteads()) for _ in range(2))
+    for step in range(8):
+        if step in (0, 3, 4):  # Some agents ask again after steps 2 and 5.
+            connect_elsewhere()
+        alone.step(None)
+        beside.step(None)
+        assert alone.state.hash() == beside.state.hash(), step
+    restored = trusted(models.Homesteads())
+    restore(restored, beside.state.snapshot())
+    assert 1 < len(set(shared(restored.model))) < len(restored.model.agents)
+    assert all(agent.neighborhood is agent.home.get_neighborhood(2) for agent in restored.model.agents)
+    connect_elsewhere()
+    for _ in range(4):
+        for one in (alone, beside, restored):
+            one.step(None)
+        assert alone.state.hash() == beside.state.hash() == restored.state.hash()
+
+
+def test_verify_does_not_accuse_a_model_beside_another_one(tmp_path: Path) -> None:
+    """It said DESYNC of a model that is deterministic, because a cell of another one was connected in between."""
+    options = {"trust": True, "quiet": True, "trial_ms": 0, "keyframe_interval_ticks": 3}
+    with recorder.record(models.Homesteads(asks_again=False), tmp_path / "run.tape", **options) as model:
+        for step in range(10):
+            if step == 4:
+                connect_elsewhere()
+            model.step()
+    report = replayer.verify_tape(tmp_path / "run.tape", lambda: trusted(models.Homesteads(asks_again=False)))
+    assert report.ok, report
+
+
 def test_verify_sees_a_collection_that_comes_back_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The fault is planted: each collection is saved by its cells alone. States and their hashes are then the same."""
     from sim.adapters.mesa import encode
