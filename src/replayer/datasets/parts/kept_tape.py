@@ -54,7 +54,7 @@ class KeptTape:
     def forget(self) -> None:
         """Make the environment again for the next part: this one may be in any state."""
         made, self._quick, self._made = self._made, None, None
-        # What a user's function returned may be an environment that the user goes on with.
+        # What a user's function returned may be an environment that the user still needs.
         is_own = self._factory is None or isinstance(self._factory, type)
         close = getattr(getattr(inner_of(made), "env", None), "close", None) if made is not None and is_own else None
         if close is None:
