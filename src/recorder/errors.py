@@ -154,9 +154,11 @@ class PeerDesyncError(DesyncError):
 
     Attributes:
         divergence: a PeerDivergence: the name of the peer, the dump, and the ticks that differ, which are counted on.
+        others: the errors of further peers that differ first at the same tick; each is raised with the first one only.
     """
 
     divergence: Any = None
+    others: tuple[PeerDesyncError, ...] = ()
 
     def __str__(self) -> str:
         dump = f"; dump in {self.dump_path}" if self.dump_path is not None else ""

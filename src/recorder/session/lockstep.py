@@ -104,14 +104,28 @@ class PeerHashes:
         return None if own == state_hash else self._sides[peer].divergence
 
     def arrive(self, tick: int, own: int, snapshot: Callable[[], Snapshot]) -> None:
-        """Note our own hash of the tick just recorded. Raises PeerDesyncError if a peer reported a different one."""
+        """Note our own hash of the tick just recorded. Raises PeerDesyncError if a peer reported a different one.
+
+        Each peer is told of before the first error is raised; further ones are its notes, and its ``others``.
+        """
         self._own[tick] = own
         self._own.pop(tick - KEPT_TICKS, None)
         reported = self._waiting.pop(tick, {})
         compared = [self._compare(tick, own, theirs, tick, snapshot, peer) for peer, theirs in reported.items()]
+        raised: list[Exception] = []
         for error in compared:
             if error is not None:
-                self._tell(error)
+                try:
+                    self._tell(error)
+                except Exception as one:  # noqa: BLE001 - raised below: a function of the user's raises what it likes
+                    raised.append(one)
+        if raised:
+            first, *others = raised
+            for other in others:
+                first.add_note("; ".join([f"also: {other}", *getattr(other, "__notes__", ())]))
+            if isinstance(first, PeerDesyncError):
+                first.others = tuple(one for one in others if isinstance(one, PeerDesyncError))
+            raise first
 
     def _read(self, tick: int) -> int:
         """Read our own hash of an older tick. Raises MissingTickError if the tape no longer has it."""

@@ -23,12 +23,8 @@ from replayer.commands.arguments import ensure_states
 from replayer.diagnose.bisect.commit_run import place_in_tree
 from replayer.diagnose.bisect.repository import Repository, RepositoryError
 from replayer.diagnose.parties.party import Party, WorkTree
-from replayer.diagnose.parties.two_tapes import (
-    NotComparableError,
-    PartyExplanation,
-    explain_parties,
-    recorded_environment,
-)
+from replayer.diagnose.parties.party_explanation import PartyExplanation
+from replayer.diagnose.parties.two_tapes import NotComparableError, explain_parties, recorded_environment
 from replayer.report.party_report import CauseTexts, party_facts, party_lines
 from replayer.status import worst_code
 from replayer.tape.completeness import tape_code

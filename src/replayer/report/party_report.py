@@ -16,7 +16,8 @@ from replayer.desync.object_diff import object_difference_lines, shown_fields
 from replayer.diagnose.explain.cause import Cause
 from replayer.diagnose.explain.source_lines import SourceFile
 from replayer.diagnose.parties.factors import Factor, is_installed
-from replayer.diagnose.parties.two_tapes import SEED, FactorTest, PartyExplanation
+from replayer.diagnose.parties.party_explanation import FactorTest, PartyExplanation
+from replayer.diagnose.parties.two_tapes import SEED
 
 LABELS = ("A", "B")
 _FIELDS_SHOWN = 6
@@ -140,6 +141,8 @@ def _next_lines(explanation: PartyExplanation) -> list[str]:
 def _unknown_text(explanation: PartyExplanation) -> str:
     if explanation.why_older is not None:
         return explanation.why_older
+    if explanation.varying is not None:
+        return f"the step is not deterministic: {explanation.varying} gives different states in different processes"
     if any(run is None for run in explanation.runs):
         return "the step was not run by both parties (see the notes); name the simulation with --sim and --other-sim"
     if explanation.is_reproduced:
@@ -249,6 +252,7 @@ def party_facts(explanation: PartyExplanation, texts: CauseTexts) -> dict[str, A
         "reproduced": explanation.is_reproduced,
         "causes": [_test_facts(test) for test in explanation.deciding],
         "not_deterministic": [LABELS[number] for number in explanation.unsteady],
+        "varying": explanation.varying,
         "hash_seed": {"value": explanation.seed, "gives_second": explanation.seed_gives_second}
         if explanation.seed is not None
         else None,

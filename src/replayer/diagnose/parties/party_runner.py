@@ -25,6 +25,8 @@ _MODULE = "replayer.diagnose.parties.party_process"
 _SHOWN_CHARS_MAX = 300  # Of the last line that a process printed before it died.
 PROCESSES_MAX = 2  # At a time: each may need as much memory as a recording.
 
+StepResult = tuple[int | None, str | None] | None
+
 
 class PartyFailedError(RecordingError):
     """A party's simulation could not be made or run; the text names the party and the reason."""
@@ -49,7 +51,7 @@ class PartyRun:
     made: Made | None
 
     @property
-    def result(self) -> tuple[int | None, str | None] | None:
+    def result(self) -> StepResult:
         """The hash after the step and its error; None if it was not reached."""
         return None if self.why_not is not None else (self.state_hash, self.raised)
 

@@ -2,7 +2,8 @@
 
 Each party's simulation runs the step to the first differing tick in a process of its own, from the state on which both
 tapes agree. Then each difference between the parties is tested alone: A with what B has must give what B gives, and the
-reverse. A process with nothing exchanged is the control: it must repeat what the first one gave.
+reverse. A process with nothing exchanged is the control: it must repeat what the first one gave. Before a difference is
+named, both sides run several times more: a step that varies by itself passes a single control by chance.
 """
 
 from __future__ import annotations
@@ -11,19 +12,27 @@ from collections.abc import Callable, Mapping, Sequence
 
 import attrs
 
-from replayer.desync.state_diff import STATE_LABELS, FieldDifference, compare_states
+from replayer.desync.state_diff import STATE_LABELS, compare_states
 from replayer.diagnose.compare.tape_diff import TapeDifference, diff_tapes
 from replayer.diagnose.explain.align import Alignment
-from replayer.diagnose.explain.cause import Cause
 from replayer.diagnose.explain.find_cause import find_cause
 from replayer.diagnose.parties.factors import WHOLES, Factor, find_factors, not_compared, together
 from replayer.diagnose.parties.party import Party
-from replayer.diagnose.parties.party_runner import PartyAnswer, PartyFailedError, PartyJob, PartyRun, PartyRunner
+from replayer.diagnose.parties.party_explanation import FactorTest, PartyExplanation
+from replayer.diagnose.parties.party_runner import (
+    PartyAnswer,
+    PartyFailedError,
+    PartyJob,
+    PartyRun,
+    PartyRunner,
+    StepResult,
+)
 from replayer.tape.tape import Tape
 from sim.kernel.state import Snapshot
 
 NEAR_TICKS = 1500  # An instance that ran before the tick starts at most this far back.
 FACTORS_MAX = 12  # Each is tested by two processes.
+REPEATS = 4  # Of three sides for a seed, four for a difference: a fair coin passes that once in 2**12 or 2**16 times.
 SEED = "PYTHONHASHSEED"
 SEEDS = ("1", "2", "3")  # The parties' own is 0, unless their tapes state one.
 SWITCHES = (SEED, "NPY_DISABLE_CPU_FEATURES", "OPENBLAS_CORETYPE", "OPENBLAS_NUM_THREADS")
@@ -37,85 +46,6 @@ Progress = Callable[[float], None]
 
 class NotComparableError(ValueError):
     """The two tapes are no recordings of one run; the text says why."""
-
-
-@attrs.frozen(eq=False)
-class FactorTest:
-    """What one difference does alone.
-
-    Attributes:
-        factor: the difference.
-        outcomes: of A with what B has, and of B with what A has: "A" or "B" (it gives what that party gives), "other",
-            or None if it could not be run.
-        why_not: why it could not be run; None otherwise.
-    """
-
-    factor: Factor
-    outcomes: tuple[str | None, str | None]
-    why_not: str | None = None
-
-    @property
-    def decides(self) -> bool:
-        """True if this difference alone turns A into B, and B into A."""
-        return self.outcomes == ("B", "A")
-
-
-@attrs.frozen(eq=False)
-class PartyExplanation:
-    """The explanation of two tapes.
-
-    Attributes:
-        difference: of the tapes, without any simulation.
-        parties: A and B.
-        recorded: the hashes of the first differing tick on the tapes; None without one.
-        runs: the step to that tick by each party; None for one that could not be run.
-        is_first_tick: True if the states differ at the first tick that both tapes have.
-        why_older: why no step to the tick can be compared, if the states may have differed before it; None otherwise.
-        fields: the differences of the states that the parties give, or that the tapes hold at the first tick.
-        states: those states; None if they are not known.
-        cause: the line at which the parties' steps diverge; None if it is not known.
-        tests: of each difference.
-        unsteady: the parties that gave another result when they ran again in another process, as indices.
-        seed: a hash seed with which A gives another result than with its own; None without one. The cause is of that.
-        seed_gives_second: True if that result is the one on the second tape.
-        notes: further remarks, a sentence each.
-    """
-
-    difference: TapeDifference
-    parties: tuple[Party, Party]
-    recorded: tuple[int, int] | None = None
-    runs: tuple[PartyRun | None, PartyRun | None] = (None, None)
-    is_first_tick: bool = False
-    why_older: str | None = None
-    fields: Sequence[FieldDifference] = ()
-    states: tuple[Snapshot, Snapshot] | None = None
-    cause: Cause | None = None
-    tests: Sequence[FactorTest] = ()
-    unsteady: tuple[int, ...] = ()
-    seed: str | None = None
-    seed_gives_second: bool = False
-    notes: Sequence[str] = ()
-
-    @property
-    def tick(self) -> int | None:
-        """The first tick with different states; None if there is none."""
-        return self.difference.first_bad
-
-    @property
-    def is_reproduced(self) -> bool:
-        """True if the two parties give different results."""
-        first, second = (run.result if run is not None else None for run in self.runs)
-        return first is not None and second is not None and first != second
-
-    @property
-    def deciding(self) -> list[FactorTest]:
-        """The tests of the differences that alone decide about the result; none if a party's results vary anyway."""
-        return [test for test in self.tests if test.decides] if not self.unsteady else []
-
-    def is_recorded(self, party: int) -> bool:
-        """Return True if a party (0 or 1) gives what its tape has."""
-        run = self.runs[party]
-        return run is not None and self.recorded is not None and run.result == (self.recorded[party], None)
 
 
 def recorded_environment(meta: Mapping[str, object], present: Mapping[str, str]) -> dict[str, str | None]:
@@ -278,9 +208,11 @@ class _Case:
         explanation = self._tried(explanation, [factor for factor in factors if factor.kind not in WHOLES])
         matter = [test.factor for test in explanation.tests if test.outcomes not in (("A", "B"), (None, None))]
         for further in ([together(matter)] if len(matter) > 1 else [], [one for one in factors if one.kind in WHOLES]):
-            if further and not explanation.deciding and not explanation.unsteady:
+            if further and not explanation.deciding and not explanation.varies:
                 rest = self._tried(explanation, further)
                 explanation = attrs.evolve(rest, tests=[*explanation.tests, *rest.tests])
+        if not explanation.deciding and not explanation.varies:
+            explanation = self._repeated(explanation)
         self.progress(1.0)
         return explanation
 
@@ -301,7 +233,29 @@ class _Case:
             failed += [one.why_not for one in pair if isinstance(one, PartyRun) and one.why_not is not None]
             outcomes = [_outcome(one, own) for one in pair]
             tests.append(FactorTest(factor, (outcomes[0], outcomes[1]), failed[0] if failed else None))
-        return attrs.evolve(explanation, tests=tests, unsteady=unsteady)
+        found = attrs.evolve(explanation, tests=tests, unsteady=unsteady)
+        return self._repeated(found) if found.deciding else found
+
+    def _repeated(self, explanation: PartyExplanation) -> PartyExplanation:
+        """Run both parties several times more, unchanged and with what decides: each must repeat its result."""
+        deciding = [test.factor for test in explanation.deciding]
+        sides = [
+            (f"{self.parties[to].label} with the other one's {factor.kind} {factor.name}".strip(), to, 1 - to, factor)
+            for factor in deciding
+            for to in (0, 1)
+        ]
+        changed = [factor.give(self.parties[to], of) for _, to, of, factor in sides]
+        own = [run.result for run in self._base]
+        expected = [*own, *(own[of] for _, _, of, _ in sides)]
+        results = self._results([*self.parties, *changed] * REPEATS, [0, 1, *(to for _, to, _, _ in sides)] * REPEATS)
+        varying, failed = _repeats(results, expected)
+        unsteady = tuple(number for number in varying if number < 2)
+        named = next((sides[number - 2][0] for number in varying if number >= 2), None)
+        tests = [
+            attrs.evolve(test, outcomes=(None, None), why_not=failed) if failed and test.decides else test
+            for test in explanation.tests
+        ]
+        return attrs.evolve(explanation, tests=tests, unsteady=unsteady, varying=named)
 
     def _not_reproduced(self, explanation: PartyExplanation, answers: list[PartyAnswer | None]) -> PartyExplanation:
         """Both parties give one result: hash seeds can be tried, unless both tapes state theirs."""
@@ -313,6 +267,16 @@ class _Case:
             other = attrs.evolve(party, environment={**party.environment, SEED: seed})
             [answer] = self.runner.run([PartyJob(other, self.tick, self._before, [start], traces=True)])
             if isinstance(answer, PartyAnswer) and answer.runs[0].result not in (None, self._base[0].result):
+                expected = [self._base[0].result, self._base[1].result, answer.runs[0].result]
+                results = self._results([*self.parties, other] * REPEATS, [0, 1, 0] * REPEATS)
+                varying, failed = _repeats(results, expected)
+                if varying:
+                    unsteady = tuple(number for number in varying if number < 2)
+                    named = f"{party.label} with {SEED}={seed}" if 2 in varying else None
+                    return attrs.evolve(explanation, unsteady=unsteady, varying=named)
+                if failed is not None:
+                    self.notes.append(failed)
+                    return explanation
                 gives_second = answer.runs[0].result == (self.tapes[1].state_hash(self.tick), None)
                 found = attrs.evolve(self._aligned(explanation, [answers[0], answer]), seed=seed)
                 return attrs.evolve(found, seed_gives_second=gives_second)
@@ -368,7 +332,24 @@ def _chosen(answer: PartyAnswer | None, state_hash: int) -> PartyRun | None:
     return next(iter([*right, *reached]), None)
 
 
-def _outcome(run: PartyRun | PartyFailedError, own: list[tuple[int | None, str | None] | None]) -> str | None:
+def _repeats(
+    results: Sequence[PartyRun | PartyFailedError], expected: Sequence[StepResult]
+) -> tuple[list[int], str | None]:
+    """The sides whose repetitions do not all give what is expected, as indices; and why one could not be run.
+
+    results: of all sides, once for each repetition.
+    """
+    failed = [str(one) for one in results if isinstance(one, PartyFailedError)]
+    failed += [one.why_not for one in results if isinstance(one, PartyRun) and one.why_not is not None]
+    given = [
+        (number % len(expected), one.result)
+        for number, one in enumerate(results)
+        if isinstance(one, PartyRun) and one.result is not None
+    ]
+    return sorted({side for side, result in given if result != expected[side]}), next(iter(failed), None)
+
+
+def _outcome(run: PartyRun | PartyFailedError, own: list[StepResult]) -> str | None:
     if isinstance(run, PartyFailedError) or run.result is None:
         return None
     return "A" if run.result == own[0] else "B" if run.result == own[1] else "other"

@@ -256,6 +256,35 @@ def test_peers_are_kept_apart_and_dumps_have_a_limit() -> None:
     assert "desync with peer east at tick 3: our hash" in str(errors[1])
 
 
+@pytest.mark.parametrize("on_desync", ["raise", "function"])
+def test_all_peers_that_differ_at_one_tick_are_told_of(on_desync: str) -> None:
+    """The step that reaches the tick raises the first error; it holds the other ones."""
+    told: list[PeerDesyncError] = []
+
+    def refuse(error: PeerDesyncError) -> None:
+        told.append(error)
+        raise ValueError(error.divergence.peer)
+
+    with Recorder("run.tape", Walkers(), on_desync=refuse if on_desync == "function" else "raise") as tape:
+        for number, peer in enumerate(("west", "north", "east")):
+            tape.report_hash(2, 77 + number, peer=peer)
+        tape.step(None)
+        with pytest.raises((PeerDesyncError, ValueError)) as caught:
+            tape.step(None)
+        tape.step(None)
+    error = caught.value
+    if isinstance(error, PeerDesyncError):
+        told = [error, *error.others]
+        assert [note.partition(": our")[0] for note in error.__notes__] == [
+            f"also: desync with peer {peer} at tick 2" for peer in ("north", "east")
+        ]
+    else:
+        assert (str(error), error.__notes__) == ("west", ["also: north", "also: east"])
+    assert [one.divergence.peer for one in told] == ["west", "north", "east"]
+    assert [one.actual_hash for one in told] == [77, 78, 79]
+    assert len({one.dump_path for one in told}) == 3
+
+
 def test_a_peers_error_in_a_step_leaves_nothing_for_the_comparison_between_steps() -> None:
     """The state after the step is kept before the error is raised."""
     with Recorder("run.tape", Walkers(), between_steps=True) as tape:

@@ -19,6 +19,7 @@ from git_histories import History
 import recorder.commands.main
 import replayer.commands.main
 from recorder import Recorder
+from replayer.diagnose.parties import party_runner
 from sim import Field, Schema, State
 
 from oracle.command_lines import TINY, assert_one_line, run
@@ -76,6 +77,21 @@ class Drawing(Game):
         self.state["tick"][()] += 1
         if self.state["tick"] == 15:
             self.state["x"][1] = random.random()
+
+
+class Scripted(Game):
+    def step(self, inputs):
+        self.state["tick"][()] += 1
+        if self.state["tick"] == 15:
+            with open("script") as file:
+                text = file.read()
+            with open("script", "w") as file:
+                file.write(text[1:])
+            self.state["x"][1] = int(text[0])
+
+
+def scripted():
+    return Scripted(rate=0.75)
 
 
 class Deaf(Game):
@@ -342,6 +358,54 @@ def test_a_step_that_varies_by_itself_accuses_no_difference(capsys: pytest.Captu
     facts = explained(capsys, "--sim game:Drawing --other-path other")
     assert (facts["tick"], facts["causes"], facts["not_deterministic"]) == (15, [], ["A", "B"])
     assert facts["line"]["operation"] == "random.random"
+
+
+@attrs.frozen
+class Chance:
+    """Results of a step that varies by itself, in the order of its runs, with which one control accused something.
+
+    Attributes:
+        other: the simulation of b.tape.
+        results: the results.
+        unsteady: the parties of which it is seen.
+        varying: the changed party of which it is seen.
+    """
+
+    other: str
+    results: str
+    unsteady: list[str]
+    varying: str | None = None
+
+
+BY_ARGUMENT = "0000 1111 0 1 1 0"  # A and B, each with a traced step; both again; both with the argument exchanged.
+BY_SEED = "0000 0000 0000 0000 0000 0000 1111"  # A and B; from two keyframes; A with a seed.
+CHANCES = {
+    "an argument, B varies": Chance("scripted", BY_ARGUMENT + "0110" * 3 + "0010", ["B"]),
+    "an argument, B with it varies": Chance(
+        "scripted", BY_ARGUMENT + "0110" * 3 + "0111", [], "B with the other one's argument rate"
+    ),
+    "a seed, A varies": Chance("Scripted", BY_SEED + "001" * 3 + "101", ["A"]),
+    "a seed, A with it varies": Chance("Scripted", BY_SEED + "001" * 3 + "000", [], "A with PYTHONHASHSEED=1"),
+    "nothing differs": Chance("Scripted", "0000 1111 0 1" + "01" * 3 + "11", ["A"]),
+}
+
+
+@pytest.mark.parametrize("name", CHANCES)
+@pytest.mark.seldom(0.1)
+def test_a_step_that_passes_a_control_by_chance_accuses_no_difference(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """Only the last of several runs of one side shows that the step varies."""
+    chance = CHANCES[name]
+    monkeypatch.setattr(party_runner, "PROCESSES_MAX", 1)  # The processes take the results in their order.
+    for tape, simulation, result in (("a.tape", "Scripted", "0"), ("b.tape", chance.other, "1")):
+        Path("script").write_text(result)
+        record(tape, made(simulation))
+    Path("script").write_text(chance.results.replace(" ", ""))
+    facts = explained(capsys, f"--sim game:Scripted --other-sim game:{chance.other}")
+    assert (facts["tick"], facts["causes"], facts["hash_seed"]) == (15, [], None)
+    assert (facts["not_deterministic"], facts["varying"]) == (chance.unsteady, chance.varying)
+    assert Path("script").read_text() == ""
 
 
 @pytest.mark.seldom(0.2)
