@@ -147,6 +147,10 @@ def page(verdicts: list[Verdict]) -> str:
 truth about each, were written from a list of causes, before the code that finds them was read
 ([tests/support/second_zoo](../tests/support/second_zoo)). A plain loop without the recorder confirms each truth.
 
+They were new to the tools once: in the first run, before anything was mended after it, the line was right in 62 of 90,
+the cause in 66 of 98, and 35 outputs had a false sentence. Programs that are new today have figures between those and
+these.
+
 - **tick**: the first divergent tick is right.
 - **path**: the value that differs is named.
 - **line**: the first line that is named made the difference. Defects without such a line are not counted.
