@@ -20,6 +20,7 @@ from recorder.ambient.object_walk import take_ambient
 from recorder.ambient.roots import Roots
 from recorder.errors import RecordingError, SimulationFailedError
 from recorder.exception_text import raised_text
+from recorder.processes.fork_call import in_a_copy
 from replayer.desync.state_diff import compare_states
 from replayer.diagnose.hidden_state.iterated_sets import with_iterated_sets
 from replayer.diagnose.hidden_state.outside_sources import OutsideReads, OutsideSources
@@ -163,6 +164,7 @@ class _Run:
         self._is_complete = surroundings.is_complete
         self._restores = 0
         self._findings: list[SyncFinding] = []
+        self._notes: dict[str, None] = {}  # Each once.
         self._moves: set[str] = set()  # Names of values that changed in the live run.
         self._unrestored: dict[str, tuple[str, int]] = {}  # Values that differed in copies: kind, and first tick.
         self._last: Ambient | None = None
@@ -178,6 +180,7 @@ class _Run:
         """The report on the ticks run so far."""
         suspected = {suspect.name for finding in self._findings for suspect in finding.suspects}
         notes = [] if self._is_complete else ["there is more outside the state than was inspected"]
+        notes += self._notes
         if self._trials.makes_unequal:
             notes.append("a second instance does not start like the live one: making it depends on something else")
         if not self._trials.is_watching:
@@ -299,7 +302,13 @@ class _Run:
         return [_finding(period, READ, outcome, suspects)]
 
     def _check_environment(self, period: Period) -> list[SyncFinding]:
-        outcome, places = self._trials.run(period, ENVIRONMENT), period.reads.variables
+        places = period.reads.variables
+        try:  # With another value a step may do anything, such as end the process.
+            in_a_copy(lambda: {"bad": self._trials.run(period, ENVIRONMENT).bad_count})
+        except RuntimeError as error:
+            self._notes[f"environment variables that steps read were not changed: {error}"] = None
+            return []
+        outcome = self._trials.run(period, ENVIRONMENT)
         self._restores += 1
         if outcome.bad_count is None:
             return []
