@@ -15,6 +15,7 @@ from recorder.processes.fork_call import in_a_copy
 from replayer.desync.ulps import compare_elements, ulp_distances
 from replayer.diagnose.explain.align import Alignment
 from replayer.diagnose.explain.find_cause import find_cause
+from replayer.diagnose.explain.foreign.foreign_calls import is_compiled
 from replayer.diagnose.explain.source_lines import LineMap, SourceFile
 from replayer.diagnose.explain.step_trace import StepTrace
 from replayer.diagnose.explain.trace_step import trace_step
@@ -249,3 +250,16 @@ def test_lines_of_two_versions_are_paired(tmp_path: Path) -> None:
 
     assert [lines.to_first(line) for line in range(1, 6)] == [-1, 1, 2, 3, 4]
     assert lines.edited == {4}
+
+
+def test_a_global_whose_class_names_no_module_by_a_text_is_no_compiled_function() -> None:
+    """Some packages have a property of this name, and functions may have no module at all."""
+
+    class Odd:
+        __module__ = property(lambda _: "odd")  # type: ignore[assignment]
+
+        def __call__(self) -> None:
+            """Be callable."""
+
+    assert not is_compiled(Odd())
+    assert is_compiled(len)

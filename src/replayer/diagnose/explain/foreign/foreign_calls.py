@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from replayer.diagnose.explain.traced_array import WatchedCall, WatchedModule, plain, report, viewed
+from sim.kernel.class_names import package_of
 
 _COMPILERS = {"numba", "jaxlib"}  # Their compiled functions are objects of classes in these packages.
 _CYTHON = "cython_function_or_method"
@@ -80,7 +81,7 @@ def watch_foreign_calls(is_own: Callable[[str], bool]) -> None:
 def is_compiled(value: Any) -> bool:
     """Return True for a function of compiled code: by Numba, by JAX, by Cython or in C."""
     kind = type(value)
-    is_made = kind.__module__.partition(".")[0] in _COMPILERS and callable(value) and not isinstance(value, type)
+    is_made = package_of(kind) in _COMPILERS and callable(value) and not isinstance(value, type)
     return is_made or kind.__name__ == _CYTHON or isinstance(value, BuiltinFunctionType)
 
 
@@ -94,7 +95,7 @@ def _substitute(value: Any, is_own: Callable[[str], bool]) -> Any:
         return None
     if isinstance(value, FunctionType):
         file = value.__code__.co_filename
-        is_left = not _is_installed(file) or is_own(file) or value.__module__.partition(".")[0] in _LEFT
+        is_left = not _is_installed(file) or is_own(file) or str(value.__module__ or "").partition(".")[0] in _LEFT
         return None if is_left else ForeignCall(f"{value.__module__}.{value.__name__}", value)
     module = str(getattr(value, "__module__", None) or "")
     is_left = module.partition(".")[0] in (*sys.stdlib_module_names, *_LEFT)
