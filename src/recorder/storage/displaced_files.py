@@ -17,10 +17,10 @@ RESCUED = ".rescued"  # Before the suffix of a tape whose own name is taken.
 NAME_TAKEN = "this name was taken a moment ago"
 
 
-def leads_to(path: Path, descriptor: int) -> bool:
-    """Whether the file at path is the open one; a symbolic link to it counts, and so does a path that cannot be seen."""
+def leads_to(path: Path, file: os.stat_result) -> bool:
+    """Whether the file at path is this one; a symbolic link to it counts, and so does a path that cannot be seen."""
     try:
-        return os.path.samestat(path.stat(), os.fstat(descriptor))
+        return os.path.samestat(path.stat(), file)
     except (FileNotFoundError, NotADirectoryError):
         return False
     except OSError:  # Its folder may not be entered, or the disk does not answer: nothing shows that the file is gone.
@@ -70,7 +70,7 @@ def new_name(descriptor: int) -> Path | None:
         path = Path(os.readlink(f"/proc/self/fd/{descriptor}"))  # noqa: PTH115 - of a removed file it is no path
     except OSError:
         return None
-    return path if leads_to(path, descriptor) else None
+    return path if leads_to(path, os.fstat(descriptor)) else None
 
 
 def what_happened(path: Path, descriptor: int) -> str:

@@ -241,19 +241,14 @@ class TapeFiles:
 
     def has_journal(self) -> bool:
         """See Files."""
-        try:
-            return self._journal is None or os.path.samestat(self._journal, journal_path(self.path).stat())
-        except (FileNotFoundError, NotADirectoryError):
-            return False
-        except OSError:  # As in leads_to.
-            return True
+        return self._journal is None or leads_to(journal_path(self.path), self._journal)
 
     def reinstate(self) -> str:
         """See Files. If the tape's name is taken, all of its files get the name of a rescued tape."""
         displaced = {
             segment: file.descriptor
             for segment, file in self._open.items()
-            if not leads_to(segment_path(self.path, segment), file.descriptor)
+            if not leads_to(segment_path(self.path, segment), os.fstat(file.descriptor))
         }
         if not displaced:
             return ""

@@ -15,9 +15,9 @@ from replayer.desync.dump.dump import difference_lines
 from replayer.desync.object_diff import object_difference_lines, shown_fields
 from replayer.diagnose.explain.cause import Cause
 from replayer.diagnose.explain.source_lines import SourceFile
+from replayer.diagnose.explain.variant_choice import SEED
 from replayer.diagnose.parties.factors import Factor, is_installed
 from replayer.diagnose.parties.party_explanation import FactorTest, PartyExplanation
-from replayer.diagnose.parties.two_tapes import SEED
 
 LABELS = ("A", "B")
 _FIELDS_SHOWN = 6

@@ -17,6 +17,7 @@ from typing import Any
 import attrs
 import numpy as np
 
+from recorder.ambient.outside.dated_class import dated_class
 from recorder.ambient.outside.outside_read import (
     ATTRIBUTES,
     CLOCK,
@@ -185,20 +186,9 @@ def seed_fact() -> str | None:
 
 
 def _dated(kind: type[Any], called: Called) -> type[Any]:
-    """A substitute for datetime or date with reported now, today and fromtimestamp; instances are of the real class."""
+    """A substitute for datetime or date with reported now, today and fromtimestamp."""
 
-    class Kind(type):
-        def __instancecheck__(cls, instance: object) -> bool:
-            return isinstance(instance, kind)
-
-        def __subclasscheck__(cls, other: type) -> bool:
-            return issubclass(other, kind)
-
-    def make(_: Any, *arguments: Any, **named: Any) -> Any:
-        return kind(*arguments, **named)
-
-    def reported(name: str) -> Any:
-        original = getattr(kind, name)
+    def reported(name: str, original: Any) -> Callable[..., Any]:
         shown = f"{kind.__name__}.{name}"
         clock, zone = Call(CLOCK, shown, original), Call(ZONE, shown, original, _zone)
 
@@ -210,7 +200,6 @@ def _dated(kind: type[Any], called: Called) -> type[Any]:
                 called(zone, result, arguments)
             return result
 
-        return staticmethod(substitute)
+        return substitute
 
-    names = [name for name in ("now", "utcnow", "today", "fromtimestamp") if hasattr(kind, name)]
-    return Kind(kind.__name__, (kind,), {"__new__": make, **{name: reported(name) for name in names}})
+    return dated_class(kind, ("now", "utcnow", "today", "fromtimestamp"), reported)

@@ -19,9 +19,9 @@ from replayer.tape.tape import Tape
 NEAR_TICKS = 1500  # A used instance starts at most this far back, until other processes have been tried.
 NEVER_RESTORED = -1  # In place of a tick to start from: an instance as it was made, into which no state is loaded.
 SEEDS = ("1", "2", "3")  # Of Python's hash; that of the present variant is 0, or the user's own.
-_SEED = "PYTHONHASHSEED"
-_SWITCHES = (_SEED, "NPY_DISABLE_CPU_FEATURES", "OPENBLAS_CORETYPE", "OPENBLAS_NUM_THREADS")
-_VERSIONS = ("python", "numpy", "machine", "system")
+SEED = "PYTHONHASHSEED"
+SWITCHES = (SEED, "NPY_DISABLE_CPU_FEATURES", "OPENBLAS_CORETYPE", "OPENBLAS_NUM_THREADS")
+VERSIONS = ("python", "numpy", "machine", "system")
 
 Stage = tuple[list[Variant], list[int | None]]  # Variants to run side by side, and from where their instances start.
 
@@ -34,7 +34,7 @@ def first_variants(
     present = describe_environment()
     notes = [
         f"recorded with {name} {recorded[name]}, this process has {present[name]}: the effect of that cannot be tested"
-        for name in _VERSIONS
+        for name in VERSIONS
         if name in recorded and recorded[name] != present[name]
     ]
     noted, here = decode_note(tape.meta.get(OUTSIDE)).process or {}, process_facts()
@@ -46,11 +46,7 @@ def first_variants(
     if code is not None:
         words.append(f"the code in {code}")
     if not variables and code is None and recorded:
-        variables = {
-            name: recorded.get(name)
-            for name in _SWITCHES
-            if recorded.get(name) != present.get(name) and not (name == _SEED and _fixed_seed(recorded) is None)
-        }
+        variables = recorded_switches(recorded, present)
         variables |= {name: noted.get(name) for name in VARIABLES if noted and noted.get(name) != here.get(name)}
         words = [f"{name}={value}" if value is not None else f"{name} unset" for name, value in variables.items()]
         words = [f"as recorded, {', '.join(words)}"] if words else []
@@ -58,9 +54,18 @@ def first_variants(
     return Variant("now") if environment or code is not None else _present_variant(recorded), other, notes
 
 
+def recorded_switches(recorded: Mapping[str, Any], present: Mapping[str, Any]) -> dict[str, str | None]:
+    """The variables with which a tape was recorded, where they differ from the present ones; None for one to unset."""
+    return {
+        name: str(recorded[name]) if recorded.get(name) is not None else None
+        for name in SWITCHES
+        if recorded.get(name) != present.get(name) and not (name == SEED and fixed_seed(recorded) is None)
+    }
+
+
 def seeded(seed: str) -> Variant:
     """The present code and environment with a fixed seed of Python's hash."""
-    return Variant(f"{_SEED}={seed}", {_SEED: seed})
+    return Variant(f"{SEED}={seed}", {SEED: seed})
 
 
 def stages(tape: Tape, now: Variant, others: list[Variant], tick: int) -> Iterator[Stage]:
@@ -96,15 +101,15 @@ def choose_pair(outcomes: list[VariantOutcome], recorded_hash: int) -> tuple[Var
 
 def _present_variant(recorded: Mapping[str, Any]) -> Variant:
     """The present environment; if it sets no hash seed, with a different one from the recorded seed."""
-    if _fixed_seed(recorded) is None or _fixed_seed(os.environ) is not None:
+    if fixed_seed(recorded) is None or fixed_seed(os.environ) is not None:
         return Variant("now")
-    seed = "0" if recorded[_SEED] != "0" else SEEDS[0]
-    return Variant(f"now, {_SEED}={seed}", {_SEED: seed})
+    seed = "0" if recorded[SEED] != "0" else SEEDS[0]
+    return Variant(f"now, {SEED}={seed}", {SEED: seed})
 
 
-def _fixed_seed(environment: Mapping[str, Any]) -> str | None:
+def fixed_seed(environment: Mapping[str, Any]) -> str | None:
     """The hash seed that an environment sets; None if each process draws one."""
-    seed = environment.get(_SEED)
+    seed = environment.get(SEED)
     return None if seed in ("", "random") else seed
 
 

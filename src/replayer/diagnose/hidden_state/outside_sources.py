@@ -23,6 +23,7 @@ from typing import Any
 
 import attrs
 
+from recorder.ambient.outside.dated_class import dated_class
 from recorder.ambient.roots import Roots
 
 AHEAD_S = 100_003.7  # Seconds by which the clocks of copies are ahead.
@@ -158,30 +159,17 @@ def _ahead(name: str, value: Any) -> Any:
 
 
 def _dated(kind: type[Any], read: Callable[..., Any], thread: int) -> type[Any]:
-    """A substitute for datetime or date with intercepted now and today; instances are of the real class."""
+    """A substitute for datetime or date with intercepted now and today."""
 
-    class Kind(type):
-        def __instancecheck__(cls, instance: object) -> bool:
-            return isinstance(instance, kind)
-
-        def __subclasscheck__(cls, other: type) -> bool:
-            return issubclass(other, kind)
-
-    def make(_: Any, *arguments: Any, **named: Any) -> Any:
-        return kind(*arguments, **named)
-
-    def intercepted(name: str) -> Any:
-        original = getattr(kind, name)
-
+    def intercepted(name: str, original: Any) -> Callable[..., Any]:
         def substitute(*arguments: Any, **named: Any) -> Any:
             if threading.get_ident() != thread or named:
                 return original(*arguments, **named)
             return read(f"{kind.__name__}.{name}", CLOCK, original, arguments)
 
-        return staticmethod(substitute)
+        return substitute
 
-    names = [name for name in ("now", "utcnow", "today") if hasattr(kind, name)]
-    return Kind(kind.__name__, (kind,), {"__new__": make, **{name: intercepted(name) for name in names}})
+    return dated_class(kind, ("now", "utcnow", "today"), intercepted)
 
 
 _HERE = str(Path(__file__).parent)

@@ -16,6 +16,14 @@ from replayer.desync.state_diff import STATE_LABELS, compare_states
 from replayer.diagnose.compare.tape_diff import TapeDifference, diff_tapes
 from replayer.diagnose.explain.align import Alignment
 from replayer.diagnose.explain.find_cause import find_cause
+from replayer.diagnose.explain.variant_choice import (
+    NEAR_TICKS,
+    SEED,
+    SEEDS,
+    VERSIONS,
+    fixed_seed,
+    recorded_switches,
+)
 from replayer.diagnose.parties.factors import WHOLES, Factor, find_factors, not_compared, together
 from replayer.diagnose.parties.party import Party
 from replayer.diagnose.parties.party_explanation import FactorTest, PartyExplanation
@@ -30,13 +38,8 @@ from replayer.diagnose.parties.party_runner import (
 from replayer.tape.tape import Tape
 from sim.kernel.state import Snapshot
 
-NEAR_TICKS = 1500  # An instance that ran before the tick starts at most this far back.
 FACTORS_MAX = 12  # Each is tested by two processes.
 REPEATS = 4  # Of three sides for a seed, four for a difference: a fair coin passes that once in 2**12 or 2**16 times.
-SEED = "PYTHONHASHSEED"
-SEEDS = ("1", "2", "3")  # The parties' own is 0, unless their tapes state one.
-SWITCHES = (SEED, "NPY_DISABLE_CPU_FEATURES", "OPENBLAS_CORETYPE", "OPENBLAS_NUM_THREADS")
-VERSIONS = ("python", "numpy", "machine", "system")
 
 BEGINS_LATER = "the states differ already at the first tick that both tapes have"
 NOT_READ = "the states differ before this tick already, in ticks that could not be compared"
@@ -51,14 +54,7 @@ class NotComparableError(ValueError):
 def recorded_environment(meta: Mapping[str, object], present: Mapping[str, str]) -> dict[str, str | None]:
     """The variables that a tape was recorded with, where they differ from the present ones; not those of versions."""
     recorded = meta.get("environment")
-    if not isinstance(recorded, Mapping):
-        return {}
-    found: dict[str, str | None] = {}
-    for name in SWITCHES:
-        value = recorded.get(name)
-        if value != present.get(name) and not (name == SEED and value in (None, "", "random")):
-            found[name] = str(value) if value is not None else None
-    return found
+    return recorded_switches(recorded, present) if isinstance(recorded, Mapping) else {}
 
 
 def explain_parties(first: Party, second: Party, progress: Progress = lambda _: None) -> PartyExplanation:
@@ -316,7 +312,7 @@ class _Case:
 
 def _states_seed(tape: Tape) -> bool:
     recorded = tape.meta.get("environment")
-    return isinstance(recorded, Mapping) and recorded.get(SEED) not in (None, "", "random")
+    return isinstance(recorded, Mapping) and fixed_seed(recorded) is not None
 
 
 def _has(answer: PartyAnswer, state_hash: int) -> bool:

@@ -14,8 +14,8 @@ import numpy as np
 
 from sim.adapters.capture.captured_state import CapturedState
 from sim.adapters.capture.digest.attribute_reader import AttributeReader
-from sim.adapters.capture.digest.value_digest import ValueSubject, digest_values, first_difference, image_of
-from sim.adapters.capture.digest.value_image import ValueImage
+from sim.adapters.capture.digest.value_digest import ValueSubject
+from sim.adapters.capture.digest.value_hooks import DigestsValues
 from sim.adapters.capture.foreign_fields import named_arrays
 from sim.adapters.capture.graph.names.ignored import ensure_names_match
 from sim.adapters.capture.graph.unsavable import UnsavableError
@@ -156,13 +156,12 @@ class ProvedState(CapturedState):
         return ValueSubject(dict(self._layers), excluded, holders, self.home, self._detached, self._readers)
 
 
-class ProvedSimulation:
+class ProvedSimulation(DigestsValues):
     """The optional members of a simulation whose state is a ProvedState, or inputs. Inputs are not captured again."""
 
     level: Level
     state: State
     _captured: ProvedState
-    _not_read: tuple[str, ...] = ()
     _repeated: InputsSinceReset | None = None  # At the level inputs_only, in place of the captured state.
 
     @property
@@ -198,22 +197,7 @@ class ProvedSimulation:
             return b""  # What an environment drew when it was made differs, until a reset draws it again.
         if self.capture_skipped:
             self._retake()
-        made = digest_values(self.value_subject())
-        self._not_read = tuple(name.removeprefix(".:").replace(":", ".") for name in made.not_looked_at)
-        return made.digest
-
-    def value_difference(self, other: Any) -> str | None:
-        """See sim.kernel.hooks.ComparesValues."""
-        theirs = other if isinstance(other, ValueImage) else other.value_subject()
-        return first_difference(self.value_subject(), theirs)
-
-    def kept_values(self) -> ValueImage:
-        """See sim.kernel.hooks.KeepsValues."""
-        return image_of(self.value_subject())
-
-    def values_not_read(self) -> Sequence[str]:
-        """See sim.kernel.hooks.NamesUnreadValues."""
-        return self._not_read
+        return super().value_digest()
 
     def _retake(self) -> None:
         """Read compiled objects, of which the captured objects are copies."""

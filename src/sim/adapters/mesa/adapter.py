@@ -10,7 +10,7 @@ import importlib.metadata
 import itertools
 import warnings
 import weakref
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 import mesa
@@ -20,8 +20,8 @@ from mesa.experimental.devs.eventlist import SimulationEvent
 
 from sim.adapters.capture.captured_state import CONSTANT_CHECK_STEPS, CapturedWarning
 from sim.adapters.capture.digest.attribute_reader import AttributeReader
-from sim.adapters.capture.digest.value_digest import ValueSubject, digest_values, first_difference, image_of
-from sim.adapters.capture.digest.value_image import ValueImage
+from sim.adapters.capture.digest.value_digest import ValueSubject
+from sim.adapters.capture.digest.value_hooks import DigestsValues
 from sim.adapters.interface.adapter_registry import Adapter, NotCapturedError
 from sim.adapters.interface.attempts import KeepsItsAttempts
 from sim.adapters.interface.capture_report import Part, Report
@@ -45,7 +45,7 @@ _UNCOUNTED: dict[type, tuple[str, ...]] = {
 }
 
 
-class MesaSimulation(KeepsItsAttempts):
+class MesaSimulation(KeepsItsAttempts, DigestsValues):
     """A model as a simulation.
 
     Attributes:
@@ -78,7 +78,6 @@ class MesaSimulation(KeepsItsAttempts):
         self.model = model
         self._pickled = pickler
         self._readers: dict[type, AttributeReader] = {}
-        self._not_read: tuple[str, ...] = ()
         self._places = find_places(model)
         self._topology = topology_of(self._places)
         self.state = State(
@@ -184,25 +183,6 @@ class MesaSimulation(KeepsItsAttempts):
 
         roots = {"agents": agents_of(model), "model": model}
         return ValueSubject(roots, excluded, home=type(model).__module__, readers=self._readers)
-
-    def value_digest(self) -> bytes:
-        """See sim.kernel.hooks.HasValueDigest."""
-        made = digest_values(self.value_subject())
-        self._not_read = tuple(name.removeprefix(".:").replace(":", ".") for name in made.not_looked_at)
-        return made.digest
-
-    def value_difference(self, other: Any) -> str | None:
-        """See sim.kernel.hooks.ComparesValues."""
-        theirs = other if isinstance(other, ValueImage) else other.value_subject()
-        return first_difference(self.value_subject(), theirs)
-
-    def kept_values(self) -> ValueImage:
-        """See sim.kernel.hooks.KeepsValues."""
-        return image_of(self.value_subject())
-
-    def values_not_read(self) -> Sequence[str]:
-        """See sim.kernel.hooks.NamesUnreadValues."""
-        return self._not_read
 
     def report(self) -> Report:
         """The captured parts."""
