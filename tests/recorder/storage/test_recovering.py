@@ -67,7 +67,7 @@ def test_a_full_journal_does_not_wait_for_frames_that_are_lost(monkeypatch: pyte
     with pytest.raises(recorder.WriterFailedError):
         tape.flush()
     step_to(tape, 40)
-    wait_until(lambda: tape._writer._dropping_from is not None and tape._writer._handoff.is_done)
+    wait_until(lambda: tape._writer._dropped.since is not None and tape._writer._handoff.is_done)
     assert tape._journal._suspended
     files.recover()
     wait_until(lambda: not tape._writer.failing)
