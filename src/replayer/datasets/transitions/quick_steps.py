@@ -40,6 +40,7 @@ from replayer.datasets.transitions.transition_rows import (
 )
 from replayer.playback.cursor import Cursor
 from replayer.tape.tape import Tape
+from sim.kernel.exactness import Level, level_of
 from sim.kernel.simulation import inner_of
 
 # Numbers whose array has this dtype. Any other type is left to the way step by step.
@@ -115,7 +116,7 @@ class QuickSteps:
         return (
             inner_of(simulation) is simulation
             and getattr(simulation, "act", None) is not None
-            and getattr(simulation, "level", None) == "exact"
+            and level_of(simulation) is Level.EXACT
         )
 
     def rows(self, part: DatasetPart, on_progress: Callable[[int], None]) -> Iterator[QuickRows]:
