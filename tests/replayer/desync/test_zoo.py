@@ -142,7 +142,7 @@ CASES = [
         "versions",
         {"draws": "stream rng drew 9 words more from tick 22 to the keyframe of tick 30", "explain": "edited"},
     ),
-    Case(3, "order_of_sets:OrderOfASet", "environment", {"certify": "hash seed", "explain": "line"}, (), SEED),
+    Case(3, "order_of_sets:OrderOfASet", "environment", {"certify": "hash seed", "explain": "order"}, (), SEED),
     Case(3, "order_of_sets:DictOfASet", "environment", {}, (), SEED),
     Case(
         4,
