@@ -64,7 +64,7 @@ def test_a_file_name_means_one_thing() -> None:
             ("commands",),
             ("config",),
         }
-        if path.stem != "__init__" and not is_of_a_kind:
+        if path.stem not in {"__init__", "__main__"} and not is_of_a_kind:
             files[path.stem].append(shown(path))
 
     assert {name: paths for name, paths in files.items() if len(paths) > 1} == {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from functools import partial
 
 import pytest
 
@@ -81,3 +82,14 @@ def test_every_public_name_is_there() -> None:
         with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
             _ = package.nothing
     assert callable(recorder.resume)
+
+
+@pytest.mark.parametrize(("package", "command"), [("recorder", "record"), ("replayer", "replay")])
+def test_a_package_runs_as_its_command(package: str, command: str) -> None:
+    """With its exit codes, where the script is not on the path."""
+    run = partial(subprocess.run, capture_output=True, text=True, check=False)
+    help_page = run([sys.executable, "-m", package, "--help"])
+    assert help_page.stdout.startswith(f"Usage: {command} COMMAND\n")
+    mistake = run([sys.executable, "-m", package, "nonsense"])
+    assert (mistake.returncode, mistake.stdout) == (2, "")
+    assert len(mistake.stderr.splitlines()) == 1

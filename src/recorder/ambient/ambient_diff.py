@@ -119,7 +119,8 @@ def _candidate(paths: list[Path], live: Ambient, copy: Ambient) -> Candidate:
         kind = "current folder"
     elif isinstance(ours, tuple) and ours[:1] == ("cache",):
         kind = "cache"
-        detail = f"{ours[1]} results kept in the live run, {theirs[1] if theirs is not NOTHING else 0} for the copy"
+        kept = theirs[1] if isinstance(theirs, tuple) and theirs[:1] == ("cache",) else 0
+        detail = f"{ours[1]} results kept in the live run, {kept} for the copy"
     more = f", and {len(paths) - 1} more like it" if len(paths) > 1 else ""
     is_by_address = _has_addresses(ours, live) or _has_addresses(theirs, copy)
     more += "; its keys are addresses of objects" if is_by_address else ""

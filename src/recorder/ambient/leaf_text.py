@@ -56,14 +56,14 @@ _TABLES = (
 
 def difference_of(ours: Any, theirs: Any) -> tuple[str | None, str]:
     """The kind of a difference between two leaves, or None for that of the name that holds them; and the contrast."""
-    heads = {leaf[0] for leaf in (ours, theirs) if isinstance(leaf, tuple) and leaf}
+    heads = {leaf[0] if isinstance(leaf, tuple) and leaf else None for leaf in (ours, theirs)}
     if "iterator" in heads:
         return "iterator", _positions(ours, theirs)
     if "stands at line" in heads:
         return "generator", f"{_contrast(ours, theirs)}; the position of a generator cannot be saved"
     if "weak reference" in heads:
         return "weak reference", _referents(ours, theirs)
-    if len(heads) == 1 and (kind := heads.pop()) in _ORDERED and ours is not NOTHING and theirs is not NOTHING:
+    if len(heads) == 1 and (kind := heads.pop()) in _ORDERED:
         if kind == "set" and len(ours) == len(theirs) == 3 and same_leaf(ours[1], theirs[1]):
             return "order of a set", _TABLES
         if _is_order(ours, theirs):

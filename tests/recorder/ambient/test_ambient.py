@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import collections
+import functools
+import itertools
 import os
 import random
+import weakref
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -71,6 +75,61 @@ def test_every_kind_of_value_is_compared_and_named() -> None:
 
     assert differing == {f"Kept.{name}" for name in NAMES}
     assert find_candidates(first, ambient_of(Kept(1))) == []
+
+
+CAMP = {"fire": 1}
+TENT = leaky_worlds.One()
+MAKERS: list[Callable[[], Any]] = [
+    lambda: 0,
+    lambda: None,
+    lambda: "text",
+    lambda: b"",
+    lambda: (),
+    lambda: ([1], 2),
+    lambda: ("iterator", "list"),
+    lambda: [1, 2],
+    lambda: [2, 1],
+    lambda: {"a": 1},
+    lambda: {"b": [1], "a": 2},
+    lambda: {1, 2},
+    lambda: {"x"},
+    lambda: frozenset({3}),
+    lambda: collections.deque([1]),
+    lambda: iter([1, 2]),
+    lambda: itertools.count(3),
+    lambda: (number for number in (1, 2)),
+    lambda: weakref.ref(TENT),
+    lambda: weakref.WeakSet([TENT]),
+    lambda: weakref.WeakValueDictionary({"a": TENT}),
+    lambda: weakref.WeakKeyDictionary({TENT: 1}),
+    lambda: bytearray(b"a"),
+    lambda: np.zeros(2),
+    lambda: np.zeros((), bool),
+    lambda: np.array([[1], None], dtype=object),
+    lambda: random.Random(1),
+    lambda: np.random.default_rng(1),
+    lambda: np.random.RandomState(1),
+    lambda: Slotted(4),
+    lambda: Slotted,
+    lambda: functools.partial(len, [1]),
+    lambda: functools.lru_cache(len),
+    lambda: lambda: CAMP,
+    lambda: [1].append,
+    lambda: NotImplemented,
+]
+
+
+@pytest.mark.parametrize("place", [lambda value: value, lambda value: [value], lambda value: {"k": value}])
+def test_a_value_of_any_kind_against_any_other_is_named(place: Callable[[Any], Any]) -> None:
+    """An attribute may change its type: nothing raises, and the name is right."""
+    ambients, kept = [], []
+    for make in MAKERS:
+        kept.append(leaky_worlds.One())
+        kept[-1].held = place(make())  # type: ignore[attr-defined]
+        ambients.append(ambient_of(kept[-1]))
+    for live, copy in itertools.permutations(ambients, 2):
+        candidates = find_candidates(live, copy)
+        assert all(one.name.startswith("One.held") and one.detail for one in candidates), candidates
 
 
 def test_capturing_changes_nothing() -> None:

@@ -27,6 +27,20 @@ _HAPPENED = {
 }
 
 
+# What is proved about a simulation, by the kind of suspect or the way of the trial. Every other kind of proved suspect is
+# a value that a restore does not bring back.
+_VERDICTS = {
+    "clock": "READS A CLOCK",
+    "entropy": "READS RANDOM NUMBERS OF THE SYSTEM",
+    "environment variable": "READS ENVIRONMENT VARIABLES",
+    ENVIRONMENT: "READS ENVIRONMENT VARIABLES",
+    READ: "CHANGED BY BEING READ",
+    MARKS: "WRITES WITHOUT A MARK",
+}
+_HIDDEN_STATE = "HIDDEN STATE"
+_NOT_KNOWN = "DIVERGES AFTER A RESTORE, cause not known"
+
+
 @attrs.frozen
 class Suspect:
     """A value or source outside the state that may take part in the step.
@@ -128,7 +142,7 @@ def report_lines(name: str, report: SyncReport, *, verbose: bool = False) -> lis
         ticks, restores = counted(report.tick_count, "tick"), counted(report.restore_count, "restore")
         lines = [f"{name}: no hidden state seen in {ticks}, {restores} into fresh and used instances"]
     else:
-        lines = [f"{name}: HIDDEN STATE, first seen at tick {report.first_bad:,}"]
+        lines = [f"{name}: {_verdict(report)}, first seen at tick {report.first_bad:,}"]
     shown: set[frozenset[str]] = set()
     for finding in report.findings:
         names = frozenset(suspect.name for suspect in finding.suspects)
@@ -139,6 +153,19 @@ def report_lines(name: str, report: SyncReport, *, verbose: bool = False) -> lis
     if verbose:
         lines += [f"  changes outside the state, no effect observed: {name}" for name in report.moves]
     return [plain_text(line) for line in lines]
+
+
+def _verdict(report: SyncReport) -> str:
+    """What was proved, in a few words; hidden state first, if there are several causes."""
+    proved: list[str] = []
+    for finding in report.findings:
+        if finding.way in _VERDICTS:
+            proved.append(_VERDICTS[finding.way])
+        else:
+            proved += [_VERDICTS.get(suspect.kind, _HIDDEN_STATE) for suspect in finding.suspects if suspect.proved]
+    if not proved or _HIDDEN_STATE in proved:
+        return _HIDDEN_STATE if proved else _NOT_KNOWN
+    return ", ".join(dict.fromkeys(proved))
 
 
 def finding_lines(finding: SyncFinding) -> list[str]:

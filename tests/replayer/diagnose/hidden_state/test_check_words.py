@@ -31,3 +31,67 @@ def test_a_tape_in_place_of_a_scenario_is_named_as_a_tape(
         )
     assert run(replayer.commands.main.main, "check noise") == 2
     assert_one_line(capsys.readouterr(), "noise is not valid TOML")
+
+
+OUTSIDE = """
+import os, random, time, uuid
+from sim import Field, Schema, State
+
+class Still:
+    def __init__(self):
+        self.state = State(Schema(Field("tick", "i8"), Field("x", "f8")))
+        self.wind = 0
+
+    def step(self, inputs):
+        self.state["tick"][()] += 1
+        self.state["x"][()] = self.value()
+
+class Clock(Still):
+    def value(self):
+        return time.time()
+
+class Entropy(Still):
+    def value(self):
+        return uuid.uuid4().int % 1000
+
+class Variable(Still):
+    def value(self):
+        return len(os.environ.get("PATH", ""))
+
+class Address(Still):
+    def value(self):
+        self.wind = [object(), self.wind]
+        return id(self.wind[0]) % 65536 / 16
+
+class Attribute(Still):
+    def value(self):
+        self.wind += 1
+        return self.wind
+
+class Both(Still):
+    def value(self):
+        self.wind += 1
+        return time.time() + self.wind * 1e6
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "verdict"),
+    [
+        ("Clock", "READS A CLOCK"),
+        ("Entropy", "READS RANDOM NUMBERS OF THE SYSTEM"),
+        ("Variable", "READS ENVIRONMENT VARIABLES"),
+        ("Address", "DIVERGES AFTER A RESTORE, cause not known"),
+        ("Attribute", "HIDDEN STATE"),
+        ("Both", "HIDDEN STATE"),
+    ],
+)
+def test_only_what_a_restore_loses_is_called_hidden_state(
+    name: str, verdict: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    """The first line says what was proved: a clock is no state, and an address is not known to be any."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    Path(f"outside_{name}.py").write_text(OUTSIDE)
+    assert run(replayer.commands.main.main, f"check outside_{name}:{name} --ticks 20") == 1
+    assert capsys.readouterr().out.startswith(f"outside_{name}:{name}: {verdict}, first seen at tick ")
