@@ -66,6 +66,24 @@ class Suspect:
         return f"{self.name}{kind}: {self.detail}{'; proved' if self.proved else '; suspected'}{where}"
 
 
+@attrs.frozen
+class Repeats:
+    """Further runs of fresh copies from one start, with the same surroundings.
+
+    Attributes:
+        run_count: the number of runs. result_count: the number of different results among them.
+    """
+
+    run_count: int
+    result_count: int
+
+    def __str__(self) -> str:
+        runs = f"{self.run_count} fresh instances, restored and run from there,"
+        if self.result_count == 1:
+            return f"{runs} all had this result"
+        return f"{runs} had {self.result_count} different results: what decides it differs from run to run"
+
+
 @attrs.frozen(eq=False)
 class SyncFinding:
     """One way in which a simulation depends on something that is not in its state.
@@ -80,6 +98,7 @@ class SyncFinding:
         suspects: the most likely first.
         note: a remark, in a sentence.
         without_effect: without suspects: names of values that differed, were put back and made no difference.
+        repeats: of a restore into fresh instances whose cause was not proved.
     """
 
     tick: int
@@ -92,6 +111,7 @@ class SyncFinding:
     note: str | None = None
     states: tuple[Snapshot, Snapshot] | None = None
     without_effect: list[str] = attrs.field(factory=list)
+    repeats: Repeats | None = None
 
     def __str__(self) -> str:
         return "\n".join(finding_lines(self))
@@ -184,6 +204,8 @@ def finding_lines(finding: SyncFinding) -> list[str]:
     omitted = len(differences) - FIELDS_SHOWN
     if omitted > 0:
         lines.append(f"  … and {counted(omitted, 'field')} more")
+    if finding.repeats is not None:
+        lines.append(f"  {finding.repeats}")
     if finding.suspects:
         lines.append("  suspects outside the state, most likely first:")
         lines += [f"    {suspect}" for suspect in finding.suspects[:SUSPECTS_SHOWN]]
@@ -226,6 +248,7 @@ def report_facts(report: SyncReport) -> dict[str, Any]:
                 ],
                 "suspects": [attrs.asdict(suspect) for suspect in finding.suspects],
                 "note": finding.note,
+                "repeats": None if finding.repeats is None else attrs.asdict(finding.repeats),
             }
             for finding in report.findings
         ],

@@ -30,6 +30,7 @@ from replayer.diagnose.hidden_state.report import (
     MARKS,
     READ,
     USED,
+    Repeats,
     Suspect,
     SyncFinding,
     SyncReport,
@@ -45,6 +46,7 @@ from sim.kernel.state import Snapshot
 
 TICKS = 200
 PERIOD_TICKS = 8
+REPEATS = 3  # Of a divergence whose cause was not proved.
 STATES_BYTES_MAX = 256 << 20  # Larger periods keep only hashes: a finding then cannot name rows.
 
 _DISTURBED = (
@@ -276,7 +278,16 @@ class _Run:
             return None
         suspects, without_effect = self._trials.suspects(period, way, outcome)
         finding = _finding(period, way, outcome, [self._since(suspect) for suspect in suspects])
+        if way == FRESH and not any(suspect.proved for suspect in suspects):
+            finding = attrs.evolve(finding, repeats=self._repeated(period, outcome))
         return attrs.evolve(finding, without_effect=without_effect if not suspects else [])
+
+    def _repeated(self, period: Period, outcome: TrialOutcome) -> Repeats:
+        """Let further fresh copies run the period from the same start, with the same surroundings."""
+        outcomes = [outcome, *(self._trials.run(period, FRESH) for _ in range(REPEATS))]
+        self._restores += REPEATS
+        ends = {(one.bad_count, one.note, None if one.state is None else one.state.hash()) for one in outcomes}
+        return Repeats(len(outcomes), len(ends))
 
     def _disturbs(self, period: Period) -> bool:
         """Return True if the live run differs because it is watched: what diverges from it then shows nothing."""
