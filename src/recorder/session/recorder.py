@@ -5,7 +5,7 @@ recorder.writer writes them.
 
 Invariants:
     1. Frame t is put after the step to tick t has returned and before the next step starts.
-    2. The first tick of a session has a full keyframe, in the file before the first step.
+    2. The first tick of a session has a full keyframe, in the file before the first step, at each level of durability.
     3. With durability "tick", a frame is in the journal before step returns.
 """
 
@@ -166,9 +166,8 @@ class Recorder(NotebookMixin):
             self._keyframes.put_whole(self.tick, baseline.hash(), baseline)
             if self._outputs is not None and not self.tick:
                 self._writer.put_frame(self._outputs.take(self.tick, made=resumed is None))
+            self._writer.flush(sync=False)  # No frame and no step before it: without a keyframe they are useless.
             if settings.durability == "tick":
-                # A frame is useless without a keyframe before it, so the keyframe is written first.
-                self._writer.flush(sync=False)
                 required = settings.on_error == "raise"
                 self._journal = Journal(session.files, session.run_id, self._writer, required=required)
             if settings.between_steps:

@@ -146,8 +146,8 @@ def test_a_failing_disk_reaches_the_caller(
         assert caught.value.why.startswith(str(caught.value.__cause__))
         assert files.released
         assert files.calls.count(method) == k
-        if not files.segments:  # The constructor has already raised.
-            assert k == 1
+        if not files.segments:  # The constructor has already raised, for header and META or the first keyframe.
+            assert k <= 2
             continue
         assert_is_an_intact_beginning(tmp_path / "run.tape", bytes(files.segments[0]), bytes(complete.segments[0]))
 
