@@ -43,6 +43,7 @@ from recorder.scenarios.start import begin_tape, options_of, players_from
 from recorder.scenarios.violation_watch import ViolationWatch
 from recorder.session.recorder import Recorder
 from recorder.settings import ChangeTracking, Mode
+from recorder.storage.atomic_file import make_folder
 from recorder.text import counted
 from sim.scenario.scenario_file import FOREIGN, Scenario, load_scenario
 
@@ -195,7 +196,7 @@ def _start(output: Path | None, loaded: Scenario, arguments: OptionArguments, st
         if start is not None:
             resume_checkpoint(start, simulation)
         if output is None:
-            path.parent.mkdir(exist_ok=True)
+            make_folder(path.parent)
         return begin_tape(path, simulation, start, options)
     except ValueError as error:
         raise UsageError(str(error)) from None

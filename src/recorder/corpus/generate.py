@@ -35,7 +35,7 @@ from recorder.scenarios.run_scenario import raced_inputs
 from recorder.session.recorder import Recorder
 from recorder.session.session import exception_text
 from recorder.settings import TICKS_MAX
-from recorder.storage.atomic_file import PART_SUFFIX, publish_file
+from recorder.storage.atomic_file import PART_SUFFIX, make_folder, publish_file
 from sim.kernel.registry import ConfigError, find_world
 from sim.scenario.scenario_file import FOREIGN, Scenario, load_scenario
 from sim.scenario.wrap import wrap_scenario
@@ -145,7 +145,7 @@ def _first_duplicate(values: Sequence[Any]) -> Any:
 @contextmanager
 def locked_folder(folder: Path) -> Iterator[None]:
     """Create the folder if needed, and lock it for one generating process. Raises UsageError, OSError."""
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
     try:
         try:

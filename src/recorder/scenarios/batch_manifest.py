@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 import attrs
 
 from recorder.scenarios.batch import Job, RunRecord, clear_unfinished, files_of
-from recorder.storage.atomic_file import write_file
+from recorder.storage.atomic_file import make_folder, sync_folder, write_file
 
 LINES_NAME, MANIFEST_NAME, PICTURE_NAME = "manifest.ndjson", "manifest.json", "survival.png"
 _BEGUN, _JOB = "begun", "job"  # Keys: number of planned runs; identity of the job of a finished run.
@@ -128,8 +128,9 @@ class BatchFolder:
         process runs a batch in it. Nothing is written or deleted then.
         """
         self.inspect(jobs)
-        self.path.mkdir(parents=True, exist_ok=True)
+        make_folder(self.path)
         with (self.path / LINES_NAME).open("a", encoding="utf-8") as file:
+            sync_folder(self.path)  # The first records may come after hours: their file must be there then.
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
@@ -163,11 +164,16 @@ class BatchFolder:
         return contents.finished
 
     def _entries(self) -> tuple[list[dict[str, Any]], int]:
-        """Return the entries of all lines, and the size of an incomplete last line. Raises ValueError."""
+        """Return the entries of all lines, and the size of an incomplete last line. Raises ValueError.
+
+        A power cut may leave zeros in place of the line that was not yet on the disk, also in front of its end.
+        """
         path = self.path / LINES_NAME
         if not path.exists():
             return [], 0
         *complete, half = path.read_bytes().split(b"\n")
+        if complete and not half and b"\0" in complete[-1]:
+            half = complete.pop() + b"\n"
         entries = []
         for number, line in enumerate(complete, 1):
             try:
@@ -177,7 +183,7 @@ class BatchFolder:
             if not isinstance(entry, dict) or (number == 1 and set(entry) != {_BEGUN}):
                 raise ValueError(f"{path} is not a manifest: line {number} is not an entry of a manifest")
             entries.append(entry)
-        if half and not entries and half[: len(_HEADER)] != _HEADER[: len(half)]:
+        if half.strip(b"\0") and not entries and half[: len(_HEADER)] != _HEADER[: len(half)]:
             raise ValueError(f"{path} is not a manifest: line 1 is not an entry of a manifest")
         return entries, len(half)
 

@@ -21,6 +21,7 @@ from recorder.format.recording.assembly import Assembled
 from recorder.format.segments.block_location import KeyframeLocation
 from recorder.recording_options import RecordingOptions
 from recorder.session.session import describe, encode_small, new_run_id
+from recorder.storage.atomic_file import make_folder
 from recorder.storage.file_names import numbered
 from recorder.storage.open_tape import OpenTape
 from recorder.storage.tape_copy import TapeCopy
@@ -106,7 +107,7 @@ def write_checkpoint(
     notes: notes of the run, as on its tape, for a run that continues from the checkpoint. Raises OSError; TypeError or
     ValueError if they cannot be encoded.
     """
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     snapshot, notes = simulation.state.snapshot(), {**(notes or {}), "checkpoint": tick}
     identity = _identity(tick, f"{snapshot.hash():016x}", scenario_hash(simulation), notes)
     for path in numbered(folder / f"checkpoint_{tick}.tape", ".tape"):

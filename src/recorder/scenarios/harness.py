@@ -18,6 +18,7 @@ from recorder.processes.pool import Pool
 from recorder.scenarios.batch import Job, RunRecord, failed_record, record_of, run_many
 from recorder.scenarios.pass_criteria import check_contracts
 from recorder.scenarios.run_scenario import TICKS_BY_DEFAULT, InputsOf, run_with_scenario
+from recorder.storage.atomic_file import make_folder
 from sim.scenario.middleware.monitors import PropertyFunction
 from sim.scenario.results.result import ScenarioResult
 
@@ -71,7 +72,7 @@ def run_harness(
     if missing is not None:
         raise ValueError(f"{adapter} has no scenario {missing}; scenarios: {', '.join(scenarios)}")
     if tapes is not None:
-        tapes.mkdir(parents=True, exist_ok=True)
+        make_folder(tapes)
     jobs = [
         Job(index, name, "", {}, dict(scenarios[name]), _ticks_of(scenarios[name]), tape=_tape(tapes, name))
         for index, name in enumerate(selected)

@@ -124,6 +124,14 @@ def sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
+def make_folder(folder: Path) -> None:
+    """Create a folder and its missing parents, durably; an existing one is accepted. Raises OSError."""
+    missing = [path for path in (folder, *folder.parents) if not path.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    for path in missing:
+        sync_folder(path.parent)  # Otherwise a power cut may remove the folder with all that was synced in it.
+
+
 def is_called(descriptor: int, path: Path) -> bool:
     """Return True if an open file still has this name."""
     try:

@@ -24,7 +24,7 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from recorder.storage.atomic_file import PART_SUFFIX, is_part_of, sync_file, sync_folder
+from recorder.storage.atomic_file import PART_SUFFIX, is_part_of, make_folder, sync_file, sync_folder
 from recorder.storage.file_names import numbered
 
 MARKER = "unfinished"
@@ -41,7 +41,7 @@ def write_folder(target: Path, write: Callable[[Path], None], *, files: Collecti
     Raises OSError if the folder cannot be written, and exceptions of write; nothing is left of the folder then.
     """
     with _errors_naming(target, target.with_name(f"{target.name}{PART_SUFFIX}")):
-        target.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(target.parent)
         part, marker = _begin(target, files)
     published = False
     try:

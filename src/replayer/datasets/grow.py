@@ -18,7 +18,7 @@ from typing import Any
 
 import pyarrow.dataset
 
-from recorder.storage.atomic_file import atomic_file, write_file
+from recorder.storage.atomic_file import atomic_file, make_folder, write_file
 from replayer.datasets.build import GROWING_FORMATS, Manifest, ensure_same_request
 from replayer.datasets.dataset import Dataset
 from replayer.datasets.manifest import MANIFEST, described_file
@@ -79,7 +79,7 @@ def merge(folder: Path, manifest: Manifest, other: Path, added: Manifest) -> Man
                     continue
                 place = PurePosixPath(file["path"])
                 path = folder / place.with_name(_PART.sub(f"part-{next(numbers):05d}", place.name))
-                path.parent.mkdir(parents=True, exist_ok=True)
+                make_folder(path.parent)
                 if entry["columns"] == columns:
                     with atomic_file(path, existing="replace") as part:
                         shutil.copyfile(source / file["path"], part)

@@ -14,6 +14,8 @@ from recorder.scenarios.batch import Job, RunRecord
 from recorder.scenarios.batch_manifest import LINES_NAME, MANIFEST_NAME, BatchFolder, read_manifest
 from recorder.scenarios.sweep import run_batch
 
+from disk.cut_programs import recorded
+from disk.folder_cuts import batch_of_tapes
 from oracle.command_lines import files
 
 CONFIG = {"world": "meadow", "seed": 1}
@@ -209,3 +211,36 @@ def test_a_manifest_of_an_unfinished_batch(tmp_path: Path) -> None:
     (tmp_path / LINES_NAME).write_text(BEGUN)
     with pytest.raises(ValueError, match="holds an unfinished batch"):
         read_manifest(tmp_path)
+
+
+@pytest.mark.parametrize("place", [0, 3, 11])
+def test_zeros_where_a_line_was_not_on_the_disk(tmp_path: Path, place: int) -> None:
+    """A power cut may keep the size of the file and lose pages of its last line: the batch continues with that run."""
+    jobs = [job(index, tmp_path) for index in range(3)]
+    assert run(jobs, tmp_path) == [0, 1, 2]
+    lines = (tmp_path / LINES_NAME).read_bytes().splitlines(keepends=True)
+    torn = lines[-1][:place] + bytes(40) + lines[-1][place + 40 :]
+    for last in (torn, torn.rstrip(b"\n"), bytes(len(torn))):
+        (tmp_path / LINES_NAME).write_bytes(b"".join(lines[:-1]) + last)
+        assert run(jobs, tmp_path) == [2]
+
+
+def test_zeros_in_place_of_a_manifest(tmp_path: Path) -> None:
+    """A power cut before its first line was on the disk. Zeros in an earlier line are still an error."""
+    jobs = [job(index, tmp_path) for index in range(2)]
+    (tmp_path / LINES_NAME).write_bytes(bytes(13))
+    assert run(jobs, tmp_path) == [0, 1]
+    lines = (tmp_path / LINES_NAME).read_bytes().splitlines(keepends=True)
+    (tmp_path / LINES_NAME).write_bytes(lines[0] + bytes(30) + b"\n" + lines[2])
+    with pytest.raises(ValueError, match="line 2 is not an entry"):
+        run(jobs, tmp_path)
+
+
+def test_the_manifest_is_durable_before_a_run(tmp_path: Path) -> None:
+    """Its name, too: a power cut would leave tapes that no batch seems to have made."""
+    calls = recorded(lambda folder, made: batch_of_tapes(folder, [], made), tmp_path / "batch")
+    kinds = [(call.kind, call.name or call.file) for call in calls.calls]
+    number = next(call.file for call in calls.calls if call.name == LINES_NAME)
+    first_tape = kinds.index(("create", "run-00000.tape"))
+    assert ("sync_folder", 0) in kinds[:first_tape]
+    assert ("sync", number) in kinds[:first_tape]
