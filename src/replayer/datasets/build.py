@@ -21,7 +21,7 @@ from typing import Any
 import attrs
 import numpy as np
 
-from recorder.storage.atomic_file import PART_SUFFIX, atomic_file, write_file
+from recorder.storage.atomic_file import PART_SUFFIX, atomic_file, is_part_of, write_file
 from recorder.storage.atomic_folder import publish_folder
 from replayer.datasets.manifest import FORMAT_VERSION, MANIFEST, described_file
 from replayer.datasets.parts.worker import FileRecord, PartRecord
@@ -77,10 +77,10 @@ class Building:
             return self._done()
         if (self.folder / MANIFEST).exists():
             shutil.rmtree(self.folder)  # Complete but for the rename. Without its plan, its origin cannot be checked.
-        if self.folder.exists() and any(self.folder.iterdir()):
+        if self.folder.exists() and not self._is_only_begun():
             raise ExtractionError(f"{self.folder} holds something else: remove it, or give a different name")
         done = self.folder / "done"
-        done.mkdir(parents=True)
+        done.mkdir(parents=True, exist_ok=True)
         try:
             _write_json(path, as_stored)
         except BaseException:
@@ -88,6 +88,11 @@ class Building:
             self.folder.rmdir()
             raise
         return {}
+
+    def _is_only_begun(self) -> bool:
+        """Return True for a folder without contents, as a kill or a power cut leaves it before there is a plan."""
+        names = {path.name for path in self.folder.rglob("*")} - {"done"}
+        return all(is_part_of(name, "plan.json") for name in names)
 
     def begun_columns(self, plan: Mapping[str, Any]) -> Mapping[str, Any] | None:
         """Return the columns of a data set that was begun here; None if there is none, or it was of a different plan."""
@@ -124,10 +129,10 @@ class Building:
 
             write_card(self.folder, manifest)
         _write_json(self.folder / MANIFEST, manifest)
+        (self.folder / "plan.json").unlink()  # First: with a plan, the next call would look for the parts.
         shutil.rmtree(self.folder / "done")
         for path in [*self.folder.rglob("*.ndjson"), *self.folder.rglob(f"*{PART_SUFFIX}")]:
             path.unlink()  # Rows that are in typed files now, and leftovers of killed workers.
-        (self.folder / "plan.json").unlink()
         publish_folder(self.folder, self.target)
 
 
