@@ -143,7 +143,7 @@ def _read(files: Files, path: str) -> tuple[Assembled, dict[int, IO], int | None
         raise UnreadableError(path, f"not a tape: {error}") from None
     ensure_first_file(path, assembled)
     _forget_what_follows_torn_blocks(assembled)
-    ensure_intact(assembled, died=bool(journal) or begun is not None)
+    ensure_intact(assembled, died=journal is not None or begun is not None)
     _ensure_names_are_free(assembled, [number for number in ios if number != begun], path)
     return assembled, ios, begun
 

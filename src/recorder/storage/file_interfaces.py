@@ -71,13 +71,16 @@ class Files(Protocol):
         """
 
     def map_journal(self, size: int, fill: Callable[[Buffer], None]) -> Buffer:
-        """Make a journal of size bytes, fill it, then replace the current one with it; return its memory."""
+        """Make a journal of size bytes, fill it, then replace the current one with it; return its memory.
 
-    def read_journal(self) -> bytes:
-        """The bytes of the journal; none if there is no journal."""
+        The first one is durable when this returns, as it was filled.
+        """
+
+    def read_journal(self) -> bytes | None:
+        """The bytes of the journal; None if there is no journal."""
 
     def remove_journal(self) -> None:
-        """Remove the journal; a missing one is ignored."""
+        """Remove the journal, durably; a missing one is ignored."""
 
     def has_journal(self) -> bool:
         """False if the journal that was mapped no longer has its name, so that a kill would lose its ticks."""

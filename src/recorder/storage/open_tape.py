@@ -31,7 +31,7 @@ class OpenTape:
         self._name = os.fspath(path)  # As it was given, for messages.
         self._descriptors: dict[int, int] = {}
         self._sources: list[SegmentInput] = []
-        self._journal = b""
+        self._journal: bytes | None = None
 
     def assemble(self, *, believe_index: bool = True) -> Assembled:
         """Open the files as they are now and assemble one recording.
@@ -93,12 +93,12 @@ class OpenTape:
             )
         return SegmentInput(number, reader(descriptor), status.st_size)
 
-    def _read_journal(self) -> bytes:
+    def _read_journal(self) -> bytes | None:
         try:
             with journal_path(self.path).open("rb") as file:
                 return file.read(journal_bytes(AREA_BYTES_MAX))
         except FileNotFoundError:
-            return b""
+            return None
 
     def close(self) -> None:
         """Close the files; a second call does nothing."""

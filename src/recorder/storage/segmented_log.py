@@ -273,6 +273,8 @@ class SegmentedLog:
                 break
             if keep_s is not None and past.closed_s > now_s - keep_s:
                 break
+            if self._syncs:
+                self.sync()  # What is kept may not be durable yet: a power cut would leave nothing.
             if past.number:  # The first segment has the tape's name, and contains only META.
                 self._files.remove(past.number)
             del self._past[0]

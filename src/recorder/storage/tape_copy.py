@@ -3,7 +3,7 @@
 Invariants:
     1. Nothing is overwritten: the new tape's name must be free when the copy begins and when it ends.
     2. Until it is finished the copy has a temporary name, ending in .part, and is locked. An existing file of this name
-       counts as an abandoned copy only if it is unlocked, begins like a tape and is not sealed.
+       counts as an abandoned copy only if it is unlocked, begins like a tape, or with zeros, and is not sealed.
 
 The temporary name is fixed, and a SegmentedLog writes the file through the five methods of IO, since a tape has its own
 protocol. Renaming and syncing are shared with atomic_file.py.
@@ -12,6 +12,7 @@ protocol. Renaming and syncing are shared with atomic_file.py.
 from __future__ import annotations
 
 import errno
+import mmap
 import os
 import stat
 from collections import deque
@@ -162,8 +163,13 @@ def _claim(part: Path) -> TapeFile:
 
 
 def _is_abandoned(io: TapeFile) -> bool:
-    """Return True for an empty file, or the beginning of a tape without an end."""
-    if not stat.S_ISREG(os.fstat(io.descriptor).st_mode) or not MAGIC.startswith(io.pread(0, len(MAGIC))):
+    """Return True for an empty file, or the beginning of a tape without an end.
+
+    A power cut may leave zeros in place of the beginning.
+    """
+    if not stat.S_ISREG(os.fstat(io.descriptor).st_mode):
+        return False
+    if not MAGIC.startswith(io.pread(0, len(MAGIC))) and any(io.pread(0, mmap.PAGESIZE)):
         return False
     end = max(0, io.size() - TRAILER_BYTES)
     try:

@@ -217,8 +217,12 @@ class TapeFiles:
         return self._shown(path)
 
     def map_journal(self, size: int, fill: Callable[[Buffer], None]) -> Buffer:
-        """See Files. The blocks are allocated first: a store into a hole of a full disk would kill the process."""
-        path = journal_path(self.path)
+        """See Files. The blocks are allocated first: a store into a hole of a full disk would kill the process.
+
+        The first one is durable, with its name: in a tape of several files, a missing journal shows that a later file is
+        missing, too. So a power cut may not take it. A larger one comes while the disk is slow, and waits for no sync.
+        """
+        path, is_first = journal_path(self.path), self._journal is None
         new = new_path(path)
         try:
             descriptor = os.open(new, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, FILE_MODE)
@@ -226,10 +230,14 @@ class TapeFiles:
                 os.posix_fallocate(descriptor, 0, size)
                 memory = mmap.mmap(descriptor, size)
                 mapped = os.fstat(descriptor)
+                fill(memory)
+                if is_first:
+                    os.fsync(descriptor)
             finally:
                 os.close(descriptor)
-            fill(memory)
             new.replace(path)
+            if is_first:
+                sync_folder(path.parent)
         except BaseException as error:
             with contextlib.suppress(OSError):
                 new.unlink(missing_ok=True)
@@ -277,16 +285,20 @@ class TapeFiles:
             if old.exists():
                 give_name(old, new, NOT_OURS)
 
-    def read_journal(self) -> bytes:
+    def read_journal(self) -> bytes | None:
         """See Files."""
         try:
             return journal_path(self.path).read_bytes()
         except FileNotFoundError:
-            return b""
+            return None
 
     def remove_journal(self) -> None:
         """See Files."""
-        journal_path(self.path).unlink(missing_ok=True)
+        try:
+            journal_path(self.path).unlink()
+        except FileNotFoundError:
+            return
+        sync_folder(self.path.parent)  # Otherwise a power cut may bring its ticks back, after others in their place.
 
     def release(self) -> None:
         """See Files."""

@@ -78,8 +78,8 @@ class Assembled:
         return "intact" if is_complete else "incomplete"
 
 
-def assemble(sources: Sequence[SegmentInput], journal: bytes = b"", *, believe_index: bool = True) -> Assembled:
-    """Assemble the recording in these files, which come in the order of their numbers.
+def assemble(sources: Sequence[SegmentInput], journal: bytes | None = None, *, believe_index: bool = True) -> Assembled:
+    """Assemble the recording in these files, which come in the order of their numbers. journal: None if there is none.
 
     Raises NoTapeError if none of them is a segment, UnsupportedVersionError for a newer format.
     """
@@ -117,10 +117,11 @@ def assemble(sources: Sequence[SegmentInput], journal: bytes = b"", *, believe_i
     meta = next(filter(None, metas), {})
     missing = _missing_numbers(numbers, meta, replaced | {damage.segment for damage in refused})
     if len(segments) == 1 and not numbers & {damage.segment - 1 for damage in refused}:
-        missing += _missing_around(segments[0], meta, has_journal=bool(journal))
+        missing += _missing_around(segments[0], meta, has_journal=journal is not None)
     seal = segments[-1].contents.seal
     final = seal is not None and seal.final and segments[-1].number not in abandoned
-    frames = _journal_frames(journal, run_id, damages)
+    # Of a tape that ended, a power cut may bring the removed journal back, with any content. Its ticks are in the tape.
+    frames = _journal_frames(journal, run_id, damages) if journal and not final else []
     return Assembled(
         recording=Recording(segments, frames),
         meta=meta,
@@ -305,8 +306,6 @@ def _missing_numbers(numbers: set[int], meta: dict[str, Any], explained: set[int
 
 def _journal_frames(journal: bytes, run_id: bytes, damages: list[Damage]) -> list[Frame]:
     """The frames in the journal if it belongs to this run; after a copy of files it may belong to a different one."""
-    if not journal:
-        return []
     try:
         contents = decode_journal(journal)
     except (CorruptError, UnsupportedVersionError) as error:
