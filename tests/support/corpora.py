@@ -15,7 +15,10 @@ import duel_world
 import pytest
 
 import recorder.commands.main
-from recorder.corpus.database import INDEX_NAME
+from recorder.corpus.database import INDEX_NAME, writing_index
+from recorder.corpus.folder_listing import FolderListing
+from recorder.corpus.inspect_tape import with_world
+from recorder.corpus.tape_stamp import stamp_of
 from sim.kernel import registry
 
 from oracle.command_lines import run
@@ -64,7 +67,17 @@ def copy_of_corpus(name: str, lines: list[str], pool: pytest.TempPathFactory) ->
         for line in lines:
             generate(f"{line} -j 1 -o {_MADE[name]}")
     shutil.copytree(_MADE[name], "runs")
+    _stamp_again(Path("runs"))
     return Path("runs").absolute()
+
+
+def _stamp_again(folder: Path) -> None:
+    """Give the index of a copied folder the stamps of the copies, as if it had been made here."""
+    listing = FolderListing(folder)
+    with writing_index(folder) as connection:
+        for tape, world, version in connection.execute("SELECT tape, world, version FROM runs").fetchall():
+            stamp = with_world(stamp_of(folder / tape, listing).text, world, version)
+            connection.execute("UPDATE runs SET stamp = ? WHERE tape = ?", (stamp, tape))
 
 
 def rows(folder: Path) -> dict[str, list[Any]]:

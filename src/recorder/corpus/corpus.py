@@ -1,15 +1,16 @@
 """A corpus: a folder of tapes, and descriptions of their runs.
 
 The index is used for tapes that are unchanged since it was written; all other tapes are inspected. So a corpus always
-shows the contents of its folder, with an index or without.
+shows the contents of its folder, with an index or without. The folder is listed once, not once for each tape.
 """
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Self
@@ -17,9 +18,11 @@ from typing import Any, Self
 import attrs
 
 from recorder.corpus.database import drop_runs, load_index, put_runs, writing_index
-from recorder.corpus.inspect_tape import examine, glance, stamp_of
+from recorder.corpus.folder_listing import FolderListing
+from recorder.corpus.inspect_tape import examine, glance, with_world
 from recorder.corpus.run import Run
 from recorder.corpus.selection import Selection
+from recorder.corpus.tape_stamp import stamp_of
 from recorder.errors import RecordingError
 from recorder.processes.pool import Report, results_in_order
 from recorder.processes.spawn_pool import SpawnPool
@@ -28,9 +31,13 @@ from recorder.storage.file_names import following_segments, journal_path, segmen
 from recorder.storage.open_tape import is_locked
 
 TAPE_SUFFIX = ".tape"
-TAPES_A_PROCESS = 16  # Starting a process takes about a second, reading a tape some tenths.
+EXAMINED_A_PROCESS = 16  # Starting a process takes about a second, reading a tape completely some tenths.
+GLANCED_A_PROCESS = 1_000  # Reading its headers takes about a millisecond.
+GROUPS_A_PROCESS = 8  # Each lists the folder again. With only one, the last process would keep the others waiting.
+INDEXED_TAPES_MIN = 100  # Fewer are read in a moment: they get no file that nobody asked for.
 
 Progress = Callable[[int, int], None]  # Tapes done, total tapes.
+Inspect = Callable[[Path, FolderListing | None], Run]
 
 
 def order_of(run: Run) -> tuple[Any, ...]:
@@ -59,18 +66,14 @@ class Corpus:
         jobs: int = 1,
         progress: Progress | None = None,
     ) -> Self:
-        """Describe the runs of a folder, without writing anything.
+        """Describe the runs of a folder, without writing anything; look does the same and keeps what it has read.
 
         examined: read the tapes that the index does not cover, to determine the quality of each run and scores that are
         not on the tape; otherwise read only headers and indexes. jobs: number of processes.
 
         Raises FileNotFoundError, NotADirectoryError or another OSError; ForeignIndexError.
         """
-        path = Path(folder)
-        indexed = _unchanged_runs(path)
-        rest = [tape for tape in tapes_in(path) if tape.name not in indexed]
-        inspected = inspect_tapes(rest, examine if examined else glance, jobs=jobs, progress=progress)
-        return cls(path, tuple(sorted([*indexed.values(), *inspected], key=order_of)))
+        return _look(Path(folder), examined=examined, jobs=jobs, progress=progress)[0]
 
     def __iter__(self) -> Iterator[Run]:
         return iter(self.runs)
@@ -87,46 +90,90 @@ class Corpus:
         return attrs.evolve(self, runs=tuple(Selection(**conditions).choose(self.runs)))
 
 
+def look(folder: Path, *, examined: bool = False, jobs: int = 1, progress: Progress | None = None) -> Corpus:
+    """Describe the runs of a folder as Corpus.open does, and add many that had to be read to the index, if possible.
+
+    A folder that cannot be written is described as well, only not faster the next time. Raises as Corpus.open does.
+    """
+    corpus, inspected = _look(folder, examined=examined, jobs=jobs, progress=progress)
+    if len(inspected) >= INDEXED_TAPES_MIN:
+        with contextlib.suppress(OSError):  # The index saves time and nothing else: without it the listing is complete.
+            _put(folder, inspected, corpus)
+    return corpus
+
+
+def _look(folder: Path, *, examined: bool, jobs: int, progress: Progress | None) -> tuple[Corpus, list[Run]]:
+    """Return the runs of a folder, and those that were inspected since the index did not hold them."""
+    tapes = tapes_in(folder)
+    indexed = _unchanged_runs(folder, tapes)
+    if examined:
+        indexed = _examined_runs(indexed)
+    rest = [tape for tape in tapes if tape.name not in indexed]
+    inspected = inspect_tapes(rest, examine if examined else glance, jobs=jobs, progress=progress)
+    return Corpus(folder, tuple(sorted([*indexed.values(), *inspected], key=order_of))), inspected
+
+
 def tapes_in(folder: Path) -> list[Path]:
     """Return the tapes of a folder, sorted by name. Raises OSError."""
-    return sorted(path for path in folder.iterdir() if path.name.endswith(TAPE_SUFFIX) and path.is_file())
+    with os.scandir(folder) as entries:
+        names = sorted(entry.name for entry in entries if entry.name.endswith(TAPE_SUFFIX) and entry.is_file())
+    return [folder / name for name in names]
 
 
-def _unchanged_runs(folder: Path) -> dict[str, Run]:
+def _unchanged_runs(folder: Path, tapes: Sequence[Path]) -> dict[str, Run]:
     """Return the indexed runs of unchanged tapes, by name of the tape. Raises OSError, ForeignIndexError."""
-    names = {path.name for path in tapes_in(folder)}
-    return {name: run for name, run in load_index(folder).items() if name in names and _is_unchanged(run)}
+    indexed, listing = load_index(folder), FolderListing(folder)
+    return {
+        path.name: run
+        for path in tapes
+        if (run := indexed.get(path.name)) is not None and _is_unchanged(path, run, listing)
+    }
 
 
-def _is_unchanged(run: Run) -> bool:
+def _examined_runs(runs: Mapping[str, Run]) -> dict[str, Run]:
+    """Return the runs whose tapes were read completely, or cannot be read."""
+    return {name: run for name, run in runs.items() if run.quality is not None or run.status == "unreadable"}
+
+
+def _is_unchanged(path: Path, run: Run, listing: FolderListing) -> bool:
     try:
-        return stamp_of(run.path) == (run.size_bytes, run.changed_ns)
+        stamp = stamp_of(path, listing).text
     except OSError:
         return False
+    return bool(stamp) and run.stamp == with_world(stamp, run.world, run.version)
 
 
 def inspect_tapes(
-    paths: Sequence[Path], inspect: Callable[[Path], Run], *, jobs: int = 1, progress: Progress | None = None
+    paths: Sequence[Path], inspect: Inspect, *, jobs: int = 1, progress: Progress | None = None
 ) -> list[Run]:
-    """Describe the runs of tapes, in their order, in this many processes. inspect: glance or examine."""
+    """Describe the runs of tapes in one folder, in their order, in this many processes. inspect: glance or examine."""
     inspected: list[Run] = []
     on_progress = progress or (lambda *_: None)
 
-    def keep(runs: Iterable[Run]) -> list[Run]:
+    def keep(runs: Iterable[Run]) -> None:
         for run in runs:
             inspected.append(run)
             on_progress(len(inspected), len(paths))
-        return inspected
 
-    workers = min(jobs, len(paths) // TAPES_A_PROCESS)
+    workers = min(jobs, len(paths) // (GLANCED_A_PROCESS if inspect is glance else EXAMINED_A_PROCESS))
     if workers <= 1:
-        return keep(map(inspect, paths))
-    work = partial(_inspect_one, inspect)
-    return keep(results_in_order(SpawnPool(workers), work, paths, name=lambda path: f"inspected {path}"))
+        keep(_inspect_all(inspect, paths))
+        return inspected
+    size = -(-len(paths) // (workers * GROUPS_A_PROCESS))
+    groups = [paths[start : start + size] for start in range(0, len(paths), size)]
+    work = partial(_inspect_group, inspect)
+    for runs in results_in_order(SpawnPool(workers), work, groups, name=lambda group: f"inspected {group[0]}"):
+        keep(runs)
+    return inspected
 
 
-def _inspect_one(inspect: Callable[[Path], Run], path: Path, _: Report) -> Run:
-    return inspect(path)
+def _inspect_group(inspect: Inspect, paths: Sequence[Path], _: Report) -> list[Run]:
+    return list(_inspect_all(inspect, paths))
+
+
+def _inspect_all(inspect: Inspect, paths: Sequence[Path]) -> Iterator[Run]:
+    listing = FolderListing(paths[0].parent) if paths else None
+    return (inspect(path, listing) for path in paths)
 
 
 def refresh_index(
@@ -136,16 +183,22 @@ def refresh_index(
 
     rebuild: ignore the existing index. Raises OSError, ForeignIndexError.
     """
-    current = {} if rebuild else _unchanged_runs(folder)
-    current = {name: run for name, run in current.items() if run.quality is not None or run.status == "unreadable"}
-    rest = [path for path in tapes_in(folder) if path.name not in current]
+    tapes = tapes_in(folder)
+    current = {} if rebuild else _examined_runs(_unchanged_runs(folder, tapes))
+    rest = [path for path in tapes if path.name not in current]
     examined = inspect_tapes(rest, examine, jobs=jobs, progress=progress)
-    runs = [*current.values(), *examined]
+    corpus = Corpus(folder, tuple(sorted([*current.values(), *examined], key=order_of)))
+    _put(folder, examined, corpus)
+    return corpus, len(examined)
+
+
+def _put(folder: Path, inspected: Sequence[Run], corpus: Corpus) -> None:
+    """Write the inspected runs of a corpus to the index, and drop those of tapes that are gone."""
+    names = {run.tape for run in corpus}
     with writing_index(folder) as connection:
         indexed = {row[0] for row in connection.execute("SELECT tape FROM runs")}
-        drop_runs(connection, indexed - set(current))
-        put_runs(connection, examined)
-    return Corpus(folder, tuple(sorted(runs, key=order_of))), len(examined)
+        drop_runs(connection, indexed - names)
+        put_runs(connection, inspected)
 
 
 def note_run(folder: Path, run: Run) -> None:

@@ -7,8 +7,8 @@ Tables, all keyed by the tape's file name: runs (one row per tape), players (one
 the run ended), quality (the inputs of the run). No column holds a value that a query would have to parse.
 
 The journal is SQLite's rollback journal, not a write-ahead log. Between two transactions the index is one file, which
-can be copied with the tapes and read from a read-only folder. A write-ahead log would need two more files, and readers
-would have to write to one of them. One process writes, rarely.
+can be read from a read-only folder. A write-ahead log would need two more files, and readers would have to write to one
+of them. One process writes, rarely.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from recorder.errors import RecordingError
 from recorder.storage.file_names import first_free, numbered
 
 INDEX_NAME = "index.sqlite"
-INDEX_VERSION = 1  # In user_version; it changes with the tables.
+INDEX_VERSION = 2  # In user_version; it changes with the tables.
 APPLICATION_ID = 0x7461_7065  # "tape"
 BUSY_S = 10.0  # A reader waits this long for a writer; a transaction takes milliseconds.
 
@@ -50,6 +50,7 @@ _RUN_COLUMNS = {
     "sealed": "INTEGER NOT NULL",
     "finished": "TEXT NOT NULL",
     "changed_ns": "INTEGER NOT NULL",
+    "stamp": "TEXT NOT NULL",
     "error": "TEXT",
 }
 _TABLES = {

@@ -13,10 +13,11 @@ from typing import Any
 
 import attrs
 
+from recorder.corpus.folder_listing import FolderListing
 from recorder.corpus.run import GENERATED, RECORDED, Quality, Run, Settings, players_of, tier_of
+from recorder.corpus.tape_stamp import stamp_of
 from recorder.errors import RecordingError
 from recorder.format.recording.assembly import Assembled
-from recorder.storage.file_names import following_segments, segment_path
 from recorder.storage.open_tape import OpenTape
 from recorder.storage.run_seed import meta_seed
 from sim.kernel.registry import ConfigError, UnknownWorldError, World, find_world
@@ -27,38 +28,47 @@ SOURCE_NOTE, SCENARIO_NOTE, SCORES = "source", "scenario", "scores"  # Keys that
 _WHOLE_MAX = (1 << 63) - 1  # The largest integer of the database.
 
 
-def glance(path: Path) -> Run:
-    """Describe a tape from its headers and index, without the quality of its inputs, and scores that it does not hold."""
-    return _inspect(path, lambda _, run: run)
+def glance(path: Path, listing: FolderListing | None = None) -> Run:
+    """Describe a tape from its headers and index, without the quality of its inputs, and scores that it does not hold.
+
+    listing: of the folder of the tape, if many of its tapes are described.
+    """
+    return _inspect(path, listing, lambda _, run: run)
 
 
-def examine(path: Path) -> Run:
+def examine(path: Path, listing: FolderListing | None = None) -> Run:
     """Describe a tape with the quality of its inputs and the scores at the end of the run, by reading it.
 
     Scores that the tape does not hold come from its world, if it is installed; the last state is then re-simulated from
-    the nearest keyframe.
+    the nearest keyframe. listing: as in glance.
     """
-    return _inspect(path, _examined)
+    return _inspect(path, listing, _examined)
 
 
-def _inspect(path: Path, complete: Callable[[Assembled, Run], Run]) -> Run:
+def _inspect(path: Path, listing: FolderListing | None, complete: Callable[[Assembled, Run], Run]) -> Run:
     run = Run(path.name, path.parent, status="unreadable", sealed=False)
+    files = listing or FolderListing(path.parent)
     try:
-        size_bytes, changed_ns = stamp_of(path)
-        run = attrs.evolve(run, size_bytes=size_bytes, changed_ns=changed_ns)
-        with OpenTape(path) as opened:
+        stamp = stamp_of(path, files)  # Before the content: a change from now on changes it.
+        run = attrs.evolve(run, size_bytes=stamp.size_bytes, changed_ns=stamp.changed_ns, stamp=stamp.text)
+        with OpenTape(path, lambda: files.following(path.name)) as opened:
             assembled = opened.assemble()
-            return complete(assembled, _described(assembled, run))
+            run = _described(assembled, run)
+            run = attrs.evolve(run, stamp=with_world(stamp.text, run.world, run.version))
+            return complete(assembled, run)
     except OSError as error:
         return attrs.evolve(run, error=error.strerror or type(error).__name__)
     except RecordingError as error:
         return attrs.evolve(run, error=str(error).removeprefix(f"{path}: "))
 
 
-def stamp_of(path: Path) -> tuple[int, int]:
-    """Return the size of all files of a tape, and the time of the last change to them. Raises OSError."""
-    stats = [path.stat(), *(segment_path(path, number).stat() for number in following_segments(path))]
-    return sum(stat.st_size for stat in stats), max(stat.st_mtime_ns for stat in stats)
+def with_world(stamp: str, name: str | None, version: int | None) -> str:
+    """Add to the stamp of a tape if its world is installed, which describes the players; an empty stamp stays so."""
+    try:
+        is_installed = name is not None and find_world(name).version == version
+    except UnknownWorldError:
+        is_installed = False
+    return f"{stamp} world" if stamp and is_installed else stamp
 
 
 def _described(assembled: Assembled, run: Run) -> Run:

@@ -95,7 +95,8 @@ class Run:
         status: intact, incomplete, corrupt or unreadable, by headers, index, and the frames that were read.
         sealed: True if the recording was closed properly.
         finished: time of the last change to a file of the tape, in ISO form, UTC; empty if the tape is not sealed.
-        changed_ns: this time in nanoseconds; an index entry is valid as long as it matches.
+        changed_ns: this time in nanoseconds.
+        stamp: the files of the tape when it was read, see tape_stamp; empty if they do not show each change.
         reason, text: why the run ended, as recorded on the tape; None if it did not end.
         error: the exception of the run, or the reason why the tape cannot be read; None without an error.
         players: the players of the run.
@@ -120,6 +121,7 @@ class Run:
     sealed: bool = True
     finished: str = ""
     changed_ns: int = 0
+    stamp: str = attrs.field(default="", eq=False)
     reason: str | None = None
     text: str | None = None
     error: str | None = None

@@ -15,7 +15,8 @@ from pathlib import Path
 
 JOURNAL_SUFFIX = ".journal"
 NEW_SUFFIX = ".new"
-_SEGMENT_NUMBER = re.compile(r"\.([1-9]\d{0,7})")
+SEGMENT_NUMBER = r"\.([1-9]\d{0,7})"  # A pattern: the end of a segment's name.
+_SEGMENT_NUMBER = re.compile(SEGMENT_NUMBER)
 _UNFINISHED = re.compile(r"\.([1-9]\d{0,7}|journal)\.new")
 
 

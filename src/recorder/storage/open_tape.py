@@ -6,6 +6,7 @@ import errno
 import fcntl
 import os
 import stat
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -26,8 +27,10 @@ class OpenTape:
         path: of the first segment, absolute.
     """
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
+    def __init__(self, path: str | os.PathLike[str], following: Callable[[], Sequence[int]] | None = None) -> None:
+        """following: gives the numbers of the segments after the first; by default the folder is listed for them."""
         self.path = Path(path).absolute()
+        self._following = following or (lambda: following_segments(self.path))
         self._name = os.fspath(path)  # As it was given, for messages.
         self._descriptors: dict[int, int] = {}
         self._sources: list[SegmentInput] = []
@@ -51,7 +54,7 @@ class OpenTape:
             if not self.path.parent.is_dir():
                 raise
             missing = error
-        for number in following_segments(self.path):
+        for number in self._following():
             try:
                 self._sources.append(self._open_segment(number))
             except FileNotFoundError:

@@ -12,7 +12,7 @@ from cyclopts import Parameter
 from recorder.console.argument_types import Positive
 from recorder.console.output import print_json
 from recorder.console.progress import progress_bar
-from recorder.corpus.corpus import Corpus, add_tape, order_of, refresh_index
+from recorder.corpus.corpus import Corpus, add_tape, look, order_of, refresh_index
 from recorder.corpus.run import TIERS, Run
 from recorder.corpus.run_statistics import Statistics, statistics_of
 from recorder.corpus.selection import ConditionError
@@ -54,7 +54,8 @@ def ls(
     replay ls runs --player beetle=random --seed 0..9 --stats --plot runs.png
     replay verify $(replay ls runs --quality scripted --paths | head -1)
 
-    Tapes that have not changed since the folder was indexed are not read again.
+    Tapes that have not changed since the folder was indexed are not read again. Many tapes that had to be read are
+    added to the index of the folder, if it can be written.
 
     Exit code of the worst tape: 0 intact, 3 incomplete, 4 corrupt, 5 unreadable.
 
@@ -129,7 +130,7 @@ def _open(folder: Path, jobs: int | None, *, update: bool, rebuild: bool, examin
         progress = lambda done, total: show(100 * done / total)  # noqa: E731
         if update or rebuild:
             return refresh_index(folder, rebuild=rebuild, jobs=count, progress=progress)[0]
-        return Corpus.open(folder, examined=examined, jobs=count, progress=progress)
+        return look(folder, examined=examined, jobs=count, progress=progress)
 
 
 def _sorted(runs: Sequence[Run], key: Key, *, reverse: bool) -> list[Run]:

@@ -59,7 +59,7 @@ def _player_text(result: PlayerResult) -> str:
 
 def run_facts(run: Run) -> dict[str, Any]:
     """Return a run as JSON shows it."""
-    facts = attrs.asdict(run, filter=attrs.filters.exclude("folder", "changed_ns"))
+    facts = attrs.asdict(run, filter=attrs.filters.exclude("folder", "changed_ns", "stamp"))
     return {"path": str(run.path), **facts}
 
 

@@ -76,7 +76,7 @@ def test_an_index_is_used_for_unchanged_tapes_only(monkeypatch: pytest.MonkeyPat
     names = sorted(path.name for path in RUNS.glob("*.tape"))
     looked: list[str] = []
     monkeypatch.setattr(
-        recorder.corpus.corpus, "glance", lambda path: looked.append(path.name) or Run(path.name, path.parent)
+        recorder.corpus.corpus, "glance", lambda path, _: looked.append(path.name) or Run(path.name, path.parent)
     )
     assert [run.tape for run in Corpus.open(RUNS)] == [run.tape for run in sorted(load_index(RUNS).values(), key=_key)]
     assert looked == []
