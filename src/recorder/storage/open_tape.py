@@ -11,10 +11,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+import attrs
+
 from recorder.errors import CorruptError, RecordingError, TornError, UnreadableError, UnsupportedVersionError
 from recorder.format.blocks.file_header import HEADER_BYTES, decode_file_header
-from recorder.format.blocks.journal_bytes import AREA_BYTES_MAX, journal_bytes
+from recorder.format.blocks.journal_bytes import AREA_BYTES_MAX, JournalContents, JournalReader, journal_bytes
 from recorder.format.recording.assembly import Assembled, SegmentInput, assemble
+from recorder.format.segments.contents_by_scan import ScanProgress
 from recorder.format.segments.segment_contents import NoTapeError, Read
 from recorder.storage.file_names import following_segments, journal_path, segment_path, whole_tape
 from recorder.storage.read_ahead import ThreadedCopier
@@ -32,39 +35,48 @@ class OpenTape:
         self.path = Path(path).absolute()
         self._following = following or (lambda: following_segments(self.path))
         self._name = os.fspath(path)  # As it was given, for messages.
-        self._descriptors: dict[int, int] = {}
+        self._files: dict[int, _OpenFile] = {}  # By number of the segment.
         self._sources: list[SegmentInput] = []
-        self._journal: bytes | None = None
+        self._journal = JournalContents()
+        self._journal_file: _OpenFile | None = None
 
     def assemble(self, *, believe_index: bool = True) -> Assembled:
         """Open the files as they are now and assemble one recording.
 
-        The first file may be missing if others exist. Raises FileNotFoundError or a different OSError if no file can be
+        A later call reads only what has been added to the same files. The first file may be missing if others exist. Raises FileNotFoundError or a different OSError if no file can be
         opened, UnreadableError if it contains no block of a tape, UnsupportedVersionError if a newer program
         wrote it, RecordingError if it is a later file of a tape whose first one is next to it.
         """
-        self.close()
         # The journal first: frames that the writer moves to a block meanwhile are then read twice instead of never.
         self._journal = self._read_journal()
-        self._sources = []
-        missing: FileNotFoundError | None = None
-        try:
-            self._sources.append(self._open_segment(0))
-        except FileNotFoundError as error:
-            if not self.path.parent.is_dir():
-                raise
-            missing = error
-        for number in self._following():
-            try:
-                self._sources.append(self._open_segment(number))
-            except FileNotFoundError:
-                continue  # A ring has just removed it.
+        missing = self._open_segments()
         if missing is not None and not any(_is_segment(source) for source in self._sources):
             raise missing
         assembled = self.assemble_again(believe_index=believe_index)
         if len(assembled.recording.segments) == 1 and missing is None:
             self._ensure_first(assembled)
         return assembled
+
+    def _open_segments(self) -> FileNotFoundError | None:
+        """Open the segments, or keep them open; return the error if there is no first one."""
+        before, self._files, self._sources = self._files, {}, []
+        missing: FileNotFoundError | None = None
+        try:
+            try:
+                self._sources.append(self._open_segment(0, before))
+            except FileNotFoundError as error:
+                if not self.path.parent.is_dir():
+                    raise
+                missing = error
+            for number in self._following():
+                try:
+                    self._sources.append(self._open_segment(number, before))
+                except FileNotFoundError:
+                    continue  # A ring has just removed it.
+        finally:
+            for file in before.values():
+                os.close(file.descriptor)
+        return missing
 
     def _ensure_first(self, assembled: Assembled) -> None:
         """Refuse a later file of an existing tape: the user means the complete tape, and would miss the rest."""
@@ -86,27 +98,45 @@ class OpenTape:
         assembled.recording.copier = ThreadedCopier()
         return assembled
 
-    def _open_segment(self, number: int) -> SegmentInput:
+    def _open_segment(self, number: int, before: dict[int, _OpenFile]) -> SegmentInput:
+        """Open a segment, or take it from those that were open before if its name still leads to the same file."""
         path = segment_path(self.path, number)
-        descriptor = self._descriptors[number] = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        status = os.fstat(descriptor)
+        file = before.get(number)
+        if file is not None and os.path.samestat(path.stat(), os.fstat(file.descriptor)):
+            del before[number]
+        else:
+            file = _OpenFile(os.open(path, os.O_RDONLY | os.O_CLOEXEC))
+        self._files[number] = file
+        status = os.fstat(file.descriptor)
         if stat.S_ISDIR(status.st_mode):
             raise IsADirectoryError(
                 errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(segment_path(self._name, number))
             )
-        return SegmentInput(number, reader(descriptor), status.st_size)
+        return SegmentInput(number, reader(file.descriptor), status.st_size, file.progress)
 
-    def _read_journal(self) -> bytes | None:
+    def _read_journal(self) -> JournalContents:
+        """The frames in the journal. It stays open: no other file can then be taken for the same one."""
+        path, file = journal_path(self.path), self._journal_file
         try:
-            with journal_path(self.path).open("rb") as file:
-                return file.read(journal_bytes(AREA_BYTES_MAX))
+            if file is None or not os.path.samestat(path.stat(), os.fstat(file.descriptor)):
+                self._close_journal()
+                file = self._journal_file = _OpenFile(os.open(path, os.O_RDONLY | os.O_CLOEXEC))
         except FileNotFoundError:
-            return None
+            self._close_journal()
+            return JournalContents()
+        size_bytes = min(os.fstat(file.descriptor).st_size, journal_bytes(AREA_BYTES_MAX))
+        return file.journal_reader.contents(reader(file.descriptor), size_bytes)
+
+    def _close_journal(self) -> None:
+        if self._journal_file is not None:
+            os.close(self._journal_file.descriptor)
+            self._journal_file = None
 
     def close(self) -> None:
         """Close the files; a second call does nothing."""
-        while self._descriptors:
-            os.close(self._descriptors.popitem()[1])
+        while self._files:
+            os.close(self._files.popitem()[1].descriptor)
+        self._close_journal()
 
     def __enter__(self) -> Self:
         return self
@@ -115,6 +145,21 @@ class OpenTape:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self.close()
+
+
+@attrs.frozen(eq=False)
+class _OpenFile:
+    """A file of a tape that is open, and what has been read of it. Its number of the system is its own while it is open.
+
+    Attributes:
+        descriptor: of the file.
+        progress: of the scan of a segment.
+        journal_reader: has decoded the records of a journal.
+    """
+
+    descriptor: int
+    progress: ScanProgress = attrs.field(factory=ScanProgress)
+    journal_reader: JournalReader = attrs.field(factory=JournalReader)
 
 
 def _is_segment(source: SegmentInput) -> bool:

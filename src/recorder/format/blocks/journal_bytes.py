@@ -19,6 +19,7 @@ holds the later frames.
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable, Mapping, Sequence
 
 import attrs
 import google_crc32c
@@ -34,6 +35,7 @@ HEADER_BYTES = 64
 AREA_COUNT = 2
 AREA_HEADER = struct.Struct("<QII")
 RECORD_HEAD_BYTES = 8
+READ_BYTES = 1 << 14  # Size of one read: a hundred records, and pages of memory that are in use anyway.
 AREA_BYTES_MAX = 16 * INPUT_BYTES_MAX  # No writer makes larger areas; a hostile size is refused.
 
 _HEADER = struct.Struct("<8sHHIQ16s20x")
@@ -49,11 +51,34 @@ class JournalContents:
 
     Attributes:
         run_id: of the tape that it belongs to.
-        frames: all valid frames, in the order of their ticks.
+        areas: the valid frames of each area by their ticks; of one tick, the last area has the later frame.
+        size_bytes: of the file; None if there is none.
+        problem: why it has no frames, if its header cannot be read; otherwise empty.
     """
 
-    run_id: bytes
-    frames: list[Frame]
+    run_id: bytes = b""
+    areas: Sequence[Mapping[int, Frame]] = ()
+    size_bytes: int | None = None
+    problem: str = ""
+
+    @property
+    def frames(self) -> list[Frame]:
+        """All valid frames, in the order of their ticks."""
+        merged = {tick: frame for area in self.areas for tick, frame in area.items()}
+        return [merged[tick] for tick in sorted(merged)]
+
+    def following(self, tick: int) -> dict[int, Frame]:
+        """The frames that follow tick without a gap. The duration depends only on their number."""
+        found: dict[int, Frame] = {}
+        latest_first = self.areas[::-1]
+        while True:
+            tick += 1
+            for area in latest_first:
+                if tick in area:
+                    found[tick] = area[tick]
+                    break
+            else:
+                return found
 
 
 def journal_bytes(area_bytes: int) -> int:
@@ -84,6 +109,71 @@ def decode_journal(data: bytes) -> JournalContents:
     Raises CorruptError if its header is damaged, UnsupportedVersionError for a newer format. A damaged record ends its
     area. That is not an error: a killed process sometimes leaves one.
     """
+    return JournalReader().decode(_from(data), len(data))
+
+
+def journal_contents(data: bytes) -> JournalContents:
+    """Decode the frames in a journal as decode_journal does; a header that cannot be read is a problem, not an error."""
+    return JournalReader().contents(_from(data), len(data))
+
+
+def _from(data: bytes) -> Callable[[int, int], bytes]:
+    return lambda offset, size: data[offset : offset + size]
+
+
+@attrs.define
+class _Area:
+    """The records of an area that are decoded.
+
+    Attributes:
+        generation: of the area.
+        end_offset: of the last record.
+        frames: by their ticks.
+    """
+
+    generation: int
+    end_offset: int
+    frames: dict[int, Frame] = attrs.Factory(dict)
+
+
+class JournalReader:
+    """Decodes one journal file repeatedly while it is written: each record is read once.
+
+    A record is never written again before its area has a new generation.
+    """
+
+    def __init__(self) -> None:
+        self._header = b""
+        self._areas: dict[int, _Area] = {}
+
+    def contents(self, read: Callable[[int, int], bytes], size_bytes: int) -> JournalContents:
+        """Decode as decode does; a header that cannot be read is a problem, not an error."""
+        try:
+            return self.decode(read, size_bytes)
+        except CorruptError as error:
+            return JournalContents(size_bytes=size_bytes, problem=error.what)
+        except UnsupportedVersionError as error:
+            return JournalContents(size_bytes=size_bytes, problem=str(error))
+
+    def decode(self, read: Callable[[int, int], bytes], size_bytes: int) -> JournalContents:
+        """Decode the frames in the journal as it is now. read: takes an offset and a size. Raises as decode_journal."""
+        header = read(0, HEADER_BYTES)
+        run_id, area_bytes = _decode_header(header)
+        if header != self._header:
+            self._header, self._areas = header, {}
+        areas = []
+        for generation, start in sorted(_areas(read, run_id, area_bytes)):
+            area = self._areas.get(start)
+            if area is None or area.generation != generation:
+                area = self._areas[start] = _Area(generation, start + AREA_HEADER.size)
+            end = min(start + area_bytes, size_bytes)
+            area.end_offset = _decode_records(read, area, end, area_salt(run_id, generation))
+            areas.append(area.frames)
+        return JournalContents(run_id, areas, size_bytes)
+
+
+def _decode_header(data: bytes) -> tuple[bytes, int]:
+    """The run and the size of an area in the header of a journal."""
     if len(data) < HEADER_BYTES:
         raise CorruptError(0, f"a journal of {len(data)} bytes")
     magic, major, minor, _, area_bytes, run_id = _HEADER.unpack_from(data)
@@ -93,39 +183,44 @@ def decode_journal(data: bytes) -> JournalContents:
         raise UnsupportedVersionError(f"journal {major}.{minor}", f"journal {MAJOR}.{MINOR}")
     if not AREA_HEADER.size < area_bytes <= AREA_BYTES_MAX:
         raise CorruptError(0, f"a journal with areas of {area_bytes} bytes")
-    frames: dict[int, Frame] = {}
-    for generation, start in sorted(_areas(data, run_id, area_bytes)):
-        for frame in _records(data, start, start + area_bytes, area_salt(run_id, generation)):
-            frames[frame.tick] = frame  # The later area takes precedence.
-    return JournalContents(run_id, [frames[tick] for tick in sorted(frames)])
+    return run_id, area_bytes
 
 
-def _areas(data: bytes, run_id: bytes, area_bytes: int) -> list[tuple[int, int]]:
+def _areas(read: Callable[[int, int], bytes], run_id: bytes, area_bytes: int) -> list[tuple[int, int]]:
     """Generation and start of each area that was ever used."""
     areas = []
     for number in range(AREA_COUNT):
         start = HEADER_BYTES + number * area_bytes
-        if start + AREA_HEADER.size <= len(data):
-            generation, crc, _ = AREA_HEADER.unpack_from(data, start)
+        header = read(start, AREA_HEADER.size)
+        if len(header) == AREA_HEADER.size:
+            generation, crc, _ = AREA_HEADER.unpack(header)
             if generation and crc == area_salt(run_id, generation):
                 areas.append((generation, start))
     return areas
 
 
-def _records(data: bytes, start: int, end: int, salt: int) -> list[Frame]:
-    place, end = start + AREA_HEADER.size, min(end, len(data))
-    frames: list[Frame] = []
+def _decode_records(read: Callable[[int, int], bytes], area: _Area, end: int, salt: int) -> int:
+    """Add the frames of the records after those that are decoded; return the end of the last valid record."""
+    place = start = area.end_offset
+    window = b""
     while place + RECORD_HEAD_BYTES <= end:
-        size, crc = _RECORD.unpack_from(data, place)
-        first = place + RECORD_HEAD_BYTES
-        if not 0 < size <= end - first:
+        if place + RECORD_HEAD_BYTES > start + len(window):
+            window, start = read(place, min(READ_BYTES, end - place)), place
+        if len(window) < RECORD_HEAD_BYTES:
+            break  # The file has become shorter.
+        size, crc = _RECORD.unpack_from(window, place - start)
+        if not 0 < size <= end - place - RECORD_HEAD_BYTES:
             break
-        encoded = data[first : first + size]
-        if google_crc32c.extend(salt, encoded) != crc:
+        record_end = place + RECORD_HEAD_BYTES + size
+        if record_end > start + len(window):
+            window, start = read(place, min(max(READ_BYTES, record_end - place), end - place)), place
+        encoded = window[place - start + RECORD_HEAD_BYTES : record_end - start]
+        if len(encoded) < size or google_crc32c.extend(salt, encoded) != crc:
             break
         try:
-            frames.append(decode_frame(encoded, place))
+            frame = decode_frame(encoded, place)
         except CorruptError:
             break  # Only a hostile journal has a right checksum over something that is not a frame.
-        place = first + size
-    return frames
+        area.frames[frame.tick] = frame
+        place = record_end
+    return place

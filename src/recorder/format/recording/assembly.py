@@ -19,12 +19,11 @@ import attrs
 from recorder.errors import CorruptError, TornError, UnsupportedVersionError
 from recorder.format.blocks.block import BlockKind
 from recorder.format.blocks.file_header import marker_of
-from recorder.format.blocks.frame import Frame
-from recorder.format.blocks.journal_bytes import decode_journal
+from recorder.format.blocks.journal_bytes import JournalContents, journal_contents
 from recorder.format.limits import META_BYTES_MAX, META_EXTRA_BYTES
 from recorder.format.recording.recording import Recording
 from recorder.format.segments.contents_by_index import read_contents
-from recorder.format.segments.contents_by_scan import scan_contents
+from recorder.format.segments.contents_by_scan import ScanProgress, scan_contents
 from recorder.format.segments.segment_contents import Contents, Damage, NoTapeError, Read
 from recorder.format.segments.segment_reader import Segment
 from sim.kernel.plain_data import decode_plain, encode_plain
@@ -40,11 +39,13 @@ class SegmentInput:
         number: of the segment, from the file's name.
         read: a function that reads its bytes.
         size_bytes: of the file.
+        progress: of the last scan of this file, from which the next one continues.
     """
 
     number: int
     read: Read
     size_bytes: int
+    progress: ScanProgress = attrs.field(factory=ScanProgress, eq=False)
 
 
 @attrs.frozen(eq=False)
@@ -78,11 +79,19 @@ class Assembled:
         return "intact" if is_complete else "incomplete"
 
 
-def assemble(sources: Sequence[SegmentInput], journal: bytes | None = None, *, believe_index: bool = True) -> Assembled:
+def assemble(
+    sources: Sequence[SegmentInput],
+    journal: bytes | JournalContents | None = None,
+    *,
+    believe_index: bool = True,
+) -> Assembled:
     """Assemble the recording in these files, which come in the order of their numbers. journal: None if there is none.
+
+    believe_index: False to read all headers, from the start of each file.
 
     Raises NoTapeError if none of them is a segment, UnsupportedVersionError for a newer format.
     """
+    journal_file = journal_contents(journal) if isinstance(journal, bytes) else journal or JournalContents()
     readable, refused = _read_all(sources, believe_index=believe_index)
     if not readable:
         raise NoTapeError(refused[0].what if refused else "there is no file")
@@ -117,13 +126,13 @@ def assemble(sources: Sequence[SegmentInput], journal: bytes | None = None, *, b
     meta = next(filter(None, metas), {})
     missing = _missing_numbers(numbers, meta, replaced | {damage.segment for damage in refused})
     if len(segments) == 1 and not numbers & {damage.segment - 1 for damage in refused}:
-        missing += _missing_around(segments[0], meta, has_journal=journal is not None)
+        missing += _missing_around(segments[0], meta, has_journal=journal_file.size_bytes is not None)
     seal = segments[-1].contents.seal
     final = seal is not None and seal.final and segments[-1].number not in abandoned
     # Of a tape that ended, a power cut may bring the removed journal back, with any content. Its ticks are in the tape.
-    frames = _journal_frames(journal, run_id, damages) if journal and not final else []
+    own_journal = JournalContents() if final else _own_journal(journal_file, run_id, damages)
     return Assembled(
-        recording=Recording(segments, frames),
+        recording=Recording(segments, own_journal),
         meta=meta,
         run_id=run_id,
         damages=sorted(damages, key=lambda damage: (damage.segment, damage.offset)),
@@ -142,7 +151,7 @@ def _read_all(
     for source in sources:
         try:
             if believe_index:
-                contents = read_contents(source.read, source.size_bytes)
+                contents = read_contents(source.read, source.size_bytes, source.progress)
             else:
                 contents = scan_contents(source.read, source.size_bytes)
         except NoTapeError as error:
@@ -304,12 +313,8 @@ def _missing_numbers(numbers: set[int], meta: dict[str, Any], explained: set[int
     return [number for number in range(first, last) if number not in numbers and number not in explained]
 
 
-def _journal_frames(journal: bytes, run_id: bytes, damages: list[Damage]) -> list[Frame]:
-    """The frames in the journal if it belongs to this run; after a copy of files it may belong to a different one."""
-    try:
-        contents = decode_journal(journal)
-    except (CorruptError, UnsupportedVersionError) as error:
-        what = error.what if isinstance(error, CorruptError) else str(error)
-        damages.append(Damage(0, len(journal), f"journal: {what}", torn=True, segment=-1))
-        return []
-    return contents.frames if contents.run_id == run_id else []
+def _own_journal(journal: JournalContents, run_id: bytes, damages: list[Damage]) -> JournalContents:
+    """The journal if it belongs to this run; after a copy of files it may belong to a different one."""
+    if journal.size_bytes and journal.problem:
+        damages.append(Damage(0, journal.size_bytes, f"journal: {journal.problem}", torn=True, segment=-1))
+    return journal if journal.run_id == run_id else JournalContents()

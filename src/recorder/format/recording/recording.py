@@ -24,6 +24,7 @@ from recorder.format.blocks.delta_keyframe import decode_delta
 from recorder.format.blocks.drop_block import Drop
 from recorder.format.blocks.frame import Frame, decode_frames
 from recorder.format.blocks.full_keyframe import decode_digest, decode_full
+from recorder.format.blocks.journal_bytes import JournalContents
 from recorder.format.copier import Copier
 from recorder.format.recording.change_replay import StateHashes
 from recorder.format.recording.tick_gaps import drop_at, gap_at, share_out
@@ -57,10 +58,10 @@ class Recording:
         copier: copies and reads large states, possibly with a second thread.
     """
 
-    def __init__(self, segments: Sequence[Segment], journal: Sequence[Frame] = ()) -> None:
-        """segments: ascending by number. journal: frames, ascending by tick."""
+    def __init__(self, segments: Sequence[Segment], journal: JournalContents | None = None) -> None:
+        """segments: ascending by number."""
         self.segments = list(segments)
-        self._all_journal = journal
+        self._all_journal = journal or JournalContents()
         self.hopped, self.copier = False, Copier()
         self._arrange()
 
@@ -79,10 +80,7 @@ class Recording:
             [place.summary.last_tick for place in self._places] + [seal.last_tick for seal in seals], default=0
         )
         self._near: tuple[int, int, list[Frame]] = (1, 0, [])  # Ticks and frames of the block that was used last.
-        self._journal: dict[int, Frame] = {}
-        for frame in self._all_journal:
-            if frame.tick == self._block_last_tick + 1 + len(self._journal):
-                self._journal[frame.tick] = frame
+        self._journal = self._all_journal.following(self._block_last_tick)
         self._decode_frames = functools.lru_cache(FRAME_BLOCKS_KEPT)(self._read_frames)
         self._decode_full = functools.lru_cache(FULL_STATES_KEPT)(self._read_full)
         for name in ("_kinds", "_gaps", "_frame_starts", "keyframes", "drops", "recorded_hashes"):

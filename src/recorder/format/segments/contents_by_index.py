@@ -13,7 +13,7 @@ from recorder.errors import CorruptError, TornError
 from recorder.format.blocks.block import BlockKind
 from recorder.format.blocks.file_header import HEADER_BYTES as FILE_HEADER_BYTES
 from recorder.format.blocks.file_header import decode_file_header
-from recorder.format.segments.contents_by_scan import scan_contents
+from recorder.format.segments.contents_by_scan import ScanProgress, scan_contents
 from recorder.format.segments.index import Entry, IndexPart, IndexPartSummary, decode_index, entry_of, make_part
 from recorder.format.segments.seal import TRAILER_BYTES, Seal, decode_seal, decode_trailer
 from recorder.format.segments.segment_contents import (
@@ -31,15 +31,16 @@ TAIL_BYTES = (
 )  # The first read from the end of a file: the trailer and END with its copy of META nearly always fit.
 
 
-def read_contents(read: Read, size_bytes: int) -> Contents:
+def read_contents(read: Read, size_bytes: int, progress: ScanProgress | None = None) -> Contents:
     """Find the blocks of a segment: by its index if it is sealed and intact, otherwise by scan_contents.
 
+    progress: of the last scan of this file, see scan_contents.
     Raises NoTapeError if there is no header and no block, UnsupportedVersionError for a newer format.
     """
     try:
         return _indexed_contents(read, size_bytes)
     except (CorruptError, TornError):
-        return scan_contents(read, size_bytes)
+        return scan_contents(read, size_bytes, progress=progress)
 
 
 def _indexed_contents(read: Read, size_bytes: int) -> Contents:

@@ -12,12 +12,10 @@ Invariants:
 from __future__ import annotations
 
 import struct
-from typing import Any
 
 import attrs
 import google_crc32c
 import numpy as np
-import numpy.typing as npt
 
 from recorder.errors import CorruptError, TornError
 from recorder.format.blocks.block import (
@@ -54,16 +52,59 @@ SEARCH_BYTES = 1 << 16  # Size of one read while searching for the next intact b
 _QUICK = struct.Struct("<4sI8s8xQ16xIII")
 
 
-def scan_contents(read: Read, size_bytes: int, expected_marker: bytes | None = None) -> Contents:
+@attrs.define
+class ScanProgress:
+    """The blocks before the first damage that a scan has found: the next scan of the same file continues after them.
+
+    Files of a tape only grow, except for what a crash left half written, which is never part of the progress.
+
+    Attributes:
+        head: the bytes of the file header.
+        headers: of the blocks, back to back.
+        last: offset and bytes of the last of them.
+        offset: where the next block begins.
+        sealed_offset: of the END block that the last trailer names; -1 without a trailer.
+        checked_bytes: up to here the blocks that were not yet durable were read completely, and are intact.
+    """
+
+    head: bytes = b""
+    headers: bytearray = attrs.Factory(bytearray)
+    last: tuple[int, bytes] = (0, b"")
+    offset: int = 0
+    sealed_offset: int = -1
+    checked_bytes: int = 0
+
+    def continue_after(self, read: Read, size_bytes: int, head: bytes) -> bool:
+        """Return True if the file still has the last block; otherwise forget all blocks."""
+        place, header = self.last
+        if header and self.head == head and self.offset <= size_bytes and read(place, HEADER_BYTES) == header:
+            return True
+        self.headers.clear()
+        self.head, self.last, self.offset, self.sealed_offset, self.checked_bytes = head, (0, b""), 0, -1, 0
+        return False
+
+    def add(self, headers: list[bytes], offset: int, sealed_offset: int) -> None:
+        """Add blocks that end at offset."""
+        if headers:
+            self.last = _QUICK.unpack_from(headers[-1])[3], headers[-1]
+            self.headers += b"".join(headers)
+        self.offset, self.sealed_offset = offset, sealed_offset
+
+
+def scan_contents(
+    read: Read, size_bytes: int, expected_marker: bytes | None = None, progress: ScanProgress | None = None
+) -> Contents:
     """Find the blocks of a segment by hopping from header to header and past damage.
 
     expected_marker: of the segment, used if its file header is damaged; by default that of the first intact block.
+    progress: of the last scan of the same file; it is updated.
     Raises NoTapeError if there is no header and no block, UnsupportedVersionError for a newer format.
     """
     damages: list[Damage] = []
     file_header: FileHeader | None = None
+    head, progress = read(0, FILE_HEADER_BYTES), progress or ScanProgress()
     try:
-        file_header = decode_file_header(read(0, FILE_HEADER_BYTES))
+        file_header = decode_file_header(head)
         marker, offset = file_header.marker, file_header.size_bytes
     except (CorruptError, TornError) as error:
         first = find_block(read, 0, size_bytes, expected_marker)
@@ -72,7 +113,7 @@ def scan_contents(read: Read, size_bytes: int, expected_marker: bytes | None = N
         marker, offset = first.marker, first.offset
         damages.append(Damage(0, offset, _what(error), torn=False))
     scan = _Scan(read, size_bytes, marker, damages)
-    scan.run(offset)
+    scan.run(progress.offset if progress.continue_after(read, size_bytes, head) else offset, progress)
     part = scan.part
     return Contents(
         marker=marker,
@@ -145,10 +186,16 @@ class _Scan:
         self.good_end = 0
         self._end_offset = 0
 
-    def run(self, offset: int) -> None:
-        headers: list[bytes] = []
+    def run(self, offset: int, progress: ScanProgress) -> None:
+        self._sealed_offset = progress.sealed_offset
+        after_damage: list[bytes] = []
         while offset < self._size_bytes:
+            headers: list[bytes] = []
             offset = self._hop(offset, headers)
+            if self.damages:
+                after_damage += headers
+            else:
+                progress.add(headers, offset, self._sealed_offset)
             if offset >= self._size_bytes:
                 break
             skipped = self._skip(offset, self._error_at(offset))
@@ -156,7 +203,9 @@ class _Scan:
                 break
             offset = skipped
         self.good_end = offset
-        self._accept(np.frombuffer(b"".join(headers), HEADER_DTYPE), headers)
+        self._accept(bytes(progress.headers) + b"".join(after_damage), progress.checked_bytes)
+        if not self.damages:
+            progress.checked_bytes = progress.offset
         torn = [damage.offset for damage in self.damages if damage.torn]
         self.good_end = min([self.good_end, *torn])
 
@@ -211,26 +260,29 @@ class _Scan:
             self._add_damage(offset, self._size_bytes, error)
         return None
 
-    def _accept(self, headers: npt.NDArray[Any], encoded: list[bytes]) -> None:
+    def _accept(self, encoded: bytes, checked_bytes: int) -> None:
         """Build the part and the lists from all headers, after a complete check of the blocks that may be torn."""
+        headers = np.frombuffer(encoded, HEADER_DTYPE)
         last = len(headers) - 1
+
+        def decoded(row: int) -> BlockHeader:
+            start = row * HEADER_BYTES
+            return decode_header(encoded[start : start + HEADER_BYTES], int(headers["offset"][row]))
+
         if last >= 0:
             self._durable_bytes = int(headers["durable_bytes"].max())
-            self._end_offset = decode_header(encoded[last], int(headers["offset"][last])).end_offset
+            self._end_offset = decoded(last).end_offset
         intact = np.ones(len(headers), np.bool_)
-        unsure = (headers["offset"] >= self._durable_bytes) | (headers["kind"] == BlockKind.END)
+        unsure = (headers["offset"] >= max(self._durable_bytes, checked_bytes)) | (headers["kind"] == BlockKind.END)
         for row in np.flatnonzero(unsure).tolist():
-            intact[row] = self._is_intact(decode_header(encoded[row], int(headers["offset"][row])), is_last=row == last)
+            intact[row] = self._is_intact(decoded(row), is_last=row == last)
         is_index = headers["kind"] == BlockKind.INDEX
         kept = intact & ~is_index & ((headers["flags"] & int(Flags.CONTINUATION)) == 0)
         if last >= 0 and headers["flags"][last] & int(Flags.CONTINUES) and kept.any():
             # The recording ended inside a keyframe of several pieces: the keyframe is incomplete.
             first = int(np.flatnonzero(kept)[-1])
             kept[first] = False
-            error = damaged(
-                decode_header(encoded[first], int(headers["offset"][first])),
-                "the last pieces of a keyframe are missing",
-            )
+            error = damaged(decoded(first), "the last pieces of a keyframe are missing")
             self._add_damage(int(headers["offset"][first]), self._end_offset, error)
         self.part = part_of_headers(headers[kept], self._end_offset)
         self.indexes = list(part_of_headers(headers[intact & is_index], self._end_offset).entries())
