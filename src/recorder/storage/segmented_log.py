@@ -240,12 +240,18 @@ class SegmentedLog:
         if number:  # The first one holds the lock.
             self._files.close(number)
 
-    def end(self, outcome: Any) -> None:
-        """Write the backlog and seal the tape. Raises OSError; a second call continues where the first failed."""
-        self.write()
-        self._seal(outcome, final=True)
+    def end(self, outcome: Any, keep_ticks: int | None = None, keep_s: float | None = None) -> None:
+        """Write the backlog and seal the tape. Raises OSError; a second call continues where the first failed.
 
-    def _seal(self, outcome: Any, *, final: bool) -> None:
+        keep_ticks, keep_s: of a ring. Its END names the oldest segment: nothing else shows that one before it is missing.
+        """
+        self.write()
+        self.drop_front(keep_ticks, keep_s)
+        numbers = [*(past.number for past in self._past), *self._given_up, self.encoder.header.segment]
+        is_ring = keep_ticks is not None or keep_s is not None
+        self._seal(outcome, final=True, oldest_segment=min(filter(None, numbers), default=0) if is_ring else 0)
+
+    def _seal(self, outcome: Any, *, final: bool, oldest_segment: int = 0) -> None:
         if self._sealed:
             return  # Sealed by an earlier call, which failed later.
         if not self._index_written:
@@ -255,13 +261,15 @@ class SegmentedLog:
         if self._syncs:
             self.sync()  # An END on the disk then proves that everything before it is durable.
         mark = self.encoder.mark()
-        self._append_or_roll_back(self.encoder.end(outcome, final=final), mark)
+        self._append_or_roll_back(self.encoder.end(outcome, final=final, oldest_segment=oldest_segment), mark)
         self._index_written, self._sealed = False, True
         if self._syncs:
             self.sync()
 
     def drop_front(self, keep_ticks: int | None, keep_s: float | None) -> None:
-        """Remove the segments that a ring no longer needs. Raises OSError."""
+        """Remove the segments that a ring no longer needs, until it is sealed. Raises OSError."""
+        if self._sealed:
+            return  # END names the oldest one.
         if keep_ticks is None and keep_s is None:
             self._past.clear()  # Only a ring needs them.
             self._given_up.clear()

@@ -302,7 +302,7 @@ class Writer:
                 if self._dropped.since is not None:
                     self._end_drop(self._waiting.first_tick - 1)
                 if self.seals:
-                    self._log.end(self._outcome)
+                    self._log.end(self._outcome, self._settings.keep_ticks, self._settings.keep_s)
                 self._write(sync=self._settings.sync_interval_s is not None)
                 self._log.ensure_size()
                 self._reinstate()

@@ -250,3 +250,22 @@ def test_a_ring_is_followed_sought_and_verified_like_any_tape(tmp_path: Path) ->
             run.seek(first - 1)
         report = run.verify()
         assert (report.ok, report.status, report.tick_count) == (True, "intact", 200 - first + 1)
+
+
+@pytest.mark.parametrize("resumed", [False, True])
+def test_files_that_were_removed_from_a_sealed_ring(resumed: bool, tmp_path: Path) -> None:  # noqa: FBT001
+    """Each file that existed when the ring was closed is missed; those that the ring had removed itself are not."""
+    path = tmp_path / "run.tape"
+    with Recorder(path, Walkers(), keyframe_interval_ticks=5, keep=40) as tape:
+        step_until(tape, 150)
+    if resumed:
+        with recorder.resume(path, Walkers()) as tape:
+            step_until(tape, 201)
+    numbers = segment_numbers(path)
+    assert numbers[1] > 1
+    with Tape(path) as ring:
+        assert (ring.missing_segments, ring.status) == ([], "intact")
+    for count in range(1, len(numbers) - 1):
+        segment_path(path, numbers[count]).unlink()
+        with Tape(path) as ring:
+            assert (ring.missing_segments, ring.status) == (numbers[1 : count + 1], "corrupt")

@@ -16,7 +16,7 @@ from typing import Any
 
 import attrs
 
-from recorder.errors import CorruptError, TornError, UnsupportedVersionError
+from recorder.errors import CorruptError, TornError
 from recorder.format.blocks.block import BlockKind
 from recorder.format.blocks.file_header import marker_of
 from recorder.format.blocks.journal_bytes import JournalContents, journal_contents
@@ -124,11 +124,12 @@ def assemble(
     replaced = {n - 1 for n, meta in zip((s.number for s in segments), metas, strict=True) if _after(meta) == 0}
     damages += [damage for damage in refused if damage.segment not in replaced]
     meta = next(filter(None, metas), {})
-    missing = _missing_numbers(numbers, meta, replaced | {damage.segment for damage in refused})
-    if len(segments) == 1 and not numbers & {damage.segment - 1 for damage in refused}:
-        missing += _missing_around(segments[0], meta, has_journal=journal_file.size_bytes is not None)
     seal = segments[-1].contents.seal
     final = seal is not None and seal.final and segments[-1].number not in abandoned
+    oldest = seal.oldest_segment if seal is not None and final else 0
+    missing = _missing_numbers(numbers, meta, replaced | {damage.segment for damage in refused}, oldest)
+    if len(segments) == 1 and not numbers & {damage.segment - 1 for damage in refused}:
+        missing += _missing_around(segments[0], meta, has_journal=journal_file.size_bytes is not None)
     # Of a tape that ended, a power cut may bring the removed journal back, with any content. Its ticks are in the tape.
     own_journal = JournalContents() if final else _own_journal(journal_file, run_id, damages)
     return Assembled(
@@ -303,13 +304,16 @@ def _missing_around(alone: Segment, meta: dict[str, Any], *, has_journal: bool) 
     return [1] if continues and keeps_journal and not is_ring and not has_journal else []
 
 
-def _missing_numbers(numbers: set[int], meta: dict[str, Any], explained: set[int]) -> list[int]:
-    """The numbers of missing segments. A ring has deleted its oldest ones, except for the first."""
+def _missing_numbers(numbers: set[int], meta: dict[str, Any], explained: set[int], oldest: int) -> list[int]:
+    """The numbers of missing segments. A ring has deleted its oldest ones, except for the first.
+
+    oldest: the lowest number above 0 when a ring was sealed; 0 if unknown.
+    """
     last = max(numbers)
     first = 0
     match meta.get("settings"):
         case {"keep_ticks": keep_ticks, "keep_s": keep_s} if keep_ticks is not None or keep_s is not None:
-            first = min(numbers - {0}, default=last)
+            first = min([*(numbers - {0}), oldest or last])
     return [number for number in range(first, last) if number not in numbers and number not in explained]
 
 

@@ -33,7 +33,7 @@ from recorder.format.blocks.block import (
 from recorder.format.blocks.file_header import HEADER_BYTES as FILE_HEADER_BYTES
 from recorder.format.blocks.file_header import FileHeader, decode_file_header
 from recorder.format.limits import BLOCK_RAW_BYTES_MAX, BLOCK_TICKS_MAX
-from recorder.format.segments.index import TICKING_KINDS, Entry, make_part, part_of_headers
+from recorder.format.segments.index import TICKING_KINDS, Entry, IndexPart, make_part, part_of_headers
 from recorder.format.segments.seal import TRAILER_BYTES, Seal, decode_seal, decode_trailer
 from recorder.format.segments.segment_contents import (
     Contents,
@@ -141,8 +141,8 @@ def _with_missing_ticks(scan: _Scan, file_header: FileHeader | None) -> list[Dam
             ticks = _ticks_between(
                 part.entry(int(rows[before])) if before >= 0 else None,
                 part.entry(int(rows[after])) if after < len(rows) else None,
-                scan.seal,
-                first_segment=file_header is not None and file_header.segment == 0,
+                _start_of(part, scan.seal, file_header),
+                scan.seal.last_tick if scan.seal is not None else None,
             )
             if ticks is not None:
                 missing = ticks if ticks[0] <= ticks[1] else None
@@ -152,21 +152,47 @@ def _with_missing_ticks(scan: _Scan, file_header: FileHeader | None) -> list[Dam
     return named
 
 
+@attrs.frozen
+class _Start:
+    """The start of a segment, as far as it is known.
+
+    Attributes:
+        first_tick: of its first state; None if unknown.
+        state_seq: the number of the block that follows META; None if unknown.
+    """
+
+    first_tick: int | None
+    state_seq: int | None
+
+
+def _start_of(part: IndexPart, seal: Seal | None, file_header: FileHeader | None) -> _Start:
+    if seal is not None:
+        return _Start(seal.first_tick, None)
+    first_tick = 0 if file_header is not None and file_header.segment == 0 else None
+    if file_header is not None:
+        return _Start(first_tick, file_header.first_seq + 1)
+    is_meta = len(part) > 0 and part.columns["kind"][0] == BlockKind.META
+    return _Start(first_tick, int(part.columns["seq"][0]) + 1 if is_meta else None)
+
+
 def _ticks_between(
-    before: Entry | None, after: Entry | None, seal: Seal | None, *, first_segment: bool
+    before: Entry | None, after: Entry | None, start: _Start, last_tick: int | None
 ) -> tuple[int, int] | None:
-    """The first and the last tick expected between two blocks; None if unknown."""
+    """The first and the last tick expected between two blocks; None if unknown. last_tick: of a sealed segment."""
     if after is not None:
         high = after.first_tick - 1 if after.kind == BlockKind.FRAMES else after.first_tick
-    elif seal is not None:
-        high = seal.last_tick
+    elif last_tick is not None:
+        high = last_tick
     else:
         return None
     if before is not None:
         return before.final_tick + 1, high
     if after is not None and after.kind == BlockKind.FULL:
-        return high + 1, high  # It is the first state of the segment.
-    return 0 if first_segment else high, high
+        if after.first_tick == start.first_tick or after.seq == start.state_seq:
+            return high + 1, high  # It is the first state of the segment.
+        if start.first_tick is None:
+            return None
+    return high if start.first_tick is None else start.first_tick, high
 
 
 class _Scan:

@@ -12,6 +12,7 @@ END payload, a MessagePack map:
     previous_digest  the digest of the segment before, empty if that one was never closed
     counts           the number of blocks in the index, by kind
     parts            the INDEX blocks in file order, each as [offset, first_tick, last_tick, first_seq]
+    oldest_segment   in a ring only: the lowest number above 0 of a segment that existed when the tape was sealed
 Tapes of format 0.1 end with outcome.
 
 Trailer, 24 bytes, little-endian: tag 4 | crc32c u32 of the rest | marker 8 | offset of END u64. It is read from the
@@ -47,6 +48,7 @@ class Seal:
     """The content of an END block.
 
     Attributes: as in the module's docstring; parts is None and run_id empty in older tapes, which do not have them.
+    oldest_segment is 0 in tapes that are no rings, and in older ones.
     """
 
     meta: bytes
@@ -63,11 +65,14 @@ class Seal:
     previous_digest: bytes = b""
     counts: dict[int, int] = attrs.field(factory=dict)
     parts: list[IndexPartSummary] | None = None
+    oldest_segment: int = 0
 
 
 def encode_seal(seal: Seal) -> bytes:
     """Encode the payload of an END block."""
     plain = {field.name: getattr(seal, field.name) for field in attrs.fields(Seal)}
+    if not seal.oldest_segment:
+        del plain["oldest_segment"]
     return encode_plain(plain | {"parts": [list(attrs.astuple(part)) for part in seal.parts or []]})
 
 
@@ -106,7 +111,9 @@ def _later_keys(plain: dict[Any, Any], offset: int) -> dict[str, Any]:
         } if all(isinstance(part, list) and len(part) == 4 for part in parts):
             flat = [number for part in parts for number in part] + [*counts.keys(), *counts.values()]
             if all(isinstance(number, int) and number >= 0 for number in flat):
-                return {"parts": [IndexPartSummary(*part) for part in parts]}
+                oldest = plain.get("oldest_segment", 0)
+                if isinstance(oldest, int) and 0 <= oldest <= plain["segment"]:
+                    return {"parts": [IndexPartSummary(*part) for part in parts]}
         case {"run_id": _} | {"segment": _} | {"final": _} | {"previous_digest": _} | {"parts": _}:
             pass
         case _:

@@ -279,8 +279,11 @@ class SegmentEncoder:
         """Encode the INDEX block that precedes END."""
         return self._index()
 
-    def end(self, outcome: Any, *, final: bool) -> bytes:
-        """Encode END and the trailer, after last_index. outcome: plain data. final: the tape ends with this segment."""
+    def end(self, outcome: Any, *, final: bool, oldest_segment: int = 0) -> bytes:
+        """Encode END and the trailer, after last_index.
+
+        outcome: plain data. final: the tape ends with this segment. oldest_segment: of a ring, see seal.
+        """
         self.sealed_digest = self._digest.digest()
         seal = Seal(
             meta=self._meta,
@@ -297,6 +300,7 @@ class SegmentEncoder:
             previous_digest=self.previous_digest,
             counts=self._counts,
             parts=self._parts,
+            oldest_segment=oldest_segment,
         )
         end_offset = self.next_offset
         end = self.place(make_piece(BlockKind.END, encode_seal(seal), self.last_tick))

@@ -13,6 +13,7 @@ from recorder.format.segments.segment_contents import Damage
 from recorder.storage.file_names import segment_numbers, segment_path
 from replayer.tape.tape import Tape
 
+from oracle.readings import end_of
 from oracle.repair_runs import destroy
 from oracle.second_reader import CONTINUATION, DELTA, FRAMES, FULL, INDEX, Reader
 from small_worlds import Walkers
@@ -157,3 +158,41 @@ def test_the_error_survives_a_process_boundary() -> None:
     copy = pickle.loads(pickle.dumps(error))
     assert (copy.offset, copy.what, copy.kind, copy.ticks, copy.segment) == (7, "wrong", "FRAMES", (1, 2), 3)
     assert str(copy) == "corrupt at byte 7 of segment 3: wrong"
+
+
+@pytest.mark.parametrize("sealed", [True, False])
+def test_the_first_blocks_among_swapped_ones(sealed: bool, tmp_path: Path) -> None:  # noqa: FBT001
+    """META, or the first state, changes places with any block: all ticks that are lost are named, and no others.
+
+    The next intact block can be a full keyframe, which is not the first state then.
+    """
+    path = tmp_path / "run.tape"
+    blocks = make_tape(path)
+    data = path.read_bytes()
+    if not sealed:
+        blocks = [block for block in blocks if block.kind in (1, FRAMES, FULL, DELTA)]
+        data = data[: end_of(blocks[-1])]
+    last_full = max(number for number, block in enumerate(blocks) if block.kind == FULL)
+    for first in (0, 1):
+        for other in range(first + 1, last_full):
+            one, two = blocks[first], blocks[other]
+            path.write_bytes(
+                data[: one.offset]
+                + data[two.offset : end_of(two)]
+                + data[end_of(one) : two.offset]
+                + data[one.offset : end_of(one)]
+                + data[end_of(two) :]
+            )
+            with Tape(path) as tape:
+                tape.check_blocks()
+                named = {tick for damage in tape.damages if damage.ticks for tick in ticks_in(damage.ticks)}
+                named |= {tick for missing in tape.missing_ticks() for tick in ticks_in(missing)}
+                readable = {frame.tick for run in tape.recording.runs(1, TICKS) for frame in run.frames}
+                has_start = any(place.tick == 0 for place in tape.keyframes)
+            lost = set(range(1, TICKS + 1)) - readable | (set() if has_start else {0})
+            assert named == lost, (first, other)
+
+
+def ticks_in(ticks: tuple[int, int]) -> range:
+    """All ticks from the first to the last."""
+    return range(ticks[0], ticks[1] + 1)
