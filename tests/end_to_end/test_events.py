@@ -22,6 +22,7 @@ from recorder.format.blocks.events_block import encode_events, encode_tick
 from recorder.format.limits import EVENTS_RAW_BYTES, PIECE_RAW_BYTES
 from recorder.format.segments.segment_encoder import Piece, make_piece
 from recorder.session.tick_output import OutputCollector
+from recorder.storage.file_names import segment_path
 from replayer import Tape
 from replayer.diagnose.hidden_state.trials import reader_names
 from replayer.playback.make_simulation import UnfitSimulationError
@@ -35,6 +36,7 @@ from sim.kernel.simulation import as_simulation
 from oracle.command_lines import assert_one_line, run
 from oracle.crashes import Moment, lay_out, record_until, watch_recording, watch_resuming
 from oracle.hostile_tapes import Still, frames, full, meta, write_tape
+from oracle.repair_runs import destroy
 from oracle.second_checks import CheckedTape, events_of
 from oracle.second_reader import EVENTS, FRAMES, Reader, unpack
 
@@ -153,7 +155,11 @@ def test_a_ring_keeps_the_events_of_its_ticks() -> None:
     for name in ("a.tape", "b.tape"):
         with Tape(name) as found:
             assert (found.first_tick, found.last_tick, first > 20) == (first, last, True)
-        assert_told(name, first=first + 1)
+            assert found.missing_event_ticks() == []
+            assert listed(found.events()) == truth(range(first, TICKS + 1))
+            assert listed(rebuild_events(found, Nursery)) == truth(range(first, TICKS + 1))
+            # The step to the first tick is not on the tape: its events are read, and cannot be rebuilt.
+            assert listed(rebuild_events(found, Nursery, stored=False)) == truth(range(first + 1, TICKS + 1))
 
 
 def test_a_repair_takes_them_over() -> None:
@@ -563,3 +569,31 @@ def test_mistakes_get_one_line(capsys: pytest.CaptureFixture[str], line: str, te
     assert run(replayer.commands.main.main, line) == 2
     assert_one_line(capsys.readouterr(), text)
     assert not list(Path().glob("t.*"))
+
+
+@pytest.mark.parametrize("resumed_at", [None, 29, 30])
+def test_the_first_tick_of_a_ring(resumed_at: int | None) -> None:
+    """Its events are on the tape, though the file with its frame has gone; if they are damaged, the tick is named."""
+    with Recorder("a.tape", Nursery(), keyframe_interval_ticks=3, full_every=3, keep=9) as tape:
+        record_until(tape, births, resumed_at or TICKS, 100)
+    if resumed_at is not None:
+        with recorder.resume("a.tape", Nursery()) as tape:
+            record_until(tape, births, TICKS, 100)
+    with Tape("a.tape") as ring:
+        first = ring.first_tick
+        assert first > 4
+        assert TRUTH[first] or resumed_at  # Otherwise the test would not show them.
+        # A resume does not know the events of the tick that it begins with.
+        assert ring.missing_event_ticks() == ([] if first != resumed_at else [(first, first)])
+        known = first + (first == resumed_at)
+        assert listed(ring.events()) == truth(range(known, TICKS + 1))
+        assert listed(rebuild_events(ring, Nursery)) == truth(range(known, TICKS + 1))
+        if first == resumed_at:
+            return
+        segment = ring.segments[1]
+    file = segment_path("a.tape", segment.number)
+    (block,) = (block for block in Reader(file.read_bytes()).blocks if block.kind == EVENTS and block.first_tick == first)
+    file.write_bytes(destroy(file.read_bytes(), block, "payload"))
+    with Tape("a.tape") as ring:
+        assert ring.missing_event_ticks() == [(first, first)]
+        assert listed(ring.events()) == truth(range(first + 1, TICKS + 1))

@@ -35,6 +35,7 @@ class WaitingTicks:
         self._has_events = False
         self._events: list[bytes] = []  # Only of ticks with events.
         self._events_bytes = 0
+        self._last_events: bytes | None = None  # Of the last tick that was taken; None if they are not recorded.
         self._changes: list[TickChanges] = []
         self._changes_bytes = 0
         self._change_encoder: ChangeEncoder | None = None
@@ -92,7 +93,7 @@ class WaitingTicks:
     def _take_output(self, output: TickOutput) -> None:
         if output.row is not None:
             self._rows.append(output.row)
-        self._has_events = output.events is not None
+        self._has_events, self._last_events = output.events is not None, output.events
         if output.events:
             self._events.append(output.events)
             self._events_bytes += len(output.events)
@@ -101,6 +102,16 @@ class WaitingTicks:
         elif not self._lost_changes:
             self._changes.append(output.changes)
             self._changes_bytes += output.changes.size_bytes
+
+    def last_events(self) -> list[list[Piece]]:
+        """Encode the events of the last tick that was cut, alone.
+
+        A ring writes them again after the keyframe of this tick: the file that has them is removed before that one.
+        """
+        if self._last_events is None:
+            return []
+        tick = self.first_tick - 1
+        return [[events_piece(tick, encode_events(tick, 1, [self._last_events]))]]
 
     def begin_changes(self, snapshot: Snapshot) -> None:
         """Start the change log from this state, which is that of the last tick that was taken."""

@@ -367,13 +367,15 @@ class Writer:
             if problem:
                 self.notify(f"{os.fspath(self._path)}: {problem}")
             return
-        if job.rotate or self._rotation_due:
+        rotates, self._rotation_due = job.rotate or self._rotation_due, False
+        if rotates:
             self._log.put_rotation()
-            self._rotation_due = False
         self._lost_full = False
         if job.begins_log and job.baseline.snapshot is not None:
             self._waiting.begin_changes(job.baseline.snapshot)
         self._put(self._keyframes.full(job))
+        for group in self._waiting.last_events() if rotates and self._settings.is_ring else ():
+            self._put(group)
 
     def _put(self, group: Group) -> None:
         """Put blocks into the log, and write them at once where the options require it."""
@@ -383,9 +385,7 @@ class Writer:
 
     def _keeps(self) -> bool:
         """Return True if there is room for more: while the disk refuses, blocks are kept in memory."""
-        if self._dropped.since is not None:
-            return False
-        return not self.failing or self._log.backlog_bytes <= BACKLOG_BYTES_MAX
+        return self._dropped.since is None and (not self.failing or self._log.backlog_bytes <= BACKLOG_BYTES_MAX)
 
     def _drop_from(self, tick: int) -> None:
         if self._dropped.since is None:

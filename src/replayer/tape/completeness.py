@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from recorder.exit_codes import CORRUPT, SAME
 from recorder.text import counted
 from replayer.status import STATUS_CODES
+from replayer.tape.stored_events import ticks_with_events_due
 from replayer.tape.tape import Tape
 
 PROBLEMS_SHOWN = 3
@@ -32,7 +33,10 @@ def losses(tape: Tape, *, with_events: bool = True) -> tuple[list[str], int]:
         lines.append(f"damaged: {counted(len(problems) - PROBLEMS_SHOWN, 'more place')}, listed by replay verify")
     lines += _ranges("no frames for", tape.missing_ticks())
     if with_events:
-        lines += _ranges("events were not on the tape and were rebuilt for", tape.missing_event_ticks())
+        due, missing = ticks_with_events_due(tape.recording)[0], tape.missing_event_ticks()
+        rebuilt = [(max(first, due), last) for first, last in missing if last >= due]
+        lines += _ranges("events were not on the tape and were rebuilt for", rebuilt)
+        lines += _ranges("no events for", [(first, due - 1) for first, _ in missing if first < due])
     if not tape.sealed:
         planned = planned_tick(tape)
         lines.append(

@@ -48,9 +48,10 @@ def stored_events(recording: Recording, first_tick: int = 0, last_tick: int = TI
 
 
 def ticks_with_events_due(recording: Recording) -> tuple[int, int]:
-    """The first and the last tick that should have events; an empty range if there is none.
+    """The first and the last tick whose events are on the tape or can be rebuilt; an empty range if there is none.
 
-    These are the ticks reached by a step, and tick 0, which has the events of the start.
+    These are the ticks reached by a step, and tick 0, which has the events of the start. A ring has the events of its
+    first tick as well, but they cannot be rebuilt: the step to it has gone.
     """
     try:
         first = recording.first_tick
@@ -59,9 +60,11 @@ def ticks_with_events_due(recording: Recording) -> tuple[int, int]:
         return 0, -1
 
 
-def missing_event_ticks(recording: Recording) -> Ranges:
+def missing_event_ticks(recording: Recording, *, is_ring: bool = False) -> Ranges:
     """Ranges of ticks, first and last, whose events are not on the tape."""
     next_tick, last_tick = ticks_with_events_due(recording)
+    if is_ring and last_tick >= 0:
+        next_tick = recording.first_tick
     missing: Ranges = []
     for block in stored_events(recording, next_tick, last_tick):
         if block.first_tick > next_tick:

@@ -61,7 +61,11 @@ class Tape(RenderedAsHtml):
             raise
 
     def refresh(self) -> None:
-        """Read the files again: a tape that is being written has grown. Raises as opening it does."""
+        """Read what was added to the files: a tape that is being written has grown. Raises as opening it does.
+
+        The duration depends on what was added, not on the length of the tape. Blocks that were found before are not
+        looked for again; as always, each of them is checked when it is read.
+        """
         self._open_and_assemble()
 
     def _open_and_assemble(self) -> None:
@@ -254,7 +258,9 @@ class Tape(RenderedAsHtml):
 
         Empty for a simulation without events. Reads all blocks of events.
         """
-        return missing_event_ticks(self.recording) if self.could_tell_events else []
+        settings = self.meta.get("settings") or {}
+        is_ring = settings.get("keep_ticks") is not None or settings.get("keep_s") is not None
+        return missing_event_ticks(self.recording, is_ring=is_ring) if self.could_tell_events else []
 
     def check_blocks(self) -> list[RecordingError]:
         """Read every block completely, without trusting an index, and compare the seals; returns the problems.
