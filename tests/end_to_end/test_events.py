@@ -592,7 +592,9 @@ def test_the_first_tick_of_a_ring(resumed_at: int | None) -> None:
             return
         segment = ring.segments[1]
     file = segment_path("a.tape", segment.number)
-    (block,) = (block for block in Reader(file.read_bytes()).blocks if block.kind == EVENTS and block.first_tick == first)
+    (block,) = (
+        block for block in Reader(file.read_bytes()).blocks if block.kind == EVENTS and block.first_tick == first
+    )
     file.write_bytes(destroy(file.read_bytes(), block, "payload"))
     with Tape("a.tape") as ring:
         assert ring.missing_event_ticks() == [(first, first)]

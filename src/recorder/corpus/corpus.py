@@ -34,7 +34,7 @@ TAPE_SUFFIX = ".tape"
 EXAMINED_A_PROCESS = 16  # Starting a process takes about a second, reading a tape completely some tenths.
 GLANCED_A_PROCESS = 1_000  # Reading its headers takes about a millisecond.
 GROUPS_A_PROCESS = 8  # Each lists the folder again. With only one, the last process would keep the others waiting.
-INDEXED_TAPES_MIN = 100  # Fewer are read in a moment: they get no file that nobody asked for.
+INDEXED_TAPES_MIN = 100  # Fewer are read in a moment: an index saves nothing.
 
 Progress = Callable[[int, int], None]  # Tapes done, total tapes.
 Inspect = Callable[[Path, FolderListing | None], Run]
@@ -73,7 +73,8 @@ class Corpus:
 
         Raises FileNotFoundError, NotADirectoryError or another OSError; ForeignIndexError.
         """
-        return _look(Path(folder), examined=examined, jobs=jobs, progress=progress)[0]
+        path = Path(folder)
+        return cls(path, _look(path, examined=examined, jobs=jobs, progress=progress)[0])
 
     def __iter__(self) -> Iterator[Run]:
         return iter(self.runs)
@@ -95,22 +96,23 @@ def look(folder: Path, *, examined: bool = False, jobs: int = 1, progress: Progr
 
     A folder that cannot be written is described as well, only not faster the next time. Raises as Corpus.open does.
     """
-    corpus, inspected = _look(folder, examined=examined, jobs=jobs, progress=progress)
+    runs, inspected = _look(folder, examined=examined, jobs=jobs, progress=progress)
+    corpus = Corpus(folder, runs)
     if len(inspected) >= INDEXED_TAPES_MIN:
         with contextlib.suppress(OSError):  # The index saves time and nothing else: without it the listing is complete.
             _put(folder, inspected, corpus)
     return corpus
 
 
-def _look(folder: Path, *, examined: bool, jobs: int, progress: Progress | None) -> tuple[Corpus, list[Run]]:
-    """Return the runs of a folder, and those that were inspected since the index did not hold them."""
+def _look(folder: Path, *, examined: bool, jobs: int, progress: Progress | None) -> tuple[tuple[Run, ...], list[Run]]:
+    """Return the runs of a folder in order, and those that were inspected since the index did not hold them."""
     tapes = tapes_in(folder)
     indexed = _unchanged_runs(folder, tapes)
     if examined:
         indexed = _examined_runs(indexed)
     rest = [tape for tape in tapes if tape.name not in indexed]
     inspected = inspect_tapes(rest, examine if examined else glance, jobs=jobs, progress=progress)
-    return Corpus(folder, tuple(sorted([*indexed.values(), *inspected], key=order_of))), inspected
+    return tuple(sorted([*indexed.values(), *inspected], key=order_of)), inspected
 
 
 def tapes_in(folder: Path) -> list[Path]:

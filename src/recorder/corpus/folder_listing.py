@@ -39,7 +39,9 @@ class FolderListing:
         # Asked before the folder is listed: a file that comes afterwards gives the folder a later time.
         self._changed_ns = changed_ns if is_settled(changed_ns) else None
         self._segments, self._journals = {}, set()
-        for name in os.listdir(self.folder):
+        with os.scandir(self.folder) as entries:
+            names = [entry.name for entry in entries]
+        for name in names:
             if name.endswith(JOURNAL_SUFFIX):
                 self._journals.add(name.removesuffix(JOURNAL_SUFFIX))
             elif match := _SEGMENT.fullmatch(name):

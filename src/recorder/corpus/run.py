@@ -96,11 +96,11 @@ class Run:
         sealed: True if the recording was closed properly.
         finished: time of the last change to a file of the tape, in ISO form, UTC; empty if the tape is not sealed.
         changed_ns: this time in nanoseconds.
-        stamp: the files of the tape when it was read, see tape_stamp; empty if they do not show each change.
         reason, text: why the run ended, as recorded on the tape; None if it did not end.
         error: the exception of the run, or the reason why the tape cannot be read; None without an error.
         players: the players of the run.
         quality: None if the inputs were not read.
+        stamp: the files of the tape when it was read, see tape_stamp; empty if they do not show each change.
     """
 
     tape: str
@@ -121,12 +121,12 @@ class Run:
     sealed: bool = True
     finished: str = ""
     changed_ns: int = 0
-    stamp: str = attrs.field(default="", eq=False)
     reason: str | None = None
     text: str | None = None
     error: str | None = None
     players: tuple[PlayerResult, ...] = ()
     quality: Quality | None = None
+    stamp: str = attrs.field(default="", eq=False)
 
     @property
     def path(self) -> Path:

@@ -7,7 +7,6 @@ file_times), or if it has a journal, which is mapped memory and gets a new time 
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import attrs
@@ -35,7 +34,7 @@ class TapeStamp:
 def stamp_of(path: Path, listing: FolderListing) -> TapeStamp:
     """The stamp of a tape. listing: of its folder. Raises OSError."""
     numbers = [0, *listing.following(path.name)]
-    stats = [os.stat(segment_path(path, number)) for number in numbers]
+    stats = [segment_path(path, number).stat() for number in numbers]
     changed_ns = max(stat.st_mtime_ns for stat in stats)
     text = ""
     if not listing.has_journal(path.name) and is_settled(changed_ns):

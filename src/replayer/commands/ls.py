@@ -54,8 +54,7 @@ def ls(
     replay ls runs --player beetle=random --seed 0..9 --stats --plot runs.png
     replay verify $(replay ls runs --quality scripted --paths | head -1)
 
-    Tapes that have not changed since the folder was indexed are not read again. Many tapes that had to be read are
-    added to the index of the folder, if it can be written.
+    Tapes that have not changed since the folder was indexed are not read again; reading 100 or more updates the index.
 
     Exit code of the worst tape: 0 intact, 3 incomplete, 4 corrupt, 5 unreadable.
 

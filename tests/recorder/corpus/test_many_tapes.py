@@ -99,7 +99,7 @@ def test_the_second_look_reads_no_tape(folder: Path, read_names: list[str], caps
 
 
 def test_few_tapes_get_no_index(folder: Path) -> None:
-    """A listing of few tapes leaves no file that nobody asked for."""
+    """A listing of few tapes leaves no file behind: an index would save nothing."""
     (folder / "run-000.tape").unlink()
     assert len(look(folder)) == INDEXED_TAPES_MIN - 1
     assert not (folder / INDEX_NAME).exists()
