@@ -262,9 +262,8 @@ def listed_losses(
     """List the samples that are missing, by tape, for the manifest."""
     losses: dict[tuple[int, Missing], None] = {}
     for number, source in enumerate(sources):
-        if source.lost_first < source.first_tick:
-            why = "the keyframe that led to them is lost"
-            losses[number, Missing(source.lost_first, source.first_tick - 1, why)] = None
+        for first, last, why in source.lost_ends:
+            losses[number, Missing(first, last, why)] = None
     for part, record in zip(parts, records, strict=True):
         for missing in record.missing:
             losses[part.source, missing] = None

@@ -140,8 +140,7 @@ class _Made:
         losses_text: list[str] = []
         for part in parts:
             source, losses = self._task.sources[part.source], Losses()
-            if source.lost_first < source.first_tick:
-                losses_text.append(f"{source.name}, {tick_range(source.lost_first, source.first_tick - 1)}: lost")
+            losses_text += [f"{source.name}, {tick_range(first, last)}: {why}" for first, last, why in source.lost_ends]
             with KeptTape(source, self._task.factory) as kept:
                 made = rows_of_part(self._task, part, kept, lambda _: None, losses, buffer_bytes=buffer_bytes)
                 for name, rows in made:

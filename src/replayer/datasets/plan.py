@@ -19,7 +19,6 @@ from recorder.corpus.inspect_tape import SCORES, plain_scores
 from recorder.corpus.run import is_end_of_run
 from recorder.errors import CorruptError, MissingTickError, RecordingError, TornError
 from recorder.exit_codes import CORRUPT, UNREADABLE
-from recorder.format.blocks.block import BlockKind
 from recorder.processes.pool import Pool, Report, results_in_order
 from replayer.datasets.functions import Setting
 from replayer.datasets.request import ExtractionError, Request
@@ -28,6 +27,7 @@ from replayer.tape.completeness import tape_code
 from replayer.tape.digest import tape_digest
 from replayer.tape.environment_calls import ENVIRONMENTS, adapter_name
 from replayer.tape.episodes import find_episodes
+from replayer.tape.recorded_ticks import recorded_ticks
 from replayer.tape.tape import Tape
 from replayer.timeline.timeline import Timeline
 from sim.kernel.registry import UnknownWorldError, find_world
@@ -54,7 +54,7 @@ class TapeInput:
         scores: by agent, at the end of the run, from the sealed tape or from its world; empty if unknown.
         world: its entry in META; None for the user's own simulation.
         environment: the adapter of a tape of environments; "" for any other tape.
-        lost_first: the first tick that was recorded; ticks from there up to first_tick are lost.
+        lost_first, lost_last: the ticks that were recorded.
         split: the name of its split; "" without splits.
     """
 
@@ -70,8 +70,18 @@ class TapeInput:
     scores: dict[str, float]
     world: dict[str, Any] | None
     lost_first: int = 0
+    lost_last: int = 0
     split: str = ""
     environment: str = ""
+
+    @property
+    def lost_ends(self) -> list[tuple[int, int, str]]:
+        """The ranges of ticks, first and last, before and after those that can be reached, with the reason."""
+        ends = [
+            (self.lost_first, self.first_tick - 1, "the keyframe that led to them is lost"),
+            (self.last_tick + 1, self.lost_last, "their frames are lost, and those that followed"),
+        ]
+        return [(first, last, why) for first, last, why in ends if first <= last]
 
     def outcome(self, agent: str) -> str:
         """The agent's outcome: won, lost or drew; "" if unknown."""
@@ -196,7 +206,7 @@ def _readable_source(path: Path, factory: Factory | None, *, needs_scores: bool)
             is_end_of_run(reason) and reason not in (*STOPS, tick_limit),
             {},
             registered,
-            lost_first=_first_known(tape) if is_corrupt else tape.first_tick,
+            *(recorded_ticks(tape) if is_corrupt else (tape.first_tick, tape.last_tick)),
             environment=name if (name := adapter_name(tape)) in ENVIRONMENTS else "",
         )
     if not is_end_of_run(reason):
@@ -205,15 +215,6 @@ def _readable_source(path: Path, factory: Factory | None, *, needs_scores: bool)
     if not is_corrupt and isinstance(recorded_scores, dict) and recorded_scores:
         return attrs.evolve(source, scores=plain_scores(recorded_scores))
     return attrs.evolve(source, scores=_scores(source)) if needs_scores and factory is None else source
-
-
-def _first_known(tape: Tape) -> int:
-    """Return the tick before the first recorded frame, even if no keyframe leads to it any more."""
-    seals = [segment.contents.seal for segment in tape.segments]
-    firsts = [seal.first_tick for seal in seals if seal is not None and seal.frame_count]
-    for segment in tape.segments:
-        firsts += [entry.first_tick for entry in segment.contents.entries if entry.kind == BlockKind.FRAMES]
-    return min([tape.first_tick, *(max(first - 1, 0) for first in firsts)])
 
 
 def _scores(source: TapeInput) -> dict[str, float]:

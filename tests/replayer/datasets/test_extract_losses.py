@@ -77,6 +77,24 @@ def test_of_a_damaged_tape_the_intact_ticks_are_extracted(path: Path) -> None:
     assert damaged_found > 1
 
 
+def test_ticks_at_either_end_whose_blocks_are_not_found_are_listed_as_missing(path: Path) -> None:
+    """A damaged header hides a block: only the seal states that the tape had more ticks."""
+    live = record_live(path, Walkers(4), [None] * TICKS, keyframe_interval_ticks=7, full_every=2, blame="none")
+    whole = path.read_bytes()
+    blocks = [block for block in Reader(whole, 0).blocks if block.kind in {FRAMES, FULL, DELTA}]
+    last_frames = next(block for block in reversed(blocks) if block.kind == FRAMES)
+    for number, block in enumerate([last_frames, *blocks[-2:], blocks[0]]):
+        data = bytearray(whole)
+        data[block.offset + 20] ^= 0x40
+        path.write_bytes(data)
+        made = extract(path, f"out{number}", world=Walkers, tables="states")
+        assert made.code == CORRUPT
+        there = assert_accounted(made, live, TICKS)
+        assert block is not last_frames or TICKS not in there
+    [tape] = json.loads(Path("out0/manifest.json").read_text())["tapes"]
+    assert tape["last_tick"] < tape["lost_last"] == TICKS
+
+
 def test_of_a_torn_tape_what_there_is(path: Path) -> None:
     live = record_live(path, Walkers(4), [None] * TICKS, keyframe_interval_ticks=7)
     path.write_bytes(path.read_bytes()[: path.stat().st_size * 2 // 3])
