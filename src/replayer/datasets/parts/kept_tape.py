@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import warnings
 from collections import OrderedDict
 from collections.abc import Sequence
 from types import TracebackType
 from typing import Self
 
-from recorder.exception_text import raised_text
 from replayer.datasets.plan import TapeInput, open_source
 from replayer.datasets.request import Request
+from replayer.datasets.transitions.made_environment import close_environment, environment_of
 from replayer.datasets.transitions.quick_steps import QuickSteps
 from replayer.datasets.transitions.transition import EnvironmentFacts
 from replayer.datasets.transitions.transition_rows import TransitionColumns
-from replayer.datasets.transitions.transitions_of_part import environment_of
 from replayer.playback.cursor import Cursor
 from replayer.playback.make_simulation import Factory
-from sim.kernel.simulation import Simulation, inner_of
+from sim.kernel.simulation import Simulation
 
 KEPT_MAX = 4  # Of many tapes: each has open files, and an environment of any size.
 
@@ -54,15 +52,8 @@ class KeptTape:
     def forget(self) -> None:
         """Make the environment again for the next part: this one may be in any state."""
         made, self._quick, self._made = self._made, None, None
-        # What a user's function returned may be an environment that the user still needs.
-        is_own = self._factory is None or isinstance(self._factory, type)
-        close = getattr(getattr(inner_of(made), "env", None), "close", None) if made is not None and is_own else None
-        if close is None:
-            return
-        try:
-            close()
-        except Exception as error:  # noqa: BLE001 - the rows are made, and do not depend on it
-            warnings.warn(raised_text("closing the environment", error), ResourceWarning, stacklevel=2)
+        if made is not None:
+            close_environment(self.tape, made, self._factory)
 
     def close(self) -> None:
         """Close the environment and the tape."""

@@ -26,11 +26,12 @@ from replayer.datasets.rows.pairs import Pairs
 from replayer.datasets.rows.records import Row
 from replayer.datasets.rows.states import RUN, StateCells, StateRows
 from replayer.datasets.task import Task
+from replayer.datasets.transitions.made_environment import open_environment, open_simulation
 from replayer.datasets.transitions.quick_steps import QuickRows
 from replayer.datasets.transitions.transition_rows import TRANSITIONS, ActionRows, TransitionRows
 from replayer.datasets.transitions.transitions_of_part import transitions_of_part
 from replayer.playback.cursor import Cursor
-from replayer.playback.make_simulation import UnfitSimulationError, make_simulation
+from replayer.playback.make_simulation import UnfitSimulationError
 from replayer.playback.rebuild_events import rebuild_events
 from replayer.playback.sampled_states import Missing, Walker
 from replayer.tape.tape import Tape
@@ -126,7 +127,9 @@ def rows_of_part(
     """
     limit = BUFFER_BYTES if buffer_bytes is None else buffer_bytes
     if {"states", "pairs", "actions"} & (set(task.tables) - set(task.settled_tables)):
-        yield from _walk(task, part, kept.tape, on_progress, losses, limit, buffer_samples)
+        with open_simulation(kept.tape, task.factory) as simulation:
+            cursor = Cursor(kept.tape, simulation)
+            yield from _walk(task, part, cursor, on_progress, losses, limit, buffer_samples)
     if task.settled_tables:
         yield from _transitions(task, part, kept, on_progress, losses, limit, buffer_samples)
     if "events" in task.tables:
@@ -136,14 +139,13 @@ def rows_of_part(
 def _walk(
     task: Task,
     part: DatasetPart,
-    tape: Tape,
+    cursor: Cursor,
     on_progress: Callable[[int], None],
     losses: Losses,
     buffer_bytes: int,
     buffer_samples: int | None,
 ) -> Iterator[tuple[str, Block | list[Row]]]:
     source, request, labels = task.sources[part.source], task.request, task.labels()
-    cursor = Cursor(tape, make_simulation(tape, task.factory))
     agents = task.agents[part.source]
     states, pairs, actions = None, None, None
     if "states" in task.tables:
@@ -198,32 +200,36 @@ def _transitions(
         (TransitionRows if name == TRANSITIONS else ActionRows)(source.run, runs, task.columns)
         for name in task.settled_tables
     ]
-    first = done = part.ticks.start
+    first = part.ticks.start
+    done = first - 1
     if len(tables) == 1 and isinstance(tables[0], TransitionRows):
         quick = kept.quick_steps(facts, task.columns, task.request)
         if quick is not None:
             yield from _collected(quick.rows(part, on_progress), tables[0], buffer_bytes, buffer_samples)
             done = quick.done
     missing: list[Missing] = []
-    if done == first or done < part.last:
+    if done < part.last:
         kept.forget()
-        made = transitions_of_part(
-            attrs.evolve(part, ticks=range(done, part.ticks.stop)),
-            source,
-            task.request,
-            facts,
-            kept.tape,
-            task.factory,
-            missing=missing,
-            problems=losses.problems,
-            on_progress=lambda ticks: on_progress(done - first + ticks),
-        )
-        for count, row in enumerate(made, 1 + sum(map(len, tables))):
-            is_enough = buffer_samples is not None and count % buffer_samples == 0
-            for table in tables:
-                table.add(row)
-                if is_enough or table.bytes > buffer_bytes:
-                    yield from table.take()
+        start = max(first, done)
+        with open_environment(kept.tape, task.factory) as simulation:
+            made = transitions_of_part(
+                attrs.evolve(part, ticks=range(start, part.ticks.stop)),
+                source,
+                task.request,
+                facts,
+                kept.tape,
+                simulation,
+                factory=task.factory,
+                missing=missing,
+                problems=losses.problems,
+                on_progress=lambda ticks: on_progress(start - first + ticks),
+            )
+            for count, row in enumerate(made, 1 + sum(map(len, tables))):
+                is_enough = buffer_samples is not None and count % buffer_samples == 0
+                for table in tables:
+                    table.add(row)
+                    if is_enough or table.bytes > buffer_bytes:
+                        yield from table.take()
     for table in tables:
         yield from table.take()
     losses.missing += [one for one in missing if one not in losses.missing]  # The other tables may miss them, too.

@@ -73,7 +73,8 @@ class QuickSteps:
     """The transitions of a tape, part by part.
 
     Attributes:
-        done: the tick up to which all transitions of the last part were yielded.
+        done: the tick up to which all states of the last part are proved and all of its transitions were yielded; the
+            tick before its first one if none is.
     """
 
     def __init__(self, facts: EnvironmentFacts, columns: TransitionColumns, request: Request, cursor: Cursor) -> None:
@@ -125,7 +126,7 @@ class QuickSteps:
         on_progress: called with the ticks done.
         """
         cursor, first = self._cursor, part.ticks.start
-        self.done = tick = first
+        self.done, tick = first - 1, first
         if self._facts.episodes[0].first_tick > first + 1:
             return  # Steps before the first reset are no transitions, and are reported.
         try:
@@ -135,6 +136,8 @@ class QuickSteps:
                     return
         except (CorruptError, MissingTickError, TornError, SimulationFailedError):
             return
+        if tick == first:
+            self.done = first
         for block in _pieces(decoded_blocks(cursor.tape.recording, tick + 1, part.last)):
             cursor.tick = None
             try:
@@ -142,7 +145,9 @@ class QuickSteps:
             except Exception:  # noqa: BLE001 - whatever it is, the way step by step meets it again and reports it
                 return
             cursor.tick = block.first_tick + len(block.inputs) - 1
-            self.done = max(first, cursor.tick)
+            if cursor.tick < first:
+                continue
+            self.done = cursor.tick
             if len(made):
                 yield made
             on_progress(self.done - first)

@@ -20,6 +20,7 @@ from replayer.datasets.request import ExtractionError, Request
 from replayer.datasets.transitions.agent_stream import facts_of_agents
 from replayer.datasets.transitions.column_forms import ColumnForm, form_of, forms_of_space, merged
 from replayer.datasets.transitions.flat_values import joined
+from replayer.datasets.transitions.made_environment import open_environment
 from replayer.datasets.transitions.transition import EnvironmentFacts, StreamKind
 from replayer.datasets.transitions.transition_rows import (
     ABOUT,
@@ -30,7 +31,7 @@ from replayer.datasets.transitions.transition_rows import (
     TransitionColumns,
     values_of_transition,
 )
-from replayer.datasets.transitions.transitions_of_part import environment_of, transitions_of_part
+from replayer.datasets.transitions.transitions_of_part import transitions_of_part
 from replayer.playback.make_simulation import Factory
 from replayer.tape.environment_calls import adapter_name
 from replayer.tape.episodes import find_calls
@@ -99,15 +100,15 @@ def _examined(
         description = encode_plain([tape.meta["adapter"], tape.meta.get("level")]) if source.environment else b""
         if description in known:
             return _with_seen(_with_calls(known[description], tape), {})
-        simulation = environment_of(tape, factory)
-        if source.environment:
-            facts = _with_calls(_facts_of(tape, simulation), tape)
-        else:
-            facts = facts_of_agents(tape, simulation)
-        first, last = ranges_of(source, request)[0]
-        last = min(last, first + FIRST_TICKS)
-        part = DatasetPart(0, 0, range(first, last + 1), None, first, last)
-        seen = _columns_of_part(part, source, request, facts, tape, factory)
+        with open_environment(tape, factory) as simulation:
+            if source.environment:
+                facts = _with_calls(_facts_of(tape, simulation), tape)
+            else:
+                facts = facts_of_agents(tape, simulation)
+            first, last = ranges_of(source, request)[0]
+            last = min(last, first + FIRST_TICKS)
+            part = DatasetPart(0, 0, range(first, last + 1), None, first, last)
+            seen = _columns_of_part(part, source, request, facts, tape, simulation, factory)
         if seen and source.environment:
             known[description] = facts
         return _with_seen(facts, seen)
@@ -169,12 +170,22 @@ def _columns_of_part(
     request: Request,
     facts: EnvironmentFacts,
     tape: Tape,
+    simulation: Simulation,
     factory: Factory | None,
 ) -> Seen:
     """Replay a part and find the columns of its transitions."""
     seen: Seen = {}
     rows = transitions_of_part(
-        part, source, request, facts, tape, factory, missing=[], problems=[], on_progress=lambda _: None
+        part,
+        source,
+        request,
+        facts,
+        tape,
+        simulation,
+        factory=factory,
+        missing=[],
+        problems=[],
+        on_progress=lambda _: None,
     )
     for row in rows:
         for name, value in values_of_transition(row):
@@ -219,8 +230,8 @@ def _scanned(
     factory: Factory | None,
 ) -> Seen:
     source = sources[part.source]
-    with open_source(source) as tape:
-        return _columns_of_part(part, source, request, facts[part.source], tape, factory)
+    with open_source(source) as tape, open_environment(tape, factory) as simulation:
+        return _columns_of_part(part, source, request, facts[part.source], tape, simulation, factory)
 
 
 def settle(

@@ -16,27 +16,17 @@ from recorder.format.recording.tick_gaps import merged
 from replayer.datasets.plan import DatasetPart, TapeInput, ranges_of
 from replayer.datasets.request import ExtractionError, Request
 from replayer.datasets.transitions.agent_stream import AgentStream
+from replayer.datasets.transitions.made_environment import open_environment
 from replayer.datasets.transitions.streams import EpisodesOnTape, ParallelStream, SingleStream, Stream, TurnsStream
 from replayer.datasets.transitions.transition import EnvironmentFacts, Transition
 from replayer.datasets.transitions.vector_stream import VectorStream
 from replayer.playback.cursor import Cursor
-from replayer.playback.inert_simulation import StatesOnly
-from replayer.playback.make_simulation import Factory, make_simulation
+from replayer.playback.make_simulation import Factory
 from replayer.playback.sampled_states import Missing, Walker
 from replayer.tape.environment_calls import EnvironmentCall, call_of
 from replayer.tape.tape import Tape
 from replayer.value_text import tick_range
-from sim.kernel.registry import UnknownWorldError
 from sim.kernel.simulation import Simulation, inner_of
-
-
-def environment_of(tape: Tape, factory: Factory | None) -> Simulation:
-    """Make the environment of a tape. Raises UnknownWorldError if only the user can, and as make_simulation does."""
-    simulation = make_simulation(tape, factory)
-    inner = inner_of(simulation)
-    if isinstance(inner, StatesOnly):
-        raise UnknownWorldError(inner.why)
-    return simulation
 
 
 def transitions_of_part(
@@ -45,17 +35,18 @@ def transitions_of_part(
     request: Request,
     facts: EnvironmentFacts,
     tape: Tape,
-    factory: Factory | None,
+    simulation: Simulation,
     *,
+    factory: Factory | None,
     missing: list[Missing],
     problems: list[str],
     on_progress: Callable[[int], None],
 ) -> Iterator[Transition]:
     """Yield the transitions that end in the part, in the order in which they end. Fills missing and problems.
 
-    on_progress: called with the ticks done. Raises ExtractionError, and as making the environment does.
+    simulation: the environment, as it was made. factory: makes another one. on_progress: called with the ticks done.
+    Raises ExtractionError.
     """
-    simulation = environment_of(tape, factory)
     stream = _stream(facts, simulation, request)
     cursor = Cursor(tape, simulation)
     inputs: list[Any] = [None]
@@ -112,8 +103,10 @@ def _ensure_methods_only_read(
     differing = next((one.first_tick for one in missing if one.is_desync), None)
     if differing is None:
         return
-    unasked = Walker(Cursor(tape, environment_of(tape, factory)), lambda *_: None)
-    if any(tick == differing for tick, _ in unasked.samples(range(start, differing + 1))):
+    with open_environment(tape, factory) as unasked:
+        samples = Walker(Cursor(tape, unasked), lambda *_: None).samples(range(start, differing + 1))
+        is_as_recorded = any(tick == differing for tick, _ in samples)
+    if is_as_recorded:
         raise ExtractionError(
             f"the state at tick {differing:,} is as recorded if the {asked} are not called, and differs if "
             "they are: they may only read the simulation; copy what they change, and its random generators"
