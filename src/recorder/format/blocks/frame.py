@@ -25,12 +25,12 @@ from recorder.errors import CorruptError
 from recorder.format.blocks.block import BlockHeader
 from recorder.format.blocks.hash_chain import LINK_BYTES, identity_of
 from recorder.format.limits import INPUT_BYTES_MAX
-from sim.kernel.plain_data import DECODE_ERRORS, decode_plain, make_unpacker, refuse_timestamp
+from sim.kernel.plain_data import DECODE_ERRORS, decode_plain, make_unpacker
 
 _HEAD = struct.Struct(">BBQBQ")
 _pack_head = _HEAD.pack
 _LINKED_HEAD = struct.Struct(f">BBQBB{LINK_BYTES}s")
-_ARRAY_OF_3, _UINT64 = 0x93, 0xCF
+ARRAY_OF_3, UINT64 = 0x93, 0xCF
 _BIN_8, _BIN_16, _BIN_32 = 0xC4, 0xC5, 0xC6
 HEAD_BYTES = _HEAD.size
 assert HEAD_BYTES == 19
@@ -102,20 +102,20 @@ def encode_frame(
     assert len(encoded_inputs) <= INPUT_BYTES_MAX
     if not field_hashes and not phase_hashes:
         if type(proof) is int:  # Most frames by far.
-            return _pack_head(_ARRAY_OF_3, _UINT64, tick, _UINT64, proof) + encoded_inputs
-        return _head(_ARRAY_OF_3, tick, proof) + encoded_inputs
+            return _pack_head(ARRAY_OF_3, UINT64, tick, UINT64, proof) + encoded_inputs
+        return _head(ARRAY_OF_3, tick, proof) + encoded_inputs
     if not phase_hashes:
-        head = _head(_ARRAY_OF_3 + 1, tick, proof)
+        head = _head(ARRAY_OF_3 + 1, tick, proof)
         return head + encoded_inputs + _bin_head(len(field_hashes)) + field_hashes
-    head = _head(_ARRAY_OF_3 + 2, tick, proof)
+    head = _head(ARRAY_OF_3 + 2, tick, proof)
     hashes = _bin_head(len(field_hashes)) + field_hashes + _bin_head(len(phase_hashes)) + phase_hashes
     return head + encoded_inputs + hashes
 
 
 def _head(first: int, tick: int, proof: int | bytes) -> bytes:
     if isinstance(proof, int):
-        return _pack_head(first, _UINT64, tick, _UINT64, proof)
-    return _LINKED_HEAD.pack(first, _UINT64, tick, _BIN_8, LINK_BYTES, proof)
+        return _pack_head(first, UINT64, tick, UINT64, proof)
+    return _LINKED_HEAD.pack(first, UINT64, tick, _BIN_8, LINK_BYTES, proof)
 
 
 @functools.lru_cache(maxsize=64)  # A run has few lengths, and needs them at each tick.
@@ -146,23 +146,6 @@ def decode_frame(encoded: bytes, offset: int) -> Frame:
     if len(frames) != 1:
         raise CorruptError(offset, f"expected one frame, got {len(frames)}")
     return frames[0]
-
-
-def unpack_block(payload: bytes, first_tick: int, tick_count: int) -> tuple[list[int], list[Any]] | None:
-    """The state hashes and the decoded inputs of the frames of a block; None if they need the closer look of decode_frames.
-
-    Several times as fast as frames.
-    """
-    try:
-        frames = list(make_unpacker(payload))
-        if {*map(type, frames)} != {list} or {*map(len, frames)} != {3}:
-            frames = [frame[:3] for frame in frames if type(frame) is list and len(frame) >= 3]
-        ticks, hashes, inputs = map(list, zip(*frames, strict=True))
-        refuse_timestamp(inputs, payload)
-    except DECODE_ERRORS:
-        return None
-    is_regular = ticks == list(range(first_tick, first_tick + tick_count)) and {*map(type, ticks + hashes)} == {int}
-    return (hashes, inputs) if is_regular and min(hashes) >= 0 else None
 
 
 def _is_u64(value: Any) -> bool:

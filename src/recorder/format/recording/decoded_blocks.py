@@ -13,7 +13,7 @@ import attrs
 import numpy as np
 
 from recorder.errors import CorruptError, TornError
-from recorder.format.blocks.frame import unpack_block
+from recorder.format.blocks.frame_columns import unpack_block
 from recorder.format.limits import INPUT_BYTES_MAX
 from recorder.format.recording.recording import Recording
 from recorder.format.segments.segment_reader import Segment

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import msgpack
+import numpy as np
 import pytest
 
-from recorder.format.blocks.frame import decode_frame, encode_frame, unpack_block
+from recorder.format.blocks.frame import decode_frame, encode_frame
+from recorder.format.blocks.frame_columns import unpack_block
 from sim.kernel.plain_data import encode_plain
 
 INPUTS: list[Any] = [0, {"<i8": 3}, {"reset": 7, "options": b"x"}, [1, [2.5, None]], b"\xd6\xff", "reset"]
@@ -47,3 +49,73 @@ def test_it_has_what_the_frames_have(fields: bytes) -> None:
 def test_anything_else_is_left_to_the_frames(payload: bytes, first: int, count: int) -> None:
     """Other ticks, a cut, a chained hash, numbers that are no hashes, a value that is no plain data."""
     assert unpack_block(payload, first, count) is None
+
+
+ALIKE: dict[str, list[Any]] = {
+    "numbers": [n % 9 for n in range(40)],
+    "typed numbers": [{"<i8": n % 7} for n in range(40)],
+    "arrays": [np.arange(n, n + 3, dtype=np.float32) for n in range(40)],
+    "nested arrays": [np.full((2, 2), n, np.uint8) for n in range(40)],
+    "masks": [np.array([n % 2 == 0, n % 3 == 0]) for n in range(40)],
+    "arrays without axes": [np.array(float(n)) for n in range(40)],
+    "two entries": [{"a": n % 5, "b": 3} for n in range(40)],
+    "texts": [f"{n:02}" for n in range(40)],
+}
+STRANGERS: list[Any] = [{"reset": 3, "options": None}, -1, 300, {"<i8": 200}, {"<i4": 1}, np.zeros(3), np.int64(4), "x"]
+
+
+def are_equal(one: Any, other: Any) -> bool:
+    if isinstance(one, np.ndarray | np.generic):
+        return (
+            type(one) is type(other)
+            and one.dtype == other.dtype
+            and one.shape == other.shape
+            and one.tobytes() == other.tobytes()
+        )
+    return type(one) is type(other) and one == other
+
+
+@pytest.mark.parametrize("name", ALIKE)
+def test_inputs_that_are_alike_are_those_of_the_frames(name: str) -> None:
+    """Others among them, too; also first, where they are the ones that the rest is compared with."""
+    for inserted in ([], [0, 20, 40], list(range(0, 60, 2))):
+        inputs = list(ALIKE[name])
+        for number, place in enumerate(inserted):
+            inputs.insert(place, STRANGERS[number % len(STRANGERS)])
+        frames = [encode_frame(9 + n, (7 << 60) + n, encode_plain(one)) for n, one in enumerate(inputs)]
+        found = unpack_block(b"".join(frames), 9, len(frames))
+        assert found is not None
+        assert found[0] == [(7 << 60) + n for n in range(len(inputs))]
+        assert len(found[1]) == len(inputs)
+        assert all(map(are_equal, found[1], inputs))
+
+
+def test_arrays_share_no_memory() -> None:
+    """A step may keep one of its inputs, or change it."""
+    frames = [encode_frame(1 + n, n, encode_plain(one)) for n, one in enumerate(ALIKE["arrays"])]
+    found = unpack_block(b"".join(frames), 1, len(frames))
+    assert found is not None
+    assert all(array.flags.owndata and array.flags.writeable for array in found[1])
+
+
+def test_each_cut_and_each_flipped_byte_gives_what_the_frames_give() -> None:
+    """Arrays are read as columns only if they are exactly the frames that the header states."""
+    whole = b"".join(encode_frame(1 + n, n, encode_plain(one)) for n, one in enumerate(ALIKE["arrays"][:12]))
+    unpacked = 0
+    for place in range(len(whole)):
+        flipped = bytearray(whole)
+        flipped[place] ^= 1 << place % 8
+        for payload in (whole[:place], bytes(flipped)):
+            found = unpack_block(payload, 1, 12)
+            if found is None:
+                continue
+            unpacked += 1
+            ends = [payload.index(frame_head(tick)) for tick in range(2, 13)]
+            frames = [decode_frame(payload[i:j], 0) for i, j in zip([0, *ends], [*ends, len(payload)], strict=True)]
+            assert found[0] == [frame.state_hash for frame in frames]
+            assert all(map(are_equal, found[1], [frame.inputs for frame in frames]))
+    assert unpacked > 12 * 12  # A flipped byte of a hash or a number is seen by the state or the block alone.
+
+
+def frame_head(tick: int) -> bytes:
+    return b"\x93\xcf" + tick.to_bytes(8)

@@ -1,0 +1,102 @@
+"""Unpack the hashes and the inputs of a block of frames at once.
+
+MessagePack reads numbers, texts and dicts quickly, but calls us for each array. So where most inputs are arrays of one
+dtype and shape, one of them is decoded, and those with the same bytes around their numbers are read as columns. The
+remaining inputs are decoded one by one.
+
+Invariant: the result is that of decoding each frame. Of frames read as columns, the first head is at the start, and each
+body is exactly one value, so the next head is where the body ends.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from recorder.format.blocks.frame import ARRAY_OF_3, HEAD_BYTES, UINT64
+from sim.kernel.plain_data import DECODE_ERRORS, decode_plain, make_unpacker, refuse_timestamp
+
+_TICK_AT, _HASH_AT = 2, 11  # The words of a head, each after a byte UINT64.
+_EXTENSION_STARTS = frozenset(bytes([one]) for one in b"\xc7\xc8\xc9\xd4\xd5\xd6\xd7\xd8")  # By MessagePack.
+
+_Bytes = npt.NDArray[np.uint8]
+
+
+def unpack_block(payload: bytes, first_tick: int, tick_count: int) -> tuple[list[int], list[Any]] | None:
+    """The state hashes and the decoded inputs of the frames of a block; None if they need the closer look of decode_frames.
+
+    Several times as fast as frames.
+    """
+    try:
+        found = _decode_arrays(payload, first_tick, tick_count) if _begins_with_array(payload) else None
+        if found is not None:
+            return found
+        frames = list(make_unpacker(payload))
+        if {*map(type, frames)} != {list}:
+            return None
+        if {*map(len, frames)} != {3}:
+            frames = [frame[:3] for frame in frames]
+        ticks, hashes, inputs = map(list, zip(*frames, strict=True))
+        refuse_timestamp(inputs, payload)
+    except DECODE_ERRORS:
+        return None
+    is_regular = ticks == list(range(first_tick, first_tick + tick_count)) and {*map(type, ticks + hashes)} == {int}
+    return (hashes, inputs) if is_regular and min(hashes) >= 0 else None
+
+
+def _begins_with_array(payload: bytes) -> bool:
+    """Return True if the first or the second body may be an array: the first one is often a reset."""
+    second = payload.find(payload[:_TICK_AT], HEAD_BYTES)
+    return any(payload[at : at + 1] in _EXTENSION_STARTS for at in (HEAD_BYTES, second + HEAD_BYTES))
+
+
+def _decode_arrays(payload: bytes, first_tick: int, tick_count: int) -> tuple[list[int], list[Any]] | None:
+    """The state hashes and the inputs of frames that are mostly arrays; None for any other frames.
+
+    Raises ValueError for inputs that cannot be decoded.
+    """
+    data = np.frombuffer(payload, np.uint8)
+    starts = _starts(data, first_tick, tick_count)
+    if starts is None:
+        return None
+    bodies = starts + HEAD_BYTES
+    ends = np.append(starts[1:], len(data))
+    sizes = ends - bodies
+    if sizes.min() < 1:
+        return None
+    size = int(np.bincount(sizes).argmax())
+    same = np.flatnonzero(sizes == size)
+    value = decode_plain(payload[bodies[same[0]] : ends[same[0]]])
+    if type(value) is not np.ndarray or not value.ndim or not value.nbytes:
+        return None
+    rows = data[bodies[same][:, None] + np.arange(size)]
+    around = rows[:, : size - value.nbytes]
+    is_alike = (around == around[0]).all(axis=1)
+    same = same[is_alike]
+    if 2 * len(same) <= tick_count:
+        return None
+    numbers = np.ascontiguousarray(rows[is_alike, size - value.nbytes :]).view(value.dtype)
+    inputs: list[Any] = [None] * tick_count
+    for index, numbers_of_one in zip(same.tolist(), numbers.reshape(-1, *value.shape), strict=True):
+        inputs[index] = numbers_of_one.copy()  # Not a view of memory that others see.
+    for index in np.setdiff1d(np.arange(tick_count), same).tolist():
+        inputs[index] = decode_plain(payload[bodies[index] : ends[index]])
+    return _words(data, starts + _HASH_AT).tolist(), inputs
+
+
+def _starts(data: _Bytes, first_tick: int, tick_count: int) -> npt.NDArray[np.int64] | None:
+    """The offsets of the frames; None unless each has a head of three elements with its tick and a hash."""
+    count = len(data) - HEAD_BYTES + 1
+    heads = np.flatnonzero(data[: max(0, count)] == ARRAY_OF_3)
+    heads = heads[(data[heads + _TICK_AT - 1] == UINT64) & (data[heads + _HASH_AT - 1] == UINT64)]
+    distances = _words(data, heads + _TICK_AT) - np.uint64(first_tick)
+    heads = heads[distances < tick_count]
+    is_regular = len(heads) == tick_count > 0 and heads[0] == 0
+    return heads if is_regular and np.array_equal(distances[distances < tick_count], np.arange(tick_count)) else None
+
+
+def _words(data: _Bytes, offsets: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
+    """The big-endian words at these offsets."""
+    return data[offsets[:, None] + np.arange(8)].view(">u8")[:, 0].astype(np.uint64)
