@@ -30,8 +30,9 @@ _AXES_MAX = 32
 _TIMESTAMP_BYTES = re.compile(
     rb"[\xd6\xd7]\xff|\xc7[\x04\x08\x0c]\xff|\xc8\0[\x04\x08\x0c]\xff|\xc9\0\0\0[\x04\x08\x0c]\xff"
 )
-_BEFORE_TIMESTAMP = frozenset(b"\xd6\xd7\x04\x08\x0c")  # The byte before the type in each of these forms.
-_TIMESTAMP_PAIRS = tuple(bytes([byte, 0xFF]) for byte in _BEFORE_TIMESTAMP)
+TIMESTAMP_TYPE = 0xFF
+BEFORE_TIMESTAMP = frozenset(b"\xd6\xd7\x04\x08\x0c")  # The byte before the type in each of these forms.
+_TIMESTAMP_PAIRS = tuple(bytes([byte, TIMESTAMP_TYPE]) for byte in BEFORE_TIMESTAMP)
 _CHECKS_MAX = 6  # This many checks take as long as a search for each pair.
 
 
@@ -62,7 +63,7 @@ class PlainEncoder:
         """
         self._special = False
         encoded: bytes = self._packer.pack(value)
-        place = encoded.find(0xFF)
+        place = encoded.find(TIMESTAMP_TYPE)
         if place >= 0 and _may_be_timestamp(encoded, place):
             refuse_timestamp(value, encoded)
         return encoded, not self._special
@@ -97,9 +98,9 @@ def _may_be_timestamp(encoded: bytes, place: int) -> bool:
     Numbers often have such bytes, but few of them. Checking these one by one takes less time than a search.
     """
     for _ in range(_CHECKS_MAX):
-        if encoded[place - 1] in _BEFORE_TIMESTAMP:
+        if encoded[place - 1] in BEFORE_TIMESTAMP:
             return True
-        place = encoded.find(0xFF, place + 1)
+        place = encoded.find(TIMESTAMP_TYPE, place + 1)
         if place < 0:
             return False
     return any(map(encoded.__contains__, _TIMESTAMP_PAIRS))
@@ -110,7 +111,7 @@ def refuse_timestamp(value: Any, encoded: bytes) -> None:
 
     encoded: value as bytes. Checking these first avoids a walk through nearly all values.
     """
-    if 0xFF not in encoded or not any(map(encoded.__contains__, _TIMESTAMP_PAIRS)):
+    if TIMESTAMP_TYPE not in encoded or not any(map(encoded.__contains__, _TIMESTAMP_PAIRS)):
         return  # The search for pairs takes far less time than that for the expression.
     if not _TIMESTAMP_BYTES.search(encoded):
         return

@@ -16,10 +16,19 @@ import numpy as np
 import numpy.typing as npt
 
 from recorder.format.blocks.frame import ARRAY_OF_3, HEAD_BYTES, UINT64
-from sim.kernel.plain_data import DECODE_ERRORS, decode_plain, make_unpacker, refuse_timestamp
+from sim.kernel.plain_data import (
+    BEFORE_TIMESTAMP,
+    DECODE_ERRORS,
+    TIMESTAMP_TYPE,
+    decode_plain,
+    make_unpacker,
+    refuse_timestamp,
+)
 
 _TICK_AT, _HASH_AT = 2, 11  # The words of a head, each after a byte UINT64.
 _EXTENSION_STARTS = frozenset(bytes([one]) for one in b"\xc7\xc8\xc9\xd4\xd5\xd6\xd7\xd8")  # By MessagePack.
+_COMES_BEFORE_TYPE = np.zeros(256, np.bool_)
+_COMES_BEFORE_TYPE[[*BEFORE_TIMESTAMP]] = True
 
 _Bytes = npt.NDArray[np.uint8]
 
@@ -39,11 +48,18 @@ def unpack_block(payload: bytes, first_tick: int, tick_count: int) -> tuple[list
         if {*map(len, frames)} != {3}:
             frames = [frame[:3] for frame in frames]
         ticks, hashes, inputs = map(list, zip(*frames, strict=True))
-        refuse_timestamp(inputs, payload)
+        if _may_hold_timestamp(payload):
+            refuse_timestamp(inputs, payload)
     except DECODE_ERRORS:
         return None
     is_regular = ticks == list(range(first_tick, first_tick + tick_count)) and {*map(type, ticks + hashes)} == {int}
     return (hashes, inputs) if is_regular and min(hashes) >= 0 else None
+
+
+def _may_hold_timestamp(payload: bytes) -> bool:
+    """Return False if no two bytes of the payload are those of a timestamp: most blocks have bytes 0xFF, in hashes."""
+    data = np.frombuffer(payload, np.uint8)
+    return bool(_COMES_BEFORE_TYPE[data[np.flatnonzero(data[1:] == TIMESTAMP_TYPE)]].any())
 
 
 def _begins_with_array(payload: bytes) -> bool:
@@ -99,4 +115,5 @@ def _starts(data: _Bytes, first_tick: int, tick_count: int) -> npt.NDArray[np.in
 
 def _words(data: _Bytes, offsets: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
     """The big-endian words at these offsets."""
-    return data[offsets[:, None] + np.arange(8)].view(">u8")[:, 0].astype(np.uint64)
+    words: npt.NDArray[np.uint64] = data[offsets[:, None] + np.arange(8)].view(">u8")[:, 0].astype(np.uint64)
+    return words

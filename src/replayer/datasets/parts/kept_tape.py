@@ -42,7 +42,7 @@ class KeptTape:
         """
         if self._quick is None and self._may_fit and QuickSteps.fits(facts, columns, request, self.tape):
             made = environment_of(self.tape, self._factory)
-            self._made, self._may_fit = made, QuickSteps.takes(made)
+            self._made, self._may_fit = made, QuickSteps.takes(facts, made)
             if self._may_fit:
                 self._quick = QuickSteps(facts, columns, request, Cursor(self.tape, made))
             else:

@@ -1,6 +1,6 @@
-"""Replay an environment whose observations, actions and rewards are single numbers or arrays, block by block.
+"""Replay an environment whose observations, actions and rewards are numbers, arrays, or dicts and tuples of these.
 
-The rows of a block are made as columns: nothing is made for a row alone, and the inputs of a block are decoded at once.
+The rows of a block of ticks are made as columns: nothing is made for a row alone, and the inputs of a block are decoded at once.
 Each state is proved as everywhere else. Where anything is unusual, the rows end, and those that follow have to be made
 step by step (transitions_of_part), which says what it is.
 
@@ -9,7 +9,7 @@ Invariant: the rows equal those that transitions_of_part gives, in value and dty
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -22,12 +22,12 @@ from replayer.datasets.request import SAMPLED_TICKS, Request
 from replayer.datasets.rows.columns import AGENT, Array, Column, Nested, Texts, rows_of
 from replayer.datasets.rows.states import TICK
 from replayer.datasets.transitions.column_forms import ColumnForm
-from replayer.datasets.transitions.flat_values import NUMBER_SPACES
+from replayer.datasets.transitions.quick_calls import BlockOfCalls, ParallelCalls, Replayer, SingleCalls
+from replayer.datasets.transitions.space_columns import have_columns
 from replayer.datasets.transitions.streams import EpisodesOnTape
 from replayer.datasets.transitions.transition import EnvironmentFacts
 from replayer.datasets.transitions.transition_rows import (
     DONE,
-    ENDS,
     ENV,
     EPISODE,
     OBSERVED,
@@ -42,16 +42,6 @@ from replayer.playback.cursor import Cursor
 from replayer.tape.tape import Tape
 from sim.kernel.exactness import Level, level_of
 from sim.kernel.simulation import inner_of
-
-# Numbers whose array has this dtype. Any other type is left to the way step by step.
-_DTYPES = {kind: np.dtype(kind) for kind in (float, int, bool, np.float64, np.float32, np.int64, np.int32, np.bool_)}
-_WHOLE = {int, np.int64}
-_EXACT_MAX = 1 << 53  # All whole numbers up to it are exact as float64.
-_FLAGS = {bool, np.bool_}
-
-
-class _UnusualError(Exception):
-    """Something that the way step by step has to take care of."""
 
 
 @attrs.frozen(eq=False)
@@ -81,9 +71,13 @@ class QuickSteps:
         """cursor: one whose tape fits, with a simulation that it takes. It may be anywhere."""
         self.done = 0
         self._facts, self._columns, self._cursor = facts, columns, cursor
-        self._is_sampled = request.proof == "sampled"
-        self._simulation: Any = cursor.simulation
-        self._seen_form, self._done_form = columns.forms[OBSERVED], columns.forms[DONE]
+        # The dicts by agent of the others are captured as a graph, which depends on each capture before.
+        self._is_sampled = request.proof == "sampled" and facts.kind == "single"
+        self._replayer: Replayer = (
+            SingleCalls(cursor.simulation, facts, columns)
+            if facts.kind == "single"
+            else ParallelCalls(cursor.simulation, facts, columns, request)
+        )
         self._episodes = EpisodesOnTape(facts)
         episodes = facts.episodes
         self._starts = np.array([episode.first_tick for episode in episodes], np.int64)
@@ -91,44 +85,51 @@ class QuickSteps:
         self._seeds = np.array([episode.seed or 0 for episode in episodes], columns.seed_dtype)
         self._seeded = np.array([episode.seed is not None for episode in episodes], np.bool_)
         self._raised, self._attempts = np.array(facts.raised, np.int64), frozenset(facts.raised)
-        self._others = {*self._starts.tolist(), *facts.raised}  # The ticks of calls that are no steps.
+        self._others = frozenset([*self._starts.tolist(), *facts.raised])  # The ticks of calls that are no steps.
 
     @staticmethod
     def fits(facts: EnvironmentFacts, columns: TransitionColumns, request: Request, tape: Tape) -> bool:
         """Return True if nothing that is known without the environment needs the way step by step."""
-        forms = columns.forms
-        spaces = [facts.space("observation"), facts.space("action")]
+        forms, left_out = columns.forms, columns.left_out
+        agents = [agent for agent in facts.agents if request.agents is None or agent in request.agents]
+        observations = [facts.space("observation", agent) for agent in agents]
+        actions = [facts.space("action", agent) for agent in agents]
         return (
-            facts.kind == "single"
+            facts.kind in ("single", "parallel")
             and not request.info
             and not facts.lost
             and bool(facts.episodes)
-            and all(space is not None and space["type"] in NUMBER_SPACES for space in spaces)
-            and forms.keys() == {OBSERVED, DONE, WORTH, THEN}
-            and all(form.kind == "array" for form in forms.values())
-            and forms[WORTH] == ColumnForm("array", "<f8")
+            and bool(agents)
+            and have_columns(observations, OBSERVED, forms, left_out)
+            and have_columns(observations, THEN, forms, left_out)
+            and have_columns(actions, DONE, forms, left_out)
+            and [form for name, form in forms.items() if name.partition(".")[0] == WORTH]
+            == [ColumnForm("array", "<f8")]
             and not tape.logs_changes
             and not tape.recording.recorded_hashes.has_hash_chain
         )
 
     @staticmethod
-    def takes(simulation: Any) -> bool:
-        """Return True if the environment of a tape that fits can be stepped without its adapter."""
-        return (
-            inner_of(simulation) is simulation
-            and getattr(simulation, "act", None) is not None
-            and level_of(simulation) is Level.EXACT
-        )
+    def takes(facts: EnvironmentFacts, simulation: Any) -> bool:
+        """Return True if the environment of a tape that fits can be replayed block by block."""
+        is_ready = getattr(simulation, *(("act", None) if facts.kind == "single" else ("is_parallel", False)))
+        return bool(is_ready) and inner_of(simulation) is simulation and level_of(simulation) is Level.EXACT
 
     def rows(self, part: DatasetPart, on_progress: Callable[[int], None]) -> Iterator[QuickRows]:
         """Yield the rows of a part up to its end, or up to something unusual.
 
         on_progress: called with the ticks done.
         """
-        cursor, first = self._cursor, part.ticks.start
-        self.done, tick = first - 1, first
-        if self._facts.episodes[0].first_tick > first + 1:
+        self.done = part.ticks.start - 1
+        if self._facts.episodes[0].first_tick > part.ticks.start + 1:
             return  # Steps before the first reset are no transitions, and are reported.
+        yield from self._rows_from(part, part.ticks.start, on_progress)
+        if self._is_sampled and self.done < part.last:
+            self._is_sampled = False  # A state may depend on each capture before it, and differ without them.
+            yield from self._rows_from(part, max(self.done, part.ticks.start), on_progress)
+
+    def _rows_from(self, part: DatasetPart, first: int, on_progress: Callable[[int], None]) -> Iterator[QuickRows]:
+        cursor, tick = self._cursor, first
         try:
             if cursor.tick != first:
                 tick = cursor.place_before(first)
@@ -150,53 +151,17 @@ class QuickSteps:
             self.done = cursor.tick
             if len(made):
                 yield made
-            on_progress(self.done - first)
+            on_progress(self.done - part.ticks.start)
 
     def _replayed(self, block: DecodedBlock, after: int) -> QuickRows:
         """Replay a block and return its rows after a tick. Raises whatever is unusual; the state is then unknown."""
-        simulation, last = self._simulation, self._simulation.last
-        act, step = simulation.act, simulation.env.step
-        actions, stored = self._actions(block)
-        observations = _Observations(self._seen_form, len(actions) + 1)
-        keep = observations.keep
-        rewards: list[Any] = []
-        terminated: list[Any] = []
-        truncated: list[Any] = []
-        observation, skipped, skips = last.observation, 0, simulation.capture_skipped
-        if observation is not None or actions[0] is not None:  # None before the first reset.
-            keep(0, observation)
-        for index, (action, expected) in enumerate(zip(actions, self._compared(block), strict=True), 1):
-            is_compared = expected is not None
-            if not is_compared and action is not None:
-                observation, reward, is_terminated, is_truncated, _ = step(action)
-                skipped += 1
-            else:
-                if skipped:
-                    simulation.count_steps(skipped)
-                    skipped = 0
-                if is_compared is skips:
-                    skips = simulation.capture_skipped = not is_compared
-                if action is not None:
-                    observation, reward, is_terminated, is_truncated, _ = act(action)
-                else:
-                    simulation.step(block.inputs[index - 1])
-                    reward, is_terminated, is_truncated = 0.0, False, False
-                    if block.first_tick + index - 1 not in self._attempts:
-                        observation = last.observation
-            if is_compared and simulation.state.hash() != expected:
-                raise _UnusualError
-            keep(index, observation)
-            rewards.append(reward)
-            terminated.append(is_terminated)
-            truncated.append(is_truncated)
-        is_step = np.array([action is not None for action in actions])
-        at = np.flatnonzero(is_step)
-        at = at[at + block.first_tick > after]
-        values = {OBSERVED: observations.array[at], DONE: stored[at], WORTH: _decimals(rewards)[at]}
-        values[THEN] = observations.array[at + 1]
-        facts = self._facts_of_rows(at + block.first_tick)
-        facts |= {name: Nested(_flags(flags)[at]) for name, flags in zip(ENDS, (terminated, truncated), strict=True)}
-        return QuickRows(facts, {name: Nested(array) for name, array in values.items()})
+        made = self._replayer.replay(BlockOfCalls(block, self._compared(block), self._others, self._attempts))
+        ends = made.indices + block.first_tick
+        first = int(np.searchsorted(ends, after, side="right"))
+        agents = [""] * len(ends) if made.agents is None else made.agents
+        facts = self._facts_of_rows(ends[first:], agents[first:])
+        facts |= {name: Nested(column[first:]) for name, column in made.flags.items()}
+        return QuickRows(facts, {name: Nested(made.values[name][first:]) for name in self._columns.forms})
 
     def _compared(self, block: DecodedBlock) -> list[int | None]:
         """The recorded hashes; None for ticks whose states are not compared."""
@@ -208,35 +173,8 @@ class QuickSteps:
         last = len(block.hashes) - 1
         return [one if index < begun or index == last else None for index, one in enumerate(block.hashes)]
 
-    def _actions(self, block: DecodedBlock) -> tuple[list[Any], Array]:
-        """The action of each tick, None where the call is no step, and all of them as a column. Raises _UnusualError."""
-        form = self._done_form
-        dtype, name = np.dtype(form.dtype), form.dtype
-        actions: list[Any] = []
-        numbers: list[Any] = []
-        stored = np.zeros((len(block.inputs), *form.shape), dtype)
-        for index, inputs in enumerate(block.inputs):
-            kind = type(inputs)
-            action: Any = inputs
-            if kind is dict:
-                number = inputs.get(name) if len(inputs) == 1 and not form.shape else None
-                if number is None and block.first_tick + index not in self._others:
-                    raise _UnusualError  # Neither a number nor an array of numbers.
-                action = None if number is None else dtype.type(number)
-                numbers.append(number or 0)
-            elif form.shape:
-                if kind is not np.ndarray or inputs.dtype is not dtype or inputs.shape != form.shape:
-                    raise _UnusualError
-                stored[index] = inputs  # Before the step, which may change it.
-            elif _DTYPES.get(kind) != dtype:
-                raise _UnusualError
-            else:
-                numbers.append(inputs)
-            actions.append(action)
-        return actions, stored if form.shape else np.array(numbers, dtype)
-
-    def _facts_of_rows(self, ends: Array) -> dict[str, Column]:
-        """The columns without a form, of the steps that led to these ticks."""
+    def _facts_of_rows(self, ends: Array, agents: Sequence[str]) -> dict[str, Column]:
+        """The columns without a form, of the steps of these agents that led to these ticks."""
         numbers = np.searchsorted(self._starts, ends, side="right") - 1  # Of the episodes in facts.episodes.
         first_ticks = self._starts[numbers]
         raised = np.searchsorted(self._raised, ends) - np.searchsorted(self._raised, first_ticks, side="right")
@@ -244,7 +182,7 @@ class QuickSteps:
             EPISODE: self._indices[numbers],
             STEP: ends - 1 - first_ticks - raised,
             TICK: ends - 1,
-            AGENT: Texts([""] * len(ends)),
+            AGENT: Texts(agents),
             SEED: Nested(self._seeds[numbers], _unless_all(self._seeded[numbers])),
         }
         if self._columns.has_env:
@@ -253,47 +191,6 @@ class QuickSteps:
             options = {number: self._episodes.options(self._facts.episodes[number]) for number in np.unique(numbers)}
             facts[OPTIONS] = Texts([options[number] for number in numbers.tolist()])
         return facts
-
-
-class _Observations:
-    """The observations of a block.
-
-    Attributes:
-        keep: a function that copies an observation to its index. Raises _UnusualError for one of another form.
-    """
-
-    def __init__(self, form: ColumnForm, count: int) -> None:
-        self.array = np.zeros((count, *form.shape), form.dtype)
-        self.keep = self._keeper(form)
-
-    def _keeper(self, form: ColumnForm) -> Callable[[int, Any], None]:
-        array, dtype, shape = self.array, np.dtype(form.dtype), form.shape
-        kinds = {kind for kind, own in _DTYPES.items() if own == dtype and not shape}
-
-        def keep(index: int, value: Any) -> None:
-            kind = type(value)
-            if kind not in kinds and (kind is not np.ndarray or value.dtype is not dtype or value.shape != shape):
-                raise _UnusualError
-            array[index] = value
-
-        return keep
-
-
-def _decimals(rewards: list[Any]) -> Array:
-    """Rewards as float64. Raises _UnusualError if they are not single numbers, or not exact as such."""
-    kinds = {*map(type, rewards)}
-    if not kinds <= _DTYPES.keys():
-        raise _UnusualError
-    array = np.array(rewards, np.float64)
-    if kinds & _WHOLE and np.abs(array).max() > _EXACT_MAX:
-        raise _UnusualError
-    return array
-
-
-def _flags(flags: list[Any]) -> Array:
-    if not {*map(type, flags)} <= _FLAGS:
-        raise _UnusualError
-    return np.array(flags, np.bool_)
 
 
 def _unless_all(present: Array) -> Array | None:

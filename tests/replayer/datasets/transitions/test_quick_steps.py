@@ -11,11 +11,11 @@ from optional_packages import needs
 import recorder
 import replayer
 
-needs("gymnasium", "pyarrow")
+needs("gymnasium", "pettingzoo", "pyarrow")
 
 import gymnasium  # noqa: E402
 import numpy as np  # noqa: E402
-from environment_runs import recorded  # noqa: E402
+from environment_runs import REBUILT, recorded  # noqa: E402
 
 from recorder.processes.inline_pool import InlinePool  # noqa: E402
 from replayer.datasets.transitions.quick_steps import QuickSteps  # noqa: E402
@@ -101,16 +101,49 @@ def test_rows_equal_those_of_a_plain_loop(proof: str, tmp_path: Path, monkeypatc
         ensure_row(row, expected, found.schema, None)
 
 
-@pytest.mark.parametrize("name", ["cart", "lake", "autoreset"])
-def test_the_files_are_those_of_the_way_step_by_step(name: str, tmp_path: Path, monkeypatch: Any) -> None:
+QUICK = ["cart", "lake", "autoreset", "camera", "parallel"]
+
+
+@pytest.mark.parametrize("proof", ["ticks", "sampled"])
+@pytest.mark.parametrize("name", ["camera", "parallel"])
+def test_dicts_and_agents_go_the_quick_way(name: str, proof: str, tmp_path: Path, monkeypatch: Any) -> None:
+    """Dicts of arrays that the environment writes in place, options of resets, and agents that act at once."""
+    monkeypatch.setattr("replayer.datasets.plan.PART_TICKS", 60)
+    rows = recorded(name, tmp_path / "run.tape")
+    monkeypatch.setattr("replayer.datasets.parts.worker.transitions_of_part", lambda *_, **__: pytest.fail("slow"))
+    wanted: dict[str, Any] = {"world": REBUILT.get(name), "pool": InlinePool(), "proof": proof}
+    made = replayer.extract(tmp_path / "run.tape", tmp_path / "set", **wanted)
+
+    found = made.table("transitions").to_arrow()
+    assert found.num_rows == len(rows)
+    for row, expected in zip(found.to_pylist(), rows, strict=True):
+        ensure_row(row, expected, found.schema, None)
+
+
+@pytest.mark.share(0.3)
+@pytest.mark.parametrize(
+    ("name", "wanted"),
+    [
+        *((name, {}) for name in [*QUICK, "guests"]),
+        ("camera", {"fields": ("image", "pose.turn")}),
+        ("camera", {"tables": "transitions", "ranges": ((30, 95),)}),
+        ("parallel", {"agents": "player_1"}),
+        ("guests", {"agents": "ann"}),
+    ],
+    ids=str,
+)
+def test_the_files_are_those_of_the_way_step_by_step(
+    name: str, wanted: dict[str, Any], tmp_path: Path, monkeypatch: Any
+) -> None:
     """Byte for byte, with row groups of any size, and whichever states are compared."""
     monkeypatch.setattr("replayer.datasets.plan.PART_TICKS", 60)
     monkeypatch.setattr("replayer.datasets.parts.worker.BUFFER_BYTES", 3000)
     recorded(name, tmp_path / "run.tape")
+    settings: dict[str, Any] = {"world": REBUILT.get(name), "pool": InlinePool(), **wanted}
     for proof in ("ticks", "sampled"):
-        replayer.extract(tmp_path / "run.tape", tmp_path / proof, pool=InlinePool(), proof=proof)
+        replayer.extract(tmp_path / "run.tape", tmp_path / proof, proof=proof, **settings)
     monkeypatch.setattr(QuickSteps, "fits", lambda *_: False)
-    replayer.extract(tmp_path / "run.tape", tmp_path / "slow", pool=InlinePool())
+    replayer.extract(tmp_path / "run.tape", tmp_path / "slow", **settings)
 
     assert files_of(tmp_path / "ticks") == files_of(tmp_path / "slow")
     assert files_of(tmp_path / "sampled") == files_of(tmp_path / "slow")
@@ -166,22 +199,19 @@ def test_tapes_of_one_environment_share_what_is_made_for_them(tmp_path: Path, mo
     assert Walk.made <= 2 + len(paths)
 
 
-class Twins(Walk):
-    """Observes two arrays by name, which the quick way does not take. Counts what is closed."""
+class Named(Walk):
+    """Observes a text as well, which the quick way does not take."""
 
-    observation_space = gymnasium.spaces.Dict(dict.fromkeys("ab", Walk.observation_space))
+    observation_space = gymnasium.spaces.Dict({"place": Walk.observation_space, "name": gymnasium.spaces.Text(9)})
     made = closed = 0
 
     def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
         seen, info = super().reset(seed=seed, options=options)
-        return {"a": seen.copy(), "b": -seen}, info
+        return {"place": seen.copy(), "name": "start"}, info
 
     def step(self, action: Any) -> Any:
         seen, *others = super().step(action)
-        return {"a": seen.copy(), "b": -seen}, *others
-
-    def close(self) -> None:
-        type(self).closed += 1
+        return {"place": seen.copy(), "name": f"t{self.steps}"}, *others
 
 
 class ClosedWalk(Walk):
@@ -212,9 +242,9 @@ def test_no_environment_is_made_for_the_quick_way_where_it_does_not_fit(tmp_path
     """Those that the way step by step makes are the same as without a quick way at all."""
     (tmp_path / "with").mkdir()
     (tmp_path / "without").mkdir()
-    parts, made, _ = parts_of_a_tape(Twins, tmp_path / "with", monkeypatch)
+    parts, made, _ = parts_of_a_tape(Named, tmp_path / "with", monkeypatch)
     monkeypatch.setattr("replayer.datasets.parts.kept_tape.KeptTape.quick_steps", lambda *_: None)
-    assert (parts, made) == parts_of_a_tape(Twins, tmp_path / "without", monkeypatch)[:2]
+    assert (parts, made) == parts_of_a_tape(Named, tmp_path / "without", monkeypatch)[:2]
     assert parts > 2
 
 

@@ -1,0 +1,230 @@
+"""Replay a block of an environment's calls and collect what each transition of it saw, did and got, as columns.
+
+Invariant: what an environment returns or is given is copied before its next step, which may overwrite it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+import attrs
+import numpy as np
+
+from recorder.format.recording.decoded_blocks import DecodedBlock
+from replayer.datasets.request import Request
+from replayer.datasets.rows.columns import Array
+from replayer.datasets.transitions.flat_values import Space
+from replayer.datasets.transitions.space_columns import Add, SpaceColumns, UnusualError, decimals, flags
+from replayer.datasets.transitions.transition import EnvironmentFacts
+from replayer.datasets.transitions.transition_rows import DONE, ENDS, OBSERVED, THEN, WORTH, TransitionColumns
+from sim.adapters.gymnasium.inputs import decode_call
+
+
+@attrs.frozen(eq=False)
+class BlockOfCalls:
+    """A block to replay.
+
+    Attributes:
+        calls: the decoded ticks. expected: the hash of each state that is compared, None for the others.
+        others: the ticks of calls that are no steps. attempts: those of calls that raised.
+    """
+
+    calls: DecodedBlock
+    expected: Sequence[int | None]
+    others: frozenset[int]
+    attempts: frozenset[int]
+
+    def actions(self, number: str = "") -> list[Any]:
+        """The action of each call as it was passed; None for a call that is no step. Raises UnusualError, ValueError.
+
+        number: the dtype of most actions, if these are NumPy numbers.
+        """
+        make = np.dtype(number).type if number else None
+        actions: list[Any] = []
+        for tick, inputs in enumerate(self.calls.inputs, self.calls.first_tick):
+            action = inputs
+            if type(inputs) is dict:
+                plain = inputs.get(number)
+                if plain is not None and len(inputs) == 1 and make is not None:
+                    action = make(plain)
+                else:
+                    action = None if tick in self.others else decode_call(inputs)[1]
+            elif inputs is None:
+                raise UnusualError
+            actions.append(action)
+        return actions
+
+
+@attrs.frozen(eq=False)
+class Replayed:
+    """The transitions of a block.
+
+    Attributes:
+        indices: of the calls that they end with. agents: of each; None for an environment without agents.
+        values: obs, action, reward and next. flags: terminated and truncated.
+    """
+
+    indices: Array
+    agents: list[str] | None
+    values: Mapping[str, Array]
+    flags: Mapping[str, Array]
+
+
+class Replayer(Protocol):
+    """Replays blocks one after the other. What was unusual raises; the state of the simulation is then unknown."""
+
+    def replay(self, block: BlockOfCalls) -> Replayed:
+        """Make the calls of a block."""
+
+
+def _ensure_compared(simulation: Any, expected: int | None) -> None:
+    if expected is not None and simulation.state.hash() != expected:
+        raise UnusualError
+
+
+def _values(
+    observed: Mapping[str, Array], before: Array, after: Array, done: Mapping[str, Array], rewards: list[Any]
+) -> dict[str, Array]:
+    """The columns of the rows. before, after: the rows' places among the observations."""
+    seen = {name: column[before] for name, column in observed.items()}
+    then = {THEN + name.removeprefix(OBSERVED): column[after] for name, column in observed.items()}
+    return {**seen, **done, WORTH: decimals(rewards), **then}
+
+
+class SingleCalls:
+    """The calls of a Gymnasium environment. Between two states that are compared, its steps are called without the adapter."""
+
+    def __init__(self, simulation: Any, facts: EnvironmentFacts, columns: TransitionColumns) -> None:
+        self._simulation = simulation
+        self._observed, self._done = SpaceColumns(OBSERVED, columns.forms), SpaceColumns(DONE, columns.forms)
+        observation, action = facts.space("observation"), facts.space("action")
+        assert observation is not None
+        assert action is not None
+        self._see, self._do = self._observed.adder(observation), self._done.adder(action)
+        form = columns.forms.get(DONE)
+        self._number = form.dtype if form is not None and not form.shape else ""
+
+    def replay(self, block: BlockOfCalls) -> Replayed:
+        """See Replayer."""
+        simulation, last, see = self._simulation, self._simulation.last, self._see
+        self._observed.clear()
+        self._done.clear()
+        actions = block.actions(self._number)
+        for action in actions:
+            if action is not None:
+                self._do(action)
+        has_seen = np.ones(len(actions) + 1, np.bool_)
+        has_seen[0] = last.observation is not None  # None before the first reset.
+        if has_seen[0]:
+            see(last.observation)
+        rewards: list[Any] = []
+        ends: tuple[list[Any], list[Any]] = ([], [])
+        begin, first, skips = 0, block.calls.first_tick, simulation.capture_skipped
+        stops = [
+            i
+            for i, (action, one) in enumerate(zip(actions, block.expected, strict=True))
+            if action is None or one is not None
+        ]
+        for stop in [*stops, len(actions)]:
+            if begin < stop:
+                self._steps(actions[begin:stop], rewards, *ends)
+            begin = stop + 1
+            if stop == len(actions):
+                break
+            expected = block.expected[stop]
+            if skips is (expected is not None):
+                skips = simulation.capture_skipped = expected is None
+            if actions[stop] is not None:
+                observation, reward, is_terminated, is_truncated, _ = simulation.act(actions[stop])
+                see(observation)
+                rewards.append(reward)
+                ends[0].append(is_terminated)
+                ends[1].append(is_truncated)
+            else:
+                simulation.step(block.calls.inputs[stop])
+                has_seen[stop + 1] = first + stop not in block.attempts
+                if has_seen[stop + 1]:
+                    see(last.observation)
+            _ensure_compared(simulation, expected)
+        places = np.cumsum(has_seen) - 1
+        at = np.array([index for index, action in enumerate(actions) if action is not None], np.int64)
+        values = _values(self._observed.columns(), places[at], places[at + 1], self._done.columns(), rewards)
+        return Replayed(at, None, values, dict(zip(ENDS, map(flags, ends), strict=True)))
+
+    def _steps(self, actions: list[Any], rewards: list[Any], terminated: list[Any], truncated: list[Any]) -> None:
+        """Make steps that nothing is captured of."""
+        step, see = self._simulation.env.step, self._see
+        for action in actions:
+            observation, reward, is_terminated, is_truncated, _ = step(action)
+            see(observation)
+            rewards.append(reward)
+            terminated.append(is_terminated)
+            truncated.append(is_truncated)
+        self._simulation.count_steps(len(actions))
+
+
+class ParallelCalls:
+    """The calls of a PettingZoo environment whose agents act at once."""
+
+    def __init__(self, simulation: Any, facts: EnvironmentFacts, columns: TransitionColumns, request: Request) -> None:
+        self._simulation = simulation
+        self._observed, self._done = SpaceColumns(OBSERVED, columns.forms), SpaceColumns(DONE, columns.forms)
+        chosen = [agent for agent in facts.agents if request.agents is None or agent in request.agents]
+        self._see: dict[str, Add] = {}
+        self._do: dict[str, Add] = {}
+        for agent in chosen:
+            for kind, columns_of, adders in (
+                ("observation", self._observed, self._see),
+                ("action", self._done, self._do),
+            ):
+                space: Space | None = facts.space(kind, agent)  # type: ignore[arg-type]
+                assert space is not None
+                adders[agent] = columns_of.adder(space)
+        self._ignored = frozenset(facts.agents) - frozenset(chosen)
+        self._count = 0  # Of the observations of this block so far.
+
+    def replay(self, block: BlockOfCalls) -> Replayed:
+        """See Replayer."""
+        simulation, last = self._simulation, self._simulation.last
+        self._observed.clear()
+        self._done.clear()
+        self._count = 0
+        before = self._look(last.observations)
+        rows: list[tuple[int, int, int, int, str]] = []  # Call, observation before and after, action, agent.
+        rewards: list[Any] = []
+        ends: tuple[list[Any], list[Any]] = ([], [])
+        done = 0
+        for index, (actions, expected) in enumerate(zip(block.actions(), block.expected, strict=True)):
+            acting = [] if actions is None else [agent for agent in actions if str(agent) not in self._ignored]
+            for agent in acting:
+                self._do[str(agent)](actions[agent])
+            simulation.step(block.calls.inputs[index])
+            _ensure_compared(simulation, expected)
+            if block.calls.first_tick + index in block.attempts:
+                continue
+            after = self._look(last.observations)
+            for number, agent in enumerate(acting, done):
+                if agent in last.rewards or agent in last.observations:  # Otherwise it had left before.
+                    rows.append((index, before[agent], after[agent], number, str(agent)))
+                    rewards.append(last.rewards[agent])
+                    ends[0].append(last.terminations[agent])
+                    ends[1].append(last.truncations[agent])
+            done += len(acting)
+            before = after
+        at, seen, then, number_of, agents = zip(*rows, strict=True) if rows else ((), (), (), (), ())
+        actions_of_rows = np.array(number_of, np.int64)
+        done_columns = {name: column[actions_of_rows] for name, column in self._done.columns().items()}
+        places = np.array(seen, np.int64), np.array(then, np.int64)
+        values = _values(self._observed.columns(), *places, done_columns, rewards)
+        return Replayed(np.array(at, np.int64), [*agents], values, dict(zip(ENDS, map(flags, ends), strict=True)))
+
+    def _look(self, observations: Mapping[Any, Any] | None) -> dict[Any, int]:
+        """Add the observations of the chosen agents; return the place of each."""
+        places = {}
+        for agent, observation in (observations or {}).items():
+            if str(agent) not in self._ignored:
+                self._see[str(agent)](observation)
+                places[agent] = self._count
+                self._count += 1
+        return places
