@@ -5,12 +5,14 @@ Energies, rates and concentrations are decimals in a scenario. Here they are int
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 import attrs
 
 from sim.kernel.arithmetic.fixed_point import ONE
+from sim.kernel.plain_data import decode_plain, encode_plain
 from sim.kernel.registry import ConfigError
 from sim.scenario.config.structure import Decimal, Whole, structure
 from sim.worlds.meadow.config.conditions import DEPTH_MAX, Condition
@@ -21,6 +23,7 @@ SPECIES_MAX = 16  # Of flora, of herbivores and of substances each.
 SIDE_CELLS_MAX = 4096
 WIND_MAX = 64  # Cells a tick; far more than any meadow needs.
 RULES_MAX = 256  # Every rule is evaluated for every plant of its species in every tick.
+CONFIGS_KEPT = 16  # Frozen, and small next to one state.
 
 Cells = Annotated[int, Whole(0, SIDE_CELLS_MAX - 1)]
 WindPart = Annotated[int, Decimal(-WIND_MAX, WIND_MAX)]
@@ -317,4 +320,14 @@ def _index_of(name: str, names: Sequence[str], key_path: str, noun: str) -> int:
 
 def read_config(plain: Mapping[str, Any]) -> MeadowConfig:
     """Read a configuration from plain data, such as parsed TOML. Raises ConfigError for the first mistake."""
-    return structure(plain, MeadowConfig)
+    try:
+        encoded = encode_plain(plain)
+    except (TypeError, ValueError, OverflowError):
+        return structure(plain, MeadowConfig)  # It tells which value cannot be in a configuration.
+    return _read(encoded)
+
+
+@functools.lru_cache(maxsize=CONFIGS_KEPT)
+def _read(encoded: bytes) -> MeadowConfig:
+    """A configuration from encoded plain data. Each observation and each action of a player asks for that of its run."""
+    return structure(decode_plain(encoded), MeadowConfig)

@@ -130,3 +130,16 @@ def test_the_limits_can_be_used() -> None:
 
     assert (len(config.flora), len(config.herbivores), config.flora[0].max_energy) == (16, 16, 65_536_000_000)
     assert read_config(small_meadow()).herbivores == ()
+
+
+def test_a_configuration_is_that_of_the_data_as_they_are_now() -> None:
+    """Also if these were read before and changed since, by one digit or by one type."""
+    plain = small_meadow()
+    first = read_config(plain)
+    plain["seed"] = first.seed + 1
+    assert read_config(plain).seed == first.seed + 1
+    plain["seed"] = float(first.seed + 1)
+    with pytest.raises(ConfigError, match="seed: expected an integer"):
+        read_config(plain)
+    plain["seed"] = first.seed
+    assert read_config(plain) == first
