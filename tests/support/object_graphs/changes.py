@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from object_graphs.classes import OBJECTS, Cell, Fixed, Half, Made, Narrow, Slim, Special, Team, Thing, Tile
+from object_graphs.classes import OBJECTS, Cell, Fixed, Half, Made, Narrow, Slim, Spare, Special, Team, Thing, Tile
 from object_graphs.makers import MAKERS, WEAK_MAKERS, key_of, member_of, thing_of
 from object_graphs.walk import ITERATORS
 
@@ -278,17 +278,26 @@ def _change_object(one: Any, operation: int, value: Any, b: int) -> None:
         setattr(one, f"extra{b % 3}", value())
     elif operation < 10:
         for name in ("near", "extra0", "extra1", "extra2")[b % 4 :]:
-            if hasattr(one, name):
-                delattr(one, name)
+            if _deleted(one, name):
                 break
     else:
         _reshape_object(one, operation, value, b)
 
 
+def _deleted(one: Any, name: str) -> bool:
+    """Delete an attribute of an object; False if the object itself has none."""
+    try:
+        delattr(one, name)
+    except AttributeError:
+        return False
+    return True
+
+
 def _reshape_object(one: Any, operation: int, value: Any, b: int) -> None:
-    if operation == 10 and hasattr(one, "extra0"):
-        del one.extra0
+    if operation == 10 and _deleted(one, "extra0"):
         one.extra1 = value()  # The same number of attributes as before.
+    elif operation == 12 and isinstance(one, Spare) and _deleted(one, ("near", "extra0", "extra1")[b % 3]):
+        setattr(one, f"extra{b // 3 % 3}", (None, (), b, value())[b % 4])  # The same value as the class has, perhaps.
     elif operation == 11:
         one.near, one.x = getattr(one, "x", None), getattr(one, "near", None)
     elif operation == 12:

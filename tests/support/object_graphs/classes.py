@@ -33,6 +33,14 @@ class Special(Thing):
         return self
 
 
+class Spare(Thing):
+    """Attributes that come and go, with defaults on the class: what an object lacks can be read all the same."""
+
+    near: Any = None
+    extra0: Any = None
+    extra1: Any = ()
+
+
 @dataclass
 class Data:
     x: float = 0.0

@@ -35,6 +35,7 @@ from object_graphs.classes import (
     Rank,
     Size,
     Slim,
+    Spare,
     Special,
     Team,
     Thing,
@@ -267,6 +268,7 @@ FEATURES: dict[str, list[Maker]] = {
         lambda w, o, b: weakref.ref(thing_of(w, o, b)),
         lambda w, _, __: weakref.ref(Thing(w.born())),
     ],
+    "defaults": [lambda w, _, b: Spare(w.born(), b), lambda w, o, b: [Spare(w.born()), picked(w, o, b)]],
     "singletons": [lambda _, __, b: (WALL, MISSING)[b % 2], lambda *_: [WALL, WALL, MISSING]],
     "reshape": [],  # Its changes are in changes.py: another __class__, another __dict__.
 }

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from object_graphs.classes import Thing
+from object_graphs.classes import Half, Spare, Thing
 from object_graphs.pitfalls import Subject
 
 
@@ -103,6 +103,28 @@ class Mortal:
 
     def __del__(self) -> None:
         self.world.deaths = getattr(self.world, "deaths", 0) + 1
+
+
+class Lone:
+    """One attribute, of which the class has a value, too."""
+
+    near: Any = None
+
+    def __init__(self, _: int = 0) -> None:
+        self.near = None
+
+
+class HalfSpare(Half):
+    """Slots beside a dict, and a default for what is in the dict."""
+
+    near: Any = None
+
+
+class Ending(Spare):
+    """Its end could be seen."""
+
+    def __del__(self) -> None:
+        pass
 
 
 class Bag(list[Any]):

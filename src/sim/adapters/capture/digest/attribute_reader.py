@@ -2,7 +2,8 @@
 
 Asking an object for its ``__dict__`` makes one for good in some Pythons, and each later write to the object takes longer.
 The names are therefore learned from one instance of a class. The values of the others are read by these names, and
-count only if they are exactly the objects that the collector of garbage finds in the instance.
+count only if they are exactly the objects that the collector of garbage finds in the instance. That does not tell a
+value of the instance from the same value of its class, as of a default: those names are looked for in its memory.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from sim.adapters.capture.digest.value_tokens import text_token
+from sim.kernel.memory.own_attributes import OwnAttributes, own_attributes
 
 Attributes = list[tuple[str, Any]]
 
@@ -90,11 +92,14 @@ class AttributeReader:
 
     def _learn(self, names: tuple[str, ...]) -> AttributeLayout:
         """Keep the names of an instance, to read other instances without making their dicts."""
-        made = self._by_names[names] = AttributeLayout(self, names)
+        of_class = [name for name in names if any(name in vars(base) for base in self._kind.__mro__)]
+        own = own_attributes(self._kind, of_class) if of_class else None
+        made = self._by_names[names] = AttributeLayout(self, names, own)
         layouts = self._layouts.setdefault(len(names) + 1, [])
         # A property of this name would be read in place of the attribute.
         is_hidden = any(hasattr(type(vars(base).get(name)), "__set__") for base in self._kind.__mro__ for name in names)
-        if names and not is_hidden and len(layouts) < _LAYOUTS_MAX:
+        is_known = own is not None or not of_class
+        if names and is_known and not is_hidden and len(layouts) < _LAYOUTS_MAX:
             layouts.append(made)
         return made
 
@@ -108,7 +113,8 @@ class AttributeLayout:
         in_order: puts its values in the order of the sorted names.
     """
 
-    def __init__(self, reader: AttributeReader, names: tuple[str, ...]) -> None:
+    def __init__(self, reader: AttributeReader, names: tuple[str, ...], own: OwnAttributes | None) -> None:
+        """own: finds the attributes of which the class has a value, too."""
         self.names, self.sorted_names = names, sorted(names)
         ordered = sorted(range(len(names)), key=names.__getitem__)
         self.head = object_head(reader, self.sorted_names)
@@ -116,6 +122,7 @@ class AttributeLayout:
         self.in_order: Callable[[Any], Sequence[Any]] = operator.itemgetter(*ordered) if len(names) > 1 else tuple
         self._get: Callable[[Any], Any] = operator.attrgetter(*names) if names else tuple
         self._is_one = len(names) == 1
+        self._own = own
 
     def values(self, value: Any, found: list[Any]) -> tuple[Any, ...] | None:
         """The values, in the order of names; None if these are not the instance's. found: all that it refers to."""
@@ -123,7 +130,8 @@ class AttributeLayout:
             values = (self._get(value),) if self._is_one else self._get(value)
         except AttributeError:
             return None
-        return values if all(map(operator.is_, values, found)) else None
+        is_its_own = all(map(operator.is_, values, found)) and (self._own is None or self._own.are_in(value))
+        return values if is_its_own else None
 
 
 def object_head(reader: AttributeReader, names: Iterable[str]) -> bytes:

@@ -5,7 +5,7 @@ values that its objects hold, one object after another, as one tuple: two such t
 
 The attributes of an object are read without its ``__dict__``: asking for that would make a dict for each object, which
 slows the user's own program down for good. New attributes show in the number of objects that the garbage collector
-sees, removed ones as an AttributeError.
+sees, removed ones as an AttributeError; or, where the class has a value of the same name, in the object's memory.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from sim.adapters.capture.graph.storage import Integers
+from sim.kernel.memory.own_attributes import OwnWatch, own_attributes
 
 Values = tuple[Any, ...]
 _flat = chain.from_iterable
@@ -134,6 +135,11 @@ class ObjectRows:
         slots = slot_names(cls)
         # With one name, or with slots beside a dict, the number of references does not tell a dict from its values.
         is_counted = not cls.__dictoffset__ or (len(self.names) > 1 and not slots)
+        hidden = hidden_names(cls, self.names) if self._reader == "names" else []
+        self._own = own_attributes(cls, hidden) if hidden and is_counted else None
+        self._watch: OwnWatch | None = None  # Of the objects without a dict; made when it is needed.
+        self._get_hidden: Callable[[Any], Any] | None = itemgetter(*hidden) if hidden else None
+        is_counted = is_counted and (not hidden or self._own is not None)
         self.by_names = self._reader == "names" and is_counted
         of_dict = cls.__dictoffset__ and not slots and len(self.names) > 1
         self._get_item = itemgetter(*self.names) if of_dict else None
@@ -146,6 +152,7 @@ class ObjectRows:
     def insert(self, at: list[int], objects: list[Any]) -> None:
         """Insert objects before these rows, which ascend."""
         self.objects = inserted(self.objects, at, objects)
+        self._watch = None
         if self.by_names and not self._with_dict:
             counts = list(map(len, map(get_referents, objects)))
             if counts.count(len(self.names) + 1) == len(counts):
@@ -156,6 +163,7 @@ class ObjectRows:
     def remove(self, rows: list[int]) -> None:
         """Remove these rows, which ascend."""
         self.objects = removed(self.objects, rows)
+        self._watch = None
         if self.by_names and not self._with_dict:
             self._counts = removed(self._counts, rows)
         else:
@@ -164,6 +172,7 @@ class ObjectRows:
     def _expect(self) -> None:
         """Note how the objects look to the garbage collector now, all having the attributes of the group."""
         objects = self.objects
+        self._watch = None
         self._counts = list(map(len, map(get_referents, objects)))
         if not self.cls.__dictoffset__:
             self._with_dict = []
@@ -198,12 +207,28 @@ class ObjectRows:
                 raise StrayError from None
         if list(map(len, map(get_referents, objects))) != self._counts:
             raise StrayError
+        if self._get_hidden is not None and not self._have_hidden(self._get_hidden):
+            raise StrayError
         if not self.by_names or len(self.names) < 2:
             return tuple(_flat(map(self.read_of, objects)))
         try:
             return tuple(_flat(map(self._get, objects)))
         except AttributeError:
             raise StrayError from None
+
+    def _have_hidden(self, get_hidden: Callable[[Any], Any]) -> bool:
+        """Return True if the objects have the attributes that their class has, too: asked for them, it would answer."""
+        try:
+            list(map(get_hidden, self._dicts))
+        except KeyError:
+            return False
+        if self._own is None or self._own.are_all_of(len(self.names)) or len(self._with_dict) == len(self.objects):
+            return True
+        if self._watch is None:
+            inline = len(self.names) + 1
+            found = [one for one, count in zip(self.objects, self._counts, strict=True) if count == inline]
+            self._watch = OwnWatch(self._own, found if self._with_dict else self.objects)
+        return self._watch.holds()
 
     def read_of(self, one: Any) -> Values:
         """The values of one object. Raises StrayError for one with other attributes."""
@@ -244,24 +269,21 @@ class ObjectRows:
         rows += [row for row, (now, before) in enumerate(zip(counts, self._counts, strict=True)) if now != before]
         inline = len(self.names) + 1
         for row, one in enumerate(objects):
-            if counts[row] != inline:
-                rows.append(row)
-                continue
-            try:
-                self._get(one)
-            except AttributeError:
+            if counts[row] != inline or not self._has_all(one):
                 rows.append(row)
         return sorted(set(rows))
 
     def fits(self, one: Any) -> bool:
         """Return True if an object of the class surely has just these attributes, without making a dict for it."""
-        if not self.by_names or len(get_referents(one)) != len(self.names) + 1:
-            return False
+        return self.by_names and len(get_referents(one)) == len(self.names) + 1 and self._has_all(one)
+
+    def _has_all(self, one: Any) -> bool:
+        """Return True if an object of the class, which refers to as many values as the group has names, has these."""
         try:
             self._get(one)
         except AttributeError:
             return False
-        return True
+        return self._own is None or self._own.are_all_of(len(self.names)) or self._own.are_in(one)
 
 
 def inserted(present: list[Any], at: list[int], new: list[Any]) -> list[Any]:
@@ -355,6 +377,12 @@ def reader_of(cls: type, names: Sequence[str]) -> str:
 def _owner_of(cls: type, name: str) -> type:
     """The class that defines a name."""
     return next(kind for kind in cls.__mro__ if name in vars(kind))
+
+
+def hidden_names(cls: type, names: Iterable[str]) -> list[str]:
+    """Those names of which a class has a value as well, which getattr gives for an object that lacks the attribute."""
+    found = ((name, inspect.getattr_static(cls, name, cls)) for name in names)
+    return [name for name, value in found if value is not cls and not inspect.ismemberdescriptor(value)]
 
 
 def is_shadowed(cls: type, name: str) -> bool:

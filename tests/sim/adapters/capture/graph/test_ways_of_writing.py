@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from sim.adapters.capture.graph.cells import cell_writer, object_memory
+from sim.adapters.capture.graph.cells import cell_writer
 from sim.adapters.find_adapter import adapt
 from sim.adapters.plain_object.adapter import fields
+from sim.kernel.memory import object_memory
 from sim.kernel.simulation import restore
 
 TICKS = 20

@@ -12,7 +12,6 @@ import numpy as np
 
 from sim.adapters.capture.graph.cells.changed_cells import CellsBefore
 from sim.adapters.capture.graph.cells.new_rows import NewRows
-from sim.adapters.capture.graph.cells.object_memory import float_bits, identities, integers, kinds_of
 from sim.adapters.capture.graph.groups import Group
 from sim.adapters.capture.graph.nodes import Nodes
 from sim.adapters.capture.graph.rows import Values
@@ -21,6 +20,7 @@ from sim.adapters.capture.graph.tags import FALSE, FLOAT, INT, NODE_TAG, NONE, T
 from sim.adapters.capture.graph.unsavable import UnsavableError
 from sim.adapters.capture.graph.values.trees import TreeEncoder, pack
 from sim.adapters.capture.graph.values.value_pool import ValuePool
+from sim.kernel.memory.object_memory import float_bits, identities, integers, kinds_of
 
 _ATOMS = frozenset((int, float, str, bytes, bool, type(None)))
 _FEW = 128  # Up to here a plain loop is faster than NumPy's calls.

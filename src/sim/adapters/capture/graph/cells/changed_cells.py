@@ -10,8 +10,8 @@ from typing import Any
 import attrs
 import numpy as np
 
-from sim.adapters.capture.graph.cells.object_memory import Mask, Values, identities, pointers_are_known
 from sim.adapters.capture.graph.storage import Integers, Tags, ranges
+from sim.kernel.memory.object_memory import Mask, Values, identities, pointers_are_known
 
 _SMALL = 192  # Up to here a loop at C speed is faster than the handful of NumPy calls.
 _FEW_LEFT = 16  # Cells that are not worth sorting others for.

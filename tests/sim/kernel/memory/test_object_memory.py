@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sim.adapters.capture.graph.cells import object_memory
-from sim.adapters.capture.graph.cells.object_memory import float_bits, identities, integers, kinds_of
+from sim.kernel.memory import object_memory
+from sim.kernel.memory.object_memory import float_bits, identities, integers, kinds_of
 
 WAYS = ("pointers_are_known", "_types_are_known", "_floats_are_known")
 EDGES = [0, 1, -1, 256, 257, *(sign * ((1 << bits) + near) for bits in (29, 30, 31, 32, 59, 60, 61, 62, 63, 64, 90)

@@ -73,11 +73,11 @@ def integers(addresses: Integers, values: Callable[[], list[int]]) -> tuple[Inte
 
 def _pointers(values: Values) -> Integers:
     start = (id(values) + tuple.__basicsize__ >> 3) - 1
-    return _memory()[start : start + len(values)]
+    return all_memory()[start : start + len(values)]
 
 
 @functools.cache
-def _memory() -> Integers:
+def all_memory() -> Integers:
     """All memory behind the first word: printing it, or any other look at all of it, ends the program."""
     words: Any = (ctypes.c_int64 * _WORDS).from_address(_WORD_BYTES)
     found: Integers = np.frombuffer(words, np.int64)
@@ -85,7 +85,7 @@ def _memory() -> Integers:
 
 
 def _word(addresses: Integers, index: int) -> Integers:
-    found: Integers = _memory().take((addresses >> 3) + (index - 1))
+    found: Integers = all_memory().take((addresses >> 3) + (index - 1))
     return found
 
 
