@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import warnings
 from collections.abc import Mapping
 from typing import Any
 
@@ -23,6 +22,7 @@ from sim.kernel.class_names import importable_module
 from sim.kernel.exactness import Level, level_of
 from sim.kernel.hooks import HasAdapter, hook
 from sim.kernel.simulation import as_simulation
+from sim.user_warning import warn_user
 
 ELSEWHERE_MS = 2000  # A new interpreter takes a second or two to import what it needs.
 # The names of what a step returns, by adapter.
@@ -122,7 +122,7 @@ def _refuse_or_warn(simulation: Any, report: TrialReport) -> None:
         remedy = "Save it, or record with trial_ms=0, which tries nothing: such a recording may not replay exactly"
         if finding.causes and finding.kind != "order" and level is not Level.INPUTS_ONLY:
             raise NotCapturedError(f"{finding}. {remedy}")
-        warnings.warn(f"{finding} (trial_ms=0 records without this trial)", RecordingWarning, stacklevel=4)
+        warn_user(f"{finding} (trial_ms=0 records without this trial)", RecordingWarning)
 
 
 def _writes_files(simulation: Any) -> bool:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import sys
-import warnings
 from typing import Any
 
 import attrs
@@ -24,6 +23,7 @@ from recorder.trial.trial_report import TrialReport
 from sim.adapters.plain_object.adapter import PlainObjectSimulation
 from sim.kernel.plain_data import encode_plain
 from sim.kernel.simulation import Simulation, as_simulation
+from sim.user_warning import warn_user
 
 STEPS = 8
 
@@ -87,10 +87,9 @@ class LaterTrial:
         if not self._quiet:
             print(f"recording {self._path}: {report.line()}", file=sys.stderr)
         for finding in report.findings:
-            warnings.warn(
+            warn_user(
                 f"{finding}. The recording continues, and may not replay exactly: replay verify compares every tick "
                 "(trial_ms=0 records without this trial)",
                 RecordingWarning,
-                stacklevel=6,
             )
         return report

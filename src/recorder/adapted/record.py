@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import warnings
 from collections.abc import Iterable
 from typing import Any, TypeVar, Unpack
 
@@ -22,6 +21,7 @@ from sim.kernel.class_names import why_not_importable
 from sim.kernel.exactness import Level
 from sim.kernel.hooks import CanRehearse, HasAdapter, hook
 from sim.kernel.simulation import inner_of, subject_of
+from sim.user_warning import warn_user
 
 # For programs that record their own simulation, often by hand: little cost per step, and nothing lost to a kill.
 # A slow step has more keyframes, so that a seek takes a fraction of a second.
@@ -135,11 +135,10 @@ class ObjectRecorder(Recorder):
         super().close(outcome)
         was_raised = isinstance(outcome, dict) and outcome.get("reason") == "exception"
         if is_first and not (self.tick or failed or was_raised):
-            warnings.warn(
+            warn_user(
                 f"the recording {os.fspath(self.path)} saw no step: use the object that record() returned in place of "
                 "the original, and name the method that makes a step",
                 RecordingWarning,
-                stacklevel=3,
             )
 
     def _outcome(self, otherwise: dict[str, Any]) -> dict[str, Any]:

@@ -8,7 +8,6 @@ agree again.
 from __future__ import annotations
 
 import json
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 
@@ -25,6 +24,7 @@ from recorder.storage.tape_copy import TapeCopy, copied_meta
 from recorder.writer.writer import Writer
 from sim.kernel.merkle_tree import MerkleTree
 from sim.kernel.state import Snapshot
+from sim.user_warning import warn_user
 
 WAITING_MAX = 100_000  # Hashes of future ticks; a peer that is further ahead is not in lockstep.
 TREE_NAME, RUN_NAME, FACTS_NAME = "tree.json", "run.tape", "desync.json"  # Files of a dump.
@@ -170,7 +170,7 @@ class PeerHashes:
             self._on_desync(error)
             return
         text = "; ".join([f"{self._tape}: {error}", *getattr(error, "__notes__", ())])
-        warnings.warn(text, RecordingWarning, stacklevel=4)  # The caller of step or report_hash.
+        warn_user(text, RecordingWarning)  # The caller of step or report_hash.
 
 
 def write_peer_dump(

@@ -12,14 +12,13 @@ Invariants:
 from __future__ import annotations
 
 import os
-import threading
 import time
-import warnings
 import weakref
-from types import TracebackType
+from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from recorder.ambient.outside.outside_note import NotedReads
+from recorder.calls_under_way import is_another_under_way, this_frame, wait_for_others
 from recorder.errors import (
     ConcurrentStepError,
     ForkedRecorderError,
@@ -59,6 +58,7 @@ from sim.kernel.hooks import KeepsAttempts, ensure_hooks, hook
 from sim.kernel.plain_data import PlainEncoder
 from sim.kernel.simulation import Simulation, as_simulation, inner_of, subject_of
 from sim.kernel.state import Snapshot
+from sim.user_warning import warn_user
 
 if TYPE_CHECKING:
     from recorder.session.lockstep import Peer, PeerDivergence, PeerHashes
@@ -150,8 +150,7 @@ class Recorder(NotebookMixin):
         self._peers: PeerHashes | None = None
         self._closed, self._owner = False, os.getpid()
         self._attention = False  # True if the next call must check for a failure first.
-        self._free = [None]  # Taking the last item of a list is one operation for all threads.
-        self._stepping_thread = 0
+        self._steps: list[FrameType] = []  # The calls of step; an interrupt can leave ended ones there.
         self._journal: Journal | None = None
         make_changes = sources.ticks if session.meta.get("mode") == "changes" else None
         self._outputs = OutputCollector.of(simulation, session.meta.get("event_stream"), make_changes)
@@ -195,19 +194,18 @@ class Recorder(NotebookMixin):
             Any exception of the simulation. The tape then ends at the tick before, unless the simulation records the
             attempt as a tick (see sim.kernel.hooks.KeepsAttempts); adapters for objects and environments do.
         """
+        steps = self._steps
+        steps.append(this_frame())
         try:
-            self._free.pop()
-        except IndexError:
-            raise ConcurrentStepError from None
-        self._stepping_thread = threading.get_ident()
-        try:
+            if steps[0] is not this_frame() and is_another_under_way(steps, this_frame()):
+                raise ConcurrentStepError
             return self._step(inputs)
         finally:
-            self._free.append(None)
+            steps.remove(this_frame())
 
     def _step(self, inputs: Any) -> Any:  # noqa: PLR0912, PLR0915 - the hot path, in order and in one place
         writer = self._writer
-        if self._attention or writer.signal:
+        if self._attention or writer.signal or self._failed_tick is not None:
             self._ensure_usable()
         tick = self.tick + 1
         if self.between is not None:
@@ -216,6 +214,9 @@ class Recorder(NotebookMixin):
         keyframes = self._keyframes
         start_ns = time.perf_counter_ns() if keyframes.budget is not None else 0
         encoded = encode_inputs(self._encoder, inputs, tick)
+        self._failed_tick = (
+            tick  # Until all is done: an interrupt can come anywhere, and leave the step or tape half done.
+        )
         try:
             phases = self._phase_blame
             failure: Exception | None = None
@@ -248,19 +249,24 @@ class Recorder(NotebookMixin):
             if self._journal is not None:
                 self._journal.put(tick, frame)
             writer.put_frame(frame if output is None else output.with_frame(frame))
+            self.tick = tick
         except BaseException:
             self._attention = True
-            if not self._writer.has_failed:
-                self._failed_tick = tick  # Also for an interrupt after the step: its frame may not have been put.
+            if self._writer.has_failed:
+                self._failed_tick = None  # The writer says it itself.
             raise
-        self.tick = tick
-        keyframes.add_frame(len(frame))
-        if is_due:
-            keyframes.put(tick, as_hash(identity, state), wants_full=wants_full)
-        elif keyframes.budget is not None and keyframes.budget.is_due(start_ns):
-            keyframes.next_tick = tick + 1
-        if self.between is not None:
-            self.between.keep()
+        try:
+            keyframes.add_frame(len(frame))
+            if is_due:
+                keyframes.put(tick, as_hash(identity, state), wants_full=wants_full)
+            elif keyframes.budget is not None and keyframes.budget.is_due(start_ns):
+                keyframes.next_tick = tick + 1
+            if self.between is not None:
+                self.between.keep()
+        except Exception:
+            self._failed_tick = None
+            raise
+        self._failed_tick = None
         if self._peers is not None:
             self._peers.arrive(tick, as_hash(identity, state), state.snapshot)
         if failure is not None:
@@ -322,8 +328,7 @@ class Recorder(NotebookMixin):
         if self._closed or os.getpid() != self._owner:
             return  # A forked child has nothing to close: the tape is its parent's.
         encode_small(outcome, "the outcome")
-        while not self._free and self._stepping_thread not in (0, threading.get_ident()):
-            time.sleep(0.001)  # A step of another thread still belongs to the recording.
+        wait_for_others(self._steps)  # A step of another thread still belongs to the recording.
         end = self._outcome({"reason": "closed"}) if outcome is None else outcome
         end = end if self.between is None else self.between.outcome(end)
         self._attention = True
@@ -379,7 +384,7 @@ class Recorder(NotebookMixin):
 
     def _pass_on_notices(self) -> None:
         for notice in self._writer.take_notices():
-            warnings.warn(notice, RecordingWarning, stacklevel=4)
+            warn_user(notice, RecordingWarning)
 
     def _ensure_usable(self) -> None:
         if os.getpid() != self._owner:

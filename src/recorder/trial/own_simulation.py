@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import TYPE_CHECKING, Any
 
 from recorder.ambient.outside.outside_note import NotedReads
@@ -12,6 +11,7 @@ from sim.kernel.class_names import module_of
 from sim.kernel.hooks import HasOrigin, SuggestsInputs, hook
 from sim.kernel.registry import ConfigError, UnknownWorldError, find_world
 from sim.kernel.simulation import Simulation, inner_of
+from sim.user_warning import warn_user
 
 if TYPE_CHECKING:
     from recorder.trial.trial import Player
@@ -33,10 +33,9 @@ def warn_of_hidden_state(simulation: Simulation, options: RecordingOptions) -> N
 
     report = try_simulation(simulation, options.trial_ms, player=player_of(simulation))
     for finding in report.findings:
-        warnings.warn(
+        warn_user(
             f"{type(inner).__qualname__}: {finding} (trial_ms=0 records it without this trial)",
             RecordingWarning,
-            stacklevel=5,
         )
     return report.reads
 

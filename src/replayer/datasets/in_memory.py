@@ -6,7 +6,6 @@ is made twice.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -26,6 +25,7 @@ from replayer.datasets.table import Columns, DatasetTable
 from replayer.datasets.task import Task
 from replayer.playback.make_simulation import make_simulation
 from replayer.value_text import tick_range
+from sim.user_warning import warn_user
 
 
 class ExtractionWarning(UserWarning):
@@ -152,4 +152,4 @@ class _Made:
             ]
             losses_text += [f"{source.name}, {problem}" for problem in losses.problems]
         for text in dict.fromkeys(losses_text):
-            warnings.warn(f"missing in table {self._name}: {text}", ExtractionWarning, stacklevel=2)
+            warn_user(f"missing in table {self._name}: {text}", ExtractionWarning)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import os
-import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -14,6 +13,7 @@ from torch.utils.data import IterableDataset, get_worker_info
 
 from replayer.datasets.request import ExtractionError
 from replayer.datasets.stream.samples import Sample, Samples, samples
+from sim.user_warning import warn_user
 
 TURN = "turn"
 
@@ -138,7 +138,7 @@ class TapeDataset(IterableDataset):  # type: ignore[misc]
             for name, missing in rows.missing:
                 # The list of missing samples ends with the worker; a warning reaches the main process.
                 text = f"{name}: ticks {missing.first_tick:,} to {missing.last_tick:,} are left out: {missing.why}"
-                warnings.warn(text, stacklevel=2)
+                warn_user(text, UserWarning)
 
 
 def to_tensor(value: Any) -> Any:

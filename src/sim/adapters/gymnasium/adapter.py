@@ -8,7 +8,6 @@ call.
 from __future__ import annotations
 
 import importlib.metadata
-import warnings
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -45,6 +44,7 @@ from sim.adapters.interface.adapter_registry import Adapter, NotCapturedError
 from sim.adapters.interface.attempts import KeepsItsAttempts, attempt_of, repeat_attempt
 from sim.adapters.interface.capture_report import Part, Report
 from sim.kernel.exactness import Level, level_from
+from sim.user_warning import warn_user
 
 NAME = "gymnasium"
 RESULT = "result"  # The prefix of the fields of LastEnvCall.
@@ -307,11 +307,10 @@ class RecordedEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
         sources = unsaved_sources(self._repeated.left_alone()) if self._repeated is not None else []
         if sources:
             self._has_warned = True
-            warnings.warn(
+            warn_user(
                 f"reset() without a seed, at the level inputs_only: {', '.join(sources[:3])} may decide the episode and "
                 "cannot be restored, so a seek into it may fail; pass a seed at each reset",
                 CapturedWarning,
-                stacklevel=3,
             )
 
     def _ended(self) -> dict[str, Any] | None:

@@ -7,13 +7,13 @@ once.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 from gymnasium import spaces
 
 from sim.adapters.capture.captured_state import CapturedWarning
+from sim.user_warning import warn_user
 
 FIRST_CALLS = 8  # Each of this many steps is checked, and then one of many.
 CALLS_BETWEEN_MASK = 255
@@ -38,11 +38,10 @@ class SpacesWatch:
         drawn = sorted(name for name, state in states.items() if name not in before or before[name] != state)
         if drawn:
             self._calls = FIRST_CALLS  # Once is enough for a while.
-            warnings.warn(
+            warn_user(
                 f"a step draws from {', '.join(drawn)}, whose random generator is not saved, since the caller draws "
                 "from it, too: a replay can draw other values; draw from np_random instead",
                 CapturedWarning,
-                stacklevel=2,
             )
 
     def _generator_states(self) -> dict[str, str]:

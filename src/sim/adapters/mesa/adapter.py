@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import importlib.metadata
 import itertools
-import warnings
 import weakref
 from collections.abc import Iterable
 from typing import Any
@@ -31,6 +30,7 @@ from sim.adapters.mesa.encode import CACHES, OF_THE_MODEL, agents_of, dump_model
 from sim.kernel.exactness import Level, level_from
 from sim.kernel.schema import Blob, Field, Schema, Table
 from sim.kernel.state import State
+from sim.user_warning import warn_user
 
 NAME = "mesa"
 KNOWN_VERSION = "3.3"  # Mesa's own objects are captured, and they change from version to version.
@@ -124,11 +124,10 @@ class MesaSimulation(KeepsItsAttempts, DigestsValues):
         topology = topology_of(self._places)
         if topology != self._topology and not self.state["topology_moves"]:
             self.state["topology_moves"][()] = 1
-            warnings.warn(
+            warn_user(
                 "the cells' connections were assumed to be constant and have changed: they are saved at each step from "
                 "now on; a seek into the earlier steps may not be exact",
                 CapturedWarning,
-                stacklevel=4,
             )
         if topology != self._topology:
             self._places.asked.clear()  # Cells asked in the same way may give different collections now.

@@ -13,7 +13,6 @@ model are compared with those of the model as it was made, and those that differ
 from __future__ import annotations
 
 import hashlib
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -22,6 +21,7 @@ import numpy as np
 
 from sim.adapters.capture.captured_state import CONSTANT_CHECK_STEPS, CapturedWarning
 from sim.adapters.interface.adapter_registry import NotCapturedError
+from sim.user_warning import warn_user
 
 SPECIFICATION = mujoco.mjtState.mjSTATE_INTEGRATION.value
 _PREFIX = "mjSTATE_"
@@ -157,11 +157,10 @@ class Bridge:
         if present_hash == self._present_hash:
             return
         self.model_hash = self._held["model"] = self._present_hash = present_hash
-        warnings.warn(
+        warn_user(
             f"the MjModel has changed in the last {CONSTANT_CHECK_STEPS} steps: it is not part of the state between "
             "resets, so a replay with the original model diverges; change the model in a reset, or only the MjData",
             CapturedWarning,
-            stacklevel=5,
         )
 
     def put(self) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import copy
 import importlib.metadata
-import warnings
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -38,6 +37,7 @@ from sim.adapters.pettingzoo.layers import (
     subject_of,
 )
 from sim.kernel.exactness import Level, level_from
+from sim.user_warning import warn_user
 
 NAME = "pettingzoo"
 RESULT = "result"  # The prefix of the fields of LastParallelCall.
@@ -203,11 +203,10 @@ class PettingZooSimulation(KeepsItsAttempts, ProvedSimulation):
             try:
                 self.env.last()
             except Exception as error:  # noqa: BLE001 - the state itself is loaded, and needs no observation
-                warnings.warn(
+                warn_user(
                     f"{name_of(self.env)} was loaded, but what an observation keeps outside the environment was not: "
                     f"last() of agent {self.last.agent} raised {type(error).__name__}: {error}",
                     CapturedWarning,
-                    stacklevel=2,
                 )
             self._captured.unpack()  # What it drew or changed is in the state already.
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import threading
 import types
-import warnings
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
@@ -16,6 +15,7 @@ from sim.adapters.capture.values import NotPlainError, decode_value, encode_valu
 from sim.adapters.interface.proxy import RecordedProxy
 from sim.adapters.plain_object.calls import Change, StepCall, StepMethod
 from sim.adapters.plain_object.divert import divert, function_of, only_parameters
+from sim.user_warning import warn_user
 
 
 class ObjectSimulation(Protocol):
@@ -219,12 +219,11 @@ class ObjectRecording:
     def _warn(self, name: str, kind: str) -> None:
         if name not in self._warned:
             self._warned.add(name)
-            warnings.warn(
+            warn_user(
                 f"{type(self.subject).__name__}.{name} was assigned from outside, a {kind}, which cannot be an input of "
                 "the next step: a replay does not know of it; assign it inside the step, or, if no step "
                 f'reads it, give it a value before record() and pass ignore=["{type(self.subject).__name__}.{name}"]',
                 CapturedWarning,
-                stacklevel=5,
             )
 
 
