@@ -75,6 +75,8 @@ HOLDERS: tuple[Callable[[Any], Any], ...] = (
     lambda one: iter([one]),
     lambda one: one.__init__,  # A bound method.
 )
+PLAIN = KINDS.index(Plain)
+BELOW = (2, 3)  # Operations that put a new object into another one.
 NAMES = ("best", "one", "two", "held")
 
 
@@ -147,7 +149,12 @@ CHANGES = st.lists(
 def test_what_a_step_sees_is_what_it_sees_without_a_recording(
     *, kind: int, keeps: bool, runs: list[list[list[int]]]
 ) -> None:
-    """Weak references in the game and in a class, finalizers and __del__; with all that a keyframe does."""
+    """Weak references in the game and in a class, finalizers and __del__; with all that a keyframe does.
+
+    Where nothing tells of such ends from the start, no object is born below one that the same step may drop: see below.
+    """
+    if kind == PLAIN and not keeps:
+        runs = [[one for one in inputs if one[0] not in BELOW] for inputs in runs]
     forget()
     plain = Game(kind, keeps=keeps)
     expected = [plain.step(inputs) for inputs in runs]
@@ -172,6 +179,17 @@ def test_what_a_step_sees_is_what_it_sees_without_a_recording(
                 result = simulation.step(runs[later])
                 assert simulation.state.hash() == states[later + 1].hash(), f"from {tick}: other bytes at {later + 1}"
                 assert result[0] == expected[later][0], "a restored run sees what the live one saw"
+
+
+def test_an_object_below_one_that_its_step_drops_lives_until_the_step_has_ended() -> None:
+    """A limit that docs/adapt.md names; once the recording holds an object whose end can be seen, there is none."""
+    below = [[2, 0, 0, 0], [0, 0, 0, 0]]  # Into the game's best one, which is dropped.
+    for first, expected in (([], [3]), ([[4, 0, 0, 1]], [3])):
+        simulation = adapt(Game(PLAIN, keeps=False), fields())
+        simulation.step(first)
+        assert simulation.step(below)[1] == expected, "a Unit of this step, or the one that the game holds"
+        assert sorted(one.n for one in Unit.registry) == ([] if not first else [3])
+        forget()
 
 
 def test_a_weak_reference_from_outside_of_the_simulation_changes_no_bytes() -> None:
