@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import warnings
 from collections.abc import Iterator
 
 from recorder.exception_text import raised_text
@@ -13,6 +12,7 @@ from replayer.tape.environment_calls import ENVIRONMENTS, adapter_name
 from replayer.tape.tape import Tape
 from sim.kernel.registry import UnknownWorldError
 from sim.kernel.simulation import Simulation, inner_of, subject_of
+from sim.user_warning import warn_user
 
 
 def environment_of(tape: Tape, factory: Factory | None) -> Simulation:
@@ -53,4 +53,4 @@ def close_environment(tape: Tape, simulation: Simulation, factory: Factory | Non
     try:
         subject_of(simulation).close()
     except Exception as error:  # noqa: BLE001 - the rows are made, and do not depend on it
-        warnings.warn(raised_text("closing the environment", error), ResourceWarning, stacklevel=2)
+        warn_user(raised_text("closing the environment", error), ResourceWarning)
