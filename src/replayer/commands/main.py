@@ -35,6 +35,7 @@ COMMANDS = {  # The function of each command; its module is imported only when t
     "results": "replayer.commands.results:results",
     "compare": "replayer.commands.results:compare",
     "ls": "replayer.commands.ls:ls",
+    "view": "replayer.commands.view:view",
 }
 
 

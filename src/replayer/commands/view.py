@@ -1,0 +1,106 @@
+"""The command ``replay view``: look at a tape, or at two of them, in the browser."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import webbrowser
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+from cyclopts.validators import Number
+
+from recorder.console.argument_types import NotNegative, whole_number
+from recorder.console.output import print_result
+from recorder.exit_codes import SAME, UsageError
+from recorder.storage.os_errors import reading
+from replayer.commands.arguments import choose, ensure_states, factory_of, note_version
+from replayer.commands.options import Sim
+from replayer.tape.tape import Tape
+from sim.extras import missing_package
+
+TOKEN_CHARS_MIN = 16
+LOOPBACK = "127.0.0.1"
+
+
+def view(
+    tape: Path | None = None,
+    other: Path | None = None,
+    /,
+    *,
+    sim: Sim = None,
+    host: str = LOOPBACK,
+    port: Annotated[int, Parameter(converter=whole_number, validator=Number(gte=0, lte=65535))] = 0,
+    token: str | None = None,
+    browser: bool = True,
+    cache_mb: Annotated[NotNegative, Parameter(name="--cache-mb")] = 128,
+) -> int:
+    """Look at a tape in the browser: scrub, play, maps, tables, curves; two tapes side by side.
+
+    Examples:
+    replay view run.tape
+    replay view before.tape after.tape
+    replay view walk.tape --sim walkers:Walkers
+
+    It prints an address and opens it. Only this machine can reach it, and only with
+    the token in the address. States are re-simulated here, so no run is too long.
+    Ctrl-C ends it.
+
+    Exit code: 0 Ctrl-C was pressed, 3 the tape has no tick yet, 5 not a tape.
+
+    Parameters
+    ----------
+    tape
+        The tape; by default the newest in recordings/.
+    other
+        A second tape, to see where the two differ.
+    sim
+        module:factory of the simulation, for a tape that names no registered world.
+    host
+        Listen at this address. Any other than this machine's own needs --token.
+    port
+        Listen at this port; 0 takes a free one.
+    token
+        The token in the address, at least 16 characters; by default a random one.
+    browser
+        With --no-browser, only print the address.
+    cache_mb
+        Megabytes of pictures that are made ahead, for each tape; 0 makes none.
+    """
+    paths = [choose(tape), *([other] if other is not None else [])]
+    try:
+        from replayer.view.access_guard import is_loopback  # noqa: PLC0415 - packages of an extra
+        from replayer.view.listening import ViewRequest, serve_view  # noqa: PLC0415
+    except ImportError as error:
+        raise UsageError(missing_package("replay view", error.name or "starlette", "view")) from None
+    if token is not None and len(token) < TOKEN_CHARS_MIN:
+        raise UsageError(f"--token: expected at least {TOKEN_CHARS_MIN} characters, got {len(token)}")
+    if not is_loopback(host) and token is None:
+        raise UsageError(
+            f"--host {host} lets other machines in: choose a --token of at least {TOKEN_CHARS_MIN} characters"
+        )
+    factory_of(sim)  # A mistake is reported before anything is served.
+    for path in paths:
+        with reading(path), Tape(path) as opened:
+            ensure_states(opened)
+            note_version(opened)
+    request = ViewRequest(paths, sim, host, port, token, cache_mb * 1_000_000)
+    try:
+        serve_view(request, lambda url: _show(url, opens=browser))
+    except KeyboardInterrupt:
+        return SAME  # Ctrl-C is the normal way to end it.
+    return SAME
+
+
+def _show(url: str, *, opens: bool) -> None:
+    print_result(url)
+    sys.stdout.flush()
+    if opens and _has_screen():
+        threading.Thread(target=webbrowser.open, args=(url,), daemon=True).start()
+
+
+def _has_screen() -> bool:
+    """Return True if a browser has a window to open; a browser in the terminal would take it from this command."""
+    return sys.platform in ("darwin", "win32") or any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY"))

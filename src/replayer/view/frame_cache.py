@@ -1,0 +1,82 @@
+"""The filled part of a tape: encoded ticks, as many as fit into a budget of bytes, those near the cursor kept longest."""
+
+from __future__ import annotations
+
+import attrs
+import numpy as np
+
+from replayer.view.frame_encoding import EncodedTick
+from replayer.view.messages import Look
+
+SLACK = 1.1  # It is cleared down to the budget only when it exceeds it by this factor: sorting is linear.
+RANGES_MAX = 2000  # Told to a page.
+
+
+class FrameCache:
+    """Encoded ticks of one tape.
+
+    Attributes:
+        centre: the tick that was looked at last; what is furthest from it is dropped first.
+    """
+
+    def __init__(self, budget_bytes: int) -> None:
+        self.budget_bytes = budget_bytes
+        self.centre = 0
+        self.size_bytes = 0
+        self._ticks: dict[int, EncodedTick] = {}
+        self._look = Look()
+        self._ready: set[int] = set()
+
+    @property
+    def ready_count(self) -> int:
+        """The number of ticks that have all that is looked at."""
+        return len(self._ready)
+
+    def get(self, tick: int, look: Look) -> EncodedTick | None:
+        """The tick, if it has all that is looked at."""
+        found = self._ticks.get(tick)
+        return found if found is not None and _has(found, look) else None
+
+    def put(self, tick: int, encoded: EncodedTick) -> None:
+        """Add a tick, or layers of a tick that is there."""
+        old = self._ticks.get(tick)
+        if old is not None:
+            self.size_bytes -= old.size_bytes
+            layers, exact = {**old.layers, **encoded.layers}, {**old.exact, **encoded.exact}
+            encoded = attrs.evolve(encoded, layers=layers, exact=exact)
+        self._ticks[tick] = encoded
+        self.size_bytes += encoded.size_bytes
+        if _has(encoded, self._look):
+            self._ready.add(tick)
+        if self.size_bytes > self.budget_bytes * SLACK:
+            self._drop_furthest()
+
+    def look_at(self, tick: int, look: Look) -> None:
+        """Note what is looked at, and where."""
+        self.centre = tick
+        if look != self._look:
+            self._look = look
+            self._ready = {known for known, encoded in self._ticks.items() if _has(encoded, look)}
+
+    def ready_ranges(self) -> list[list[int]]:
+        """Ranges of ticks, first and last, that have all that is looked at."""
+        ticks = np.sort(np.fromiter(self._ready, np.int64, len(self._ready)))
+        if not len(ticks):
+            return []
+        cuts = np.flatnonzero(np.diff(ticks) > 1)
+        firsts, lasts = ticks[np.r_[0, cuts + 1]], ticks[np.r_[cuts, len(ticks) - 1]]
+        return [[int(first), int(last)] for first, last in zip(firsts, lasts, strict=True)][:RANGES_MAX]
+
+    def _drop_furthest(self) -> None:
+        for tick in sorted(self._ticks, key=lambda known: -abs(known - self.centre)):
+            if self.size_bytes <= self.budget_bytes:
+                return
+            self.size_bytes -= self._ticks.pop(tick).size_bytes
+            self._ready.discard(tick)
+
+
+def _has(encoded: EncodedTick, look: Look) -> bool:
+    wanted = look.layers
+    if any(name not in encoded.layers for name in wanted):
+        return False
+    return not look.exact or all(name in encoded.exact for name in wanted)

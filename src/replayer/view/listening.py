@@ -1,0 +1,82 @@
+"""Listen at an address and serve the page there, until an interrupt."""
+
+from __future__ import annotations
+
+import secrets
+import socket
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import attrs
+import uvicorn
+
+from replayer.view.server import MESSAGE_BYTES_MAX, ViewServer
+from replayer.view.viewed_tape import ViewedTape
+
+GRACE_S = 1  # Open connections get this long when the server ends.
+TOKEN_BYTES = 24
+
+
+@attrs.frozen
+class ViewRequest:
+    """What is to be served, and where.
+
+    Attributes:
+        tapes: one or two.
+        sim: module:factory of their simulation; None for registered worlds and adapters.
+        host, port: the address; port 0 takes a free one.
+        token: what the browser must have; None makes a random one.
+        cache_bytes: of filled ticks, for each tape; 0 fills nothing.
+    """
+
+    tapes: Sequence[Path]
+    sim: str | None = None
+    host: str = "127.0.0.1"
+    port: int = 0
+    token: str | None = None
+    cache_bytes: int = 0
+
+
+def serve_view(request: ViewRequest, on_ready: Callable[[str], None]) -> None:
+    """Serve until an interrupt, which is raised as KeyboardInterrupt.
+
+    on_ready: called with the URL once the port is open and requests are answered.
+
+    Raises OSError if the address cannot be used.
+    """
+    token = request.token if request.token is not None else secrets.token_urlsafe(TOKEN_BYTES)
+    family = socket.AF_INET6 if ":" in request.host else socket.AF_INET
+    with socket.create_server((request.host, request.port), family=family) as listener:
+        port = listener.getsockname()[1]
+        others = [*request.tapes[1:], None]
+        tapes = [
+            ViewedTape(side, path, request.sim, other if side == 0 else None, request.cache_bytes)
+            for side, (path, other) in enumerate(zip(request.tapes, others, strict=True))
+        ]
+        app = ViewServer(tapes).app(request.host, port, token)
+        shown_host = f"[{request.host}]" if ":" in request.host else request.host
+        config = uvicorn.Config(
+            app,
+            log_config=None,
+            log_level="error",
+            access_log=False,
+            lifespan="on",
+            ws="websockets-sansio",
+            ws_max_size=MESSAGE_BYTES_MAX,
+            ws_per_message_deflate=False,
+            timeout_graceful_shutdown=GRACE_S,
+            server_header=False,
+        )
+        server = _ReadyServer(config, lambda: on_ready(f"http://{shown_host}:{port}/?token={token}"))
+        server.run(sockets=[listener])
+
+
+class _ReadyServer(uvicorn.Server):
+    def __init__(self, config: uvicorn.Config, on_ready: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._on_ready = on_ready
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self.started:
+            self._on_ready()

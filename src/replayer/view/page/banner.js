@@ -1,0 +1,44 @@
+// The lines above the maps, only when there is something to say: differences, damage, no simulation, a tick that fails.
+
+import { byId, h, whole } from '/f/dom.js';
+
+const button = (text, act) => h('button', { textContent: text, onclick: act });
+const text = (words) => h('span', { className: 'text', title: words, textContent: words });
+const grow = () => h('span', { className: 'grow' });
+
+export function showBanner(state, actions) {
+  const rows = [];
+  if (state.tapes.length > 1) rows.push(difference(state, actions));
+  for (const [side, tape] of state.tapes.entries()) {
+    const who = state.tapes.length > 1 ? `${'AB'[side]}: ` : '';
+    if (tape.problem) rows.push(h('div', { className: 'warn' }, h('b', { textContent: `${who}without the simulation` }), text(`only the states of keyframes are shown: ${tape.problem}`)));
+    rows.push(...condition(tape, who, actions));
+  }
+  if (state.trouble) rows.push(h('div', {}, h('b', { textContent: 'This tick cannot be shown' }), text(state.trouble)));
+  byId('banner').replaceChildren(...rows);
+}
+
+function difference(state, actions) {
+  const found = state.difference;
+  if (!found) return h('div', { className: 'warn' }, 'comparing the tapes …');
+  if (found.error) return h('div', { className: 'warn' }, text(`the tapes cannot be compared: ${found.error}`));
+  const inputs = found.inputs === null ? 'the inputs are the same' : `inputs differ from tick ${whole(found.inputs)}`;
+  const unread = found.unreadable ? `; ${whole(found.unreadable)} ticks could not be compared` : '';
+  if (found.first === null) {
+    const same = found.inputs === null ? `No difference in ${whole(found.compared)} ticks that both have` : `The states are the same; ${inputs}`;
+    return h('div', { className: found.inputs === null && !found.unreadable ? 'same' : 'warn' }, same + unread);
+  }
+  const fields = found.fields === null ? 'fields unknown: the tapes do not state them' : found.fields.length ? `${found.fields.length === 1 ? 'field' : 'fields'} ${found.fields.slice(0, 5).join(', ')}${found.fields.length > 5 ? ` and ${found.fields.length - 5} more` : ''}` : 'only capacities differ';
+  const phase = found.phase ? `phase ${found.phase}, ` : '';
+  return h('div', {}, h('b', { textContent: `First difference: tick ${whole(found.first)}` }), text(`${phase}${fields}; ${inputs}; ${whole(found.count)} ticks differ (${found.trend})${unread}`), grow(), button('Go there', () => actions.go(found.first)), button('Tick before', () => actions.go(found.first - 1)));
+}
+
+function condition(tape, who, actions) {
+  if (tape.status === 'corrupt') {
+    const lost = tape.missing.length ? `ticks ${tape.missing.map(([first, last]) => (first === last ? whole(first) : `${whole(first)} to ${whole(last)}`)).join(', ')} are lost` : 'no tick is lost';
+    return [h('div', {}, h('b', { textContent: `${who}this tape is damaged` }), text(lost), grow(), tape.missing.length ? button('Go there', () => actions.go(tape.missing[0][0] - 1)) : '', button('Details', () => actions.tab('tape')))];
+  }
+  if (tape.status !== 'incomplete') return [];
+  const why = tape.being_written ? 'the page shows what was on the disk when it was opened' : `the recording was not closed; its ticks up to ${whole(tape.last)} can be seen`;
+  return [h('div', { className: 'warn' }, h('b', { textContent: `${who}${tape.being_written ? 'being recorded' : 'incomplete'}` }), text(why))];
+}

@@ -1,0 +1,155 @@
+// Curves over ticks, on the time bar's own axis. Tape A is solid, tape B dashed. Names that begin alike share a scale.
+
+import { ask, byId, css, figure, h, sized, tip, whole } from '/f/dom.js';
+import { GUTTER } from '/f/timebar.js';
+
+const CURVES_MAX = 6, PADDING = 6;
+const groupOf = (name) => (name.includes('.') ? name.slice(0, name.lastIndexOf('.')) : name);
+
+export class Curves {
+  constructor(state, actions) {
+    this.state = state;
+    this.actions = actions;
+    this.plot = byId('plot');
+    this.points = new Map(); // "side name" to points.
+    new ResizeObserver(() => { this.load(); this.draw(); }).observe(this.plot);
+    const go = (event, drag) => { if (event.offsetX >= GUTTER) actions.go(actions.tickAt(event.offsetX), drag); };
+    this.plot.onpointerdown = (event) => { this.plot.setPointerCapture(event.pointerId); actions.pause(); go(event, true); };
+    this.plot.onpointermove = (event) => { if (event.buttons) go(event, true); else this.over(event); };
+    this.plot.onpointerup = (event) => go(event, false);
+    this.plot.onpointerleave = () => tip(null);
+  }
+
+  names() {
+    return [...new Set([...this.state.telemetry, ...this.state.info.curves])];
+  }
+
+  build() {
+    const { state } = this, rest = this.names().filter((name) => !state.curves.includes(name));
+    byId('curves').hidden = !this.names().length;
+    this.chips = state.curves.map((name, number) => {
+      const mark = h('i'), value = h('b'), remove = h('button', { textContent: '×', ariaLabel: `Remove the curve ${name}`, onclick: () => this.actions.curve(name, false) });
+      mark.style.background = css(`--c${number}`);
+      return { name, value, element: h('span', { className: 'chip', title: state.telemetry.includes(name) ? `${name}: recorded telemetry` : `${name}: computed on the way; of an array the sum` }, mark, h('span', { className: 'name', textContent: name }), value, remove) };
+    });
+    const add = h('select', { ariaLabel: 'Add a curve', hidden: !rest.length }, h('option', { textContent: '+ curve', value: '' }), ...rest.map((name) => h('option', { textContent: name, value: name })));
+    add.onchange = () => { if (add.value) this.actions.curve(add.value, true); };
+    byId('chips').replaceChildren(h('span', { className: 'dim', textContent: 'curves' }), ...this.chips.map(({ element }) => element), add);
+    this.load();
+  }
+
+  async load() {
+    if (this.loading) { this.again = true; return; }
+    this.loading = true;
+    try {
+      const { state } = this, [first, last] = state.window, bins = Math.max(10, Math.round(this.plot.clientWidth - GUTTER));
+      const asked = [];
+      for (const side of state.tapes.keys()) {
+        for (const name of state.curves) asked.push(ask('curve', { name, side, first, last, bins }).then(({ points }) => [`${side} ${name}`, points]));
+      }
+      this.points = new Map(await Promise.all(asked));
+      this.draw();
+    } finally {
+      this.loading = false;
+      if (this.again) { this.again = false; this.load(); }
+    }
+  }
+
+  valueAt(side, name, tick) {
+    const points = this.points.get(`${side} ${name}`) ?? [];
+    let found = null;
+    for (const [at, value] of points) { if (at > tick) break; found = at === tick ? value : null; }
+    return found;
+  }
+
+  scales() {
+    const scales = new Map();
+    for (const name of this.state.curves) {
+      const scale = scales.get(groupOf(name)) ?? { low: Infinity, high: -Infinity };
+      for (const side of this.state.tapes.keys()) {
+        for (const [, value] of this.points.get(`${side} ${name}`) ?? []) {
+          if (value === null) continue;
+          scale.low = Math.min(scale.low, value);
+          scale.high = Math.max(scale.high, value);
+        }
+      }
+      scales.set(groupOf(name), scale);
+    }
+    return scales;
+  }
+
+  draw() {
+    const { state } = this;
+    if (!this.plot.clientWidth || !state.window) return;
+    const { pen, width, height } = sized(this.plot), scales = this.scales();
+    const [first, last] = state.window;
+    const x = (tick) => GUTTER + ((tick + 0.5 - first) / (last - first + 1)) * (width - GUTTER);
+    const y = (value, { low, high }) => height - PADDING - ((value - low) / (high - low || 1)) * (height - 2 * PADDING - 8);
+    pen.font = '11px system-ui, "DejaVu Sans", sans-serif';
+    pen.textBaseline = 'middle';
+    this.drawAxis(pen, width, scales, y);
+    pen.save();
+    pen.beginPath();
+    pen.rect(GUTTER, 0, width - GUTTER, height);
+    pen.clip();
+    pen.lineWidth = 1.6;
+    for (const side of state.tapes.keys()) {
+      pen.setLineDash(side ? [4, 3] : []);
+      for (const [number, name] of state.curves.entries()) this.drawCurve(pen, this.points.get(`${side} ${name}`) ?? [], x, (value) => y(value, scales.get(groupOf(name))), css(`--c${number}`));
+    }
+    pen.restore();
+    pen.setLineDash([]);
+    if (state.tick >= first && state.tick <= last) {
+      pen.fillStyle = css('--accent');
+      pen.fillRect(x(state.tick) - 1, 0, 2, height);
+    }
+    for (const { name, value } of this.chips ?? []) value.textContent = [...state.tapes.keys()].map((side) => figure(this.valueAt(side, name, state.tick))).join(' | ');
+  }
+
+  // A line only between ticks whose values are known: null breaks it.
+  drawCurve(pen, points, x, y, colour) {
+    pen.strokeStyle = pen.fillStyle = colour;
+    pen.beginPath();
+    let isDown = false;
+    for (const [at, [tick, value]] of points.entries()) {
+      if (value === null) { isDown = false; continue; }
+      if (isDown) pen.lineTo(x(tick), y(value));
+      else {
+        pen.moveTo(x(tick), y(value));
+        if (points[at + 1] === undefined || points[at + 1][1] === null) pen.fillRect(x(tick) - 1, y(value) - 1, 2, 2);
+      }
+      isDown = true;
+    }
+    pen.stroke();
+  }
+
+  drawAxis(pen, width, scales, y) {
+    const known = [...scales].filter(([, { low, high }]) => low <= high);
+    if (!known.length) {
+      pen.fillStyle = css('--dim');
+      pen.textAlign = 'left';
+      pen.fillText(this.state.curves.length ? 'no value of this stretch is known yet' : 'choose a curve above', GUTTER + 6, 24);
+      return;
+    }
+    const [, scale] = known[0];
+    pen.textAlign = 'right';
+    for (const value of scale.high > scale.low ? [scale.low, scale.high] : [scale.low]) {
+      pen.fillStyle = css('--line');
+      pen.fillRect(GUTTER, Math.round(y(value, scale)), width - GUTTER, 1);
+      pen.fillStyle = css('--dim');
+      pen.fillText(figure(value), GUTTER - 8, Math.min(y(value, scale), this.plot.clientHeight - 7), GUTTER - 10);
+    }
+    if (known.length < 2) return;
+    for (const [number, [group, { low, high }]] of known.entries()) {
+      pen.fillStyle = css('--dim');
+      pen.fillText(`${group.slice(0, 40)}: ${figure(low)} … ${figure(high)}`, width - 4, 8 + number * 13);
+    }
+  }
+
+  over(event) {
+    if (event.offsetX < GUTTER || !this.state.curves.length) return tip(null);
+    const tick = this.actions.tickAt(event.offsetX);
+    const values = this.state.curves.map((name) => `${name}  ${[...this.state.tapes.keys()].map((side) => figure(this.valueAt(side, name, tick))).join(' | ')}`);
+    return tip(event, [`tick ${whole(tick)}`, ...values].join('\n'));
+  }
+}

@@ -1,0 +1,287 @@
+// Heat maps and pictures: one card a layer, in it one figure a side, with legend, points, cross hair and values on hover.
+
+import { h, byId, css, figure, whole, tip } from '/f/dom.js';
+import { MAPS, NOT_FINITE, POINT_COLOURS, table, wordOf } from '/f/colours.js';
+import { DIFFERENCE, OTHER_TICK, PICTURE, valueOf } from '/f/wire.js';
+
+const GAP = 10, CARD_PADDING = 22, TOP = 46, CAPTION = 20, SIDE_GAP = 8, EXACT_MS = 220;
+const SHAPE = { width: 48, height: 48 }; // Until the first frame is there.
+export { MAPS };
+
+export class Maps {
+  constructor(state, actions) {
+    this.state = state;
+    this.actions = actions;
+    this.root = byId('maps');
+    this.cards = [];
+    this.frames = [];
+    this.ranges = new Map();
+    this.hover = null;
+    new ResizeObserver(() => this.fit()).observe(this.root);
+  }
+
+  sides() {
+    if (this.state.tapes.length < 2) return [0];
+    return { side: [0, 1], both: [0, 1, 2], difference: [2], blink: [0] }[this.state.compare];
+  }
+
+  build(layers) {
+    this.ranges.clear();
+    this.cards = layers.map((name) => this.card(name));
+    this.root.replaceChildren(...this.cards.map(({ element }) => element));
+    this.fit();
+  }
+
+  card(name) {
+    const card = { name, figures: [], legend: h('canvas', { width: 256, height: 1 }), low: h('span'), high: h('span'), shape: SHAPE };
+    for (const side of this.sides()) {
+      const one = { side, canvas: h('canvas', { role: 'img' }), small: document.createElement('canvas'), wait: h('div', { className: 'wait', hidden: true }), mark: h('span'), note: h('span') };
+      one.element = h('figure', {}, one.canvas, one.wait);
+      if (this.state.tapes.length > 1) one.element.append(h('figcaption', {}, one.mark, one.note));
+      one.canvas.onpointermove = (event) => this.over(event, one, card);
+      one.canvas.onpointerleave = () => { this.hover = null; tip(null); this.paint(); };
+      card.figures.push(one);
+    }
+    card.legendBox = h('div', { className: 'legend' }, card.low, card.legend, card.high);
+    card.element = h('article', { className: 'card' },
+      h('div', { className: 'top' }, h('b', { textContent: name, title: name }), card.legendBox),
+      h('div', { className: 'pair' }, ...card.figures.map(({ element }) => element)));
+    return card;
+  }
+
+  layerOf(frame, name) {
+    if (!frame) return undefined;
+    const names = this.state.tapes[frame.side === 2 ? 0 : frame.side].layers;
+    return frame.layers.get(names.indexOf(name));
+  }
+
+  show(frames) {
+    this.frames = frames;
+    let changed = false;
+    for (const card of this.cards) {
+      const layer = frames.map((frame) => this.layerOf(frame, card.name)).find(Boolean);
+      if (layer && (layer.width !== card.shape.width || layer.height !== card.shape.height)) {
+        card.shape = { width: layer.width, height: layer.height };
+        changed = true;
+      }
+    }
+    if (changed) this.fit();
+    else this.paint();
+  }
+
+  // As many columns as make the smallest map largest; whole device pixels a cell where there is room.
+  fit() {
+    if (!this.cards.length) return;
+    const sides = this.cards[0].figures.length, count = this.cards.length;
+    const width = this.root.clientWidth - 20, height = this.root.clientHeight - 20;
+    const caption = this.state.tapes.length > 1 ? CAPTION : 0, ratio = devicePixelRatio || 1;
+    const scale = (card, columns) => {
+      const rows = Math.ceil(count / columns);
+      const wide = ((width - GAP * (columns - 1)) / columns - CARD_PADDING - SIDE_GAP * (sides - 1)) / sides;
+      const tall = Math.max(120, (height - GAP * (rows - 1)) / rows - TOP - caption);
+      return Math.min(wide / card.shape.width, tall / card.shape.height);
+    };
+    let columns = 1;
+    const smallest = (n) => Math.min(...this.cards.map((card) => scale(card, n)));
+    for (let n = 2; n <= count; n++) if (smallest(n) > smallest(columns)) columns = n;
+    this.root.style.gridTemplateColumns = `repeat(${columns}, max-content)`;
+    for (const card of this.cards) {
+      const exact = Math.max(scale(card, columns), 40 / card.shape.width);
+      const cell = exact * ratio >= 2 ? Math.floor(exact * ratio) / ratio : exact;
+      const shown = { width: card.shape.width * cell, height: card.shape.height * cell };
+      card.element.style.width = `${Math.max(170, sides * shown.width + SIDE_GAP * (sides - 1) + 20)}px`;
+      for (const { canvas } of card.figures) {
+        canvas.style.width = `${shown.width}px`;
+        canvas.style.height = `${shown.height}px`;
+        canvas.width = Math.round(shown.width * ratio);
+        canvas.height = Math.round(shown.height * ratio);
+      }
+    }
+    this.paint();
+  }
+
+  paint() {
+    const ground = wordOf(css('--map'));
+    for (const card of this.cards) {
+      const range = this.rangeOf(card);
+      for (const one of card.figures) this.paintFigure(card, one, range, ground);
+      this.paintLegend(card, range);
+    }
+  }
+
+  // The range of colours: all that was seen of the layer, or this tick's own.
+  rangeOf(card) {
+    const own = { low: Infinity, high: -Infinity };
+    for (const frame of this.frames) {
+      const layer = frame && frame.side < 2 ? this.layerOf(frame, card.name) : undefined;
+      if (!layer || layer.kind === PICTURE) continue;
+      own.low = Math.min(own.low, layer.low);
+      own.high = Math.max(own.high, layer.high);
+    }
+    const seen = this.ranges.get(card.name) ?? { low: Infinity, high: -Infinity };
+    const grown = { low: Math.min(seen.low, own.low), high: Math.max(seen.high, own.high) };
+    this.ranges.set(card.name, grown);
+    return this.state.scale === 'own' ? own : grown;
+  }
+
+  sideOf(one) {
+    return this.state.compare === 'blink' && this.state.tapes.length > 1 ? this.state.blink : one.side;
+  }
+
+  paintFigure(card, one, range, ground) {
+    const { state } = this, side = this.sideOf(one), frame = this.frames[side], layer = this.layerOf(frame, card.name);
+    const expected = state.shownTick(side);
+    const isLate = !frame || frame.shown !== expected;
+    one.element.classList.toggle('stale', isLate && !state.playing);
+    one.wait.hidden = !isLate || state.playing;
+    one.wait.textContent = !frame ? 'reading …' : frame.flags & OTHER_TICK && frame.asked === expected ? `keyframe ${whole(frame.shown)}` : `${whole(frame.shown)} – on the way to ${whole(expected)}`;
+    one.mark.textContent = 'ABΔ'[side];
+    one.mark.className = `side s${side}`;
+    one.canvas.setAttribute('aria-label', this.label(card, side, frame, layer));
+    const pen = one.canvas.getContext('2d');
+    if (!layer) {
+      if (frame) pen.clearRect(0, 0, one.canvas.width, one.canvas.height);
+      one.note.textContent = frame ? 'not at this tick' : '';
+      return;
+    }
+    const differing = this.paintCells(one, layer, range, ground);
+    pen.imageSmoothingEnabled = one.canvas.width < layer.width || layer.kind === PICTURE;
+    pen.clearRect(0, 0, one.canvas.width, one.canvas.height);
+    pen.drawImage(one.small, 0, 0, one.canvas.width, one.canvas.height);
+    one.note.textContent = side < 2 ? state.tapes[side].name : differing ? `${whole(differing)} cells differ, by ${figure(layer.high)} at most` : 'the same';
+    if (layer.kind === 0) this.paintPoints(pen, one, frame, layer);
+    this.paintHair(pen, one, layer);
+  }
+
+  label(card, side, frame, layer) {
+    const who = this.state.tapes.length > 1 ? `, ${['tape A', 'tape B', 'difference B minus A'][side]}` : '';
+    const range = layer && layer.kind !== PICTURE ? `, from ${figure(layer.low)} to ${figure(layer.high)}` : '';
+    return `${card.name}${who}, tick ${frame ? frame.shown : 'unknown'}${range}`;
+  }
+
+  paintCells(one, layer, range, ground) {
+    const { small } = one;
+    if (small.width !== layer.width || small.height !== layer.height || !one.image) {
+      small.width = layer.width;
+      small.height = layer.height;
+      one.image = small.getContext('2d').createImageData(layer.width, layer.height);
+    }
+    const pixels = new Uint32Array(one.image.data.buffer), { codes } = layer;
+    let differing = 0;
+    if (layer.kind === PICTURE) {
+      for (let i = 0, at = 0; i < pixels.length; i++, at += 3) pixels[i] = ((255 << 24) | (codes[at + 2] << 16) | (codes[at + 1] << 8) | codes[at]) >>> 0;
+    } else {
+      const colours = this.coloursOf(layer, range, ground);
+      for (let i = 0; i < pixels.length; i++) {
+        pixels[i] = colours[codes[i]];
+        if (codes[i] !== 128) differing++;
+      }
+    }
+    small.getContext('2d').putImageData(one.image, 0, 0);
+    return layer.kind === DIFFERENCE ? differing : 0;
+  }
+
+  // One colour for each byte of this frame: each frame has a range of its own, the shown scale may be wider.
+  coloursOf(layer, range, ground) {
+    const colours = new Uint32Array(256);
+    if (layer.kind === DIFFERENCE) {
+      const all = table('difference');
+      for (let code = 2; code < 255; code++) colours[code] = all[Math.round(127.5 + ((code - 128) / 126) * 127.5)];
+      colours[128] = ground;
+    } else {
+      const all = table(this.state.map), span = range.high - range.low || 1;
+      for (let code = 0; code <= layer.steps; code++) {
+        const value = layer.low + (code / layer.steps) * (layer.high - layer.low);
+        colours[code] = all[Math.max(0, Math.min(255, Math.floor(((value - range.low) / span) * 255)))];
+      }
+      if (layer.low === 0) colours[0] = ground; // Nothing looks like the ground, so that sparse layers can be read.
+    }
+    if (layer.steps < 255) colours[255] = NOT_FINITE;
+    return colours;
+  }
+
+  // Rings: the value below stays seen.
+  paintPoints(pen, one, frame, layer) {
+    const scale = one.canvas.width / layer.width, ratio = devicePixelRatio || 1;
+    const radius = Math.max(2.2 * ratio, Math.min(scale * 0.4, 8));
+    for (const [kind, places] of frame.points) {
+      const name = this.state.tapes[frame.side].points[kind];
+      if (this.state.hidden.has(name)) continue;
+      pen.beginPath();
+      for (let i = 0; i < places.length; i += 2) {
+        const x = places[i] * scale, y = places[i + 1] * scale;
+        pen.moveTo(x + radius, y);
+        pen.arc(x, y, radius, 0, 7);
+      }
+      pen.strokeStyle = '#000c';
+      pen.lineWidth = Math.max(2.6 * ratio, radius * 0.55);
+      pen.stroke();
+      pen.strokeStyle = POINT_COLOURS[this.state.info.points.indexOf(name) % POINT_COLOURS.length];
+      pen.lineWidth = Math.max(1.5 * ratio, radius * 0.34);
+      pen.stroke();
+    }
+  }
+
+  paintHair(pen, one, layer) {
+    const { hover } = this;
+    if (!hover || hover.x >= layer.width || hover.y >= layer.height || layer.kind === PICTURE) return;
+    const scale = one.canvas.width / layer.width;
+    pen.strokeStyle = css('--hair');
+    pen.lineWidth = devicePixelRatio || 1;
+    pen.beginPath();
+    pen.moveTo((hover.x + 0.5) * scale, 0);
+    pen.lineTo((hover.x + 0.5) * scale, one.canvas.height);
+    pen.moveTo(0, (hover.y + 0.5) * scale);
+    pen.lineTo(one.canvas.width, (hover.y + 0.5) * scale);
+    pen.stroke();
+    pen.strokeStyle = '#fff';
+    pen.strokeRect(hover.x * scale, hover.y * scale, scale, scale);
+  }
+
+  paintLegend(card, range) {
+    const first = card.figures[0], isDifference = first.side === 2;
+    const layer = this.layerOf(this.frames[this.sideOf(first)], card.name);
+    card.legendBox.hidden = layer?.kind === PICTURE;
+    const pen = card.legend.getContext('2d'), image = pen.createImageData(256, 1);
+    new Uint32Array(image.data.buffer).set(table(isDifference ? 'difference' : this.state.map));
+    pen.putImageData(image, 0, 0);
+    const { low, high } = isDifference ? layer ?? { low: NaN, high: NaN } : range;
+    const short = (value) => (Number.isFinite(value) ? figure(Number.isInteger(value) ? value : Number(value.toPrecision(3))) : '');
+    card.low.textContent = short(low);
+    card.high.textContent = short(high);
+  }
+
+  over(event, one, card) {
+    const side = this.sideOf(one), frame = this.frames[side], layer = this.layerOf(frame, card.name);
+    if (!layer || layer.kind === PICTURE) return;
+    const place = (offset, shown, cells) => Math.max(0, Math.min(cells - 1, Math.floor((offset / shown) * cells)));
+    const x = place(event.offsetX, one.canvas.clientWidth, layer.width), y = place(event.offsetY, one.canvas.clientHeight, layer.height);
+    this.hover = { x, y, layer: card.name };
+    const lines = this.lines(card, x, y, side);
+    tip(event, lines.join('\n'));
+    this.paint();
+    clearTimeout(this.exactly);
+    if (!this.state.playing) this.exactly = setTimeout(() => this.exact(event, card.name, x, y, lines), EXACT_MS);
+  }
+
+  lines(card, x, y, side) {
+    const several = this.state.tapes.length > 1, lines = [`x ${x}, y ${y}`];
+    for (const frame of this.frames) {
+      const layer = this.layerOf(frame, card.name);
+      if (layer && layer.kind !== PICTURE) lines.push(`${several ? `${'ABΔ'[frame.side]}  ` : ''}${valueOf(layer, y * layer.width + x, figure)}`);
+    }
+    for (const [kind, places] of this.frames[side].points) {
+      let count = 0;
+      for (let i = 0; i < places.length; i += 2) if (Math.floor(places[i]) === x && Math.floor(places[i + 1]) === y) count++;
+      if (count) lines.push(`${count} × ${this.state.tapes[side].points[kind]}`);
+    }
+    return lines;
+  }
+
+  async exact(event, layer, x, y, lines) {
+    const cells = await this.actions.exact(layer, x, y);
+    if (!this.hover || this.hover.x !== x || this.hover.y !== y || cells.some((cell) => cell === null)) return;
+    const several = cells.length > 1;
+    tip(event, [...lines, ...cells.map((cell, side) => `${several ? `${'AB'[side]}  ` : ''}${cell} exactly`)].join('\n'));
+  }
+}

@@ -1,0 +1,131 @@
+"""One page that looks at the tapes: what it wants, and what is on its way to it.
+
+Who is slow loses the oldest messages, never the newest, and asks again for what it still wants.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import secrets
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from replayer.view.difference_frames import DifferenceFrames
+from replayer.view.frame_encoding import CACHED, OTHER_TICK, PREVIEW, EncodedTick, encode_head
+from replayer.view.messages import Look
+from replayer.view.viewed_tape import ViewedTape
+
+LAYERS_MAX, CURVES_MAX, BLOCK_TICKS_MAX = 12, 8, 64
+QUEUE_MAX = 400
+TICK_MAX = 2**63 - 1
+DIFFERENCE_SIDE = 2
+
+
+class PageSession:
+    """One page.
+
+    Attributes:
+        name: random; it names the page in the messages of the processes.
+    """
+
+    def __init__(self, tapes: Sequence[ViewedTape], differences: DifferenceFrames) -> None:
+        self.name = secrets.token_hex(8)
+        self._tapes, self._differences = tapes, differences
+        self._look = Look()
+        self._request = 0
+        self._wanted: set[tuple[int, int]] = set()  # Side and tick.
+        self._queue: asyncio.Queue[str | bytes] = asyncio.Queue(QUEUE_MAX)
+
+    async def next_message(self) -> str | bytes:
+        """The next message for the page; waits for one."""
+        return await self._queue.get()
+
+    def announce(self, message: Mapping[str, Any]) -> None:
+        """Send JSON."""
+        self._put(json.dumps(message))
+
+    def take(self, text: str) -> None:
+        """Obey a message of the page. One that is not understood is dropped: it is not from our page."""
+        try:
+            match json.loads(text):
+                case {"op": "look", "layers": list(layers), "difference": bool(difference), "curves": list(curves)}:
+                    self._look_at(layers, curves, difference=difference)
+                case {"op": "seek", "id": int(request), "tick": int(tick), "drag": bool(drag)} if _is_tick(tick):
+                    self._seek(request, tick, is_drag=drag)
+                case {"op": "block", "ticks": [*ticks]} if all(map(_is_tick, ticks)):
+                    self._play(ticks[:BLOCK_TICKS_MAX])
+        except (ValueError, RecursionError):
+            return
+
+    def reached(self, side: int, tick: int) -> None:
+        """A tick of a tape is in its cache."""
+        if (side, tick) in self._wanted or (DIFFERENCE_SIDE, tick) in self._wanted:
+            self._send_wanted(tick, 0)
+
+    def preview(self, side: int, tick: int, encoded: EncodedTick) -> None:
+        """Show a keyframe on the way."""
+        if (side, tick) in self._wanted:
+            self._send(side, tick, encoded, PREVIEW)
+
+    def _look_at(self, layers: list[Any], curves: list[Any], *, difference: bool) -> None:
+        known = {name for tape in self._tapes for name in (tape.facts or {}).get("layers", [])}
+        offered = {name for tape in self._tapes for name in (tape.facts or {}).get("curves", [])}
+        self._look = Look(
+            tuple(name for name in layers if isinstance(name, str) and name in known)[:LAYERS_MAX],
+            difference and len(self._tapes) > 1,
+            tuple(name for name in curves if isinstance(name, str) and name in offered)[:CURVES_MAX],
+        )
+
+    def _seek(self, request: int, tick: int, *, is_drag: bool) -> None:
+        self._wanted.clear()
+        self._request = request
+        for tape in self._tapes:
+            here = self._want(tape, tick)
+            tape.seek(self.name, here, self._look, is_drag=is_drag)
+        for here in {tape.clamp(tick) for tape in self._tapes}:
+            self._send_wanted(here, CACHED)
+
+    def _play(self, ticks: list[int]) -> None:
+        for tape in self._tapes:
+            mine = list(dict.fromkeys(self._want(tape, tick) for tick in ticks))
+            tape.play(self.name, mine, self._look)
+        for tick in ticks:
+            self._send_wanted(tick, CACHED)
+
+    def _want(self, tape: ViewedTape, tick: int) -> int:
+        here = tape.clamp(tick)
+        self._wanted.add((tape.side, here))
+        if self._look.exact and here == tick:
+            self._wanted.add((DIFFERENCE_SIDE, here))
+        return here
+
+    def _send_wanted(self, tick: int, flags: int) -> None:
+        """Send what is there of a tick that is wanted, and the difference once both sides have it."""
+        found = [tape.cache.get(tick, self._look) for tape in self._tapes]
+        for side, encoded in enumerate(found):
+            if encoded is not None and (side, tick) in self._wanted:
+                self._wanted.discard((side, tick))
+                self._send(side, tick, encoded, flags)
+        if (DIFFERENCE_SIDE, tick) in self._wanted and all(encoded is not None for encoded in found):
+            self._wanted.discard((DIFFERENCE_SIDE, tick))
+            layers = self._differences.layers(tick, self._look, [one for one in found if one is not None])
+            self._put(
+                b"".join([encode_head(DIFFERENCE_SIDE, flags, len(layers), self._request, tick, tick, 0), *layers])
+            )
+
+    def _send(self, side: int, tick: int, encoded: EncodedTick, flags: int) -> None:
+        if encoded.shown != tick and not flags & PREVIEW:
+            flags |= OTHER_TICK
+        layers = [layer for name in self._look.layers if (layer := encoded.layers.get(name))]
+        head = encode_head(side, flags, len(layers), self._request, tick, encoded.shown, encoded.state_hash)
+        self._put(b"".join([head, *layers, encoded.points]))
+
+    def _put(self, message: str | bytes) -> None:
+        if self._queue.full():
+            self._queue.get_nowait()
+        self._queue.put_nowait(message)
+
+
+def _is_tick(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= TICK_MAX

@@ -1,0 +1,204 @@
+"""The server of the page: one WebSocket for frames, GETs for the rest, a fixed list of files.
+
+A request names ticks, layers, fields and kinds of marks, each of which is looked up in what the tapes have. No path
+comes from a request.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Mapping, Sequence
+from importlib.resources import files
+from typing import Any
+
+import numpy as np
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.routing import Route, WebSocketRoute
+from starlette.types import ASGIApp
+from starlette.websockets import WebSocket, WebSocketDisconnect
+
+from replayer.view.access_guard import AccessGuard
+from replayer.view.difference_frames import DifferenceFrames
+from replayer.view.frame_encoding import EncodedTick
+from replayer.view.mark_index import BINS_MAX, TROUBLES_MAX, curve_points
+from replayer.view.page_session import TICK_MAX, PageSession
+from replayer.view.viewed_tape import ViewedTape
+
+PAGES_MAX = 16  # Connected at once.
+TRY_AGAIN_LATER = 1013  # The close code of one too many.
+MESSAGE_BYTES_MAX = 1 << 16  # Of a page.
+TEXT_MAX = 200  # Of one parameter.
+_TYPES = {"html": "text/html", "js": "text/javascript", "css": "text/css"}
+
+
+class ViewServer:
+    """The pages that look at one tape, or at two."""
+
+    def __init__(self, tapes: Sequence[ViewedTape]) -> None:
+        self._tapes = tapes
+        self._pages: dict[str, PageSession] = {}
+        self._differences = DifferenceFrames()
+        folder = files("replayer.view") / "page"
+        self._files = {
+            entry.name: entry.read_bytes() for entry in folder.iterdir() if entry.name.partition(".")[2] in _TYPES
+        }
+
+    def app(self, host: str, port: int, token: str) -> ASGIApp:
+        """The ASGI application, with its guard."""
+        routes = [
+            Route("/", self._page),
+            Route("/f/{name}", self._file),
+            Route("/api/info", self._info),
+            Route("/api/lanes", self._lanes),
+            Route("/api/jump", self._jump),
+            Route("/api/curve", self._curve),
+            Route("/api/detail", self._detail),
+            WebSocketRoute("/frames", self._frames),
+        ]
+        return AccessGuard(Starlette(routes=routes, lifespan=self._lifespan), host, port, token)
+
+    @contextlib.asynccontextmanager
+    async def _lifespan(self, _: Starlette) -> AsyncIterator[None]:
+        try:
+            for tape in self._tapes:
+                tape.start(self)
+            yield
+        finally:
+            for tape in self._tapes:
+                tape.stop()
+
+    # --- what the tapes say, for the pages
+
+    def reached(self, side: int, tick: int) -> None:
+        """See Audience."""
+        for page in self._pages.values():
+            page.reached(side, tick)
+
+    def preview(self, side: int, page: str, tick: int, encoded: EncodedTick) -> None:
+        """See Audience."""
+        if page in self._pages:
+            self._pages[page].preview(side, tick, encoded)
+
+    def announce(self, message: dict[str, Any], page: str | None = None) -> None:
+        """See Audience."""
+        for one in self._pages.values():
+            if page is None or page == one.name:
+                one.announce(message)
+
+    # --- requests
+
+    async def _page(self, _: Request) -> Response:
+        return Response(self._files["page.html"], media_type="text/html")
+
+    async def _file(self, request: Request) -> Response:
+        name = request.path_params["name"]
+        content = self._files.get(name)
+        if content is None:
+            return PlainTextResponse("no such file\n", 404)
+        return Response(content, media_type=_TYPES[name.partition(".")[2]])
+
+    async def _opened(self) -> bool:
+        """Wait for the tapes; False if one is refused."""
+        for tape in self._tapes:
+            await tape.opened()
+        first = self._tapes[0].facts
+        if first is not None:
+            self._differences.numbers = {name: number for number, name in enumerate(first["layers"])}
+        return all(tape.facts is not None for tape in self._tapes)
+
+    async def _info(self, _: Request) -> Response:
+        await self._opened()
+        facts = [tape.facts or {"name": tape.path.name, "refused": tape.refused} for tape in self._tapes]
+        return JSONResponse({"tapes": facts})
+
+    async def _lanes(self, request: Request) -> Response:
+        tape = self._tape(request)
+        first, last = _number(request, "first"), _number(request, "last")
+        if not first <= last:
+            return _refused("expected first <= last")
+        found = tape.marks.lanes(first, last, min(BINS_MAX, _number(request, "bins", 1)))
+        troubles = sorted(tape.troubles.items())[:TROUBLES_MAX]
+        return JSONResponse({**found, "troubles": troubles})
+
+    async def _jump(self, request: Request) -> Response:
+        query, tape = request.query_params, self._tape(request)
+        kind, name = query.get("kind", ""), query.get("name")
+        tick = tape.marks.jump(kind, name, _number(request, "tick"), back=query.get("back") == "1")
+        return JSONResponse({"tick": tick})
+
+    async def _curve(self, request: Request) -> Response:
+        tape, name = self._tape(request), request.query_params.get("name", "")
+        recorded = tape.marks.telemetry(name)
+        if recorded is None:
+            known = sorted(tape.figures(name).items())
+            ticks = np.array([tick for tick, _ in known], np.int64)
+            recorded = ticks, np.array([value for _, value in known], np.float64)
+        points = curve_points(
+            *recorded, _number(request, "first"), _number(request, "last"), _number(request, "bins", 1)
+        )
+        return JSONResponse({"points": points})
+
+    async def _detail(self, request: Request) -> Response:
+        tape = self._tape(request)
+        page = request.query_params.get("page", "")
+        if not await self._opened() or page not in self._pages:
+            return _refused("expected the name of a connected page")
+        facts = await tape.describe(page, tape.clamp(_number(request, "tick")), _detail_query(request.query_params))
+        return JSONResponse(facts if facts is not None else {"superseded": True})
+
+    def _tape(self, request: Request) -> ViewedTape:
+        side = request.query_params.get("side")
+        return self._tapes[-1 if side == "1" else 0]
+
+    async def _frames(self, socket: WebSocket) -> None:
+        if len(self._pages) >= PAGES_MAX or not await self._opened():
+            await socket.close(TRY_AGAIN_LATER)
+            return
+        await socket.accept()
+        page = PageSession(self._tapes, self._differences)
+        self._pages[page.name] = page
+        page.announce({"kind": "hello", "page": page.name})
+        for tape in self._tapes:
+            tape.tell_filled()
+        sending = asyncio.create_task(_send_all(page, socket))
+        try:
+            async for text in socket.iter_text():
+                page.take(text[:MESSAGE_BYTES_MAX])
+        except (WebSocketDisconnect, KeyError):
+            return  # A page that sends bytes is not ours, and goes like one that has closed.
+        finally:
+            del self._pages[page.name]
+            sending.cancel()
+
+
+async def _send_all(page: PageSession, socket: WebSocket) -> None:
+    with contextlib.suppress(WebSocketDisconnect, RuntimeError):  # The page has gone.
+        while True:
+            message = await page.next_message()
+            await (socket.send_bytes(message) if isinstance(message, bytes) else socket.send_text(message))
+
+
+def _number(request: Request, name: str, least: int = 0) -> int:
+    """An integer of a request; the least that is allowed if it is not one."""
+    text = request.query_params.get(name, "")
+    if len(text) > 20 or not text.isascii() or not text.isdigit():
+        return least
+    return max(least, min(TICK_MAX, int(text)))
+
+
+def _detail_query(parameters: Mapping[str, str]) -> dict[str, Any]:
+    query: dict[str, Any] = {
+        name: parameters[name][:TEXT_MAX] for name in ("part", "table", "sort", "filter", "layer") if name in parameters
+    }
+    query["descending"] = parameters.get("descending") == "1"
+    for name in ("offset", "x", "y"):
+        text = parameters.get(name, "")
+        query[name] = int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0
+    return query
+
+
+def _refused(why: str) -> Response:
+    return PlainTextResponse(f"{why}\n", 400)

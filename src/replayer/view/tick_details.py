@@ -1,0 +1,162 @@
+"""Describe one tick for the page: inputs, events, fields, rows of a table, values of objects, one exact cell.
+
+What changed is compared with the tick before, one step away.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from itertools import islice
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from recorder.errors import RecordingError
+from replayer.desync.object_diff import MALFORMED, objects_in
+from replayer.export.viewers.object_values import values_of
+from replayer.tape.fields import shown_slots
+from replayer.value_text import describe_field
+from replayer.view.page_json import page_json, page_number, page_text
+from replayer.view.table_rows_shown import table_rows
+from replayer.view.view_cursor import IsStale, ViewCursor
+from sim.kernel.state import Snapshot
+
+LEAVES_MAX = 2000  # Values of recorded objects in one answer.
+EVENTS_MAX = 300
+FIELDS_MAX = 400
+
+Query = Mapping[str, Any]  # The wishes of an inspector: "part", "table", "sort", "layer" with "x" and "y", and so on.
+
+
+class TickDetails:
+    """Describes ticks of one tape."""
+
+    def __init__(self, cursor: ViewCursor) -> None:
+        self._cursor = cursor
+
+    def describe(self, tick: int, query: Query, is_stale: IsStale) -> dict[str, Any] | None:
+        """The facts of a tick as JSON; None if is_stale() became True on the way. Raises as Timeline.seek does."""
+        cursor = self._cursor
+        if "layer" in query:
+            return self._cell(tick, query, is_stale)
+        before = None
+        if cursor.problem is None and tick > cursor.run.first_tick:
+            if not cursor.walk(tick - 1, is_stale):
+                return None
+            before, _ = cursor.state(tick - 1)
+        if not cursor.walk(tick, is_stale):
+            return None
+        snapshot, shown = cursor.state(tick)
+        facts: dict[str, Any] = {"tick": tick, "shown": shown, "hash": f"{snapshot.hash():016x}", "cell": None}
+        match query.get("part"):
+            case "tables":
+                facts["table"] = table_rows(snapshot, before, query)
+            case "object":
+                facts["leaves"], facts["more_leaves"] = _leaves(snapshot, before)
+            case "fields":
+                facts["fields"] = _fields(snapshot, before)
+            case _:
+                facts |= self._of_tick(tick, snapshot)
+        return facts
+
+    def _of_tick(self, tick: int, snapshot: Snapshot) -> dict[str, Any]:
+        tape, shown = self._cursor.run.tape, self._cursor.shown
+        facts: dict[str, Any] = {"inputs": None, "inputs_error": None, "summary": {}}
+        if tick > self._cursor.run.first_tick:
+            try:
+                facts["inputs"] = page_json(tape.frame(tick).inputs)
+            except RecordingError as error:
+                facts["inputs_error"] = str(error)
+        events = [event for _, event in tape.events(tick, tick)]
+        kinds = Counter(page_text(str(event.get("kind", ""))) for event in events)
+        facts["events"] = [page_json(event) for event in events[:EVENTS_MAX]]
+        facts["event_kinds"] = dict(kinds.most_common())
+        if shown.world is not None:
+            summary = shown.world.summarize(shown.config, snapshot)
+            facts["summary"] = {page_text(str(name)): page_text(str(text)) for name, text in summary.items()}
+        seek = self._cursor.run.last_seek
+        facts["recorded_hash"] = self._recorded_hash(tick)
+        facts["keyframe_tick"] = self._cursor.keyframe_before(tick)
+        facts["milliseconds"] = round(seek.milliseconds, 2) if seek is not None and seek.tick == tick else None
+        return facts
+
+    def _recorded_hash(self, tick: int) -> str | None:
+        """The recorded hash of the state; None if the tape has another kind of hash there, or none."""
+        try:
+            return f"{self._cursor.run.tape.state_hash(tick):016x}"
+        except RecordingError:
+            return None
+
+    def _cell(self, tick: int, query: Query, is_stale: IsStale) -> dict[str, Any] | None:
+        """The exact value of one cell of a layer, as text."""
+        if not self._cursor.walk(tick, is_stale):
+            return None
+        snapshot, shown = self._cursor.state(tick)
+        layer = self._cursor.shown.layers(snapshot).get(str(query["layer"]))
+        facts: dict[str, Any] = {"tick": tick, "shown": shown, "cell": None}
+        x, y = int(query["x"]), int(query["y"])
+        if layer is not None and 0 <= y < layer.shape[0] and 0 <= x < layer.shape[1]:
+            facts["cell"] = str(layer[y, x].item())
+        return facts
+
+
+def _fields(snapshot: Snapshot, before: Snapshot | None) -> list[dict[str, Any]]:
+    """Name, text and number of changed values of each field."""
+    return [
+        {
+            "name": slot.name,
+            "text": describe_field(snapshot, slot.name),
+            "changed": _changed_count(snapshot, before, slot.name),
+        }
+        for slot in islice(shown_slots(snapshot.layout), FIELDS_MAX)
+    ]
+
+
+def _changed_count(snapshot: Snapshot, before: Snapshot | None, name: str) -> int | None:
+    """The number of values that differ from the tick before; None if another number of values was there."""
+    if before is None:
+        return 0
+    if name not in set(before) or before[name].shape != snapshot[name].shape:
+        return None
+    return int(np.count_nonzero(_bits_differ(snapshot[name], before[name])))
+
+
+def _bits_differ(one: npt.NDArray[Any], other: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    """Elements with different bytes: NaN equals itself, and 0.0 is not -0.0, as for the hash."""
+    words = [
+        np.ascontiguousarray(array).view(np.uint8).reshape(*array.shape, array.dtype.itemsize) for array in (one, other)
+    ]
+    differ: npt.NDArray[np.bool_] = (words[0] != words[1]).any(axis=-1)
+    return differ
+
+
+def _leaves(snapshot: Snapshot, before: Snapshot | None) -> tuple[list[list[Any]], bool]:
+    """The values of the recorded objects: path, text, and True if it changed; and whether there are more of them."""
+    texts, has_more = _leaf_texts(snapshot)
+    earlier = dict(_leaf_texts(before)[0]) if before is not None else None
+    leaves = [[path, text, earlier is not None and earlier.get(path) != text] for path, text in texts]
+    return leaves, has_more
+
+
+def _leaf_texts(snapshot: Snapshot) -> tuple[list[tuple[str, Any]], bool]:
+    tree = objects_in(snapshot)
+    if tree is None:
+        return [], False
+    try:
+        found = values_of(tree, [])
+        leaves = [(page_text(path), _leaf_text(value)) for path, value in islice(found, LEAVES_MAX)]
+        return leaves, next(found, None) is not None
+    except MALFORMED as error:
+        return [("…", f"the objects of this state cannot be shown: {type(error).__name__}")], False
+
+
+def _leaf_text(value: npt.NDArray[Any] | str) -> Any:
+    if isinstance(value, str):
+        return page_text(value)
+    if value.ndim == 0:
+        return page_number(value.item())
+    shape = " × ".join(map(str, value.shape))
+    values = np.array2string(value, threshold=24, edgeitems=3, separator=", ", max_line_width=10_000)
+    return page_text(f"{values.replace(chr(10), ' ')}  ({shape} {value.dtype.name})")

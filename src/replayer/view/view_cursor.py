@@ -1,0 +1,148 @@
+"""Go to ticks of a tape for the page: in short hops, so that a newer wish can replace one under way.
+
+Where the simulation is not available, the states of keyframes stand for the ticks after them.
+"""
+
+from __future__ import annotations
+
+import bisect
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+
+from recorder.errors import DesyncError, RecordingError
+from recorder.exception_text import raised_text
+from replayer.playback.make_simulation import Factory
+from replayer.timeline.timeline import Timeline
+from replayer.view.frame_encoding import EncodedTick, encode_picture, encode_points, encode_values
+from replayer.view.messages import Look
+from replayer.view.shown_layers import PICTURE, ShownLayers
+from sim.kernel.state import Snapshot
+
+HOP_S = 0.02  # A far seek is asked this often if it is still wanted.
+HOP_TICKS_MAX = 256
+AT_HAND_TICKS = 40
+NEAR_TICKS = 48  # A timeline keeps up to 64 states: those of the last ticks before the cursor are likely among them.
+
+IsStale = Callable[[], bool]
+
+
+class ViewCursor:
+    """One position on a tape, and the states there.
+
+    Attributes:
+        run: the timeline.
+        problem: the reason why ticks cannot be simulated; None if they can. The states of keyframes are shown then.
+        keyframes: their ticks, ascending.
+        shown: what states show.
+    """
+
+    def __init__(self, path: Path, factory: Factory | None) -> None:
+        """Raises as Timeline does, and MissingTickError if the tape has no tick."""
+        self.run = Timeline(path, factory)
+        self.keyframes = sorted({place.tick for place in self.run.tape.keyframes})
+        self.problem = self._find_problem()
+        first, _ = self.state(self.run.first_tick)
+        self.shown = ShownLayers(self.run, factory, first, can_simulate=self.problem is None)
+
+    def _find_problem(self) -> str | None:
+        """Make the simulation and run one step; a failure is the reason why only keyframes are shown."""
+        try:
+            self.run.seek(self.run.first_tick)
+            self.run.seek(min(self.run.first_tick + 1, self.run.last_tick))
+        except DesyncError:
+            return None  # Later ticks may be as recorded; the page reports this one when it is visited.
+        except (RecordingError, LookupError, ValueError) as error:
+            return str(error.args[0]) if isinstance(error, LookupError) else str(error)
+        return None
+
+    def state(self, tick: int) -> tuple[Snapshot, int]:
+        """The state at a tick, and the tick that it belongs to. Raises as Timeline.seek does."""
+        if self.problem is None:
+            if self.run.tick != tick:
+                self.run.seek(tick)
+            return self.run.state.snapshot(), tick
+        error: RecordingError | None = None
+        for place in self.run.tape.keyframes_at_or_before(tick):
+            try:
+                return self.run.tape.snapshot(place), place.tick
+            except RecordingError as damaged:
+                error = damaged
+        raise error or RecordingError(f"tick {tick}: there is no keyframe before it")
+
+    def keyframe_before(self, tick: int) -> int:
+        """The tick of the last keyframe at or before a tick."""
+        return self.keyframes[max(0, bisect.bisect_right(self.keyframes, tick) - 1)]
+
+    def is_far(self, tick: int, ticks: int) -> bool:
+        """Return True if more than this many steps lead to a tick from where the cursor stands."""
+        here = self.run.tick
+        from_here = tick - here if here is not None and here <= tick else None
+        steps = tick - self.keyframe_before(tick)
+        return min(steps, steps if from_here is None else from_here) > ticks
+
+    def is_at_hand(self, tick: int) -> bool:
+        """Return True if a tick is a few steps ahead of the cursor, or if its state is probably in memory."""
+        here = self.run.tick
+        return here is not None and -NEAR_TICKS <= tick - here <= AT_HAND_TICKS
+
+    def walk(self, tick: int, is_stale: IsStale) -> bool:
+        """Go to a tick in short hops; False if is_stale() became True on the way. Raises as Timeline.seek does."""
+        if self.problem is not None or self.run.tick == tick:
+            return True
+        here, start = self.run.tick, self.keyframe_before(tick)
+        if here is not None and tick < here <= tick + NEAR_TICKS:
+            self.run.seek(tick)
+            return True
+        if here is None or not start <= here < tick:
+            self.run.seek(start)
+            here = start
+        hop = 4
+        while here < tick:
+            if is_stale():
+                return False
+            began_s = time.perf_counter()
+            here = min(tick, here + hop)
+            self.run.seek(here)
+            took_s = max(1e-6, time.perf_counter() - began_s)
+            hop = max(1, min(HOP_TICKS_MAX, int(hop * HOP_S / took_s)))
+        return True
+
+    def encode(self, snapshot: Snapshot, shown: int, look: Look) -> EncodedTick:
+        """What is shown of a state, which the cursor is at. shown: its tick. Raises RecordingError without a picture."""
+        numbers = {name: number for number, name in enumerate(self.shown.names)}
+        # A layer that this state lacks is empty, so that nobody waits for it.
+        layers = {name: b"" for name in look.layers if name in numbers}
+        exact = {name: np.zeros((0, 0)) for name in layers} if look.exact else {}
+        state_hash = snapshot.hash()
+        if PICTURE in layers and self.shown.has_picture:
+            layers[PICTURE] = encode_picture(numbers[PICTURE], self.shown.picture(self.run))
+        maps = self.shown.layers(snapshot) if set(layers) - {PICTURE} else {}
+        for name in layers:
+            if name in maps and maps[name].size:
+                layers[name] = encode_values(numbers[name], maps[name])
+                if look.exact:
+                    exact[name] = maps[name].copy()
+        points = self.shown.points(snapshot) if self.shown.point_kinds else {}
+        kinds = {name: number for number, name in enumerate(self.shown.point_kinds)}
+        encoded = b"".join(encode_points(kinds[name], places) for name, places in points.items() if name in kinds)
+        return EncodedTick(shown, state_hash, layers, encoded, exact)
+
+    def outward_from(self, tick: int) -> Iterator[range]:
+        """The ticks of the tape by keyframe intervals, the nearest to a tick first; without simulation keyframes only."""
+        ends = [*self.keyframes[1:], self.run.last_tick + 1]
+        spans = zip(self.keyframes, ends, strict=True)
+        for start, end in sorted(spans, key=lambda span: _distance(tick, span)):
+            yield range(start, end if self.problem is None else start + 1)
+
+
+def _distance(tick: int, span: tuple[int, int]) -> int:
+    start, end = span
+    return 0 if start <= tick < end else min(abs(start - tick), abs(end - 1 - tick))
+
+
+def trouble_text(error: Exception) -> str:
+    """One line about a tick that cannot be shown."""
+    return str(error) if isinstance(error, RecordingError) else raised_text("showing the tick", error)

@@ -1,0 +1,64 @@
+"""The facts of a tape that the page needs once: its ticks, what it holds, what can be shown."""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import Any
+
+from replayer.desync.object_diff import MALFORMED, objects_in
+from replayer.export.viewers.object_values import PATHS_MAX, values_of
+from replayer.report.tape_facts import tape_facts
+from replayer.view.figures import curve_names
+from replayer.view.page_json import page_json, page_text
+from replayer.view.table_rows_shown import table_names
+from replayer.view.view_cursor import ViewCursor
+from sim.kernel.state import Snapshot
+
+
+def view_facts(cursor: ViewCursor) -> dict[str, Any]:
+    """The facts as JSON. Names are kept as they are: the page sends them back."""
+    tape = cursor.run.tape
+    first, _ = cursor.state(cursor.run.first_tick)
+    facts = tape_facts(tape, check=False)
+    wanted = (
+        "world",
+        "scenario",
+        "seed",
+        "simulation",
+        "status",
+        "sealed",
+        "being_written",
+        "mode",
+        "adapter",
+        "bytes",
+    )
+    values = _object_values(first)
+    return {
+        "name": page_text(tape.path.name),
+        **{key: page_json(facts[key]) for key in wanted},
+        "outcome": page_json(facts["outcome"]),
+        "created": page_json(facts["created"]),
+        "notes": page_json(facts["notes"]),
+        "first": cursor.run.first_tick,
+        "last": cursor.run.last_tick,
+        "keyframes": len(cursor.keyframes),
+        "missing": facts["missing_ticks"],
+        "damages": page_json(facts["damages"]),
+        "problem": page_text(cursor.problem, 600) if cursor.problem is not None else None,
+        "layers": cursor.shown.names,
+        "has_picture": cursor.shown.has_picture,
+        "points": cursor.shown.point_kinds,
+        "tables": table_names(first.layout),
+        "has_object": bool(values),
+        "curves": curve_names(first, values),
+    }
+
+
+def _object_values(snapshot: Snapshot) -> dict[str, Any]:
+    tree = objects_in(snapshot)
+    if tree is None:
+        return {}
+    try:
+        return dict(islice(values_of(tree, []), PATHS_MAX))
+    except MALFORMED:
+        return {}

@@ -1,0 +1,247 @@
+"""One tape in the server: its processes, its cache, its marks. No state is read here, and no simulation runs."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import multiprocessing
+import os
+import threading
+from collections.abc import Callable
+from itertools import count
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from typing import Any, Protocol
+
+from recorder.processes.worker_pipes import starting
+from replayer.view.frame_cache import FrameCache
+from replayer.view.frame_encoding import EncodedTick
+from replayer.view.mark_index import MarkIndex
+from replayer.view.messages import (
+    BlockJob,
+    Described,
+    DetailJob,
+    Filled,
+    FillJob,
+    Indexed,
+    Look,
+    Opened,
+    Reached,
+    Refused,
+    SeekJob,
+    Trouble,
+)
+from replayer.view.tape_marks import read_marks
+from replayer.view.tape_process import serve_tape
+
+ANSWER_S = 60.0  # The longest wait for the description of a tick.
+FILL_TOLD_S = 0.25
+
+
+class Audience(Protocol):
+    """The pages that look at the tapes."""
+
+    def reached(self, side: int, tick: int) -> None:
+        """A tick is in the cache."""
+
+    def preview(self, side: int, page: str, tick: int, encoded: EncodedTick) -> None:
+        """A picture on the way to a tick is there for one page."""
+
+    def announce(self, message: dict[str, Any], page: str | None = None) -> None:
+        """Send JSON to a page, or to all of them."""
+
+
+class ViewedTape:
+    """One tape, side 0 or 1.
+
+    Attributes:
+        facts: as view_facts gives; None until the tape is open.
+        refused: the reason why it cannot be shown; None if it can.
+        troubles: ticks that cannot be shown, with the reason.
+    """
+
+    def __init__(self, side: int, path: Path, sim: str | None, other: Path | None, budget_bytes: int) -> None:
+        self.side, self.path = side, path
+        self.cache = FrameCache(budget_bytes)
+        self.marks = MarkIndex()
+        self.facts: dict[str, Any] | None = None
+        self.refused: str | None = None
+        self.troubles: dict[int, str] = {}
+        self.fills = budget_bytes > 0
+        self.is_filled = False
+        self._look: Look | None = None
+        self._fill_interval: int | None = None
+        self._figures: dict[str, dict[int, float]] = {}
+        self._tickets, self._answers = count(), dict[int, asyncio.Future[dict[str, Any] | None]]()
+        self._told: asyncio.TimerHandle | None = None
+        self._opened = asyncio.Event()
+        self._pipes: list[Connection] = []
+        self._processes: list[BaseProcess] = []
+        self._sim, self._other = sim, other
+
+    # --- the processes
+
+    def start(self, audience: Audience) -> None:
+        """Start the processes; call it in the event loop."""
+        self._audience, self._loop = audience, asyncio.get_running_loop()
+        self._start(serve_tape, self.path, self._sim)
+        self._start(read_marks, self.path, self._other)
+
+    def _start(self, work: Callable[..., None], *arguments: object) -> None:
+        context = multiprocessing.get_context("spawn")
+        ours, theirs = context.Pipe()
+        process = context.Process(target=work, args=(os.getpid(), theirs, *arguments))
+        with starting():
+            process.start()
+        theirs.close()
+        self._pipes.append(ours)
+        self._processes.append(process)
+        threading.Thread(target=self._listen, args=(ours,), daemon=True).start()
+
+    def _listen(self, pipe: Connection) -> None:
+        """In a thread: pass the messages of a process to the event loop, until the process ends."""
+        is_seeker = pipe is self._pipes[0]
+        with contextlib.suppress(RuntimeError):  # The event loop has ended.
+            try:
+                while True:
+                    self._loop.call_soon_threadsafe(self._heard, pipe.recv())
+            except (EOFError, OSError):
+                if is_seeker:
+                    self._loop.call_soon_threadsafe(self._lost)
+
+    def stop(self) -> None:
+        """End the processes and wait for them."""
+        for process in self._processes:
+            process.kill()
+        for process in self._processes:
+            process.join()
+        for pipe in self._pipes:
+            pipe.close()
+
+    def _lost(self) -> None:
+        """The process has ended: of its simulation, by a signal, or for lack of memory."""
+        if self.refused is not None:
+            return
+        why = "the process of the tape has ended; see its output in the terminal"
+        if self.facts is None:
+            self._heard(Refused(why))
+            return
+        self._audience.announce({"kind": "trouble", "side": self.side, "tick": None, "text": why})
+        for ticket in list(self._answers):
+            self._heard(Described(ticket, None))
+
+    def _heard(self, message: object) -> None:
+        match message:
+            case Opened(facts):
+                self.facts = facts
+                self._opened.set()
+            case Refused(why):
+                self.refused = why
+                self._opened.set()
+            case Reached():
+                self._reached(message)
+            case Filled():
+                self.is_filled = True
+                self.tell_filled()
+            case Described(ticket, description):
+                answer = self._answers.pop(ticket, None)
+                if answer is not None and not answer.done():
+                    answer.set_result(description)
+            case Trouble():
+                self._failed(message)
+            case Indexed(part):
+                self.marks.add(part)
+                if self.facts is not None:
+                    self.facts |= part.get("checked", {})
+                self._audience.announce({"kind": "marks", "side": self.side, "checked": part.get("checked")})
+
+    def _reached(self, reached: Reached) -> None:
+        if reached.page is not None:
+            self._audience.preview(self.side, reached.page, reached.tick, reached.encoded)
+            return
+        self.cache.put(reached.tick, reached.encoded)
+        for name, value in reached.figures.items():
+            self._figures.setdefault(name, {})[reached.tick] = value
+        self._audience.reached(self.side, reached.tick)
+        self.tell_filled()
+
+    def _failed(self, trouble: Trouble) -> None:
+        if trouble.tick is not None:
+            self.troubles[trouble.tick] = trouble.text
+        self._audience.announce({"kind": "marks"})
+        if trouble.page is not None:
+            message = {"kind": "trouble", "side": self.side, "tick": trouble.tick, "text": trouble.text}
+            self._audience.announce(message, trouble.page)
+
+    async def opened(self) -> None:
+        """Wait until the tape is open, or refused."""
+        await self._opened.wait()
+        if self.facts is not None:
+            self.facts |= self.marks.checked
+
+    # --- wishes of pages
+
+    def clamp(self, tick: int) -> int:
+        """The tick of the tape that is nearest to a tick."""
+        assert self.facts is not None
+        first, last = int(self.facts["first"]), int(self.facts["last"])
+        return max(first, min(last, tick))
+
+    def seek(self, page: str, tick: int, look: Look, *, is_drag: bool) -> None:
+        """Get a tick into the cache, if it is not there."""
+        if self.cache.get(tick, look) is None:
+            self._send(SeekJob(page, tick, look, is_drag))
+        self._look_at(tick, look)
+
+    def play(self, page: str, ticks: list[int], look: Look) -> None:
+        """Get ticks into the cache."""
+        missing = tuple(tick for tick in ticks if self.cache.get(tick, look) is None)
+        if missing:
+            self._send(BlockJob(page, missing, look))
+        if ticks:
+            self._look_at(ticks[0], look)
+
+    async def describe(self, page: str, tick: int, query: dict[str, Any]) -> dict[str, Any] | None:
+        """The description of a tick; None if a newer question of the page came, or it took too long."""
+        ticket = next(self._tickets)
+        answer = self._answers[ticket] = self._loop.create_future()
+        self._send(DetailJob(page, ticket, tick, query))
+        try:
+            return await asyncio.wait_for(answer, ANSWER_S)
+        except TimeoutError:
+            return None
+        finally:
+            self._answers.pop(ticket, None)
+
+    def figures(self, name: str) -> dict[int, float]:
+        """What was computed on the way for a curve, by tick."""
+        return self._figures.get(name, {})
+
+    def _look_at(self, tick: int, look: Look) -> None:
+        """Let the filling go on around a tick, if it is in another keyframe interval, or something else is shown."""
+        self.cache.look_at(tick, look)
+        interval = self.marks.interval_of(tick)
+        is_new = look != self._look
+        if self.fills and (is_new or (interval != self._fill_interval and not self._holds_all())):
+            self._look, self._fill_interval, self.is_filled = look, interval, False
+            self._send(FillJob(tick, look, self.cache.budget_bytes))
+
+    def _holds_all(self) -> bool:
+        assert self.facts is not None
+        return self.is_filled and self.cache.ready_count > self.facts["last"] - self.facts["first"]
+
+    def _send(self, job: object) -> None:
+        with contextlib.suppress(OSError):  # The process has ended, which _lost reports.
+            self._pipes[0].send(job)
+
+    def tell_filled(self) -> None:
+        """Tell the pages what is in the cache, at most four times a second."""
+        if self._told is None:
+            self._told = self._loop.call_later(FILL_TOLD_S, self._tell_filled)
+
+    def _tell_filled(self) -> None:
+        self._told = None
+        ranges, size = self.cache.ready_ranges(), self.cache.size_bytes
+        message = {"kind": "fill", "side": self.side, "ranges": ranges, "bytes": size, "done": self.is_filled}
+        self._audience.announce(message)
