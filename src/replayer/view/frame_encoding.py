@@ -80,14 +80,24 @@ def encode_values(number: int, values: Array) -> bytes:
     if not inside.size:
         return _layer(number, VALUES, steps, array, np.full(array.shape, NOT_FINITE, np.uint8), 0.0, 0.0)
     lowest, highest = inside.min(), inside.max()
-    low, high = float(lowest), float(highest)
     codes = np.zeros(array.shape, np.uint8)
-    if high > low:
-        # Halves, because the range of floats may exceed what a float can hold.
-        share = (np.where(known, array, lowest).astype(np.float64) / 2 - low / 2) / (high / 2 - low / 2)
+    if highest > lowest:
+        share = _share(np.where(known, array, lowest), lowest, highest)
         codes = np.maximum(np.rint(share * steps), known & (array > lowest)).astype(np.uint8)
     codes[~known] = NOT_FINITE
-    return _layer(number, VALUES, steps, array, codes, low, high)
+    return _layer(number, VALUES, steps, array, codes, float(lowest), float(highest))
+
+
+def _share(array: Array, lowest: Any, highest: Any) -> npt.NDArray[np.float64]:
+    """Where each value is between two, from 0.0 to 1.0; also for integers and ranges that floats cannot hold."""
+    if array.dtype.kind in "iu":
+        above = array.astype(np.uint64) - np.uint64(int(lowest) % 2**64)  # Exact: it wraps around twice.
+        return above.astype(np.float64) / float(int(highest) - int(lowest))
+    values, low, high = array.astype(np.float64), float(lowest), float(highest)
+    if not np.isfinite(high - low):
+        values, low, high = values / 2, low / 2, high / 2
+    share: npt.NDArray[np.float64] = (values - low) / (high - low)
+    return share
 
 
 def encode_picture(number: int, picture: Array) -> bytes:

@@ -139,7 +139,10 @@ class _TapeProcess:
 
     def _answer(self, question: DetailJob) -> None:
         facts = self._details.describe(question.tick, question.query, lambda: self._is_replaced(question.page))
-        self._pipe.send(Described(question.ticket, facts))
+        if facts is None and question.page not in self._questions:
+            self._questions[question.page] = question  # Only a seek came between: it is answered after that.
+        else:
+            self._pipe.send(Described(question.ticket, facts))
 
     def _send(self, cursor: ViewCursor, tick: int, look: Look) -> int:
         """Send what is shown of a tick; returns its size in bytes."""

@@ -66,7 +66,11 @@ export class Inspector {
     } catch (error) {
       return; // The connection is lost, which the state line says; it is asked again when it is back.
     }
-    if (ticket !== this.asked || tab !== state.tab || answers.some((answer) => answer.superseded)) return;
+    if (ticket !== this.asked || tab !== state.tab) return;
+    if (answers.some((answer) => answer.superseded)) {
+      this.panel.replaceChildren(h('p', { className: 'dim', textContent: `tick ${whole(state.tick)} cannot be described` }));
+      return;
+    }
     this.answers = answers;
     this.show();
   }

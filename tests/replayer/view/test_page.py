@@ -1,0 +1,240 @@
+"""The page in a browser: Debian's Chromium, headless, driven by Playwright. Where there is none, one line says so."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+from project_paths import ROOT
+from small_worlds import record
+from viewed_worlds import DriftingPond, Game, Pond, inputs_of_pond
+
+playwright = pytest.importorskip("playwright.sync_api", reason="the page is not tested: Playwright is not installed")
+pytest.importorskip("starlette")
+
+CHROMIUM = shutil.which("chromium")
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="the page is not tested: there is no Chromium on this machine")
+
+TICKS, EXTRA_TICK = 60, 33
+PROGRAM = "from replayer.commands.main import main; main()"
+expect = playwright.expect
+
+Open = Callable[..., Any]
+
+
+@pytest.fixture(scope="module")
+def tapes(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """Two recordings of a pond; the second has one more drop, at EXTRA_TICK."""
+    folder = tmp_path_factory.mktemp("view")
+    paths = [folder / "one.tape", folder / "other.tape"]
+    for path, extra in zip(paths, (None, EXTRA_TICK), strict=True):
+        record(path, Pond(), inputs_of_pond(TICKS, extra_tick=extra), keyframe_interval_ticks=20)
+    return paths
+
+
+@contextlib.contextmanager
+def serving(*arguments: str) -> Iterator[str]:
+    """`replay view` with these arguments, and its address; Ctrl-C ends it, with exit code 0 and no word on stderr."""
+    support = os.pathsep.join([str(ROOT / "src"), str(ROOT / "tests/support")])
+    command = [sys.executable, "-c", PROGRAM, "view", "--no-browser", *arguments]
+    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    environment = {**os.environ, "PYTHONPATH": support}
+    with subprocess.Popen(command, env=environment, **streams) as server:  # type: ignore[call-overload]
+        try:
+            yield server.stdout.readline().strip()
+        finally:
+            server.send_signal(signal.SIGINT)
+            _, errors = server.communicate(timeout=30)
+    assert (server.returncode, errors) == (0, "")
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """One browser for all tests."""
+    with playwright.sync_playwright() as driver:
+        chromium = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture(scope="module")
+def address(tapes: list[Path]) -> Iterator[str]:
+    """The address of both tapes."""
+    with serving(*map(str, tapes), "--sim", "viewed_worlds:Pond") as url:
+        yield url
+
+
+@pytest.fixture
+def open_page(browser: Any) -> Iterator[Open]:
+    """Opens pages; afterwards no console had an error, and nothing was asked of another host."""
+    contexts, complaints, asked, served = [], [], set(), set()
+
+    def opened(url: str, **options: Any) -> Any:
+        context = browser.new_context(**{"viewport": {"width": 1280, "height": 840}, **options})
+        contexts.append(context)
+        page = context.new_page()
+        page.on("console", lambda said: complaints.append(said.text) if said.type in {"error", "warning"} else None)
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on("request", lambda request: asked.add(host_of(request.url)))
+        served.add(host_of(url))
+        page.goto(url)
+        expect(page.locator("#tick")).not_to_have_value("", timeout=20_000)
+        return page
+
+    yield opened
+    for context in contexts:
+        context.close()
+    assert complaints == []
+    assert asked - {""} == served
+
+
+def host_of(url: str) -> str:
+    """The host of an address; "" of data in the page itself."""
+    return urlsplit(url).netloc
+
+
+def shows(page: Any, tick: int, extra: int | None = None, side: str = "A") -> None:
+    """Wait until the page shows a tick with the hash of a plain run."""
+    truth = Pond()
+    for inputs in inputs_of_pond(TICKS, extra_tick=extra)[:tick]:
+        truth.step(inputs)
+    expect(page.locator("#tick")).to_have_value(str(tick), timeout=10_000)
+    expect(page.locator("#panel")).to_contain_text(f"{truth.state.hash():016x}, as recorded", timeout=10_000)
+    label = re.compile(rf"^water, tape {side}, tick {tick}, from \d+ to {truth.state['water'].max()}$")
+    expect(page.get_by_label(label)).to_be_visible(timeout=10_000)
+
+
+def test_ticks_are_reached_by_keys_by_pointer_and_by_typing(open_page: Open, address: str) -> None:
+    """Each time the hash shown is the one of the tick."""
+    page = open_page(address)
+    shows(page, 0)
+    for key, tick in (("End", 60), ("ArrowLeft", 59), ("Shift+ArrowLeft", 49), ("PageUp", 40), ("}", 50), ("Home", 0)):
+        page.keyboard.press(key)
+        shows(page, tick)
+    page.keyboard.press("g")
+    page.keyboard.type("-7")
+    page.keyboard.press("Enter")
+    shows(page, 54)
+    lanes = page.locator("#lanes").bounding_box()
+    page.mouse.move(lanes["x"] + 200, lanes["y"] + 40)
+    page.mouse.down()
+    page.mouse.move(lanes["x"] + lanes["width"] - 60, lanes["y"] + 40, steps=30)
+    page.mouse.up()
+    tick = int(page.locator("#tick").input_value())
+    assert 50 < tick < 60
+    shows(page, tick)
+    page.keyboard.press("/")
+    page.keyboard.type("12")
+    page.keyboard.press("Enter")
+    shows(page, 12)
+
+
+@pytest.mark.seldom(0.5)
+def test_it_plays_both_ways_and_stops_at_the_ends(open_page: Open, address: str) -> None:
+    """At 300 ticks a second, with the difference of both tapes."""
+    page = open_page(f"{address}#tick=0&compare=both")
+    page.get_by_label("Speed").select_option("300")
+    page.keyboard.press(" ")
+    shows(page, 60)
+    expect(page.get_by_role("button", name="Play")).to_be_visible()
+    page.keyboard.press("j")
+    shows(page, 0)
+
+
+def test_two_tapes_are_compared(open_page: Open, address: str) -> None:
+    """The first difference is said, gone to, and marked in the map and in the inspector."""
+    page = open_page(f"{address}#tick=5&compare=both")
+    banner = page.locator("#banner")
+    expect(banner).to_contain_text(f"First difference: tick {EXTRA_TICK}", timeout=15_000)
+    expect(banner).to_contain_text(f"fields water, rained; inputs differ from tick {EXTRA_TICK}; 28 ticks differ")
+    shows(page, 5)
+    expect(page.locator("figcaption").last).to_contain_text("the same")
+    page.get_by_role("button", name="Go there").click()
+    shows(page, EXTRA_TICK)
+    shows(page, EXTRA_TICK, EXTRA_TICK, "B")
+    expect(page.locator("figcaption").last).to_contain_text("1 cells differ, by 1 at most")
+    expect(page.locator("#panel .differs").first).to_contain_text("they differ")
+    page.get_by_role("tab", name="Fields").click()
+    row = page.locator("#panel tr", has_text="rained")
+    expect(row.locator(".differs")).to_contain_text("one int64: value 16")
+
+
+def test_the_address_holds_what_is_seen(open_page: Open, address: str) -> None:
+    """A reload shows the same; texts of a tape are texts."""
+    page = open_page(f"{address}#tick=20&compare=difference&curves=rained&map=inferno")
+    shows_tick = page.locator("#tick")
+    expect(shows_tick).to_have_value("20")
+    page.keyboard.press("ArrowRight")
+    expect(shows_tick).to_have_value("21")
+    page.keyboard.press("ArrowLeft")
+    page.locator("summary", has_text="<img").first.click(timeout=10_000)
+    expect(page.locator("#panel")).to_contain_text("onerror=")
+    assert page.title() == "one.tape | other.tape – replay view"
+    expect(page).to_have_url(re.compile("tick=20&.*curves=rained.*compare=difference.*map=inferno"), timeout=5_000)
+    page.reload()
+    expect(shows_tick).to_have_value("20", timeout=10_000)
+    expect(page.get_by_role("radio", name="Δ", exact=True)).to_have_attribute("aria-checked", "true")
+    expect(page.locator(".chip .name")).to_have_text(["rained"])
+    assert "token" not in page.url
+
+
+NAMELESS = """[...document.querySelectorAll('button, input, select, canvas, dialog, [role]')]
+    .filter((e) => e.checkVisibility() && e.getAttribute('aria-hidden') !== 'true')
+    .filter((e) => !(e.ariaLabel || e.getAttribute('aria-labelledby') || e.innerText?.trim() || e.closest('label')?.innerText.trim()))
+    .filter((e) => !e.closest('.legend') && e.id !== 'banner' && e.id !== 'tip').map((e) => e.outerHTML.slice(0, 90))"""
+
+
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 800), ("dark", 420)])
+def test_narrow_windows_both_schemes_and_screen_readers(open_page: Open, address: str, scheme: str, width: int) -> None:
+    """Nothing is wider than the window, colours follow the system, and each control has a name."""
+    page = open_page(address, color_scheme=scheme, viewport={"width": width, "height": 760})
+    shows(page, 0)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    lightness = page.evaluate("getComputedStyle(document.body).backgroundColor.match(/\\d+/g).map(Number)[0]")
+    assert (lightness < 60) == (scheme == "dark")
+    assert page.evaluate(NAMELESS) == []
+    slider = page.get_by_role("slider", name="Tick")
+    expect(slider).to_have_attribute("aria-valuetext", "tick 0 of 60")
+    if width == 1280:
+        page.keyboard.press("?")
+        expect(page.get_by_role("dialog", name="Keys")).to_be_visible()
+        page.keyboard.press("Escape")
+        page.keyboard.press("t")
+        page.keyboard.press("t")
+        assert page.evaluate("document.documentElement.dataset.theme") == "dark"
+
+
+@pytest.mark.seldom(0.3)
+def test_objects_and_a_desync(open_page: Open, tmp_path: Path) -> None:
+    """A recorded object is a tree of paths; a tick that differs from its recording is reported, and others are shown."""
+    import recorder
+
+    game, pond = tmp_path / "game.tape", tmp_path / "pond.tape"
+    with recorder.record(Game(), game) as played:
+        for _ in range(10):
+            played.step()
+    with serving(str(game), "--sim", "viewed_worlds:Game") as url:
+        page = open_page(f"{url}#tick=7")
+        expect(page.locator("#panel .leaf", has_text="turn")).to_contain_text("7", timeout=10_000)
+        page.locator("summary", has_text="[1]").click()
+        expect(page.locator("#panel .leaf[title='units[1].hp'] .changed")).to_have_text("17")
+        page.get_by_role("button", name="curve").first.click()
+        page.close()
+    record(pond, Pond(), [[]] * 40, keyframe_interval_ticks=20)
+    with serving(str(pond), "--sim", f"viewed_worlds:{DriftingPond.__name__}") as url:
+        page = open_page(f"{url}#tick=18")
+        expect(page.locator("#banner")).to_contain_text("This tick cannot be shown", timeout=10_000)
+        page.keyboard.press("PageDown")
+        expect(page.get_by_label(re.compile("^water, tick 20,"))).to_be_visible(timeout=10_000)
+        page.close()

@@ -1,0 +1,83 @@
+"""Simulations for the page of `replay view`: a field of two dimensions, a table with places, events, hostile texts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sim import Field, RandomStream, Schema, State, Table
+
+HOSTILE = "<img src=x onerror=\"document.title='broken'\">\u202egnol"
+HEIGHT, WIDTH, FROGS = 6, 8, 5
+
+
+class Pond:
+    """Water that random drops raise, and frogs that walk; an input rains on one cell."""
+
+    def __init__(self, seed: int = 1) -> None:
+        self.state = State(
+            Schema(
+                Field("water", "i8", (HEIGHT, WIDTH)),
+                Table(
+                    "frogs", Field("id", "i8"), Field("x", "i8"), Field("y", "i8"), Field("energy", "f8"), capacity=8
+                ),
+                Field("rained", "i8"),
+                Field("rng", "u8", (4,)),
+            )
+        )
+        RandomStream.seed(self.state["rng"], seed)
+        self.state.add_rows("frogs", FROGS)
+        self.state["frogs.id"][:] = range(1, FROGS + 1)
+        self.state["frogs.energy"][:] = 2.5
+        self._events: list[dict[str, Any]] = []
+
+    def step(self, inputs: Any) -> None:
+        state, random = self.state, RandomStream(self.state["rng"])
+        y, x, frog = random.integers(0, 1 << 20, 3).tolist()
+        state["water"][y % HEIGHT, x % WIDTH] += 3
+        state["frogs.x"][frog % FROGS] = x % WIDTH
+        state["frogs.energy"][frog % FROGS] += 0.25
+        self._events = [{"kind": "jump", "frog": frog % FROGS}] if frog % 4 == 0 else []
+        for cell in inputs or ():
+            state["water"][cell["y"], cell["x"]] += cell["drops"]
+            state["rained"][...] += cell["drops"]
+            self._events.append({"kind": HOSTILE, "where": HOSTILE})
+
+    def events(self) -> list[dict[str, Any]]:
+        return self._events
+
+
+class DriftingPond(Pond):
+    """A pond whose code has changed: from the twelfth drop on it loses water."""
+
+    def step(self, inputs: Any) -> None:
+        super().step(inputs)
+        if int(self.state["water"].sum()) > 36:
+            self.state["water"][0, 0] -= 1
+
+
+class Unit:
+    """A unit of a Game."""
+
+    def __init__(self, hp: int) -> None:
+        self.hp = hp
+
+
+class Game:
+    """A plain object with objects in it."""
+
+    def __init__(self) -> None:
+        self.turn = 0
+        self.units = [Unit(10 * number) for number in range(1, 4)]
+        self.note = HOSTILE
+
+    def step(self) -> None:
+        self.turn += 1
+        self.units[self.turn % 3].hp -= 1
+
+
+def inputs_of_pond(ticks: int, *, extra_tick: int | None = None) -> list[list[dict[str, int]]]:
+    """Rain at ticks 10, 20 and so on; at extra_tick one more drop in cell (1, 2)."""
+    rain = [[{"x": 3, "y": 4, "drops": 5}] if tick % 10 == 0 else [] for tick in range(1, ticks + 1)]
+    if extra_tick is not None:
+        rain[extra_tick - 1].append({"x": 1, "y": 2, "drops": 1})
+    return rain
