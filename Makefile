@@ -83,9 +83,10 @@ $(VENV)/.installed: pyproject.toml tools/make_venv.sh
 	$(BIN)/pip install --quiet --editable .
 	touch $@
 
-$(VENV)/.tested: $(VENV)/.installed tools/get_kaitai.sh tools/kaitai/package-lock.json
+$(VENV)/.tested: $(VENV)/.installed tools/get_kaitai.sh tools/get_chromium.sh tools/kaitai/package-lock.json
 	$(BIN)/pip install --quiet $(TEST_GROUPS:%=--group %)
 	tools/get_kaitai.sh $(VENV)
+	$(if $(filter viewers,$(TEST_GROUPS)),tools/get_chromium.sh)
 	touch $@
 
 $(VENV)/.linted: $(VENV)/.tested

@@ -51,6 +51,7 @@ def load(arguments: Sequence[str]) -> App:
         "  replay seek run.tape --tick -1 --json\n"
         "  replay verify run.tape --jobs 2\n"
         "  replay tail run.tape                   follow a recording while it runs\n"
+        "  replay view run.tape                   scrub through it in the browser\n"
         "  replay plot run.tape -o run.png        populations, energies, deaths\n"
         "  replay diff one.tape other.tape        where two recordings diverge\n"
         "  replay bisect run.tape --good v1.2     the first commit under which it no longer verifies\n"

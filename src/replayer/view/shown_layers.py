@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from recorder.errors import RecordingError
+from recorder.exception_text import raised_text
 from replayer.desync.object_diff import MALFORMED, objects_in
 from replayer.export.viewers.object_values import values_of
 from replayer.playback.make_simulation import Factory
 from replayer.tape.fields import shown_slots, world_of
-from replayer.tape.tape import Tape
 from replayer.timeline.timeline import Timeline
 from sim.kernel.state import Snapshot
 
@@ -32,6 +31,7 @@ class ShownLayers:
         names: of the layers, in order; a frame names a layer by its number here.
         point_kinds: names of the kinds of points.
         has_picture: True if the environment draws itself; the layer PICTURE then comes first.
+        picture_problem: what its render() raised last; None if it did not.
     """
 
     def __init__(self, run: Timeline, factory: Factory | None, first: Snapshot, *, can_simulate: bool) -> None:
@@ -40,6 +40,7 @@ class ShownLayers:
         self.world = world_of(run.tape) if factory is None and can_simulate else None
         self.config: Mapping[str, Any] = run.tape.meta["world"]["config"] if self.world is not None else {}
         self._object_paths = [] if self.world is not None else _map_paths(first)
+        self.picture_problem: str | None = None
         self.has_picture = can_simulate and self.world is None and _renders(run)
         self.names = [*([PICTURE] if self.has_picture else []), *self.layers(first)][:LAYERS_MAX]
         self.point_kinds = list(self.points(first)) if self.names else []
@@ -78,15 +79,19 @@ class ShownLayers:
                     found[table] = np.stack(columns, 1).astype(np.float64) + (0.5 if is_cell else 0.0)
         return found
 
-    def picture(self, run: Timeline) -> Array:
-        """The environment's own picture at the timeline's tick, (height, width, 3) uint8.
+    def picture(self, run: Timeline) -> Array | None:
+        """The environment's own picture at the timeline's tick, (height, width, 3) uint8; None if it draws none there.
 
-        Raises RecordingError if it draws none there.
+        What it raises is kept in picture_problem: many environments draw nothing before their first reset.
         """
-        drawn = _drawn(run)
-        if drawn is None:
-            raise RecordingError(f"tick {run.tick}: the environment drew no picture")
-        return drawn
+        self.picture_problem = None
+        try:
+            drawn = run.subject.render()
+        except Exception as error:  # noqa: BLE001 - the environment is the user's
+            self.picture_problem = raised_text("render", error)
+            return None
+        is_picture = isinstance(drawn, np.ndarray) and drawn.ndim == 3 and drawn.shape[2] == 3
+        return drawn if is_picture and drawn.dtype == np.uint8 else None
 
 
 def _planes(name: str, array: Array) -> dict[str, Array]:
@@ -117,21 +122,8 @@ def _is_map(value: object) -> bool:
 
 
 def _renders(run: Timeline) -> bool:
-    return _is_environment(run.tape) and _drawn(run) is not None
-
-
-def _is_environment(tape: Tape) -> bool:
-    match tape.meta.get("adapter"):
+    """Return True for an environment that was made to draw pictures."""
+    match run.tape.meta.get("adapter"):
         case {"name": "gymnasium" | "pettingzoo"}:
-            return True
+            return getattr(run.subject, "render_mode", None) == "rgb_array"
     return False
-
-
-def _drawn(run: Timeline) -> Array | None:
-    """The result of the environment's render(), if it is a picture."""
-    subject = run.subject
-    if getattr(subject, "render_mode", None) != "rgb_array":
-        return None
-    drawn = subject.render()
-    is_picture = isinstance(drawn, np.ndarray) and drawn.ndim == 3 and drawn.shape[2] == 3 and drawn.dtype == np.uint8
-    return drawn if is_picture else None

@@ -76,6 +76,8 @@ class TickDetails:
         if shown.world is not None:
             summary = shown.world.summarize(shown.config, snapshot)
             facts["summary"] = {page_text(str(name)): page_text(str(text)) for name, text in summary.items()}
+        if shown.picture_problem is not None:
+            facts["summary"] = {"picture": page_text(shown.picture_problem)}
         seek = self._cursor.run.last_seek
         facts["recorded_hash"] = self._recorded_hash(tick)
         facts["keyframe_tick"] = self._cursor.keyframe_before(tick)

@@ -111,14 +111,15 @@ class ViewCursor:
         return True
 
     def encode(self, snapshot: Snapshot, shown: int, look: Look) -> EncodedTick:
-        """What is shown of a state, which the cursor is at. shown: its tick. Raises RecordingError without a picture."""
+        """What is shown of a state, which the cursor is at. shown: its tick."""
         numbers = {name: number for number, name in enumerate(self.shown.names)}
         # A layer that this state lacks is empty, so that nobody waits for it.
         layers = {name: b"" for name in look.layers if name in numbers}
         exact = {name: np.zeros((0, 0)) for name in layers} if look.exact else {}
         state_hash = snapshot.hash()
         if PICTURE in layers and self.shown.has_picture:
-            layers[PICTURE] = encode_picture(numbers[PICTURE], self.shown.picture(self.run))
+            drawn = self.shown.picture(self.run)
+            layers[PICTURE] = b"" if drawn is None else encode_picture(numbers[PICTURE], drawn)
         maps = self.shown.layers(snapshot) if set(layers) - {PICTURE} else {}
         for name in layers:
             if name in maps and maps[name].size:

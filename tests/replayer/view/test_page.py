@@ -163,7 +163,7 @@ def test_two_tapes_are_compared(open_page: Open, address: str) -> None:
     page.get_by_role("button", name="Go there").click()
     shows(page, EXTRA_TICK)
     shows(page, EXTRA_TICK, EXTRA_TICK, "B")
-    expect(page.locator("figcaption").last).to_contain_text("1 cells differ, by 1 at most")
+    expect(page.locator("figcaption").last).to_contain_text("1 cell differs, by 1 at most")
     expect(page.locator("#panel .differs").first).to_contain_text("they differ")
     page.get_by_role("tab", name="Fields").click()
     row = page.locator("#panel tr", has_text="rained")

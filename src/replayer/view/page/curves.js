@@ -87,7 +87,6 @@ export class Curves {
     const y = (value, { low, high }) => height - PADDING - ((value - low) / (high - low || 1)) * (height - 2 * PADDING - 8);
     pen.font = '11px system-ui, "DejaVu Sans", sans-serif';
     pen.textBaseline = 'middle';
-    this.drawAxis(pen, width, scales, y);
     pen.save();
     pen.beginPath();
     pen.rect(GUTTER, 0, width - GUTTER, height);
@@ -99,6 +98,7 @@ export class Curves {
     }
     pen.restore();
     pen.setLineDash([]);
+    this.drawAxis(pen, width, scales, y);
     if (state.tick >= first && state.tick <= last) {
       pen.fillStyle = css('--accent');
       pen.fillRect(x(state.tick) - 1, 0, 2, height);
@@ -141,8 +141,13 @@ export class Curves {
     }
     if (known.length < 2) return;
     for (const [number, [group, { low, high }]] of known.entries()) {
+      const words = `${group.slice(0, 40)}: ${figure(low)} … ${figure(high)}`, wide = pen.measureText(words).width;
+      pen.fillStyle = css('--panel');
+      pen.globalAlpha = 0.75;
+      pen.fillRect(width - wide - 8, 2 + number * 13, wide + 8, 13);
+      pen.globalAlpha = 1;
       pen.fillStyle = css('--dim');
-      pen.fillText(`${group.slice(0, 40)}: ${figure(low)} … ${figure(high)}`, width - 4, 8 + number * 13);
+      pen.fillText(words, width - 4, 8 + number * 13);
     }
   }
 

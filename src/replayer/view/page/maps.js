@@ -148,7 +148,7 @@ export class Maps {
     pen.imageSmoothingEnabled = one.canvas.width < layer.width || layer.kind === PICTURE;
     pen.clearRect(0, 0, one.canvas.width, one.canvas.height);
     pen.drawImage(one.small, 0, 0, one.canvas.width, one.canvas.height);
-    one.note.textContent = side < 2 ? state.tapes[side].name : differing ? `${whole(differing)} cells differ, by ${figure(layer.high)} at most` : 'the same';
+    one.note.textContent = side < 2 ? state.tapes[side].name : differing ? `${whole(differing)} ${differing === 1 ? 'cell differs' : 'cells differ'}, by ${figure(layer.high)} at most` : 'the same';
     if (layer.kind === 0) this.paintPoints(pen, one, frame, layer);
     this.paintHair(pen, one, layer);
   }
