@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Sequence
 
-from replayer.view.frame_encoding import EncodedTick, encode_difference
-from replayer.view.messages import Look
+from replayer.view.states.frame_encoding import EncodedTick, encode_difference
+from replayer.view.worker.page_jobs import ViewSelection
 
 KEPT_BYTES_MAX = 64 << 20
 
@@ -19,7 +19,7 @@ class DifferenceFrames:
         self._kept: OrderedDict[tuple[int, str], bytes] = OrderedDict()
         self._size_bytes = 0
 
-    def layers(self, tick: int, look: Look, encoded: Sequence[EncodedTick]) -> list[bytes]:
+    def layers(self, tick: int, look: ViewSelection, encoded: Sequence[EncodedTick]) -> list[bytes]:
         """The differences of the layers that both tapes have in the same size. encoded: both ticks, with exact values."""
         one, other = (side.exact for side in encoded)
         return [

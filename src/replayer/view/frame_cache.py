@@ -5,8 +5,8 @@ from __future__ import annotations
 import attrs
 import numpy as np
 
-from replayer.view.frame_encoding import EncodedTick
-from replayer.view.messages import Look
+from replayer.view.states.frame_encoding import EncodedTick
+from replayer.view.worker.page_jobs import ViewSelection
 
 SLACK = 1.1  # It is cleared down to the budget only when it exceeds it by this factor: sorting is linear.
 RANGES_MAX = 2000  # Told to a page.
@@ -24,7 +24,7 @@ class FrameCache:
         self.centre = 0
         self.size_bytes = 0
         self._ticks: dict[int, EncodedTick] = {}
-        self._look = Look()
+        self._look = ViewSelection()
         self._ready: set[int] = set()
 
     @property
@@ -32,7 +32,7 @@ class FrameCache:
         """The number of ticks that have all that is looked at."""
         return len(self._ready)
 
-    def get(self, tick: int, look: Look) -> EncodedTick | None:
+    def get(self, tick: int, look: ViewSelection) -> EncodedTick | None:
         """The tick, if it has all that is looked at."""
         found = self._ticks.get(tick)
         return found if found is not None and _has(found, look) else None
@@ -51,7 +51,7 @@ class FrameCache:
         if self.size_bytes > self.budget_bytes * SLACK:
             self._drop_furthest()
 
-    def look_at(self, tick: int, look: Look) -> None:
+    def look_at(self, tick: int, look: ViewSelection) -> None:
         """Note what is looked at, and where."""
         self.centre = tick
         if look != self._look:
@@ -75,7 +75,7 @@ class FrameCache:
             self._ready.discard(tick)
 
 
-def _has(encoded: EncodedTick, look: Look) -> bool:
+def _has(encoded: EncodedTick, look: ViewSelection) -> bool:
     wanted = look.layers
     if any(name not in encoded.layers for name in wanted):
         return False

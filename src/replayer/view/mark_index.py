@@ -44,7 +44,7 @@ class MarkIndex:
         """The number of the keyframe interval that a tick is in."""
         return int(np.searchsorted(self._ticks("keyframe_ticks"), tick, "right"))
 
-    def lanes(self, first: int, last: int, bins: int) -> dict[str, Any]:
+    def tracks(self, first: int, last: int, bins: int) -> dict[str, Any]:
         """The numbers of marks of ticks first to last, in so many bins of a whole number of ticks each."""
         width = max(1, math.ceil((last - first + 1) / max(1, min(bins, BINS_MAX))))
         edges = np.arange(first, last + width + 1, width)

@@ -12,9 +12,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from replayer.view.difference_frames import DifferenceFrames
-from replayer.view.frame_encoding import CACHED, OTHER_TICK, PREVIEW, EncodedTick, encode_head
-from replayer.view.messages import Look
+from replayer.view.states.frame_encoding import CACHED, OTHER_TICK, PREVIEW, EncodedTick, encode_head
 from replayer.view.viewed_tape import ViewedTape
+from replayer.view.worker.page_jobs import ViewSelection
 
 LAYERS_MAX, CURVES_MAX, BLOCK_TICKS_MAX = 12, 8, 64
 QUEUE_MAX = 400
@@ -32,7 +32,7 @@ class PageSession:
     def __init__(self, tapes: Sequence[ViewedTape], differences: DifferenceFrames) -> None:
         self.name = secrets.token_hex(8)
         self._tapes, self._differences = tapes, differences
-        self._look = Look()
+        self._look = ViewSelection()
         self._request = 0
         self._wanted: set[tuple[int, int]] = set()  # Side and tick.
         self._queue: asyncio.Queue[str | bytes] = asyncio.Queue(QUEUE_MAX)
@@ -71,7 +71,7 @@ class PageSession:
     def _look_at(self, layers: list[Any], curves: list[Any], *, difference: bool) -> None:
         known = {name for tape in self._tapes for name in (tape.facts or {}).get("layers", [])}
         offered = {name for tape in self._tapes for name in (tape.facts or {}).get("curves", [])}
-        self._look = Look(
+        self._look = ViewSelection(
             tuple(name for name in layers if isinstance(name, str) and name in known)[:LAYERS_MAX],
             difference and len(self._tapes) > 1,
             tuple(name for name in curves if isinstance(name, str) and name in offered)[:CURVES_MAX],

@@ -22,9 +22,9 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from replayer.view.access_guard import AccessGuard
 from replayer.view.difference_frames import DifferenceFrames
-from replayer.view.frame_encoding import EncodedTick
 from replayer.view.mark_index import BINS_MAX, TROUBLES_MAX, curve_points
 from replayer.view.page_session import TICK_MAX, PageSession
+from replayer.view.states.frame_encoding import EncodedTick
 from replayer.view.viewed_tape import ViewedTape
 
 PAGES_MAX = 16  # Connected at once.
@@ -52,7 +52,7 @@ class ViewServer:
             Route("/", self._page),
             Route("/f/{name}", self._file),
             Route("/api/info", self._info),
-            Route("/api/lanes", self._lanes),
+            Route("/api/tracks", self._tracks),
             Route("/api/jump", self._jump),
             Route("/api/curve", self._curve),
             Route("/api/detail", self._detail),
@@ -114,12 +114,12 @@ class ViewServer:
         facts = [tape.facts or {"name": tape.path.name, "refused": tape.refused} for tape in self._tapes]
         return JSONResponse({"tapes": facts})
 
-    async def _lanes(self, request: Request) -> Response:
+    async def _tracks(self, request: Request) -> Response:
         tape = self._tape(request)
         first, last = _number(request, "first"), _number(request, "last")
         if not first <= last:
             return _refused("expected first <= last")
-        found = tape.marks.lanes(first, last, min(BINS_MAX, _number(request, "bins", 1)))
+        found = tape.marks.tracks(first, last, min(BINS_MAX, _number(request, "bins", 1)))
         troubles = sorted(tape.troubles.items())[:TROUBLES_MAX]
         return JSONResponse({**found, "troubles": troubles})
 

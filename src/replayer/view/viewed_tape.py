@@ -16,24 +16,24 @@ from typing import Any, Protocol
 
 from recorder.processes.worker_pipes import starting
 from replayer.view.frame_cache import FrameCache
-from replayer.view.frame_encoding import EncodedTick
 from replayer.view.mark_index import MarkIndex
-from replayer.view.messages import (
+from replayer.view.states.frame_encoding import EncodedTick
+from replayer.view.worker.page_jobs import (
     BlockJob,
     Described,
     DetailJob,
     Filled,
     FillJob,
     Indexed,
-    Look,
     Opened,
-    Reached,
     Refused,
     SeekJob,
+    ShownTick,
     Trouble,
+    ViewSelection,
 )
-from replayer.view.tape_marks import read_marks
-from replayer.view.tape_process import serve_tape
+from replayer.view.worker.tape_marks import read_marks
+from replayer.view.worker.tape_process import serve_tape
 
 ANSWER_S = 60.0  # The longest wait for the description of a tick.
 FILL_TOLD_S = 0.25
@@ -70,7 +70,7 @@ class ViewedTape:
         self.troubles: dict[int, str] = {}
         self.fills = budget_bytes > 0
         self.is_filled = False
-        self._look: Look | None = None
+        self._look: ViewSelection | None = None
         self._fill_interval: int | None = None
         self._figures: dict[str, dict[int, float]] = {}
         self._tickets, self._answers = count(), dict[int, asyncio.Future[dict[str, Any] | None]]()
@@ -139,7 +139,7 @@ class ViewedTape:
             case Refused(why):
                 self.refused = why
                 self._opened.set()
-            case Reached():
+            case ShownTick():
                 self._reached(message)
             case Filled():
                 self.is_filled = True
@@ -156,7 +156,7 @@ class ViewedTape:
                     self.facts |= part.get("checked", {})
                 self._audience.announce({"kind": "marks", "side": self.side, "checked": part.get("checked")})
 
-    def _reached(self, reached: Reached) -> None:
+    def _reached(self, reached: ShownTick) -> None:
         if reached.page is not None:
             self._audience.preview(self.side, reached.page, reached.tick, reached.encoded)
             return
@@ -188,13 +188,13 @@ class ViewedTape:
         first, last = int(self.facts["first"]), int(self.facts["last"])
         return max(first, min(last, tick))
 
-    def seek(self, page: str, tick: int, look: Look, *, is_drag: bool) -> None:
+    def seek(self, page: str, tick: int, look: ViewSelection, *, is_drag: bool) -> None:
         """Get a tick into the cache, if it is not there."""
         if self.cache.get(tick, look) is None:
             self._send(SeekJob(page, tick, look, is_drag))
         self._look_at(tick, look)
 
-    def play(self, page: str, ticks: list[int], look: Look) -> None:
+    def play(self, page: str, ticks: list[int], look: ViewSelection) -> None:
         """Get ticks into the cache."""
         missing = tuple(tick for tick in ticks if self.cache.get(tick, look) is None)
         if missing:
@@ -218,7 +218,7 @@ class ViewedTape:
         """What was computed on the way for a curve, by tick."""
         return self._figures.get(name, {})
 
-    def _look_at(self, tick: int, look: Look) -> None:
+    def _look_at(self, tick: int, look: ViewSelection) -> None:
         """Let the filling go on around a tick, if it is in another keyframe interval, or something else is shown."""
         self.cache.look_at(tick, look)
         interval = self.marks.interval_of(tick)

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from replayer.view.frame_encoding import (
+from replayer.view.states.frame_encoding import (
     encode_difference,
     encode_head,
     encode_picture,

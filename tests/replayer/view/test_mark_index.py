@@ -18,16 +18,16 @@ def test_bins_count_each_mark_once_at_every_zoom() -> None:
     for _ in range(60):
         first, bins = random.randrange(1500), random.randrange(1, 2000)
         last = random.randrange(first, 1500)
-        lanes = index.lanes(first, last, bins)
+        tracks = index.tracks(first, last, bins)
 
-        width, counts = lanes["width"], lanes["events"]["born"]
+        width, counts = tracks["width"], tracks["events"]["born"]
         assert len(counts) <= max(1, bins)
         for number, count in enumerate(counts):
             start = first + number * width
             assert count == sum(start <= tick < start + width and tick <= last for tick in ticks)
         assert sum(counts) == sum(first <= tick <= last for tick in ticks)
-        assert set(lanes["inputs"][:-1]) <= {width}
-        assert lanes["event_counts"] == {"born": 400}
+        assert set(tracks["inputs"][:-1]) <= {width}
+        assert tracks["event_counts"] == {"born": 400}
 
 
 def test_a_jump_finds_the_next_mark_and_the_one_before() -> None:

@@ -126,10 +126,10 @@ def test_ticks_are_reached_by_keys_by_pointer_and_by_typing(open_page: Open, add
     page.keyboard.type("-7")
     page.keyboard.press("Enter")
     shows(page, 54)
-    lanes = page.locator("#lanes").bounding_box()
-    page.mouse.move(lanes["x"] + 200, lanes["y"] + 40)
+    tracks = page.locator("#tracks").bounding_box()
+    page.mouse.move(tracks["x"] + 200, tracks["y"] + 40)
     page.mouse.down()
-    page.mouse.move(lanes["x"] + lanes["width"] - 60, lanes["y"] + 40, steps=30)
+    page.mouse.move(tracks["x"] + tracks["width"] - 60, tracks["y"] + 40, steps=30)
     page.mouse.up()
     tick = int(page.locator("#tick").input_value())
     assert 50 < tick < 60

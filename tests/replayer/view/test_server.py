@@ -268,25 +268,25 @@ def test_a_message_that_is_not_understood_is_dropped(page: Page, text: str) -> N
 
 def test_marks_are_those_of_the_tape_and_of_replay_diff(client: TestClient, page: Page, tapes: list[Path]) -> None:
     """Events by kind, inputs, keyframes, the first difference with its fields."""
-    lanes = {}
-    while not lanes.get("complete"):
-        lanes = client.get(f"/api/lanes?first=0&last={TICKS}&bins=5000").json()
-        if not lanes["complete"]:
+    tracks = {}
+    while not tracks.get("complete"):
+        tracks = client.get(f"/api/tracks?first=0&last={TICKS}&bins=5000").json()
+        if not tracks["complete"]:
             page.message("marks")  # More is known now.
     with replayer.open(tapes[0], Pond) as run, replayer.open(tapes[1], Pond) as second:
         events = list(run.tape.events())
         truth = diff_tapes(run.tape, second.tape)
         keyframes = [place.tick for place in run.tape.keyframes]
-    assert [tick for tick, count in enumerate(lanes["keyframes"]) if count] == keyframes
-    assert [tick for tick, count in enumerate(lanes["inputs"]) if count] == [10, 20, 30, 40, 50, 60]
-    assert sum(lanes["event_counts"].values()) == len(events)
-    assert [tick for tick, count in enumerate(lanes["events"]["jump"]) if count] == [
+    assert [tick for tick, count in enumerate(tracks["keyframes"]) if count] == keyframes
+    assert [tick for tick, count in enumerate(tracks["inputs"]) if count] == [10, 20, 30, 40, 50, 60]
+    assert sum(tracks["event_counts"].values()) == len(events)
+    assert [tick for tick, count in enumerate(tracks["events"]["jump"]) if count] == [
         tick for tick, event in events if event["kind"] == "jump"
     ]
-    assert (lanes["difference"]["first"], lanes["difference"]["inputs"]) == (EXTRA_TICK, EXTRA_TICK)
+    assert (tracks["difference"]["first"], tracks["difference"]["inputs"]) == (EXTRA_TICK, EXTRA_TICK)
     assert truth.first_bad == EXTRA_TICK
-    assert lanes["difference"]["fields"] == list(truth.ticks[0].fields or ())
-    assert [tick for tick, count in enumerate(lanes["differences"]) if count] == [one.tick for one in truth.ticks]
+    assert tracks["difference"]["fields"] == list(truth.ticks[0].fields or ())
+    assert [tick for tick, count in enumerate(tracks["differences"]) if count] == [one.tick for one in truth.ticks]
     jump = client.get(f"/api/jump?kind=difference&tick={EXTRA_TICK - 5}").json()
     assert jump == {"tick": EXTRA_TICK}
 
@@ -342,14 +342,14 @@ def test_a_curve_of_a_field_is_computed_on_the_way(client: TestClient, page: Pag
 )
 def test_numbers_of_requests_are_bounded(client: TestClient, query: str) -> None:
     """Nonsense gets an answer of a bounded size, or a refusal, and no error."""
-    for path in ("lanes", "curve", "jump"):
+    for path in ("tracks", "curve", "jump"):
         answer = client.get(f"/api/{path}?{query}")
         assert answer.status_code in {200, 400}
         assert len(answer.content) < 100_000
 
 
 def test_a_detail_needs_a_connected_page(client: TestClient) -> None:
-    """Nobody else makes the simulation run."""
+    """No one else makes the simulation run."""
     assert client.get("/api/detail?tick=5&page=unknown").status_code == 400
 
 
@@ -407,7 +407,7 @@ def test_a_desync_is_reported_at_its_tick_and_other_intervals_are_shown(tmp_path
             page.seek(18)
             trouble = page.message("trouble")
             assert (trouble["tick"], trouble["side"]) == (first_bad, 0)
-            assert client.get("/api/lanes?first=0&last=40&bins=40").json()["troubles"][0][0] == first_bad
+            assert client.get("/api/tracks?first=0&last=40&bins=40").json()["troubles"][0][0] == first_bad
             page.seek(20)
             truth = Pond()
             for _ in range(20):

@@ -87,6 +87,7 @@ export class Curves {
     const y = (value, { low, high }) => height - PADDING - ((value - low) / (high - low || 1)) * (height - 2 * PADDING - 8);
     pen.font = '11px system-ui, "DejaVu Sans", sans-serif';
     pen.textBaseline = 'middle';
+    this.drawAxis(pen, width, scales, y);
     pen.save();
     pen.beginPath();
     pen.rect(GUTTER, 0, width - GUTTER, height);
@@ -98,7 +99,7 @@ export class Curves {
     }
     pen.restore();
     pen.setLineDash([]);
-    this.drawAxis(pen, width, scales, y);
+    this.drawGroups(pen, width, scales);
     if (state.tick >= first && state.tick <= last) {
       pen.fillStyle = css('--accent');
       pen.fillRect(x(state.tick) - 1, 0, 2, height);
@@ -123,8 +124,12 @@ export class Curves {
     pen.stroke();
   }
 
+  known(scales) {
+    return [...scales].filter(([, { low, high }]) => low <= high);
+  }
+
   drawAxis(pen, width, scales, y) {
-    const known = [...scales].filter(([, { low, high }]) => low <= high);
+    const known = this.known(scales);
     if (!known.length) {
       pen.fillStyle = css('--dim');
       pen.textAlign = 'left';
@@ -139,7 +144,12 @@ export class Curves {
       pen.fillStyle = css('--dim');
       pen.fillText(figure(value), GUTTER - 8, Math.min(y(value, scale), this.plot.clientHeight - 7), GUTTER - 10);
     }
+  }
+
+  drawGroups(pen, width, scales) {
+    const known = this.known(scales);
     if (known.length < 2) return;
+    pen.textAlign = 'right';
     for (const [number, [group, { low, high }]] of known.entries()) {
       const words = `${group.slice(0, 40)}: ${figure(low)} … ${figure(high)}`, wide = pen.measureText(words).width;
       pen.fillStyle = css('--panel');

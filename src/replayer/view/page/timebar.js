@@ -1,4 +1,4 @@
-// The time bar: a strip of the whole run, a ruler and lanes of marks over the visible stretch of ticks.
+// The time bar: a strip of the whole run, a ruler and tracks of marks over the visible stretch of ticks.
 
 import { ask, byId, css, sized, tip, whole } from '/f/dom.js';
 
@@ -15,41 +15,41 @@ export class TimeBar {
   constructor(state, actions) {
     this.state = state;
     this.actions = actions;
-    this.lanes = byId('lanes');
+    this.tracks = byId('tracks');
     this.strip = byId('overview');
     this.data = null; // Marks of the visible stretch.
     this.whole = null; // Marks of the whole run, for the strip.
     this.fills = [];
     this.pointer = null;
     this.drag = null;
-    new ResizeObserver(() => { this.load(); this.draw(); }).observe(this.lanes);
+    new ResizeObserver(() => { this.load(); this.draw(); }).observe(this.tracks);
     this.listen();
   }
 
-  get width() { return Math.max(1, this.lanes.clientWidth - GUTTER); }
+  get width() { return Math.max(1, this.tracks.clientWidth - GUTTER); }
   x(tick) { const [first, last] = this.state.window; return GUTTER + ((tick - first) / (last - first + 1)) * this.width; }
   exactTick(x) { const [first, last] = this.state.window; return first + ((x - GUTTER) / this.width) * (last - first + 1); }
   tickAt(x) { return this.state.clamp(Math.floor(this.exactTick(x))); }
 
   listen() {
-    const { lanes, strip } = this;
-    lanes.onpointerdown = (event) => {
-      lanes.setPointerCapture(event.pointerId);
+    const { tracks, strip } = this;
+    tracks.onpointerdown = (event) => {
+      tracks.setPointerCapture(event.pointerId);
       const tick = this.tickAt(event.offsetX);
       if (event.button === 1 || event.altKey) this.drag = { pan: event.offsetX, window: [...this.state.window] };
       else if (event.shiftKey || event.offsetY < RULER) this.drag = { from: tick, moved: false };
       else { this.drag = { scrub: true }; this.actions.pause(); this.actions.go(tick, true); }
     };
-    lanes.onpointermove = (event) => this.moved(event);
-    lanes.onpointerup = (event) => {
+    tracks.onpointermove = (event) => this.moved(event);
+    tracks.onpointerup = (event) => {
       const { drag } = this;
       this.drag = null;
       if (drag?.scrub || (drag && drag.from !== undefined && !drag.moved)) this.actions.go(this.tickAt(event.offsetX), false);
       this.actions.changed();
     };
-    lanes.onpointerleave = () => { this.pointer = null; tip(null); this.draw(); };
-    lanes.ondblclick = () => this.show(this.state.first, this.state.last);
-    lanes.addEventListener('wheel', (event) => {
+    tracks.onpointerleave = () => { this.pointer = null; tip(null); this.draw(); };
+    tracks.ondblclick = () => this.show(this.state.first, this.state.last);
+    tracks.addEventListener('wheel', (event) => {
       event.preventDefault();
       const [first, last] = this.state.window;
       if (event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY)) {
@@ -114,9 +114,9 @@ export class TimeBar {
     this.loading = true;
     try {
       const { state } = this, [first, last] = state.window, bins = Math.round(this.width);
-      const asked = [ask('lanes', { first, last, bins })];
-      if (state.tapes.length > 1) asked.push(ask('lanes', { first, last, bins, side: 1 }));
-      if (!this.whole?.complete || this.wholeBins !== bins) asked[2] = ask('lanes', { first: state.first, last: state.last, bins });
+      const asked = [ask('tracks', { first, last, bins })];
+      if (state.tapes.length > 1) asked.push(ask('tracks', { first, last, bins, side: 1 }));
+      if (!this.whole?.complete || this.wholeBins !== bins) asked[2] = ask('tracks', { first: state.first, last: state.last, bins });
       const [data, other, all] = await Promise.all([asked[0], asked[1], asked[2]]);
       this.data = data;
       this.other = other;
@@ -129,7 +129,7 @@ export class TimeBar {
     }
   }
 
-  // Lanes that have nothing to say are not there.
+  // Tracks that have nothing to say are not there.
   rows() {
     const { data, state } = this, rows = ['keyframes'];
     if (data && Object.keys(data.event_counts).length) rows.push('events');
@@ -152,10 +152,10 @@ export class TimeBar {
   }
 
   draw() {
-    if (!this.lanes.clientWidth) return;
+    if (!this.tracks.clientWidth) return;
     const { state } = this, rows = this.rows();
     const total = RULER + rows.reduce((sum, row) => sum + HEIGHTS[row] + 3, 0);
-    const { pen, width } = sized(this.lanes, total);
+    const { pen, width } = sized(this.tracks, total);
     pen.font = '11px system-ui, "DejaVu Sans", sans-serif';
     pen.textBaseline = 'middle';
     this.drawRuler(pen, width, total);
@@ -179,11 +179,11 @@ export class TimeBar {
     }
     this.drawCursor(pen, total);
     this.drawStrip();
-    const { lanes } = this;
-    lanes.setAttribute('aria-valuemin', state.first);
-    lanes.setAttribute('aria-valuemax', state.last);
-    lanes.setAttribute('aria-valuenow', state.tick);
-    lanes.setAttribute('aria-valuetext', `tick ${state.tick} of ${state.last}`);
+    const { tracks } = this;
+    tracks.setAttribute('aria-valuemin', state.first);
+    tracks.setAttribute('aria-valuemax', state.last);
+    tracks.setAttribute('aria-valuenow', state.tick);
+    tracks.setAttribute('aria-valuetext', `tick ${state.tick} of ${state.last}`);
   }
 
   drawRuler(pen, width, total) {

@@ -8,10 +8,10 @@ from typing import Any
 from replayer.desync.object_diff import MALFORMED, objects_in
 from replayer.export.viewers.object_values import PATHS_MAX, values_of
 from replayer.report.tape_facts import tape_facts
-from replayer.view.figures import curve_names
-from replayer.view.page_json import page_json, page_text
-from replayer.view.table_rows_shown import table_names
-from replayer.view.view_cursor import ViewCursor
+from replayer.view.states.figures import curve_names
+from replayer.view.states.page_json import page_json, page_text
+from replayer.view.states.shown_rows import table_names
+from replayer.view.worker.view_cursor import ViewCursor
 from sim.kernel.state import Snapshot
 
 

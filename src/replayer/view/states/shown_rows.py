@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from replayer.view.page_json import page_json, page_number
+from replayer.view.states.page_json import page_json, page_number
 from sim.kernel.schema import Layout
 from sim.kernel.state import Snapshot
 

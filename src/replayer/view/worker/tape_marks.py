@@ -21,8 +21,8 @@ from replayer.diagnose.compare.tape_diff import TapeDifference, diff_tapes
 from replayer.report.tape_facts import tape_facts
 from replayer.tape.episodes import find_episodes
 from replayer.tape.tape import Tape
-from replayer.view.messages import Indexed
-from replayer.view.page_json import page_json, page_text
+from replayer.view.states.page_json import page_json, page_text
+from replayer.view.worker.page_jobs import Indexed
 
 KINDS_MAX = 60  # Kinds of events with a mark of their own; the others are counted together.
 OTHER_KINDS = "other kinds"

@@ -18,9 +18,9 @@ from replayer.desync.object_diff import MALFORMED, objects_in
 from replayer.export.viewers.object_values import values_of
 from replayer.tape.fields import shown_slots
 from replayer.value_text import describe_field
-from replayer.view.page_json import page_json, page_number, page_text
-from replayer.view.table_rows_shown import table_rows
-from replayer.view.view_cursor import IsStale, ViewCursor
+from replayer.view.states.page_json import page_json, page_number, page_text
+from replayer.view.states.shown_rows import table_rows
+from replayer.view.worker.view_cursor import IsStale, ViewCursor
 from sim.kernel.state import Snapshot
 
 LEAVES_MAX = 2000  # Values of recorded objects in one answer.

@@ -7,11 +7,11 @@ from typing import Any
 
 import attrs
 
-from replayer.view.frame_encoding import EncodedTick
+from replayer.view.states.frame_encoding import EncodedTick
 
 
 @attrs.frozen
-class Look:
+class ViewSelection:
     """What is looked at, at any tick.
 
     Attributes:
@@ -34,7 +34,7 @@ class SeekJob:
 
     page: str
     tick: int
-    look: Look
+    look: ViewSelection
     is_drag: bool = False
 
 
@@ -44,7 +44,7 @@ class BlockJob:
 
     page: str
     ticks: tuple[int, ...]
-    look: Look
+    look: ViewSelection
 
 
 @attrs.frozen
@@ -62,7 +62,7 @@ class FillJob:
     """Fill the cache around a tick, with at most so many ticks."""
 
     tick: int
-    look: Look
+    look: ViewSelection
     budget_bytes: int
 
 
@@ -84,12 +84,12 @@ class Refused:
 
 
 @attrs.frozen
-class Reached:
+class ShownTick:
     """A tick is there. page: only for that page, a picture on the way; None: for all."""
 
     tick: int
     encoded: EncodedTick
-    look: Look
+    look: ViewSelection
     figures: Mapping[str, float]
     page: str | None = None
 

@@ -16,9 +16,9 @@ from recorder.errors import DesyncError, RecordingError
 from recorder.exception_text import raised_text
 from replayer.playback.make_simulation import Factory
 from replayer.timeline.timeline import Timeline
-from replayer.view.frame_encoding import EncodedTick, encode_picture, encode_points, encode_values
-from replayer.view.messages import Look
-from replayer.view.shown_layers import PICTURE, ShownLayers
+from replayer.view.states.frame_encoding import EncodedTick, encode_picture, encode_points, encode_values
+from replayer.view.states.shown_layers import PICTURE, ShownLayers
+from replayer.view.worker.page_jobs import ViewSelection
 from sim.kernel.state import Snapshot
 
 HOP_S = 0.02  # A far seek is asked this often if it is still wanted.
@@ -110,10 +110,10 @@ class ViewCursor:
             hop = max(1, min(HOP_TICKS_MAX, int(hop * HOP_S / took_s)))
         return True
 
-    def encode(self, snapshot: Snapshot, shown: int, look: Look) -> EncodedTick:
+    def encode(self, snapshot: Snapshot, shown: int, look: ViewSelection) -> EncodedTick:
         """What is shown of a state, which the cursor is at. shown: its tick."""
         numbers = {name: number for number, name in enumerate(self.shown.names)}
-        # A layer that this state lacks is empty, so that nobody waits for it.
+        # A layer that this state lacks is empty, so that no page waits for it.
         layers = {name: b"" for name in look.layers if name in numbers}
         exact = {name: np.zeros((0, 0)) for name in layers} if look.exact else {}
         state_hash = snapshot.hash()

@@ -21,23 +21,23 @@ from typing import Any
 from recorder.errors import DesyncError, RecordingError
 from recorder.factory_spec import load_factory
 from recorder.processes.worker_pipes import begin_as_worker
-from replayer.view.figures import figures_of
-from replayer.view.messages import (
+from replayer.view.states.figures import figures_of
+from replayer.view.worker.page_jobs import (
     BlockJob,
     Described,
     DetailJob,
     Filled,
     FillJob,
-    Look,
     Opened,
-    Reached,
     Refused,
     SeekJob,
+    ShownTick,
     Trouble,
+    ViewSelection,
 )
-from replayer.view.tick_details import TickDetails
-from replayer.view.view_cursor import ViewCursor, trouble_text
-from replayer.view.view_facts import view_facts
+from replayer.view.worker.tick_details import TickDetails
+from replayer.view.worker.view_cursor import ViewCursor, trouble_text
+from replayer.view.worker.view_facts import view_facts
 
 FAR_TICKS = 60  # A seek over more steps first shows the keyframe that it starts from.
 TICKS_MAX = 50_000  # Kept at most: the bookkeeping of the cache is linear in them.
@@ -124,7 +124,7 @@ class _TapeProcess:
         is_preview = job.is_drag or reader.is_far(job.tick, FAR_TICKS)
         if reader.problem is None and is_preview and start != job.tick and not reader.is_at_hand(job.tick):
             encoded = reader.encode(*reader.state(start), job.look)
-            self._pipe.send(Reached(job.tick, encoded, job.look, {}, job.page))
+            self._pipe.send(ShownTick(job.tick, encoded, job.look, {}, job.page))
         if reader.walk(job.tick, lambda: self._is_replaced(job.page)):
             self._send(reader, job.tick, job.look)
 
@@ -144,12 +144,12 @@ class _TapeProcess:
         else:
             self._pipe.send(Described(question.ticket, facts))
 
-    def _send(self, cursor: ViewCursor, tick: int, look: Look) -> int:
+    def _send(self, cursor: ViewCursor, tick: int, look: ViewSelection) -> int:
         """Send what is shown of a tick; returns its size in bytes."""
         snapshot, shown = cursor.state(tick)
         encoded = cursor.encode(snapshot, shown, look)
         figures = figures_of(snapshot, look.curves) if look.curves and shown == tick else {}
-        self._pipe.send(Reached(tick, encoded, look, figures))
+        self._pipe.send(ShownTick(tick, encoded, look, figures))
         return encoded.size_bytes
 
     def _fill(self, job: FillJob) -> Iterator[None]:

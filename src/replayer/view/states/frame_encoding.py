@@ -48,7 +48,7 @@ class EncodedTick:
         state_hash: hash of that state.
         layers: the encoded layers by name.
         points: the encoded points of all kinds.
-        exact: the values of the layers by name, for differences; empty if nobody compares.
+        exact: the values of the layers by name, for differences; empty without a comparison.
     """
 
     shown: int
