@@ -23,6 +23,7 @@ from sim.extras import missing_package
 
 TOKEN_CHARS_MIN = 16
 LOOPBACK = "127.0.0.1"
+PACKAGES = ("starlette", "uvicorn", "websockets")  # Of the extra.
 
 
 def view(
@@ -74,7 +75,10 @@ def view(
         from replayer.view.access_guard import is_loopback  # noqa: PLC0415 - packages of an extra
         from replayer.view.listening import ViewRequest, serve_view  # noqa: PLC0415
     except ImportError as error:
-        raise UsageError(missing_package("replay view", error.name or "starlette", "view")) from None
+        package = (error.name or "").partition(".")[0]
+        if package not in PACKAGES:
+            raise
+        raise UsageError(missing_package("replay view", package, "view")) from None
     if token is not None and len(token) < TOKEN_CHARS_MIN:
         raise UsageError(f"--token: expected at least {TOKEN_CHARS_MIN} characters, got {len(token)}")
     if not is_loopback(host) and token is None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import attrs
 import uvicorn
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
 from replayer.view.server import MESSAGE_BYTES_MAX, ViewServer
 from replayer.view.viewed_tape import ViewedTape
@@ -61,7 +62,7 @@ def serve_view(request: ViewRequest, on_ready: Callable[[str], None]) -> None:
             log_level="error",
             access_log=False,
             lifespan="on",
-            ws="websockets-sansio",
+            ws=WebSocketsSansIOProtocol,
             ws_max_size=MESSAGE_BYTES_MAX,
             ws_per_message_deflate=False,
             timeout_graceful_shutdown=GRACE_S,

@@ -15,20 +15,20 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+from optional_packages import LazyModule, needs
 
 from project_paths import ROOT
 from small_worlds import record
 from viewed_worlds import DriftingPond, Game, Pond, inputs_of_pond
 
-playwright = pytest.importorskip("playwright.sync_api", reason="the page is not tested: Playwright is not installed")
-pytest.importorskip("starlette")
+needs("playwright", "starlette", "uvicorn", "websockets")
+playwright = LazyModule("playwright.sync_api")
 
 CHROMIUM = shutil.which("chromium")
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="the page is not tested: there is no Chromium on this machine")
 
 TICKS, EXTRA_TICK = 60, 33
 PROGRAM = "from replayer.commands.main import main; main()"
-expect = playwright.expect
 
 Open = Callable[..., Any]
 
@@ -89,7 +89,7 @@ def open_page(browser: Any) -> Iterator[Open]:
         page.on("request", lambda request: asked.add(host_of(request.url)))
         served.add(host_of(url))
         page.goto(url)
-        expect(page.locator("#tick")).not_to_have_value("", timeout=20_000)
+        playwright.expect(page.locator("#tick")).not_to_have_value("", timeout=20_000)
         return page
 
     yield opened
@@ -109,10 +109,10 @@ def shows(page: Any, tick: int, extra: int | None = None, side: str = "A") -> No
     truth = Pond()
     for inputs in inputs_of_pond(TICKS, extra_tick=extra)[:tick]:
         truth.step(inputs)
-    expect(page.locator("#tick")).to_have_value(str(tick), timeout=10_000)
-    expect(page.locator("#panel")).to_contain_text(f"{truth.state.hash():016x}, as recorded", timeout=10_000)
+    playwright.expect(page.locator("#tick")).to_have_value(str(tick), timeout=10_000)
+    playwright.expect(page.locator("#panel")).to_contain_text(f"{truth.state.hash():016x}, as recorded", timeout=10_000)
     label = re.compile(rf"^water, tape {side}, tick {tick}, from \d+ to {truth.state['water'].max()}$")
-    expect(page.get_by_label(label)).to_be_visible(timeout=10_000)
+    playwright.expect(page.get_by_label(label)).to_be_visible(timeout=10_000)
 
 
 def test_ticks_are_reached_by_keys_by_pointer_and_by_typing(open_page: Open, address: str) -> None:
@@ -147,7 +147,7 @@ def test_it_plays_both_ways_and_stops_at_the_ends(open_page: Open, address: str)
     page.get_by_label("Speed").select_option("300")
     page.keyboard.press(" ")
     shows(page, 60)
-    expect(page.get_by_role("button", name="Play")).to_be_visible()
+    playwright.expect(page.get_by_role("button", name="Play")).to_be_visible()
     page.keyboard.press("j")
     shows(page, 0)
 
@@ -156,36 +156,40 @@ def test_two_tapes_are_compared(open_page: Open, address: str) -> None:
     """The first difference is said, gone to, and marked in the map and in the inspector."""
     page = open_page(f"{address}#tick=5&compare=both")
     banner = page.locator("#banner")
-    expect(banner).to_contain_text(f"First difference: tick {EXTRA_TICK}", timeout=15_000)
-    expect(banner).to_contain_text(f"fields water, rained; inputs differ from tick {EXTRA_TICK}; 28 ticks differ")
+    playwright.expect(banner).to_contain_text(f"First difference: tick {EXTRA_TICK}", timeout=15_000)
+    playwright.expect(banner).to_contain_text(
+        f"fields water, rained; inputs differ from tick {EXTRA_TICK}; 28 ticks differ"
+    )
     shows(page, 5)
-    expect(page.locator("figcaption").last).to_contain_text("the same")
+    playwright.expect(page.locator("figcaption").last).to_contain_text("the same")
     page.get_by_role("button", name="Go there").click()
     shows(page, EXTRA_TICK)
     shows(page, EXTRA_TICK, EXTRA_TICK, "B")
-    expect(page.locator("figcaption").last).to_contain_text("1 cell differs, by 1 at most")
-    expect(page.locator("#panel .differs").first).to_contain_text("they differ")
+    playwright.expect(page.locator("figcaption").last).to_contain_text("1 cell differs, by 1 at most")
+    playwright.expect(page.locator("#panel .differs").first).to_contain_text("they differ")
     page.get_by_role("tab", name="Fields").click()
     row = page.locator("#panel tr", has_text="rained")
-    expect(row.locator(".differs")).to_contain_text("one int64: value 16")
+    playwright.expect(row.locator(".differs")).to_contain_text("one int64: value 16")
 
 
 def test_the_address_holds_what_is_seen(open_page: Open, address: str) -> None:
     """A reload shows the same; texts of a tape are texts."""
     page = open_page(f"{address}#tick=20&compare=difference&curves=rained&map=inferno")
     shows_tick = page.locator("#tick")
-    expect(shows_tick).to_have_value("20")
+    playwright.expect(shows_tick).to_have_value("20")
     page.keyboard.press("ArrowRight")
-    expect(shows_tick).to_have_value("21")
+    playwright.expect(shows_tick).to_have_value("21")
     page.keyboard.press("ArrowLeft")
     page.locator("summary", has_text="<img").first.click(timeout=10_000)
-    expect(page.locator("#panel")).to_contain_text("onerror=")
+    playwright.expect(page.locator("#panel")).to_contain_text("onerror=")
     assert page.title() == "one.tape | other.tape – replay view"
-    expect(page).to_have_url(re.compile("tick=20&.*curves=rained.*compare=difference.*map=inferno"), timeout=5_000)
+    playwright.expect(page).to_have_url(
+        re.compile("tick=20&.*curves=rained.*compare=difference.*map=inferno"), timeout=5_000
+    )
     page.reload()
-    expect(shows_tick).to_have_value("20", timeout=10_000)
-    expect(page.get_by_role("radio", name="Δ", exact=True)).to_have_attribute("aria-checked", "true")
-    expect(page.locator(".chip .name")).to_have_text(["rained"])
+    playwright.expect(shows_tick).to_have_value("20", timeout=10_000)
+    playwright.expect(page.get_by_role("radio", name="Δ", exact=True)).to_have_attribute("aria-checked", "true")
+    playwright.expect(page.locator(".chip .name")).to_have_text(["rained"])
     assert "token" not in page.url
 
 
@@ -205,10 +209,10 @@ def test_narrow_windows_both_schemes_and_screen_readers(open_page: Open, address
     assert (lightness < 60) == (scheme == "dark")
     assert page.evaluate(NAMELESS) == []
     slider = page.get_by_role("slider", name="Tick")
-    expect(slider).to_have_attribute("aria-valuetext", "tick 0 of 60")
+    playwright.expect(slider).to_have_attribute("aria-valuetext", "tick 0 of 60")
     if width == 1280:
         page.keyboard.press("?")
-        expect(page.get_by_role("dialog", name="Keys")).to_be_visible()
+        playwright.expect(page.get_by_role("dialog", name="Keys")).to_be_visible()
         page.keyboard.press("Escape")
         page.keyboard.press("t")
         page.keyboard.press("t")
@@ -226,15 +230,15 @@ def test_objects_and_a_desync(open_page: Open, tmp_path: Path) -> None:
             played.step()
     with serving(str(game), "--sim", "viewed_worlds:Game") as url:
         page = open_page(f"{url}#tick=7")
-        expect(page.locator("#panel .leaf", has_text="turn")).to_contain_text("7", timeout=10_000)
+        playwright.expect(page.locator("#panel .leaf", has_text="turn")).to_contain_text("7", timeout=10_000)
         page.locator("summary", has_text="[1]").click()
-        expect(page.locator("#panel .leaf[title='units[1].hp'] .changed")).to_have_text("17")
+        playwright.expect(page.locator("#panel .leaf[title='units[1].hp'] .changed")).to_have_text("17")
         page.get_by_role("button", name="curve").first.click()
         page.close()
     record(pond, Pond(), [[]] * 40, keyframe_interval_ticks=20)
     with serving(str(pond), "--sim", f"viewed_worlds:{DriftingPond.__name__}") as url:
         page = open_page(f"{url}#tick=18")
-        expect(page.locator("#banner")).to_contain_text("This tick cannot be shown", timeout=10_000)
+        playwright.expect(page.locator("#banner")).to_contain_text("This tick cannot be shown", timeout=10_000)
         page.keyboard.press("PageDown")
-        expect(page.get_by_label(re.compile("^water, tick 20,"))).to_be_visible(timeout=10_000)
+        playwright.expect(page.get_by_label(re.compile("^water, tick 20,"))).to_be_visible(timeout=10_000)
         page.close()

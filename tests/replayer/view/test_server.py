@@ -10,22 +10,22 @@ from typing import Any
 
 import numpy as np
 import pytest
+from optional_packages import needs
 
 import replayer
 
 from small_worlds import record
 from viewed_worlds import FROGS, HEIGHT, HOSTILE, WIDTH, DriftingPond, Game, Pond, inputs_of_pond
 
-pytest.importorskip("starlette")
-pytest.importorskip("httpx2")
+needs("starlette", "httpx2", "websockets", "uvicorn")
 
-from starlette.testclient import TestClient
-from starlette.websockets import WebSocketDisconnect
+from starlette.testclient import TestClient  # noqa: E402
+from starlette.websockets import WebSocketDisconnect  # noqa: E402
 
-from replayer.diagnose.compare.tape_diff import diff_tapes
-from replayer.view.access_guard import is_loopback
-from replayer.view.server import MESSAGE_BYTES_MAX, ViewServer
-from replayer.view.viewed_tape import ViewedTape
+from replayer.diagnose.compare.tape_diff import diff_tapes  # noqa: E402
+from replayer.view.access_guard import is_loopback  # noqa: E402
+from replayer.view.server import MESSAGE_BYTES_MAX, ViewServer  # noqa: E402
+from replayer.view.viewed_tape import ViewedTape  # noqa: E402
 
 TICKS, PORT, TOKEN = 60, 8123, "a-token-of-this-test"
 HOST = f"127.0.0.1:{PORT}"

@@ -1,0 +1,108 @@
+"""The command `replay view`: mistakes get one line, Ctrl-C ends it quietly."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+import pytest
+from optional_packages import needs
+from waiting import wait_until
+
+import replayer.commands.main
+from recorder.console.app import run_app
+
+from oracle.command_lines import assert_one_line
+from project_paths import ROOT
+from small_worlds import Walkers, record
+
+PROGRAM = "from replayer.commands.main import main; main()"
+
+
+@pytest.fixture
+def tape(tmp_path: Path) -> Path:
+    """A short tape."""
+    path = tmp_path / "run.tape"
+    record(path, Walkers(), [None] * 5)
+    return path
+
+
+def view(*arguments: str) -> int:
+    """The exit code of the command."""
+    words = ["view", "--no-browser", *arguments]
+    return run_app(replayer.commands.main.load(words), words)
+
+
+@pytest.mark.parametrize("package", ["starlette", "uvicorn", "websockets"])
+def test_a_missing_package_names_the_command_that_installs_it(tape: Path, package: str) -> None:
+    """All three packages of the extra, also if only one is missing."""
+    program = f"import sys; sys.modules[{package!r}] = None\n{PROGRAM}"
+    finished = subprocess.run(
+        [sys.executable, "-c", program, "view", str(tape)], capture_output=True, text=True, check=False
+    )
+    assert (finished.returncode, finished.stdout) == (2, "")
+    (line,) = finished.stderr.splitlines()
+    assert f"replay view needs {package}: " in line
+    assert all(name in line for name in ("starlette", "uvicorn", "websockets"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--host", "0.0.0.0"], "--host 0.0.0.0 lets other machines in: choose a --token of at least 16 characters"),
+        (["--host", "0.0.0.0", "--token", "short"], "--token: expected at least 16 characters, got 5"),
+        (["--token", "x"], "--token: expected at least 16 characters, got 1"),
+        (["--port", "70000"], "65535"),
+        (["--sim", "nothing:Here"], "nothing"),
+        (["missing.tape"], "missing.tape"),
+    ],
+)
+def test_a_mistake_gets_one_line(
+    capsys: pytest.CaptureFixture[str], tape: Path, arguments: list[str], said: str
+) -> None:
+    """Before anything is served."""
+    needs("starlette", "uvicorn", "websockets")
+    assert view(str(tape), *arguments) in {2, 5}
+    assert_one_line(capsys.readouterr(), said)
+
+
+def test_a_file_that_is_not_a_tape_is_refused(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """Exit code 5."""
+    needs("starlette", "uvicorn", "websockets")
+    path = tmp_path / "no.tape"
+    path.write_text("hello")
+    assert view(str(path)) == 5
+    assert_one_line(capsys.readouterr(), "no.tape")
+
+
+def test_it_prints_its_address_and_ctrl_c_ends_it(tape: Path) -> None:
+    """The address has the token; without it, nothing is served. No process is left, and nothing is on stderr."""
+    needs("starlette", "uvicorn", "websockets")
+    command = [sys.executable, "-c", PROGRAM, "view", str(tape), "--no-browser", "--token", "a-token-of-my-own"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+    with subprocess.Popen(
+        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as server:
+        assert server.stdout is not None
+        url = server.stdout.readline().strip()
+        base, _, token = url.partition("/?token=")
+        assert base.startswith("http://127.0.0.1:")
+        assert token == "a-token-of-my-own"
+        with pytest.raises(urllib.error.HTTPError, match="403") as refused:
+            urllib.request.urlopen(base)
+        refused.value.close()
+        request = urllib.request.Request(f"{base}/api/info")
+        request.add_header("Cookie", f"replay-view-{base.rpartition(':')[2]}={token}")
+        with urllib.request.urlopen(request) as answer:
+            assert b'"last":5' in answer.read()
+        children = Path(f"/proc/{server.pid}/task/{server.pid}/children").read_text().split()
+        server.send_signal(signal.SIGINT)
+        _, errors = server.communicate(timeout=30)
+    assert (server.returncode, errors) == (0, "")
+    assert children
+    wait_until(lambda: not any(Path(f"/proc/{child}").exists() for child in children))
