@@ -172,6 +172,7 @@ def test_two_tapes_are_compared(open_page: Open, address: str) -> None:
     playwright.expect(row.locator(".differs")).to_contain_text("one int64: value 16")
 
 
+@pytest.mark.seldom(0.5)
 def test_the_address_holds_what_is_seen(open_page: Open, address: str) -> None:
     """A reload shows the same; texts of a tape are texts."""
     page = open_page(f"{address}#tick=20&compare=difference&curves=rained&map=inferno")
@@ -199,6 +200,7 @@ NAMELESS = """[...document.querySelectorAll('button, input, select, canvas, dial
     .filter((e) => !e.closest('.legend') && e.id !== 'banner' && e.id !== 'tip').map((e) => e.outerHTML.slice(0, 90))"""
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 800), ("dark", 420)])
 def test_narrow_windows_both_schemes_and_screen_readers(open_page: Open, address: str, scheme: str, width: int) -> None:
     """Nothing is wider than the window, colours follow the system, and each control has a name."""

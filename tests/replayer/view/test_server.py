@@ -24,7 +24,7 @@ from starlette.websockets import WebSocketDisconnect  # noqa: E402
 
 from replayer.diagnose.compare.tape_diff import diff_tapes  # noqa: E402
 from replayer.view.access_guard import is_loopback  # noqa: E402
-from replayer.view.server import MESSAGE_BYTES_MAX, ViewServer  # noqa: E402
+from replayer.view.server import ViewServer  # noqa: E402
 from replayer.view.viewed_tape import ViewedTape  # noqa: E402
 
 TICKS, PORT, TOKEN = 60, 8123, "a-token-of-this-test"
@@ -351,11 +351,6 @@ def test_numbers_of_requests_are_bounded(client: TestClient, query: str) -> None
 def test_a_detail_needs_a_connected_page(client: TestClient) -> None:
     """No one else makes the simulation run."""
     assert client.get("/api/detail?tick=5&page=unknown").status_code == 400
-
-
-def test_a_message_may_not_be_large() -> None:
-    """64 KiB, which uvicorn enforces."""
-    assert MESSAGE_BYTES_MAX == 1 << 16
 
 
 # --- tapes of other kinds

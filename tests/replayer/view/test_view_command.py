@@ -96,13 +96,32 @@ def test_it_prints_its_address_and_ctrl_c_ends_it(tape: Path) -> None:
         with pytest.raises(urllib.error.HTTPError, match="403") as refused:
             urllib.request.urlopen(base)
         refused.value.close()
-        request = urllib.request.Request(f"{base}/api/info")
-        request.add_header("Cookie", f"replay-view-{base.rpartition(':')[2]}={token}")
+        cookie = {"Cookie": f"replay-view-{base.rpartition(':')[2]}={token}"}
+        request = urllib.request.Request(f"{base}/api/info", headers=cookie)
         with urllib.request.urlopen(request) as answer:
             assert b'"last":5' in answer.read()
+        _send_too_much(base, cookie)
         children = Path(f"/proc/{server.pid}/task/{server.pid}/children").read_text().split()
         server.send_signal(signal.SIGINT)
         _, errors = server.communicate(timeout=30)
     assert (server.returncode, errors) == (0, "")
     assert children
     wait_until(lambda: not any(Path(f"/proc/{child}").exists() for child in children))
+
+
+def _send_too_much(base: str, cookie: dict[str, str]) -> None:
+    """A message of more than 64 KiB closes the WebSocket with code 1009, one of less does not."""
+    from websockets.exceptions import ConnectionClosedError
+    from websockets.sync.client import connect
+
+    with connect(f"ws{base.removeprefix('http')}/frames", additional_headers=cookie, origin=base) as socket:
+        assert "hello" in socket.recv(timeout=20)
+        socket.send("x" * ((1 << 16) - 1))
+        socket.send('{"op": "seek", "id": 1, "tick": 3, "drag": false}')
+        while isinstance(socket.recv(timeout=20), str):
+            pass
+        socket.send("x" * ((1 << 16) + 1))
+        with pytest.raises(ConnectionClosedError) as closed:
+            list(socket)
+    assert closed.value.rcvd is not None
+    assert closed.value.rcvd.code == 1009
