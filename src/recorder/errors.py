@@ -226,6 +226,10 @@ class RecordingWarning(UserWarning):
     """A recording continues with a problem: the disk refuses writes, frames were lost, or the journal is not in use."""
 
 
+class IncompleteTapeWarning(UserWarning):
+    """A tape was opened that is not complete: it was cut off, is damaged, or lacks ticks. What is whole of it is there."""
+
+
 class ForkedRecorderError(RecordingError):
     """A forked child process used the recorder of its parent; only the parent may write the tape.
 

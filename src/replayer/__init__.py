@@ -16,7 +16,7 @@ ensure_not_shadowed("recorder", __name__)
 from typing import TYPE_CHECKING  # noqa: E402 - see above
 
 from recorder._lazy import names_for_later  # noqa: E402
-from recorder.errors import DesyncError, MissingTickError, RecordingError  # noqa: E402
+from recorder.errors import DesyncError, IncompleteTapeWarning, MissingTickError, RecordingError  # noqa: E402
 from replayer.html_renderers import renderers_are_in  # noqa: E402
 
 if TYPE_CHECKING:
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from replayer.tape.environment_calls import EnvironmentCall
     from replayer.tape.episodes import Episode
     from replayer.tape.tape import Tape
+    from replayer.timeline.open_timeline import open_timeline as open  # noqa: A004 - the documented name
     from replayer.timeline.timeline import SeekReport, Timeline
-    from replayer.timeline.timeline import Timeline as open  # noqa: A004, N813 - replayer.open is the documented name
     from replayer.timeline.values_check import check_values
     from replayer.timeline.verify import VerificationReport as Report
     from replayer.timeline.verify import verify_tape
@@ -40,6 +40,7 @@ __all__ = [
     "DesyncError",
     "EnvironmentCall",
     "Episode",
+    "IncompleteTapeWarning",
     "MissingTickError",
     "RecordingError",
     "Report",
@@ -68,7 +69,7 @@ _LATER = {  # Imported at first access.
     "Timeline": "replayer.timeline.timeline",
     "check_values": "replayer.timeline.values_check",
     "extract": "replayer.datasets.extract",
-    "open": "replayer.timeline.timeline:Timeline",
+    "open": "replayer.timeline.open_timeline:open_timeline",
     "rebuild_events": "replayer.playback.rebuild_events",
     "samples": "replayer.datasets.stream.samples",
     "verify_tape": "replayer.timeline.verify",

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from recorder.exit_codes import CORRUPT, DIFFERS, INCOMPLETE, SAME
+from recorder.format.recording.assembly import NOT_CHECKED
 
-STATUS_CODES = {"intact": SAME, "incomplete": INCOMPLETE, "corrupt": CORRUPT}
+STATUS_CODES = {"intact": SAME, NOT_CHECKED: SAME, "incomplete": INCOMPLETE, "corrupt": CORRUPT}
 
 
 def worst_code(codes: Iterable[int]) -> int:

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from recorder.visible_text import visible
 from sim.kernel.registry import Config, World
 from sim.kernel.state import Snapshot
 
 JSON_LEVELS_MAX = 64  # A tape may nest plain data a thousand levels deep: more than the json module accepts.
 _LEFT_OUT = "…"
-_CONTROLS = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160))} | {ord("\n"): " "}
 
 
 def to_json(value: Any, levels: int = JSON_LEVELS_MAX) -> Any:
@@ -39,8 +39,8 @@ def to_json(value: Any, levels: int = JSON_LEVELS_MAX) -> Any:
 
 
 def plain_text(text: str) -> str:
-    """Escape the control characters in text: a terminal would obey them, and texts on a tape are untrusted."""
-    return text.translate(_CONTROLS)
+    """One line of text for people: what would steer a terminal is escaped, and a line end becomes a space."""
+    return visible(text).replace("\n", " ")
 
 
 def tick_range(first: int, last: int) -> str:

@@ -95,7 +95,7 @@ def test_each_tick_has_its_events(settings: dict[str, Any]) -> None:
     assert_told()
     assert verify_tape("a.tape", Nursery).ok
     with Tape("a.tape") as tape:
-        assert (tape.status, tape.check_blocks(), tape.has_events) == ("intact", [], True)
+        assert (tape.check_blocks(), tape.status, tape.has_events) == ([], "intact", True)
         for first, last in [(0, 0), (5, 5), (6, 23), (38, 99), (50, 60), (9, 8)]:
             assert listed(tape.events(first, last)) == truth(range(first, min(last, TICKS) + 1))
             assert listed(rebuild_events(tape, Nursery, first, last)) == truth(range(first, min(last, TICKS) + 1))

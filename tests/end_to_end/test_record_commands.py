@@ -93,7 +93,7 @@ def test_each_setting_reaches_the_tape(option: str) -> None:
         assert tape.meta["notes"] == {"ticks": 45}
         assert (tape.last_tick, tape.status, tape.outcome) == (
             45,
-            "intact",
+            "not checked",
             {"reason": "Z1", "ticks": 45, "text": "the last tick, as asked"},
         )
         assert tape.check_blocks() == []
@@ -187,7 +187,7 @@ def test_a_disk_that_refuses_for_a_while_is_one_line_and_no_end(
     assert "No space left on device; the recording continues in memory and retries" in lines[0]
     assert lines[1:] == ["warning: a.tape: the disk accepts the recording again"]
     with Tape(Path("a.tape")) as tape:
-        assert (tape.status, tape.last_tick) == ("intact", 90)
+        assert (tape.status, tape.last_tick) == ("not checked", 90)
 
 
 # --- resuming
@@ -228,7 +228,7 @@ def test_resume_continues_to_the_planned_end(capsys: pytest.CaptureFixture[str],
     )
     assert Path("a.tape.torn-1").read_bytes() == whole[last.offset : last.offset + 100]
     with Tape(Path("a.tape")) as tape:
-        assert (tape.last_tick, tape.status) == (90, "intact")
+        assert (tape.last_tick, tape.status) == (90, "not checked")
     assert run(recorder.commands.main.main, "resume -q a.tape --ticks 95") == 0
     assert capsys.readouterr().out == ""
 
@@ -353,14 +353,14 @@ def test_a_run_that_gets_a_signal_seals_its_tape(number: int, code: int, reason:
     assert f"\n{reason} after " in out
     assert "state hash" not in out  # An interrupted step leaves a state that belongs to no tick.
     with Tape(Path("a.tape")) as tape:
-        assert (tape.status, tape.outcome) == ("intact", {"reason": reason})
+        assert (tape.status, tape.outcome) == ("not checked", {"reason": reason})
         last_tick = tape.last_tick
     assert not journal_path("a.tape").exists()
 
     finished = subprocess.run([*RECORD, "resume", "-q", "a.tape", "--ticks", str(last_tick + 5)], check=False)
     assert finished.returncode == 0
     with Tape(Path("a.tape")) as tape:
-        assert (tape.status, tape.last_tick, tape.outcome["reason"]) == ("intact", last_tick + 5, "Z1")
+        assert (tape.status, tape.last_tick, tape.outcome["reason"]) == ("not checked", last_tick + 5, "Z1")
 
 
 @pytest.mark.parametrize("first_at", [33, None], ids=["told before", "told only then"])
@@ -391,5 +391,5 @@ def test_a_signal_while_the_tape_is_sealed_changes_nothing(
     assert capsys.readouterr().err == ""
     assert signal.getsignal(signal.SIGTERM) is before
     with Tape(Path("a.tape")) as tape:
-        assert (tape.status, tape.last_tick) == ("intact", first_at or 90)
+        assert (tape.status, tape.last_tick) == ("not checked", first_at or 90)
         assert tape.outcome == outcomes[0]

@@ -93,7 +93,10 @@ def test_info_of_an_intact_tape(capsys: pytest.CaptureFixture[str]) -> None:
     assert text.startswith("a.tape: intact, sealed\n")
     assert "next:" not in text
     del facts["damaged_blocks"]
-    assert info(capsys, "a.tape", options="--fast")[:2] == (0, facts | {"checked": False})
+    assert info(capsys, "a.tape", options="--fast")[:2] == (
+        0,
+        facts | {"checked": False, "status": "not checked"},
+    )
 
 
 def test_info_of_a_tape_that_is_being_recorded(capsys: pytest.CaptureFixture[str]) -> None:

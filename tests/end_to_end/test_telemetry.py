@@ -64,7 +64,7 @@ def test_rows_of_one_block_of_frames_in_several(monkeypatch: pytest.MonkeyPatch,
     with Tape("a.tape") as tape:
         blocks = sum(one.entry.kind == BlockKind.TELEMETRY for one in optional_blocks(tape.segments))
         columns = tape.telemetry()
-        assert (tape.status, tape.check_blocks()) == ("intact", [])
+        assert (tape.check_blocks(), tape.status) == ([], "intact")
     assert columns["n"].tolist() == [3 * tick for tick in range(31)]
     assert columns["tick"].tolist() == list(range(31))
     per_block = {False: -(-figures // 2), True: -(-figures // 3)}  # Rows; one more figure from tick 17 on.
@@ -77,7 +77,7 @@ def test_each_tick_has_its_row(settings: dict[str, Any]) -> None:
     record("a.tape", **settings)
     with Tape("a.tape") as tape:
         columns = tape.telemetry()
-        assert (tape.status, tape.check_blocks()) == ("intact", [])
+        assert (tape.check_blocks(), tape.status) == ([], "intact")
     assert list(columns) == ["tick", "n", "half", "late"]
     assert columns["tick"].tolist() == list(range(31))
     assert (columns["n"].dtype, columns["n"].tolist()) == (np.int64, [3 * tick for tick in range(31)])

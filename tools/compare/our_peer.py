@@ -64,7 +64,7 @@ class Ours(Peer):
                 except replayer.RecordingError as error:  # The next tick may be in an intact block.
                     reading.reports.append(str(error))
             reading.reports += [str(damage) for damage in tape.damages]
-            if tape.status != "intact":
+            if tape.status != "not checked":
                 reading.reports.append(tape.status)
         if state_ticks:
             with replayer.open(path, Walk) as run:

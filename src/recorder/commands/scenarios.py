@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 
+from recorder.visible_text import print_visible
 from sim.scenario.scenario_file import shipped_scenarios
 
 
@@ -14,4 +15,4 @@ def scenarios() -> None:
     """
     for name, file in shipped_scenarios().items():
         comment = itertools.takewhile(lambda line: line.startswith("#"), file.read_text(encoding="utf-8").splitlines())
-        print(f"{name}: {' '.join(line.lstrip('# ') for line in comment)}")
+        print_visible(f"{name}: {' '.join(line.lstrip('# ') for line in comment)}")

@@ -13,6 +13,8 @@ from contextlib import contextmanager, redirect_stdout
 from contextvars import ContextVar
 from typing import Any, TextIO
 
+from recorder.visible_text import print_visible
+
 _RESULTS: ContextVar[TextIO | None] = ContextVar("the stream of results", default=None)
 
 
@@ -34,12 +36,12 @@ def result_stream() -> TextIO:
 
 def print_result(line: str) -> None:
     """Print a line of a command's result on stdout, at once."""
-    print(line, file=result_stream(), flush=True)
+    print_visible(line, file=result_stream(), flush=True)
 
 
 def print_json(facts: Any, default: Callable[[Any], Any] | None = None) -> None:
     """Print a command's result as JSON on stdout. default: see json.dumps."""
-    print_result(json.dumps(facts, indent=1, default=default))
+    print_result(json.dumps(facts, indent=1, default=default).replace("\x7f", "\\u007f"))  # json leaves DEL.
 
 
 def say(line: str) -> None:
@@ -54,7 +56,7 @@ def say_on_stderr(line: str) -> None:
 
 def _say(line: str, stream: TextIO) -> None:
     try:
-        print(line, file=stream, flush=True)
+        print_visible(line, file=stream, flush=True)
     except (OSError, ValueError):  # ValueError: the stream is closed.
         silence(stream)
 

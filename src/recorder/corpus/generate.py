@@ -26,6 +26,7 @@ from recorder.corpus.corpus import TAPE_SUFFIX, Corpus, note_run
 from recorder.corpus.inspect_tape import SCENARIO_NOTE, SCORES, SOURCE_NOTE, examine, family_of, scores_of
 from recorder.corpus.run import GENERATED, Run, Settings
 from recorder.exit_codes import UsageError
+from recorder.format.recording.assembly import NOT_CHECKED
 from recorder.processes.pool import Pool
 from recorder.recording_options import KEYFRAME_INTERVAL_TICKS
 from recorder.runs.input_source import input_source_of
@@ -172,7 +173,7 @@ def missing_runs(plan: Sequence[PlannedRun], corpus: Corpus) -> list[PlannedRun]
         existing = by_tape.get(_tape_of(planned).name)
         if existing is not None and _is_different(planned, existing):
             raise UsageError(f"{existing.path} exists, but was not generated with these arguments: move it away")
-        if existing is None or not existing.ended or existing.status != "intact":
+        if existing is None or not existing.ended or existing.status != NOT_CHECKED:
             missing.append(planned)
     return missing
 

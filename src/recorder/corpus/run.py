@@ -11,6 +11,8 @@ from pathlib import Path
 
 import attrs
 
+from recorder.format.recording.assembly import NOT_CHECKED
+
 GENERATED, RECORDED = "generated", "recorded"  # Made by record generate, or in any other way.
 WON, LOST, DREW = "won", "lost", "drew"
 # The quality of a run's inputs as training data, lowest first; see tier_of.
@@ -27,7 +29,7 @@ UNFINISHED_REASONS = (
     "peer desync",
     "repaired",
 )
-STATUSES = ("intact", "incomplete", "corrupt", "unreadable")  # Best first.
+STATUSES = (NOT_CHECKED, "incomplete", "corrupt", "unreadable")  # Best first. A listing reads no complete tape.
 
 
 @attrs.frozen
@@ -92,7 +94,8 @@ class Run:
         scenario_hash: see sim.scenario.config.identity; empty if the tape does not describe its scenario.
         settings: see Settings; None if the tape does not describe its scenario.
         source: generated or recorded.
-        status: intact, incomplete, corrupt or unreadable, by headers, index, and the frames that were read.
+        status: not checked (no fault is visible), incomplete, corrupt or unreadable, by headers, index, and the frames
+            that were read.
         sealed: True if the recording was closed properly.
         finished: time of the last change to a file of the tape, in ISO form, UTC; empty if the tape is not sealed.
         changed_ns: this time in nanoseconds.
@@ -117,7 +120,7 @@ class Run:
     scenario_hash: str = ""
     settings: Settings | None = None
     source: str = RECORDED
-    status: str = "intact"
+    status: str = NOT_CHECKED
     sealed: bool = True
     finished: str = ""
     changed_ns: int = 0

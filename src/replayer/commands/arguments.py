@@ -7,14 +7,17 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from recorder.console.output import say_on_stderr
 from recorder.exit_codes import CORRUPT, INCOMPLETE, UsageError
 from recorder.factory_spec import Factory, load_factory
 from recorder.format.blocks.block import TAG
 from recorder.format.blocks.file_header import MAGIC
 from recorder.storage.os_errors import reading
 from recorder.text import counted
+from recorder.visible_text import print_visible
 from replayer.playback.make_simulation import version_note
 from replayer.playback.rebuild_adapted import why_missing
+from replayer.tape.completeness import incomplete_text
 from replayer.tape.tape import STOPPED_EARLY, Tape
 from replayer.value_text import picture
 from sim.kernel.registry import World
@@ -61,7 +64,14 @@ def note_version(tape: Tape) -> None:
     """Warn if the tape's world has a different version here, or if its adapter is missing."""
     note = version_note(tape) or why_missing(tape.meta)
     if note is not None:
-        print(f"note: {note}", file=sys.stderr)
+        print_visible(f"note: {note}", file=sys.stderr)
+
+
+def note_losses(tape: Tape) -> None:
+    """Say on stderr, in one line, if the tape is not complete."""
+    text = incomplete_text(tape)
+    if text is not None:
+        say_on_stderr(f"warning: {text}")
 
 
 def ensure_states(tape: Tape) -> None:

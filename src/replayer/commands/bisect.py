@@ -16,6 +16,7 @@ from recorder.console.output import print_json, say_on_stderr
 from recorder.console.progress import progress_bar
 from recorder.exit_codes import DIFFERS, UsageError
 from recorder.text import counted
+from recorder.visible_text import print_visible
 from replayer.commands.arguments import choose, ready_tape
 from replayer.commands.options import Json, Sim
 from replayer.diagnose.bisect.commit_run import CommitRunner
@@ -96,7 +97,7 @@ def bisect(
     if as_json:
         print_json(_facts(tape_path, bisection))
     else:
-        print("\n".join(map(plain_text, _lines(tape_path, bisection, is_dirty=is_dirty))))
+        print_visible("\n".join(map(plain_text, _lines(tape_path, bisection, is_dirty=is_dirty))))
     return DIFFERS if bisection.bad is not None else STATUS_CODES[bisection.tried[-1].status or status]
 
 

@@ -13,6 +13,7 @@ from recorder.console.progress import progress_bar
 from recorder.exit_codes import DIFFERS, UNREADABLE, UsageError
 from recorder.storage.os_errors import reading
 from recorder.text import counted
+from recorder.visible_text import print_visible
 from replayer.commands.arguments import choose, factory_of, ready_tape
 from replayer.commands.options import Json, Output, Sim
 from replayer.diagnose.certify.certificate import (
@@ -108,7 +109,7 @@ def certify_tape(
         print_json(certificate | {"path": str(kept)})
     else:
         _print_certification(path, certification)
-        print(f"  certificate: {kept}")
+        print_visible(f"  certificate: {kept}")
     return STATUS_CODES[certification.status] if certification.ok else DIFFERS
 
 
@@ -121,7 +122,9 @@ def _certify(path: Path, sim: str | None, **settings: Any) -> Certification:
 
 def _print_certification(path: Path, certification: Certification) -> None:
     ran = sum(1 for report in certification.cells if report.result != "not tested" and not report.cell.is_present)
-    print(f"{path}: {tick_range(certification.first_tick, certification.last_tick)} in {counted(ran, 'environment')}")
+    print_visible(
+        f"{path}: {tick_range(certification.first_tick, certification.last_tick)} in {counted(ran, 'environment')}"
+    )
     rows = [
         (report.cell.factor, report.cell.level, *_result_words(report, certification.present))
         for report in certification.cells
@@ -129,28 +132,28 @@ def _print_certification(path: Path, certification: Certification) -> None:
     widths = [max(len(row[column]) for row in rows) for column in range(3)]
     for factor, level, result, rest in rows:
         line = f"  {factor:<{widths[0]}}  {level:<{widths[1]}}  {result:<{widths[2]}}  {rest}"
-        print(plain_text(line.rstrip()))
+        print_visible(plain_text(line.rstrip()))
     if REPEAT in certification.deciding_factors:
-        print(
+        print_visible(
             "  the same environment gives different states in each run: no factor can be blamed (time? addresses? threads?)"
         )
     elif certification.deciding_factors:
         verb = "makes" if len(certification.deciding_factors) == 1 else "each make"
-        print(
+        print_visible(
             f"  {' and '.join(certification.deciding_factors)}: {verb} a difference alone; no other factor that was tested does"
         )
         if all(report.result != "same" for report in certification.cells):
-            print(
+            print_visible(
                 "  none of these environments gives the recorded states: factors are compared with the present environment"
             )
     elif not certification.ok:
-        print("  differs from the tape in the same way everywhere: none of these factors is the cause")
+        print_visible("  differs from the tape in the same way everywhere: none of these factors is the cause")
     else:
-        print(f"  the same everywhere{_AS_FAR[certification.status]}")
+        print_visible(f"  the same everywhere{_AS_FAR[certification.status]}")
     _print_damage(certification.present)
     untested = [factor for factor, verdict in certification.verdicts.items() if verdict == "not tested"]
     if untested:
-        print(f"  not tested on this machine: {', '.join(untested)}")
+        print_visible(f"  not tested on this machine: {', '.join(untested)}")
 
 
 _AS_FAR = {
@@ -163,9 +166,9 @@ _AS_FAR = {
 def _print_damage(present: CellReport) -> None:
     """Print the ticks that no environment could verify, and why."""
     for problem in present.problems:
-        print(plain_text(f"  {problem}"))
+        print_visible(plain_text(f"  {problem}"))
     for first, last in present.unreached_ticks:
-        print(f"  not verified anywhere: {tick_range(first, last)}")
+        print_visible(f"  not verified anywhere: {tick_range(first, last)}")
 
 
 def _result_words(report: CellReport, present: CellReport) -> tuple[str, str]:
@@ -203,12 +206,12 @@ def _check(path: Path, kept: Path, *, as_json: bool) -> int:
         facts |= {"date": certificate["date"], "status": status, "same_everywhere": same and status != "corrupt"}
         print_json(facts | {"factors": certificate["factors"]})
     elif why_not is not None:
-        print(f"{kept}: does not belong to {path}: {plain_text(why_not)}")
+        print_visible(f"{kept}: does not belong to {path}: {plain_text(why_not)}")
     else:
-        print(f"{kept}: belongs to {path}; dated {plain_text(certificate['date'])}")
+        print_visible(f"{kept}: belongs to {path}; dated {plain_text(certificate['date'])}")
         for factor, verdict in certificate["factors"].items():
-            print(plain_text(f"  {factor}: {verdict}"))
-        print(f"  the same in every environment that was tried{_AS_FAR[status]}" if same else _NOT_SAME)
+            print_visible(plain_text(f"  {factor}: {verdict}"))
+        print_visible(f"  the same in every environment that was tried{_AS_FAR[status]}" if same else _NOT_SAME)
     return STATUS_CODES[status] if why_not is None and same else DIFFERS
 
 

@@ -19,6 +19,7 @@ from recorder.factory_spec import load_factory
 from recorder.runs.input_source import read_inputs, read_plain_inputs
 from recorder.storage.os_errors import reading
 from recorder.text import counted
+from recorder.visible_text import print_visible
 from replayer.commands.arguments import ensure_states, looks_like_a_tape
 from replayer.commands.check_adapter import (
     LevelReport,
@@ -123,9 +124,9 @@ def _print(simulation: str, report: SyncReport, further: LevelReport | None, *, 
         trajectories = {} if further is None else {"trajectories": level_facts(further)}
         print_json({"simulation": simulation, **report_facts(report), **trajectories})
     else:
-        print("\n".join(report_lines(simulation, report, verbose=verbose)))
+        print_visible("\n".join(report_lines(simulation, report, verbose=verbose)))
         if further is not None:
-            print("\n".join(map(plain_text, _further_lines(further))))
+            print_visible("\n".join(map(plain_text, _further_lines(further))))
 
 
 def _check_trajectories(simulation: str, ticks: int, seeds: int, *, as_json: bool) -> LevelReport:

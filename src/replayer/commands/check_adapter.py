@@ -28,6 +28,7 @@ from recorder.exception_text import raised_text
 from recorder.exit_codes import DIFFERS, SAME, UsageError
 from recorder.processes.isolated_fork import NotIsolatedError, ensure_can_isolate, run_isolated
 from recorder.text import counted
+from recorder.visible_text import print_visible
 from replayer.diagnose.hidden_state.report import Suspect, SyncFinding, SyncReport, finding_lines
 from replayer.diagnose.hidden_state.sync_test import SyncTest
 from replayer.value_text import plain_text
@@ -110,7 +111,7 @@ def check_adapted(
     if as_json:
         print_json({"simulation": name, **level_facts(report)})
     else:
-        print("\n".join(plain_text(line) for line in level_lines(name, report)))
+        print_visible("\n".join(plain_text(line) for line in level_lines(name, report)))
     return SAME if report.ok else DIFFERS
 
 

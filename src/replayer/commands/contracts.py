@@ -12,6 +12,7 @@ from recorder.console.progress import progress_bar
 from recorder.exit_codes import DIFFERS, INCOMPLETE, SAME, UsageError
 from recorder.storage.os_errors import reading
 from recorder.text import counted
+from recorder.visible_text import print_visible
 from replayer.commands.arguments import choose, factory_of, ready_tape
 from replayer.commands.options import Json, Sim
 from replayer.diagnose.write_contracts.guarded_replay import WriteContractReport, check_contracts
@@ -60,7 +61,7 @@ def contracts(
     if as_json:
         print_json({"ok": report.ok} | attrs.asdict(report))
     else:
-        print(plain_text_lines(path, report))
+        print_visible(plain_text_lines(path, report))
     return worst_code((code, SAME if report.ok else DIFFERS, INCOMPLETE if report.unreached else SAME))
 
 

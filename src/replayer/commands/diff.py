@@ -13,7 +13,8 @@ from recorder.exit_codes import CORRUPT, DIFFERS, INCOMPLETE, SAME, UsageError
 from recorder.session.lockstep import RUN_NAME
 from recorder.storage.os_errors import reading, writing
 from recorder.text import counted
-from replayer.commands.arguments import ensure_states, factory_of
+from recorder.visible_text import print_visible
+from replayer.commands.arguments import ensure_states, factory_of, note_losses
 from replayer.commands.export import PICTURES, load_drawing
 from replayer.commands.options import Json, Output, Sim
 from replayer.desync.dump.dump import difference_lines
@@ -78,6 +79,8 @@ def diff(
     with reading(one), Tape(one) as left, reading(other), Tape(other) as right:
         ensure_states(left)
         ensure_states(right)
+        note_losses(left)
+        note_losses(right)
         try:
             with progress_bar("comparing", 1, quiet=as_json) as show:
                 result = diff_tapes(left, right, lambda done, total: show(done / total))
@@ -92,7 +95,7 @@ def diff(
     if as_json:  # Last: if there is an error, that is the one object that is printed.
         print_json(_facts(result, spread))
     elif output is not None:
-        print(f"  picture: {output}")
+        print_visible(f"  picture: {output}")
     return worst_code([*codes, DIFFERS if result.ticks or result.inputs_tick is not None else SAME])
 
 
@@ -125,18 +128,18 @@ def _diff_dumps(one: Path, other: Path, *, as_json: bool) -> int:
         print_json({**facts, "exchanges": result.exchanges, "fields": fields})
         return DIFFERS if result.differences else SAME
     left, right = result.ticks
-    print(
+    print_visible(
         f"{one} and {other}: "
         + (f"states of tick {left:,}" if left == right else f"states of ticks {left:,} and {right:,}")
     )
     if result.blocks is None:
-        print("  the states are laid out differently")
+        print_visible("  the states are laid out differently")
     else:
-        print(
+        print_visible(
             f"  {len(result.blocks)} of {result.block_count} blocks differ, found in {counted(result.exchanges, 'exchange')}"
         )
     for line in _difference_lines(result.states, result.differences):
-        print(f"  {line}")
+        print_visible(f"  {line}")
     return DIFFERS if result.differences else SAME
 
 
@@ -199,41 +202,41 @@ def _facts(result: TapeDifference, spread: DifferenceSpread | None) -> dict[str,
 def _print(one: Path, other: Path, result: TapeDifference, spread: DifferenceSpread | None, why: str | None) -> None:
     both = f"{one} and {other}"
     if not result.ticks:
-        print(
+        print_visible(
             f"{both}: {counted(result.compared_ticks, 'tick')} from {result.first_tick:,} to {result.last_tick:,}, the same"
         )
     else:
-        print(
+        print_visible(
             f"{both}: first different at tick {result.ticks[0].tick:,} of {result.first_tick:,} to {result.last_tick:,}"
         )
         _print_where(result)
     if result.inputs_tick is not None:
         order = " (before the states do)" if result.ticks and result.inputs_tick < result.ticks[0].tick else ""
-        print(f"  inputs: differ first at tick {result.inputs_tick:,}{order}")
+        print_visible(f"  inputs: differ first at tick {result.inputs_tick:,}{order}")
     elif result.ticks:
-        print("  inputs: the same at all ticks")
+        print_visible("  inputs: the same at all ticks")
     if result.unreadable_ticks:
-        print(f"  not compared: {counted(result.unreadable_ticks, 'tick')} that one of them lacks")
+        print_visible(f"  not compared: {counted(result.unreadable_ticks, 'tick')} that one of them lacks")
     if result.ticks:
-        print(f"  trend: {_trend_text(result, spread)}")
+        print_visible(f"  trend: {_trend_text(result, spread)}")
     for line in _difference_lines(result.states, result.differences):
-        print(f"    {line}")
+        print_visible(f"    {line}")
     if spread is not None and spread.stopped:
-        print(f"  rows are counted for {counted(spread.counts.shape[1], 'tick')}: {spread.stopped}")
+        print_visible(f"  rows are counted for {counted(spread.counts.shape[1], 'tick')}: {spread.stopped}")
     if why is not None:
-        print(f"  {why}")
+        print_visible(f"  {why}")
 
 
 def _print_where(result: TapeDifference) -> None:
     if result.phase is not None:
-        print(f"  phase: {result.phase}")
+        print_visible(f"  phase: {result.phase}")
     fields = result.ticks[0].fields
     if fields is None:
-        print("  fields: not known from the tapes; --blame fields records them")
+        print_visible("  fields: not known from the tapes; --blame fields records them")
     elif fields:
-        print(f"  fields: {', '.join(shown_fields(fields))}")
+        print_visible(f"  fields: {', '.join(shown_fields(fields))}")
     else:
-        print("  fields: none by their hashes: only the capacities of tables or blobs differ")
+        print_visible("  fields: none by their hashes: only the capacities of tables or blobs differ")
 
 
 def _trend_text(result: TapeDifference, spread: DifferenceSpread | None) -> str:

@@ -12,6 +12,7 @@ from recorder.console.progress import progress_bar
 from recorder.exit_codes import DIFFERS, INCOMPLETE
 from recorder.storage.os_errors import reading
 from recorder.text import counted
+from recorder.visible_text import print_visible
 from replayer.commands.arguments import choose, factory_of, ready_tape
 from replayer.commands.options import Json, Sim
 from replayer.diagnose.drift.drift import DriftReport, FieldDrift, IntervalDrift, measure_drift
@@ -55,7 +56,7 @@ def drift(
     if as_json:
         print_json(drift_facts(report))
     else:
-        print("\n".join(plain_text(line) for line in _lines(path, report)))
+        print_visible("\n".join(plain_text(line) for line in _lines(path, report)))
     if not report.exact:
         return DIFFERS
     if any(interval.unreached for interval in report.intervals) and report.status == "intact":

@@ -17,6 +17,7 @@ from recorder.console.progress import status_line
 from recorder.exit_codes import DIFFERS, SAME, UsageError
 from recorder.storage.os_errors import reading
 from recorder.text import counted, shown_path
+from recorder.visible_text import print_visible
 from replayer.commands.arguments import choose, factory_of, ready_tape
 from replayer.commands.explain_facts import cause_facts, explanation_facts
 from replayer.commands.explain_parties import OtherParty, OtherTape, ensure_two, explain_two
@@ -120,7 +121,7 @@ def explain(
     if as_json:
         print_json(explanation_facts(path, explanation))
     else:
-        print("\n".join(map(plain_text, _lines(path, explanation))))
+        print_visible("\n".join(map(plain_text, _lines(path, explanation))))
     if not explanation.agrees:
         return DIFFERS
     return STATUS_CODES[explanation.report.status] if explanation.report is not None else SAME
@@ -137,7 +138,7 @@ def _source(path: Path, tick: int | None) -> tuple[Path, int | None]:
     if tick not in (None, source.tick):
         raise UsageError(f"{path} is the dump of tick {source.tick:,}, got --tick {tick}")
     if source.missing is not None:
-        print(
+        print_visible(
             f"note: {plain_text(source.missing)} is not here: {source.tape} is explained, which begins one tick before",
             file=sys.stderr,
         )

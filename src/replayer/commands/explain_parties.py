@@ -19,6 +19,7 @@ from recorder.exit_codes import DIFFERS, SAME, UsageError
 from recorder.session.lockstep import RUN_NAME
 from recorder.storage.os_errors import reading
 from recorder.text import shown_path
+from recorder.visible_text import print_visible
 from replayer.commands.arguments import ensure_states
 from replayer.diagnose.bisect.commit_run import place_in_tree
 from replayer.diagnose.bisect.repository import Repository, RepositoryError
@@ -96,7 +97,7 @@ def explain_two(
     if as_json:
         print_json(shown)
     else:
-        print("\n".join(map(plain_text, shown)))
+        print_visible("\n".join(map(plain_text, shown)))
     differs = explanation.tick is not None or explanation.difference.inputs_tick is not None
     return worst_code([*codes, DIFFERS if differs else SAME])
 

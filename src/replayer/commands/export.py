@@ -14,7 +14,8 @@ from recorder.console.output import print_json
 from recorder.exit_codes import INCOMPLETE, SAME, UsageError
 from recorder.storage.os_errors import reading, writing
 from recorder.text import counted
-from replayer.commands.arguments import choose, ensure_states, factory_of, note_version
+from recorder.visible_text import print_visible
+from replayer.commands.arguments import choose, ensure_states, factory_of, note_losses, note_version
 from replayer.commands.export_viewer import VIEWER_FORMATS, ViewerOptions, export_for_viewer
 from replayer.commands.options import Json, Sim
 from replayer.commands.spooled_events import rebuilt_events
@@ -48,6 +49,7 @@ def export(
     events: Annotated[bool, Parameter(negative="", help=_EVENTS_HELP)] = False,
     viewer: Annotated[ViewerOptions, Parameter(name="*")] = _NO_VIEWER_OPTIONS,
     sim: Sim = None,
+    raw_text: Annotated[bool, Parameter(negative="")] = False,
     as_json: Json = False,
 ) -> int:
     """Export tables of a recording, or all of it for a viewer.
@@ -68,6 +70,9 @@ def export(
         One row for each tick: the figures that the simulation's telemetry() gave while it was recorded.
     sim
         module:factory of the simulation. Needed to re-simulate events if the tape names no registered world.
+    raw_text
+        Write texts in CSV exactly as they are. By default a ' comes before a text that a spreadsheet would evaluate: one
+        that begins with =, +, -, @, a tab or a line end. Numbers stay numbers.
     as_json
         Print one JSON object that describes the file.
     """
@@ -84,54 +89,57 @@ def export(
     path = choose(tape)
     try:
         if events:
-            return _export_events(path, output, sim, as_json=as_json)
-        return _export_telemetry(path, output, as_json=as_json)
+            return _export_events(path, output, sim, raw_text=raw_text, as_json=as_json)
+        return _export_telemetry(path, output, raw_text=raw_text, as_json=as_json)
     except ModuleNotFoundError:
         raise UsageError(missing_package("writing Parquet", "pyarrow", "parquet")) from None
 
 
-def _export_telemetry(path: Path, output: Path, *, as_json: bool) -> int:
+def _export_telemetry(path: Path, output: Path, *, raw_text: bool, as_json: bool) -> int:
     columns = _telemetry(path)
     with writing(output):
-        write_table(columns, output)
+        write_table(columns, output, raw_text=raw_text)
     rows, figures = len(columns["tick"]), len(columns) - 1
     if as_json:
         print_json({"path": str(output), "rows": rows, "columns": list(columns)})
     else:
-        print(f"{output}: {counted(rows, 'row')} of {counted(figures, 'figure')}")
+        print_visible(f"{output}: {counted(rows, 'row')} of {counted(figures, 'figure')}")
     return SAME
 
 
-def _export_events(path: Path, output: Path, sim: str | None, *, as_json: bool) -> int:
+def _export_events(path: Path, output: Path, sim: str | None, *, raw_text: bool, as_json: bool) -> int:
     with reading(path), Tape(path) as opened, writing(output):
         rebuilt = not opened.has_events
         missing = [] if rebuilt else opened.missing_event_ticks()
+        if not missing:
+            note_losses(opened)
         if rebuilt:
             ensure_states(opened)
             note_version(opened)
             with rebuilt_events(opened, factory_of(sim), output.parent, quiet=as_json) as read_events:
-                count, columns = _write_events(path, read_events, output)
+                count, columns = _write_events(path, read_events, output, raw_text=raw_text)
         else:
-            count, columns = _write_events(path, opened.events, output)
+            count, columns = _write_events(path, opened.events, output, raw_text=raw_text)
     if as_json:
         facts = {"path": str(output), "rows": count, "columns": columns, "missing_event_ticks": missing}
         print_json(facts | ({"made_again": True} if rebuilt else {}))
     else:
-        print(f"{output}: {counted(count, 'event')}" + (", rebuilt by re-simulating" if rebuilt else ""))
+        print_visible(f"{output}: {counted(count, 'event')}" + (", rebuilt by re-simulating" if rebuilt else ""))
         for first, last in missing:
-            print(f"  not on the tape: the events of {tick_range(first, last)}", file=sys.stderr)
+            print_visible(f"  not on the tape: the events of {tick_range(first, last)}", file=sys.stderr)
     return INCOMPLETE if missing else SAME
 
 
-def _write_events(path: Path, read_events: Any, output: Path) -> tuple[int, list[str]]:
+def _write_events(path: Path, read_events: Any, output: Path, *, raw_text: bool) -> tuple[int, list[str]]:
     try:
-        return write_events(read_events, output)
+        return write_events(read_events, output, raw_text=raw_text)
     except ValueError as error:
         raise UsageError(f"{path}: {error}") from None
 
 
 def _telemetry(path: Path) -> dict[str, Any]:
     with reading(path), Tape(path) as opened:
+        note_losses(opened)
         columns = opened.telemetry()
     if not len(columns["tick"]):
         raise UsageError(f"{path} has no telemetry: its simulation has no telemetry(), or it was not recorded")
@@ -184,7 +192,7 @@ def plot(
         raise UsageError(f"{path}: {error}") from None
     with writing(output):
         drawing.save(figure, output)
-    print(output)
+    print_visible(output)
     return SAME
 
 
@@ -201,6 +209,7 @@ def _layers(path: Path, tick: int, sim: str | None) -> tuple[int, dict[str, Any]
     """Return the tick that was reached, and the parts of its state that can be drawn as maps, by name."""
     with reading(path), Timeline(path, factory_of(sim)) as run:
         ensure_states(run.tape)
+        note_losses(run.tape)
         reached = run.seek(tick).tick
         snapshot, world = run.state.snapshot(), world_of(run.tape)
         if world is not None and world.layers is not None:

@@ -17,6 +17,7 @@ from recorder.console.progress import progress_bar
 from recorder.exit_codes import UsageError
 from recorder.storage.os_errors import writing
 from recorder.text import counted
+from recorder.visible_text import print_visible
 from replayer.commands.arguments import factory_of, ready_tape
 from replayer.export.viewers.tick_range import OnProgress, TickRange, TickRangeRequest
 from replayer.playback.make_simulation import Factory
@@ -92,11 +93,11 @@ def export_for_viewer(
     if as_json:
         print_json(_facts(source, output) | {"missing": shown})
         return code
-    print(f"{output}: {_describe(source)}")
+    print_visible(f"{output}: {_describe(source)}")
     for line in shown[:LINES_SHOWN]:
-        print(f"  {line}", file=sys.stderr)
+        print_visible(f"  {line}", file=sys.stderr)
     if len(shown) > LINES_SHOWN:
-        print(f"  and {counted(len(shown) - LINES_SHOWN, 'more line')} of what is missing", file=sys.stderr)
+        print_visible(f"  and {counted(len(shown) - LINES_SHOWN, 'more line')} of what is missing", file=sys.stderr)
     return code
 
 

@@ -17,6 +17,7 @@ from recorder.console.progress import progress_bar
 from recorder.exit_codes import UsageError
 from recorder.storage.os_errors import reading
 from recorder.text import bytes_text, counted
+from recorder.visible_text import print_visible
 from replayer.commands.arguments import choose, factory_of
 from replayer.commands.options import Json, Sim
 from replayer.datasets.extract import Extraction, extract
@@ -266,24 +267,24 @@ def _print(extraction: Extraction, *, as_json: bool) -> None:
     for name, table in manifest["tables"].items():
         size = sum(file["bytes"] for file in table["files"])
         files = counted(len(table["files"]), "file")
-        print(f"{extraction.path}/{name}: {counted(table['rows'], 'row')} in {files}, {bytes_text(size)}")
+        print_visible(f"{extraction.path}/{name}: {counted(table['rows'], 'row')} in {files}, {bytes_text(size)}")
         columns = list(table["columns"])
         more = f" and {len(columns) - COLUMNS_SHOWN} more" if len(columns) > COLUMNS_SHOWN else ""
-        print(f"  columns: {', '.join(columns[:COLUMNS_SHOWN])}{more}")
+        print_visible(f"  columns: {', '.join(columns[:COLUMNS_SHOWN])}{more}")
         if "fps" in table:
-            print(f"  frames per second: {table['fps']:g} ({table['fps_from']})")
+            print_visible(f"  frames per second: {table['fps']:g} ({table['fps_from']})")
     if not manifest["tables"]:
-        print(f"{extraction.path}: no rows")
+        print_visible(f"{extraction.path}: no rows")
     for line in [*manifest["notes"], *manifest["problems"]]:
-        print(f"  {plain_text(line)}", file=sys.stderr)
+        print_visible(f"  {plain_text(line)}", file=sys.stderr)
     for missing in manifest["missing"][:LINES_SHOWN]:
         ticks = tick_range(missing["first_tick"], missing["last_tick"])
-        print(f"  missing: {missing['tape']}, {ticks}: {plain_text(missing['why'])}", file=sys.stderr)
+        print_visible(f"  missing: {missing['tape']}, {ticks}: {plain_text(missing['why'])}", file=sys.stderr)
     if len(manifest["missing"]) > LINES_SHOWN:
-        print(f"  and {len(manifest['missing']) - LINES_SHOWN} more, see manifest.json", file=sys.stderr)
+        print_visible(f"  and {len(manifest['missing']) - LINES_SHOWN} more, see manifest.json", file=sys.stderr)
     first = next(iter(manifest["tables"]), None)
     if first is not None:
-        print(f"next: {_next_step(extraction, first)}")
+        print_visible(f"next: {_next_step(extraction, first)}")
 
 
 def _next_step(extraction: Extraction, table: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
@@ -18,6 +19,7 @@ from recorder.corpus.run_statistics import Statistics, statistics_of
 from recorder.corpus.selection import ConditionError
 from recorder.exit_codes import SAME, UNREADABLE, UsageError
 from recorder.storage.os_errors import writing
+from recorder.visible_text import print_visible, visible
 from replayer.commands.arguments import RECORDINGS_FOLDER
 from replayer.commands.export import PICTURES, load_drawing
 from replayer.commands.ls_filters import RunFilters
@@ -56,7 +58,10 @@ def ls(
 
     Tapes that have not changed since the folder was indexed are not read again; reading 100 or more updates the index.
 
-    Exit code of the worst tape: 0 intact, 3 incomplete, 4 corrupt, 5 unreadable.
+    A listing does not read complete tapes: the status of a sealed one without a visible fault is "not checked".
+    replay info reads all of a tape.
+
+    Exit code of the worst tape: 0 no fault is visible, 3 incomplete, 4 corrupt, 5 unreadable.
 
     Parameters
     ----------
@@ -100,13 +105,14 @@ def ls(
         with writing(plot):
             drawing.save(drawing.draw_corpus(runs, statistics, str(folder)), plot)
     if paths:
-        print("\n".join(str(run.path) for run in runs), end="\n" if runs else "")
+        paths_text = "".join(f"{run.path}\n" for run in runs)  # As they are for other programs.
+        sys.stdout.write(visible(paths_text) if sys.stdout.isatty() else paths_text)
     elif as_json:
         print_json(_facts(folder, runs, statistics, stats=stats, plot=plot))
     else:
         lines = statistics_lines(statistics) if statistics is not None and stats else run_lines(runs)
-        print("\n".join(plain_text(line) for line in [f"{folder}: {lines[0]}", *lines[1:]]))
-        print(f"  drawn: {plot}" if plot is not None else "", end="\n" if plot is not None else "")
+        print_visible("\n".join(plain_text(line) for line in [f"{folder}: {lines[0]}", *lines[1:]]))
+        print_visible(f"  drawn: {plot}" if plot is not None else "", end="\n" if plot is not None else "")
     return max((CODES[run.status] for run in runs), default=SAME)
 
 

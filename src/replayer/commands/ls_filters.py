@@ -40,7 +40,9 @@ class RunFilters:
     ] = None
     status: Annotated[
         str | None,
-        Parameter(help="Only tapes in these states, separated by commas: intact, incomplete, corrupt, unreadable."),
+        Parameter(
+            help="Only tapes in these states, separated by commas: 'not checked', incomplete, corrupt, unreadable."
+        ),
     ] = None
     min_ticks: Annotated[NotNegative | None, Parameter(help="Only runs of at least N ticks.")] = None
     where: Annotated[

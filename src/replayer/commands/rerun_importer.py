@@ -18,6 +18,7 @@ from cyclopts import App, Parameter
 
 from recorder.console.app import run_app
 from recorder.exit_codes import SAME
+from recorder.visible_text import print_visible
 from replayer.commands.arguments import ready_tape
 from replayer.commands.export_viewer import missing_viewer_package
 from replayer.export.viewers.tick_range import TickRange, TickRangeRequest
@@ -80,7 +81,9 @@ def _source(tape: Tape) -> TickRange:
     try:
         return TickRange(tape, None, TickRangeRequest())
     except (UnknownWorldError, UnfitSimulationError, ConfigError) as error:
-        print(f"note: only the states of keyframes are shown: {plain_text(str(error.args[0]))}", file=sys.stderr)
+        print_visible(
+            f"note: only the states of keyframes are shown: {plain_text(str(error.args[0]))}", file=sys.stderr
+        )
         source = TickRange(tape, None, TickRangeRequest(keyframes=True))
         source.problems.append(f"only the states of keyframes: {error.args[0]}")
         return source

@@ -14,6 +14,7 @@ from recorder.console.output import print_json
 from recorder.exit_codes import DIFFERS, SAME, UsageError
 from recorder.storage.os_errors import reading
 from recorder.text import counted
+from recorder.visible_text import print_visible
 from replayer.commands.arguments import choose, ensure_states, factory_of, ready_tape
 from replayer.commands.options import Json, Sim
 from replayer.playback.make_simulation import UnfitSimulationError
@@ -86,7 +87,7 @@ def results(
     else:
         lines = _result_lines(result, path, sim, missing)
         lines += _canonical_lines(canonical_replay) if canonical_replay else []
-        print("\n".join(plain_text(line) for line in lines))
+        print_visible("\n".join(plain_text(line) for line in lines))
     differs = canonical_replay is not None and canonical_replay.comparison.verdict == "safety_visible_divergence"
     violated = result.violations or result.violated_before
     return worst_code([code, DIFFERS if violated or differs else SAME])
@@ -140,7 +141,7 @@ def compare(
         print_json({**attrs.asdict(comparison), "notes": notes}, default=repr)
     else:
         lines = _comparison_lines(comparison, str(one), str(other)) + [f"  {note}" for note in notes]
-        print("\n".join(plain_text(line) for line in lines))
+        print_visible("\n".join(plain_text(line) for line in lines))
     differs = comparison.verdict == "safety_visible_divergence"
     return worst_code([*(code for _, code in lost), DIFFERS if differs else SAME])
 
@@ -165,18 +166,18 @@ def _compare_folders(one: Path, other: Path, *, as_json: bool) -> int:
         raise UsageError(str(error)) from None
     changes = compare_sweeps(*runs)
     if as_json:
-        print(
+        print_visible(
             json.dumps(
                 {"runs": [len(manifest) for manifest in runs], "changes": [attrs.asdict(c) for c in changes]}, indent=1
             )
         )
     else:
-        print(f"{counted(len(runs[0]), 'run')} and {counted(len(runs[1]), 'run')}: {len(changes)} differ")
+        print_visible(f"{counted(len(runs[0]), 'run')} and {counted(len(runs[1]), 'run')}: {len(changes)} differ")
         for change in changes[:LINES_SHOWN]:
             delta = f", productive events {change.productive_delta:+,}" if "productive" in change.what else ""
-            print(f"  run {change.index}: {', '.join(change.what)}{delta}")
+            print_visible(f"  run {change.index}: {', '.join(change.what)}{delta}")
         if len(changes) > LINES_SHOWN:
-            print(f"  and {len(changes) - LINES_SHOWN} more: see --json")
+            print_visible(f"  and {len(changes) - LINES_SHOWN} more: see --json")
     return DIFFERS if changes else SAME
 
 

@@ -14,7 +14,16 @@ from recorder.console.output import print_json
 from recorder.console.progress import progress_bar
 from recorder.exit_codes import SAME
 from recorder.storage.os_errors import reading
-from replayer.commands.arguments import choose, ensure_seek, ensure_states, factory_of, layer_picture, note_version
+from recorder.visible_text import print_visible
+from replayer.commands.arguments import (
+    choose,
+    ensure_seek,
+    ensure_states,
+    factory_of,
+    layer_picture,
+    note_losses,
+    note_version,
+)
 from replayer.commands.options import DumpFolder, Json, Output, Sim
 from replayer.report.object_lines import ShownState
 from replayer.report.report_text import print_seek, seek_facts
@@ -80,6 +89,7 @@ def seek(
         with reading(path):
             ensure_states(run.tape)
             note_version(run.tape)
+            note_losses(run.tape)
             with progress_bar("seeking", 1, quiet=as_json) as show:
                 report = run.seek(tick, lambda done, total: show(done / total), episode=episode, step=step)
         snapshot, world = run.state.snapshot(), world_of(run.tape)
@@ -93,8 +103,8 @@ def seek(
         return SAME
     print_seek(path, report, shown.summary_lines(world, config, whole=all_rows and not names))
     for line in shown.requested_lines(whole=all_rows or not sys.stdout.isatty()):
-        print(f"  {line}")
-    print("\n".join(drawn), end="\n" if drawn else "")
+        print_visible(f"  {line}")
+    print_visible("\n".join(drawn), end="\n" if drawn else "")
     if output is not None:
-        print(f"  written: {output}")
+        print_visible(f"  written: {output}")
     return SAME

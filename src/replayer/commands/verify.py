@@ -15,6 +15,7 @@ from recorder.exit_codes import DIFFERS, UsageError
 from recorder.processes.stuck_workers import PATIENCE_S
 from recorder.storage.os_errors import reading
 from recorder.text import counted
+from recorder.visible_text import print_visible
 from replayer.commands.arguments import choose, factory_of, note_version
 from replayer.commands.options import DumpFolder, Json, Sim
 from replayer.diagnose.certify.arithmetic import processor_count
@@ -91,7 +92,9 @@ def verify(
     else:
         print_report(path, report, sim, has_first_inputs=first_tick == 0)
         if checked is not None and report.ok:
-            print("  only the run in one go, without states, differs: the tape is verified (docs: Values alone)")
+            print_visible(
+                "  only the run in one go, without states, differs: the tape is verified (docs: Values alone)"
+            )
     if report.first_bad is not None or report.wrong_keyframes:
         return DIFFERS
     return STATUS_CODES[report.status]
@@ -123,6 +126,6 @@ def _verify_headers(path: Path, *, as_json: bool) -> int:
     if as_json:
         print_json({"status": status, "blocks": blocks, "problems": problems})
     else:
-        print(f"{path}: {status}, {counted(blocks, 'block')}")
-        print("\n".join(f"  {plain_text(problem)}" for problem in problems), end="\n" if problems else "")
+        print_visible(f"{path}: {status}, {counted(blocks, 'block')}")
+        print_visible("\n".join(f"  {plain_text(problem)}" for problem in problems), end="\n" if problems else "")
     return STATUS_CODES[status]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import itertools
 import json
 from collections.abc import Callable, Iterable, Iterator
@@ -11,6 +10,7 @@ from typing import Any
 
 from recorder.format.blocks.events_block import KIND, TICK, Event
 from recorder.storage.atomic_file import atomic_file
+from replayer.csv_cells import CsvRows
 from replayer.export.tables import open_text, suffix_of
 from replayer.value_text import to_json
 
@@ -21,23 +21,23 @@ BATCH_ROWS = 8192  # Rows in memory at the same time.
 _EXACT_MAX = 1 << 53  # Integers up to this value are exact as floats.
 
 
-def write_events(read_events: Callable[[], TickEvents], path: Path) -> tuple[int, list[str]]:
+def write_events(read_events: Callable[[], TickEvents], path: Path, *, raw_text: bool = False) -> tuple[int, list[str]]:
     """Write the events that read_events() returns; returns their number and the columns. Replaces an existing file.
 
     NDJSON has one object per event, its tick first; arrays become lists, bytes become hexadecimal text. CSV and Parquet
     have the columns tick, kind and all other keys in the order of their first use. Nested values are JSON text, missing
     keys are empty or null. A Parquet column holds booleans, integers, floats or text; if it has values of several of
     these types, or larger integers, it holds JSON text. For CSV and Parquet, read_events is called twice: first to find
-    the columns.
+    the columns. raw_text: write texts in CSV as they are, even those that a spreadsheet takes for a formula.
 
     Raises ValueError for an unknown suffix or too many columns, ModuleNotFoundError for Parquet without pyarrow,
     OSError, and the errors of read_events.
     """
-    write = {".ndjson": _write_ndjson, ".jsonl": _write_ndjson, ".csv": _write_csv, ".parquet": _write_parquet}[
-        suffix_of(path)
-    ]
+    suffix = suffix_of(path)
     with atomic_file(path, existing="replace") as part:
-        return write(read_events, part)
+        if suffix == ".csv":
+            return _write_csv(read_events, part, raw_text=raw_text)
+        return (_write_parquet if suffix == ".parquet" else _write_ndjson)(read_events, part)
 
 
 def _plain(events: TickEvents) -> Iterator[dict[str, Any]]:
@@ -78,13 +78,13 @@ def _kind_of(value: Any) -> str:
     return {bool: "boolean", float: "float", str: "text", type(None): "none"}.get(type(value), "nested")
 
 
-def _write_csv(read_events: Callable[[], TickEvents], path: Path) -> tuple[int, list[str]]:
+def _write_csv(read_events: Callable[[], TickEvents], path: Path, *, raw_text: bool) -> tuple[int, list[str]]:
     columns, count = list(_columns(read_events)), 0
     with open_text(path) as file:
-        writer = csv.writer(file)
-        writer.writerow(columns)
+        rows = CsvRows(file, raw=raw_text)
+        rows.write(columns)
         for event in _plain(read_events()):
-            writer.writerow([_cell(event.get(name)) for name in columns])
+            rows.write(_cell(event.get(name)) for name in columns)
             count += 1
     return count, columns
 

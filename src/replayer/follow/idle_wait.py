@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from recorder.storage.open_tape import is_locked
+from recorder.visible_text import print_visible
 
 WRITER_CHECK_S = 5.0  # Interval between two checks for a writer; each of them locks the tape for a moment.
 
@@ -33,7 +34,7 @@ class Waiting:
             self._next_check_s = self._clock() + WRITER_CHECK_S
             if not is_locked(self._path):
                 self._noted = True
-                print(
+                print_visible(
                     f"note: no process is recording {self._path}; waiting (Ctrl-C to stop)", file=sys.stderr, flush=True
                 )
         self._sleep(seconds)

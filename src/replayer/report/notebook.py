@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from recorder.errors import RecordingError
+from recorder.format.recording.assembly import NOT_CHECKED
 from recorder.notebook.html import AMBER, GREEN, RED, Badge, Strip, card, facts_table, fields_part, folded, wide_table
 from recorder.text import bytes_text, counted
 from replayer.desync.object_diff import object_difference_lines, shown_fields
@@ -24,7 +25,7 @@ from sim.kernel.schema import Layout
 KEYFRAME_BYTES_MAX = 16 << 20  # On the disk. Reading a larger one would delay the notebook.
 LOSSES_SHOWN = 5
 
-_COLOURS = {"intact": GREEN, "incomplete": AMBER, "corrupt": RED}
+_COLOURS = {"intact": GREEN, NOT_CHECKED: GREEN, "incomplete": AMBER, "corrupt": RED}
 
 
 @renders(Tape)
@@ -43,8 +44,7 @@ def tape_html(tape: Tape, *, here: int | None = None, layout: Layout | None = No
         parts.append(
             folded("configuration", facts_table((key, _short(value)) for key, value in world["config"].items()))
         )
-    label = "intact by its index" if status == "intact" else status  # replay info and replay verify read all blocks.
-    return card(str(tape.path), Badge(label, _COLOURS[status]), *parts)
+    return card(str(tape.path), Badge(status, _COLOURS[status]), *parts)
 
 
 @renders(Timeline)

@@ -15,6 +15,7 @@ import attrs
 from recorder.format.blocks.frame import Frame
 from recorder.format.segments.segment_contents import Damage
 from recorder.text import counted
+from recorder.visible_text import print_visible
 from replayer.desync.dump.dump import difference_lines, place_lines
 from replayer.desync.finding import Finding
 from replayer.desync.object_diff import (
@@ -59,13 +60,13 @@ def _route(report: SeekReport) -> str:
 
 def print_seek(path: Path, report: SeekReport, summary: Sequence[str]) -> None:
     """Print the result of a seek and a summary of the state, as lines."""
-    print(
+    print_visible(
         f"tick {report.tick:,} of {path}: keyframe at tick {report.keyframe_tick:,}, "
         f"{_route(report)}, {report.milliseconds:.1f} ms"
     )
-    print(f"  state hash: {report.state_hash:016x}, as recorded")
+    print_visible(f"  state hash: {report.state_hash:016x}, as recorded")
     for line in summary:
-        print(f"  {line}")
+        print_visible(f"  {line}")
 
 
 def report_facts(report: VerificationReport) -> dict[str, Any]:
@@ -127,7 +128,7 @@ def print_report(
     """
     _print_result(path, report)
     for note in report.notes:
-        print(f"  note: {plain_text(note)}")
+        print_visible(f"  note: {plain_text(note)}")
     if report.first_bad is not None:
         _print_next(shlex.quote(str(path)), report.first_bad, report.findings, sim if has_first_inputs else None, sim)
 
@@ -135,29 +136,33 @@ def print_report(
 def _print_result(path: Path, report: VerificationReport) -> None:
     if report.ok:
         if not report.tick_count:
-            print(f"{path}: {report.status}, no tick to verify: the recording stopped before its first keyframe")
+            print_visible(
+                f"{path}: {report.status}, no tick to verify: the recording stopped before its first keyframe"
+            )
         elif report.dropped_ticks:
             _print_verified_part(path, report)
         else:
             sealed = "" if report.status == "intact" else "; the tape is not sealed"
             ticks = "the one tick matches" if report.tick_count == 1 else f"all {report.tick_count:,} ticks match"
-            print(f"{path}: {ticks} the recording{sealed}{_proved_text(report)}")
+            print_visible(f"{path}: {ticks} the recording{sealed}{_proved_text(report)}")
         return
     if report.first_bad is not None:
-        print(f"{path}: DESYNC at tick {report.first_bad:,}; all ticks before it match the recording")
+        print_visible(f"{path}: DESYNC at tick {report.first_bad:,}; all ticks before it match the recording")
         for finding in report.findings:
             _print_finding(finding)
     else:
         verified = f"{report.verified_ticks:,} of {report.tick_count:,} ticks match the recording"
-        print(f"{path}: {report.status}; {verified}")
+        print_visible(f"{path}: {report.status}; {verified}")
     for line in _wrong_keyframe_lines(report):
-        print(f"  {plain_text(line)}")
+        print_visible(f"  {plain_text(line)}")
     for problem in report.problems:
-        print(f"  {plain_text(str(problem))}")
+        print_visible(f"  {plain_text(str(problem))}")
     for unreached in report.unreached:
-        print(f"  not reached: ticks {unreached.first_tick:,} to {unreached.last_tick:,}: {plain_text(unreached.why)}")
+        print_visible(
+            f"  not reached: ticks {unreached.first_tick:,} to {unreached.last_tick:,}: {plain_text(unreached.why)}"
+        )
     if report.dump_path is not None:
-        print(f"  dump: {report.dump_path}")
+        print_visible(f"  dump: {report.dump_path}")
 
 
 def print_values(path: Path, report: ValuesReport) -> None:
@@ -166,14 +171,16 @@ def print_values(path: Path, report: ValuesReport) -> None:
     compared = f"the values at {share}{counted(report.compared + report.skipped, 'keyframe')} are as recorded"
     if report.differing is not None:
         where = f": {report.path}" if report.path else ""
-        print(f"{path}: at the keyframe of tick {report.differing:,} the values differ from the recorded ones{where}")
-        print(f"  {compared}; now all ticks are verified, each from the keyframe before it")
+        print_visible(
+            f"{path}: at the keyframe of tick {report.differing:,} the values differ from the recorded ones{where}"
+        )
+        print_visible(f"  {compared}; now all ticks are verified, each from the keyframe before it")
         return
     not_read = f"; not compared: {', '.join(report.not_read)}" if report.not_read else ""
-    print(f"{path}: {report.status}; {compared}, the last one at tick {report.last_compared:,}{not_read}")
-    print("  compared at keyframes alone: replay verify without --values compares each tick")
+    print_visible(f"{path}: {report.status}; {compared}, the last one at tick {report.last_compared:,}{not_read}")
+    print_visible("  compared at keyframes alone: replay verify without --values compares each tick")
     for problem in report.problems:
-        print(f"  {plain_text(str(problem))}")
+        print_visible(f"  {plain_text(str(problem))}")
 
 
 def _print_next(path: str, tick: int, findings: Sequence[Finding], checked: str | None, sim: str | None) -> None:
@@ -186,7 +193,7 @@ def _print_next(path: str, tick: int, findings: Sequence[Finding], checked: str 
             0, f"replay check {shlex.quote(checked)} --inputs {path}{ticks}  # searches what it reads besides its state"
         )
         commands[1] += "  # searches the line"
-    print("next: " + "\n      ".join(commands))
+    print_visible("next: " + "\n      ".join(commands))
 
 
 def _wrong_keyframe_lines(report: VerificationReport) -> list[str]:
@@ -208,7 +215,7 @@ def _proved_text(report: VerificationReport) -> str:
 def _print_verified_part(path: Path, report: VerificationReport) -> None:
     """Print the result for a tape with dropped ticks."""
     unreached = report.tick_count - report.verified_ticks - report.dropped_ticks
-    print(
+    print_visible(
         f"{path}: {report.verified_ticks:,} of {report.tick_count:,} ticks match the recording; "
         f"{report.dropped_ticks:,} were dropped, {unreached:,} between those and the next keyframe cannot be reached"
         f"{_proved_text(report)}"
@@ -234,20 +241,20 @@ def where_lines(finding: Finding) -> list[str]:
 
 
 def _print_finding(finding: Finding) -> None:
-    print(f"  recorded hash {finding.expected_hash:016x}, replayed {finding.actual_hash:016x}")
+    print_visible(f"  recorded hash {finding.expected_hash:016x}, replayed {finding.actual_hash:016x}")
     for line in where_lines(finding):
-        print(f"  {line}")
+        print_visible(f"  {line}")
     if finding.note and finding.note not in [tested.found for tested in finding.tested]:
-        print(f"  note: {finding.note}")
+        print_visible(f"  note: {finding.note}")
     inputs = next((frame.inputs for frame in finding.frames if frame.tick == finding.tick), None)
-    print(f"  inputs of the tick: {json.dumps(to_json(inputs))}")
+    print_visible(f"  inputs of the tick: {json.dumps(to_json(inputs))}")
     for line in finding_lines(finding):
-        print(f"  random draws: {line}")
+        print_visible(f"  random draws: {line}")
     if finding.tested:
-        print("  tested:")
+        print_visible("  tested:")
     for tested in finding.tested:
         mark = {True: "!", False: "-", None: "?"}[tested.suspicious]
-        print(f"    {mark} {tested.cause}: {tested.found}")
+        print_visible(f"    {mark} {tested.cause}: {tested.found}")
 
 
 def repair_facts(report: RepairReport) -> dict[str, Any]:
@@ -267,21 +274,21 @@ def repair_facts(report: RepairReport) -> dict[str, Any]:
 def print_repair(source: Path, report: RepairReport, sim: str | None = None) -> None:
     """Print the result of ``replay repair``. sim: the value of --sim, for the next command."""
     hint = f" --sim {shlex.quote(sim)}" if sim is not None else ""
-    print(f"{source} → {report.path}: ticks {report.first_tick:,} to {report.last_tick:,}")
-    print(
+    print_visible(f"{source} → {report.path}: ticks {report.first_tick:,} to {report.last_tick:,}")
+    print_visible(
         f"  keyframes: {report.copied_keyframes:,} copied, {len(report.rebuilt_ticks):,} rebuilt and verified by hash"
     )
     for tick in report.rebuilt_ticks:
-        print(f"  rebuilt: the keyframe of tick {tick:,}")
+        print_visible(f"  rebuilt: the keyframe of tick {tick:,}")
     for tick, why in report.lost_keyframe_ticks:
-        print(f"  lost: the keyframe of tick {tick:,}: {plain_text(why)}")
+        print_visible(f"  lost: the keyframe of tick {tick:,}: {plain_text(why)}")
     for first, last, why in report.lost_ticks:
-        print(f"  lost: {tick_range(first, last)}: {plain_text(why)}")
+        print_visible(f"  lost: {tick_range(first, last)}: {plain_text(why)}")
     for kind, why in report.lost_optional:
-        print(f"  lost: an optional block ({kind}): {plain_text(why)}")
+        print_visible(f"  lost: an optional block ({kind}): {plain_text(why)}")
     if report.complete:
-        print("  nothing is lost")
-    print(f"next: replay verify {shlex.quote(str(report.path))}{hint}")
+        print_visible("  nothing is lost")
+    print_visible(f"next: replay verify {shlex.quote(str(report.path))}{hint}")
 
 
 def tail_lines(

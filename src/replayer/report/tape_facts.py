@@ -8,11 +8,10 @@ import shlex
 from collections.abc import Iterator
 from typing import Any
 
-from recorder.errors import UnsupportedVersionError
 from recorder.factory_spec import sim_option
 from recorder.format.recording.change_replay import ChangeLog
-from recorder.format.recording.tick_gaps import merged
 from recorder.text import bytes_text, counted
+from recorder.visible_text import print_visible
 from replayer.report.note_lines import note_facts, note_lines
 from replayer.tape.episodes import episode_facts, episodes_line, find_episodes
 from replayer.tape.noted_outside import noted_outside
@@ -22,8 +21,7 @@ from replayer.value_text import plain_text, tick_range, to_json
 
 def tape_facts(tape: Tape, *, check: bool = True) -> dict[str, Any]:
     """The JSON object of ``replay info --json``. check: read every block instead of trusting the index."""
-    if check:
-        tape.distrust_index()
+    problems = tape.check_blocks() if check else []  # First: ticks and status then come from all blocks.
     meta = tape.meta
     settings = meta.get("settings") or meta  # Tapes of format 0.1 have them among the rest.
     world = meta.get("world") or {}
@@ -80,8 +78,11 @@ def tape_facts(tape: Tape, *, check: bool = True) -> dict[str, Any]:
             for damage in tape.damages
         ],
     }
+    if check:
+        listed = {str(damage.as_error()) for damage in tape.damages}
+        facts["damaged_blocks"] = [str(problem) for problem in problems if str(problem) not in listed]
     if check and has_state:
-        _check_contents(tape, facts)
+        _add_what_reading_shows(tape, facts)
     return dict(to_json(facts))  # META and the outcome may hold anything that plain data can be.
 
 
@@ -98,35 +99,19 @@ def _can_be_resumed(tape: Tape) -> bool:
     return (header is None or header.segment == 0) and isinstance(tape.meta.get("settings"), dict)
 
 
-def _check_contents(tape: Tape, facts: dict[str, Any]) -> None:
-    """Read every block and add the results to facts."""
-    problems = tape.check_blocks()
+def _add_what_reading_shows(tape: Tape, facts: dict[str, Any]) -> None:
+    """Add the facts of a tape with states that only the content of its blocks tells."""
     if tape.has_events:
         facts["events"] = sum(1 for _ in tape.events())
         facts["missing_event_ticks"] = [list(missing) for missing in tape.missing_event_ticks()]
     if tape.logs_changes:
         facts["ticks_without_changes"] = [list(missing) for missing in ChangeLog(tape.recording).missing_ticks()]
-    listed = {str(damage.as_error()) for damage in tape.damages}
-    facts["damaged_blocks"] = [str(problem) for problem in problems if str(problem) not in listed]
-    if problems:
-        facts["status"] = "corrupt"
-        facts["missing_ticks"] = [list(unread) for unread in _ticks_that_fail(tape)]
-
-
-def _ticks_that_fail(tape: Tape) -> list[tuple[int, int]]:
-    """The ranges of ticks whose frames cannot be read."""
-    first, last = tape.first_tick + 1, tape.last_tick
-    try:
-        runs = tape.recording.runs(first, last)
-        return merged([(run.first_tick, run.last_tick) for run in runs if run.error is not None])
-    except UnsupportedVersionError:  # This version must not read any of them.
-        return [(first, last)] if first <= last else []
 
 
 def print_tape(facts: dict[str, Any]) -> None:
     """Print ``replay info``. facts: as tape_facts returns them."""
     lines = [*_description(facts), *_losses(facts), *_next_step(facts)]
-    print("\n".join(plain_text(line) for line in lines))
+    print_visible("\n".join(plain_text(line) for line in lines))
 
 
 def _description(facts: dict[str, Any]) -> Iterator[str]:

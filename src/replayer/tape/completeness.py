@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from recorder.errors import MissingTickError
 from recorder.exit_codes import CORRUPT, SAME
-from recorder.text import counted
+from recorder.format.recording.assembly import NOT_CHECKED
+from recorder.text import counted, shown_path
 from replayer.status import STATUS_CODES
 from replayer.tape.stored_events import ticks_with_events_due
 from replayer.tape.tape import Tape
+from replayer.value_text import plain_text
 
 PROBLEMS_SHOWN = 3
 
@@ -16,6 +19,30 @@ PROBLEMS_SHOWN = 3
 def tape_code(tape: Tape) -> int:
     """The exit code for the state of a tape alone; reads every block."""
     return CORRUPT if tape.missing_segments or tape.check_blocks() else STATUS_CODES[tape.status]
+
+
+def incomplete_text(tape: Tape) -> str | None:
+    """One line about a tape that is not complete, as far as headers and index tell; None if they show no fault.
+
+    None, too, for a tape that is being recorded: it is as complete as it can be.
+    """
+    if tape.status == NOT_CHECKED or (tape.status == "incomplete" and not tape.sealed and tape.is_being_written()):
+        return None
+    faults = [f"the file of segment {number} is missing" for number in tape.missing_segments]
+    faults += ["it is damaged"] if any(not damage.torn for damage in tape.damages) else []
+    faults += [] if tape.sealed else ["it was not closed, and may be cut off"]
+    faults += ["the recording dropped ticks"] if tape.drops else []
+    try:
+        has = f"ticks {tape.first_tick:,} to {tape.last_tick:,}"
+        has += f", without {counted(count, 'tick')}" if (count := _count(tape.missing_ticks())) else ""
+    except MissingTickError:
+        has = "no tick"
+    name = plain_text(shown_path(tape.path))
+    return f"{name} is not complete: {'; '.join(faults)}. It has {has}; replay info tells more"
+
+
+def _count(ranges: Sequence[tuple[int, int]]) -> int:
+    return sum(last - first + 1 for first, last in ranges)
 
 
 def losses(tape: Tape, *, with_events: bool = True) -> tuple[list[str], int]:

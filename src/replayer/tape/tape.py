@@ -5,6 +5,7 @@ Reads with pread and never maps the files: a tape may grow or be truncated while
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,13 +14,15 @@ from typing import Any, Literal, Self
 
 import numpy.typing as npt
 
-from recorder.errors import CorruptError, RecordingError, TornError
+from recorder.errors import CorruptError, RecordingError, TornError, UnsupportedVersionError
 from recorder.format.blocks.block import BlockKind
 from recorder.format.blocks.drop_block import Drop
 from recorder.format.blocks.events_block import Event
 from recorder.format.blocks.frame import Frame
 from recorder.format.blocks.telemetry_block import decode_telemetry, join_telemetry
+from recorder.format.recording.assembly import NOT_CHECKED
 from recorder.format.recording.recording import Recording
+from recorder.format.recording.tick_gaps import merged
 from recorder.format.segments.block_location import TICK_MAX, KeyframeLocation, optional_blocks
 from recorder.format.segments.index import Entry
 from recorder.format.segments.segment_contents import Damage
@@ -71,6 +74,8 @@ class Tape(RenderedAsHtml):
     def _open_and_assemble(self) -> None:
         self.assembled = self._files.assemble(believe_index=self._mode == "salvage")
         self.recording = self.assembled.recording
+        self._problems: list[RecordingError] | None = None  # Of the last check of all blocks; None before it.
+        self.__dict__.pop("_unread_ticks", None)
         if self._mode != "salvage":
             self._obey_mode()
 
@@ -147,9 +152,22 @@ class Tape(RenderedAsHtml):
 
     @property
     def status(self) -> str:
-        """Either "intact" (sealed and complete), "incomplete" (no damage, but not complete) or "corrupt"."""
+        """What is known so far of the tape's condition; ``check_blocks`` and ``verify`` read all of it.
+
+        "corrupt": damage was found, or a file is missing. "incomplete": no damage was found, but the tape is not sealed,
+        or ticks were dropped. "not checked": sealed, and nothing is wrong with its headers or its index; the content of
+        the blocks has not been read. "intact": check_blocks has read every block of the sealed tape, and all are good.
+        """
         self._rescan_if_misled()
-        return self.assembled.status
+        if self._problems:
+            return "corrupt"
+        status = self.assembled.status
+        return "intact" if status == NOT_CHECKED and self._problems is not None else status
+
+    @property
+    def checked(self) -> bool:
+        """True if check_blocks has read every block since the tape was opened or refreshed."""
+        return self._problems is not None
 
     def _rescan_if_misled(self) -> None:
         """Scan the files once reading has shown that an index hides blocks."""
@@ -179,8 +197,21 @@ class Tape(RenderedAsHtml):
         return self.recording.last_tick
 
     def missing_ticks(self) -> list[tuple[int, int]]:
-        """Ranges of ticks, first and last, between first_tick and last_tick that have no frame."""
-        return self.recording.missing_ticks()
+        """Ranges of ticks, first and last, between first_tick and last_tick that have no frame.
+
+        Those whose frames cannot be read are among them once check_blocks has found damage.
+        """
+        return list(self._unread_ticks if self._problems else self.recording.missing_ticks())
+
+    @functools.cached_property
+    def _unread_ticks(self) -> list[tuple[int, int]]:
+        """The ranges of ticks whose frames cannot be read; reads all of them."""
+        first, last = self.first_tick + 1, self.last_tick
+        try:
+            runs = self.recording.runs(first, last)
+            return merged([(run.first_tick, run.last_tick) for run in runs if run.error is not None])
+        except UnsupportedVersionError:  # This version must not read any of them.
+            return [(first, last)] if first <= last else []
 
     # --- reading
 
@@ -265,7 +296,8 @@ class Tape(RenderedAsHtml):
     def check_blocks(self) -> list[RecordingError]:
         """Read every block completely, without trusting an index, and compare the seals; returns the problems.
 
-        Damage raises nothing. A torn end is not a problem.
+        Damage raises nothing. A torn end is not a problem. From then on, ``status`` is that of the complete tape. A
+        payload is read piece by piece and not kept: a state is never completely in memory.
         """
         self.distrust_index()
         problems: list[RecordingError] = [damage.as_error() for damage in self.damages if not damage.torn]
@@ -280,10 +312,13 @@ class Tape(RenderedAsHtml):
                 blocks += [(entry, loaded.end_of(row)) for row, entry in enumerate(loaded.entries())]
             for entry, end_offset in sorted(blocks, key=lambda block: block[0].offset):
                 try:
-                    segment.joined(entry, end_offset)
+                    for _ in segment.pieces(entry, end_offset):
+                        pass
                 except (CorruptError, TornError) as error:
                     problems.append(error)
-        return problems
+        self._problems = problems
+        self.__dict__.pop("_unread_ticks", None)
+        return list(problems)
 
     def distrust_index(self) -> bool:
         """Find the blocks by their headers from now on; True if these are not the blocks that the index lists.

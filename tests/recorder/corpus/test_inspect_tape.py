@@ -62,7 +62,7 @@ def test_a_recorded_run(policy: str) -> None:
     assert found.quality == Quality(tier, sum(sent), sum(count > 0 for count in sent))
     assert found.size_bytes == Path("one.tape").stat().st_size
     assert (found.status, found.sealed, found.ended, found.error, found.source) == (
-        "intact",
+        "not checked",
         True,
         True,
         None,
@@ -99,7 +99,7 @@ def test_a_run_that_did_not_end_has_no_outcome() -> None:
     with pytest.raises(RuntimeError):
         run(recorder.commands.main.main, "run bad.toml -q -o bad.tape")
     found = examine(Path("bad.tape"))
-    assert (found.status, found.ended, found.ticks) == ("intact", False, 6)
+    assert (found.status, found.ended, found.ticks) == ("not checked", False, 6)
     assert found.error == "RuntimeError: the heap fell over"
 
 
@@ -173,7 +173,7 @@ def test_tapes_in_any_condition() -> None:
     """Truncated files, files with a changed byte and other files give a Run with that status, never an exception."""
     tape = recorded("one", "heaps.toml --player left=push --keyframe-interval 10")
     whole = tape.read_bytes()
-    assert examine(tape).status == "intact"
+    assert examine(tape).status == "not checked"
     for size in range(0, len(whole), 97):
         tape.write_bytes(whole[:size])
         found = examine(tape)
@@ -181,8 +181,8 @@ def test_tapes_in_any_condition() -> None:
         assert found.status != "unreadable" or found.error
     for place in range(0, len(whole), 41):
         tape.write_bytes(whole[:place] + bytes([whole[place] ^ 0x55]) + whole[place + 1 :])
-        assert glance(tape).status in {"intact", "incomplete", "corrupt", "unreadable"}
-        assert examine(tape).status in {"intact", "incomplete", "corrupt", "unreadable"}
+        assert glance(tape).status in {"not checked", "incomplete", "corrupt", "unreadable"}
+        assert examine(tape).status in {"not checked", "incomplete", "corrupt", "unreadable"}
     assert examine(Path("nowhere.tape")).error == "No such file or directory"
     Path("folder.tape").mkdir()
     assert examine(Path("folder.tape")).status == "unreadable"
@@ -194,7 +194,7 @@ def test_damaged_frames_are_found_by_reading() -> None:
     whole = tape.read_bytes()
     for place in range(1000, len(whole), 500):
         tape.write_bytes(whole[:place] + bytes([whole[place] ^ 0x55]) + whole[place + 1 :])
-        if glance(tape).status == "intact" and examine(tape).status == "corrupt":
+        if glance(tape).status == "not checked" and examine(tape).status == "corrupt":
             return
     pytest.fail("no damage was found only by reading")
 
@@ -220,4 +220,4 @@ def test_another_version_of_the_world(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(duel_world, "WORLD", attrs.evolve(duel_world.WORLD, version=2))
     found = examine(tape)
     assert found.players == (PlayerResult("left", "push"),)
-    assert (found.status, found.error) == ("intact", None)
+    assert (found.status, found.error) == ("not checked", None)

@@ -111,7 +111,7 @@ def test_a_line_for_each_run(capsys: pytest.CaptureFixture[str]) -> None:
     assert one.split() == [
         *("heaps-seed-0-left=push-right=idle.tape", found.run_id[:8], "heaps", "0", "40"),
         *("left=push", "won", f"{left},", "right=idle", "lost", right),
-        *("ticks", "idle", "2.5", "kB", "intact"),
+        *("ticks", "idle", "2.5", "kB", "not", "checked"),
     ]
 
 

@@ -57,6 +57,8 @@ def test_frames_and_keyframes(version: str, name: str) -> None:
     """Status, the inputs of every frame and the arena of every keyframe are as when the tape was made."""
     golden = Golden(version, name)
     with replayer.Tape(golden.path) as tape:
+        assert tape.status == ("not checked" if golden.status == "intact" else golden.status)
+        tape.check_blocks()
         assert (tape.status, tape.first_tick, tape.last_tick) == (golden.status, golden.first_tick, golden.last_tick)
         for tick in range(golden.first_tick + 1, golden.last_tick + 1):
             if tick in golden.lost:

@@ -50,7 +50,7 @@ def test_an_exception_with_any_text_seals_the_tape(tmp_path: Path, error: Except
         raise error
     assert caught.value is error
     with Tape(path) as read:
-        assert read.status == "intact"
+        assert read.status == "not checked"
         assert read.outcome == {"reason": "exception", "exception": text}
 
 
@@ -88,7 +88,7 @@ def test_a_tape_that_cannot_be_begun_leaves_nothing(tmp_path: Path, settings: di
     with Recorder(path, Scattered(5000), **settings) as tape:
         tape.step()
     with Tape(path) as read:
-        assert read.status == "intact"
+        assert read.status == "not checked"
 
 
 def test_a_recording_continues_without_room_for_its_journal(tmp_path: Path) -> None:
@@ -103,7 +103,7 @@ def test_a_recording_continues_without_room_for_its_journal(tmp_path: Path) -> N
             Recorder(tmp_path / "other.tape", Walkers(), on_error="raise")
         tape.close()
     with Tape(path) as read:
-        assert (read.status, read.last_tick) == ("intact", 1)
+        assert (read.status, read.last_tick) == ("not checked", 1)
     assert [file.name for file in tmp_path.iterdir()] == ["run.tape"]
 
 
@@ -163,7 +163,7 @@ def test_an_interrupted_close_can_be_ended(tmp_path: Path, durability: str, then
     )
     assert (finished.returncode, finished.stderr) == (0, "")
     with Tape(path) as read:
-        assert (read.status, read.outcome, read.last_tick) == ("intact", {"reason": "first"}, 50)
+        assert (read.status, read.outcome, read.last_tick) == ("not checked", {"reason": "first"}, 50)
 
 
 def test_a_full_disk_at_the_end_is_reported_as_a_missing_seal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -182,7 +182,7 @@ def test_a_full_disk_at_the_end_is_reported_as_a_missing_seal(tmp_path: Path, mo
     with resume(path, Walkers()) as tape:
         assert (tape.tick, tape.resumed.journal_ticks) == (900, 0)
     with Tape(path) as read:
-        assert (read.status, read.last_tick) == ("intact", 900)
+        assert (read.status, read.last_tick) == ("not checked", 900)
 
 
 def no_space(*_: Any) -> None:

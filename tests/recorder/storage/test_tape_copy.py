@@ -40,7 +40,7 @@ def test_a_second_copy_to_the_same_name_is_refused(tmp_path: Path) -> None:
             TapeCopy(path, bytes(16), META)
         copy.finish({"reason": "first"})
     with Tape(path) as read:
-        assert (read.status, read.outcome) == ("intact", {"reason": "first"})
+        assert (read.status, read.outcome) == ("not checked", {"reason": "first"})
     assert [other.name for other in tmp_path.iterdir()] == ["out.tape"]
 
 
@@ -63,7 +63,7 @@ def test_only_an_abandoned_copy_is_removed(tmp_path: Path, source: Path) -> None
         part.write_bytes(abandoned)
         copy_run(source, path, None)
         with Tape(path) as read:
-            assert (read.status, read.last_tick) == ("intact", 9)
+            assert (read.status, read.last_tick) == ("not checked", 9)
         path.unlink()
     assert [other.name for other in tmp_path.iterdir()] == ["source.tape"]
 
@@ -90,5 +90,5 @@ def test_a_name_that_is_taken_meanwhile_is_not_written_over(
     with begin(path) as copy:
         copy.finish(None)
     with Tape(path) as read:
-        assert read.status == "intact"
+        assert read.status == "not checked"
     assert [other.name for other in tmp_path.iterdir()] == ["out.tape"]

@@ -28,6 +28,7 @@ from recorder.format.segments.segment_contents import Contents, Damage, NoTapeEr
 from recorder.format.segments.segment_reader import Segment
 from sim.kernel.plain_data import decode_plain, encode_plain
 
+NOT_CHECKED = "not checked"  # The status of a tape without a visible fault: only reading all of it shows more.
 _MISSING_NAMED_MAX = 10_000  # A forged file header may state that millions of segments come before it.
 
 
@@ -72,11 +73,14 @@ class Assembled:
 
     @property
     def status(self) -> str:
-        """One of "intact" (sealed and complete), "incomplete" (everything that exists is good) and "corrupt"."""
+        """The status by headers or index: "corrupt", "incomplete" (not sealed, or ticks were dropped) or "not checked".
+
+        The content of the blocks is not read, so no tape is intact yet.
+        """
         if self.missing_segments or any(not damage.torn for damage in self.damages):
             return "corrupt"
         is_complete = self.final and not self.damages and not self.recording.drops
-        return "intact" if is_complete else "incomplete"
+        return NOT_CHECKED if is_complete else "incomplete"
 
 
 def assemble(

@@ -75,7 +75,7 @@ class Recording:
         self._part_ticks = [place.summary.first_tick for place in self._places]
         self._seq_places = [place for place in places if place.summary.first_seq or place is places[0]]
         self._part_seqs = [place.summary.first_seq for place in self._seq_places]
-        seals = [s.contents.seal for s in self.segments if s.contents.by_index and s.contents.seal is not None]
+        seals = [s.contents.seal for s in self.segments if s.clip is None and s.contents.seal is not None]
         self._block_last_tick = max(
             [place.summary.last_tick for place in self._places] + [seal.last_tick for seal in seals], default=0
         )

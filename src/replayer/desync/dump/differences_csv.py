@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import math
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +11,7 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
+from replayer.csv_cells import CsvRows
 from replayer.desync.object_diff import KEPT_MAX, ObjectDiff, compare_objects
 from replayer.desync.state_diff import compare_states, differing_live_rows
 from replayer.desync.ulps import ulp_distances
@@ -64,11 +64,11 @@ def write_differences(path: Path, recorded: Snapshot, replayed: Snapshot) -> Tab
     left_out: list[str] = []
     has_more = False
     with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(HEADING)
+        rows = CsvRows(file, line_end="\n")
+        rows.write(HEADING)
         objects = compare_objects((recorded, replayed), limit=LINES_MAX, elements=LINES_MAX)
         if objects is not None:
-            lines = _write_objects(writer, objects)
+            lines = _write_objects(rows, objects)
             elements, has_more = lines, objects.has_more
         for difference in compare_states(recorded, replayed):
             if objects is not None and objects.holds(difference.field):
@@ -77,25 +77,25 @@ def write_differences(path: Path, recorded: Snapshot, replayed: Snapshot) -> Tab
                 left_out.append(difference.field)
             elif difference.field == COUNTS_FIELD:
                 for text in _count_lines(recorded, replayed):
-                    writer.writerow(text)
+                    rows.write(text)
                     lines, elements = lines + 1, elements + 1
             else:
                 numbers, arrays = _elements(difference.field, recorded, replayed)
                 elements += len(numbers)
                 for text in _lines(difference.field, numbers[: max(0, LINES_MAX - lines)], arrays):
-                    writer.writerow(text)
+                    rows.write(text)
                     lines += 1
     return TableOfDifferences(lines, elements, left_out, has_more)
 
 
-def _write_objects(writer: Any, objects: ObjectDiff) -> int:
+def _write_objects(rows: CsvRows, objects: ObjectDiff) -> int:
     """Write the differences of captured objects; returns their number."""
     for difference in objects.differences:
         ulps = None
         if difference.numbers is not None:
             ulps = ulp_distances(*(np.array([number], np.float64) for number in difference.numbers))
         distance = "" if ulps is None or ulps[0] is None else str(ulps[0])
-        writer.writerow((plain_text(difference.subject), "", difference.first, difference.second, distance))
+        rows.write((plain_text(difference.subject), "", difference.first, difference.second, distance))
     return len(objects.differences)
 
 

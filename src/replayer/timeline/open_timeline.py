@@ -1,0 +1,35 @@
+"""``replayer.open``: a timeline of a tape, with a warning if the tape is not complete."""
+
+from __future__ import annotations
+
+import os
+import warnings
+
+from recorder.errors import IncompleteTapeWarning
+from replayer.playback.make_simulation import Factory
+from replayer.tape.completeness import incomplete_text
+from replayer.tape.tape import Mode
+from replayer.timeline.timeline import Timeline
+
+
+def open_timeline(
+    path: str | os.PathLike[str],
+    world: Factory | None = None,
+    *,
+    dump_folder: str | os.PathLike[str] | None = None,
+    mode: Mode = "salvage",
+) -> Timeline:
+    """Open a tape to go to its ticks, see Timeline for the parameters and errors.
+
+    A tape that was cut off, is damaged or lacks ticks is opened with what is whole of it, and one IncompleteTapeWarning
+    says what that is. A tape that is being recorded at the moment gives none.
+    """
+    timeline = Timeline(path, world, dump_folder=dump_folder, mode=mode)
+    text = incomplete_text(timeline.tape)
+    if text is not None:
+        try:
+            warnings.warn(text, IncompleteTapeWarning, stacklevel=2)
+        except IncompleteTapeWarning:  # Warnings are errors here: the caller gets no timeline to close.
+            timeline.close()
+            raise
+    return timeline
