@@ -222,6 +222,28 @@ class SimulationFailedError(RecordingError):
         return f"the step to tick {self.tick} raised an exception; the tape ends at tick {self.tick - 1}"
 
 
+class MemoryBudgetError(RecordingError):
+    """A part of the tape would take more memory than the budget allows; nothing is wrong with the tape.
+
+    Attributes:
+        what: the part: a state, or the content of a block.
+        need_bytes: the memory that it would take, as its headers claim, or counted until it exceeded the budget.
+        budget_bytes: the budget for one part.
+    """
+
+    def __init__(self, what: str, need_bytes: int, budget_bytes: int) -> None:
+        super().__init__(what, need_bytes, budget_bytes)
+        self.what = what
+        self.need_bytes = need_bytes
+        self.budget_bytes = budget_bytes
+
+    def __str__(self) -> str:
+        return (
+            f"{self.what} takes {self.need_bytes:,} bytes of memory, the budget is {self.budget_bytes:,}: if you trust "
+            f"the tape, raise it with --memory, memory_bytes= or REPLAY_MEMORY"
+        )
+
+
 class RecordingWarning(UserWarning):
     """A recording continues with a problem: the disk refuses writes, frames were lost, or the journal is not in use."""
 

@@ -16,7 +16,13 @@ ensure_not_shadowed("recorder", __name__)
 from typing import TYPE_CHECKING  # noqa: E402 - see above
 
 from recorder._lazy import names_for_later  # noqa: E402
-from recorder.errors import DesyncError, IncompleteTapeWarning, MissingTickError, RecordingError  # noqa: E402
+from recorder.errors import (  # noqa: E402
+    DesyncError,
+    IncompleteTapeWarning,
+    MemoryBudgetError,
+    MissingTickError,
+    RecordingError,
+)
 from replayer.html_renderers import renderers_are_in  # noqa: E402
 
 if TYPE_CHECKING:
@@ -41,6 +47,7 @@ __all__ = [
     "EnvironmentCall",
     "Episode",
     "IncompleteTapeWarning",
+    "MemoryBudgetError",
     "MissingTickError",
     "RecordingError",
     "Report",

@@ -9,6 +9,7 @@ from cyclopts import App
 
 from recorder.console.app import run_app, version
 from recorder.console.lazy_commands import add_commands
+from recorder.console.memory_option import split_memory
 
 COMMANDS = {  # The function of each subcommand; its module is imported on use.
     "run": "recorder.commands.run:run",
@@ -43,5 +44,5 @@ def load(arguments: Sequence[str]) -> App:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """The console script ``record``."""
-    words = sys.argv[1:] if arguments is None else arguments
-    sys.exit(run_app(load(words), words, unnamed="standard output"))
+    words, memory = split_memory(sys.argv[1:] if arguments is None else arguments)
+    sys.exit(run_app(load(words), words, unnamed="standard output", memory=memory))

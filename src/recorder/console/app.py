@@ -14,6 +14,7 @@ from cyclopts.exceptions import ConsumeMultipleError, UnusedCliTokensError
 from rich.console import Console
 
 from recorder.console.broken_pipes import patient_streams
+from recorder.console.memory_option import memory_in_environment
 from recorder.console.output import results_alone_on_stdout, say_on_stderr, silence
 from recorder.console.stop_signals import signals_raised, stop_of
 from recorder.errors import (
@@ -63,11 +64,13 @@ def run_app(
     arguments: Sequence[str] | None,
     on_error: OnError | None = None,
     unnamed: str | None = None,
+    memory: str | None = None,
 ) -> int:
     """Run a command line and return its exit code; a user's mistake gives one line on stderr and no traceback.
 
     on_error: called with the error, that line and the exit code, to report it in a further way.
     unnamed: the name to print for a system error that names no file.
+    memory: the size given by --memory.
     Any other exception is a bug, ours or the simulation's, and keeps its traceback.
     """
     for stream in (sys.stdout, sys.stderr):
@@ -76,7 +79,7 @@ def run_app(
     code = SAME
     try:
         with patient_streams():
-            code = _run(app, arguments, on_error, unnamed)
+            code = _run(app, arguments, on_error, unnamed, memory)
             if sys.stdout is not None:
                 sys.stdout.flush()  # Not at the end of the interpreter, which prints its own lines for a failure.
     except BrokenPipeError:  # A command that follows a file forever ends with its reader.
@@ -89,10 +92,13 @@ def run_app(
     return code
 
 
-def _run(app: App, arguments: Sequence[str] | None, on_error: OnError | None, unnamed: str | None) -> int:
+def _run(
+    app: App, arguments: Sequence[str] | None, on_error: OnError | None, unnamed: str | None, memory: str | None
+) -> int:
     words = sys.argv[1:] if arguments is None else arguments
     try:
-        with results_alone_on_stdout() if "--json" in words else nullcontext(), signals_raised():
+        json_alone = results_alone_on_stdout() if "--json" in words else nullcontext()
+        with json_alone, signals_raised(), memory_in_environment(memory):
             result = app(
                 arguments,
                 exit_on_error=False,

@@ -17,7 +17,9 @@ from recorder.corpus.folder_listing import FolderListing
 from recorder.corpus.run import GENERATED, RECORDED, Quality, Run, Settings, players_of, tier_of
 from recorder.corpus.tape_stamp import stamp_of
 from recorder.errors import RecordingError
+from recorder.format.blocks.full_keyframe import decode_head
 from recorder.format.recording.assembly import Assembled
+from recorder.format.recording.recording import Recording
 from recorder.storage.open_tape import OpenTape
 from recorder.storage.run_seed import meta_seed
 from sim.kernel.registry import ConfigError, UnknownWorldError, World, find_world
@@ -51,7 +53,7 @@ def _inspect(path: Path, listing: FolderListing | None, complete: Callable[[Asse
     try:
         stamp = stamp_of(path, files)  # Before the content: a change from now on changes it.
         run = attrs.evolve(run, size_bytes=stamp.size_bytes, changed_ns=stamp.changed_ns, stamp=stamp.text)
-        with OpenTape(path, lambda: files.following(path.name)) as opened:
+        with OpenTape(path, following=lambda: files.following(path.name)) as opened:
             assembled = opened.assemble()
             run = _described(assembled, run)
             run = attrs.evolve(run, stamp=with_world(stamp.text, run.world, run.version))
@@ -104,10 +106,25 @@ def _described(assembled: Assembled, run: Run) -> Run:
     )
     run = attrs.evolve(run, players=players_of(_agents(meta), _policies(notes), _scores(outcome) if run.ended else {}))
     try:
-        state_hash = f"{recording.state_hash(recording.last_tick):016x}" if has_state else ""
+        state_hash = _last_hash(recording) if has_state else ""
     except RecordingError as error:
         return attrs.evolve(run, status="corrupt", error=run.error or str(error))
     return attrs.evolve(run, state_hash=state_hash)
+
+
+def _last_hash(recording: Recording) -> str:
+    """The hash of the last tick as it is recorded, without its state; empty if only a chained hash is recorded.
+
+    Raises CorruptError and others as Recording.frame does.
+    """
+    tick = recording.last_tick
+    place = recording.keyframe_at(tick)
+    if place is not None and (tick == recording.first_tick or recording.frame(tick).state_hash is None):
+        segment = next(segment for segment in recording.segments if segment.number == place.segment)
+        head = decode_head(segment.pieces(place.entry, place.end_offset), place.entry.offset)
+        return f"{head['state_hash']:016x}"
+    state_hash = recording.frame(tick).state_hash
+    return "" if state_hash is None else f"{state_hash:016x}"
 
 
 def _scenario_name(meta: Mapping[str, Any], notes: Mapping[str, Any]) -> str | None:
@@ -206,6 +223,11 @@ def _agents(meta: Mapping[str, Any]) -> Sequence[str]:
 
 def _examined(assembled: Assembled, run: Run) -> Run:
     run, inputs, ticks = _with_inputs(assembled, run)
+    if not run.state_hash and run.ticks is not None and run.status != "corrupt":
+        try:
+            run = attrs.evolve(run, state_hash=f"{assembled.recording.state_hash(run.ticks):016x}")
+        except RecordingError as error:
+            run = attrs.evolve(run, status="corrupt", error=run.error or str(error))
     if run.ended and run.status != "corrupt" and all(player.score is None for player in run.players):
         run = _with_scores(assembled, run)
     from_file = "inputs" in (assembled.meta.get("notes") or {})

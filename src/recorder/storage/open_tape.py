@@ -20,6 +20,7 @@ from recorder.format.recording.assembly import Assembled, SegmentInput, assemble
 from recorder.format.segments.contents_by_scan import ScanProgress
 from recorder.format.segments.segment_contents import NoTapeError, Read
 from recorder.storage.file_names import following_segments, journal_path, segment_path, whole_tape
+from recorder.storage.memory_limit import memory_budget
 from recorder.storage.read_ahead import ThreadedCopier
 
 
@@ -30,8 +31,18 @@ class OpenTape:
         path: of the first segment, absolute.
     """
 
-    def __init__(self, path: str | os.PathLike[str], following: Callable[[], Sequence[int]] | None = None) -> None:
-        """following: gives the numbers of the segments after the first; by default the folder is listed for them."""
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        memory_bytes: int | None = None,
+        *,
+        following: Callable[[], Sequence[int]] | None = None,
+    ) -> None:
+        """memory_bytes: see memory_limit.memory_budget, also for its errors.
+
+        following: gives the numbers of the segments after the first; by default the folder is listed for them.
+        """
+        self._memory = memory_budget(memory_bytes)
         self.path = Path(path).absolute()
         self._following = following or (lambda: following_segments(self.path))
         self._name = os.fspath(path)  # As it was given, for messages.
@@ -91,7 +102,7 @@ class OpenTape:
     def assemble_again(self, *, believe_index: bool) -> Assembled:
         """Assemble the files again that assemble has opened, with their sizes at that time."""
         try:
-            assembled = assemble(self._sources, self._journal, believe_index=believe_index)
+            assembled = assemble(self._sources, self._journal, believe_index=believe_index, memory=self._memory)
         except NoTapeError:
             empty = not any(source.size_bytes for source in self._sources)
             raise UnreadableError(self._name, no_tape(empty=empty)) from None

@@ -10,6 +10,7 @@ from cyclopts import App
 
 from recorder.console.app import run_app, version
 from recorder.console.lazy_commands import add_commands
+from recorder.console.memory_option import split_memory
 from recorder.console.output import print_json
 from recorder.errors import DesyncError
 
@@ -45,6 +46,8 @@ def load(arguments: Sequence[str]) -> App:
         name="replay",
         help="Replay recordings: any tick in milliseconds, every hash checked.\n\n"
         "TAPE is a file. Without it, the newest tape in recordings/ is used.\n\n"
+        "--memory SIZE, with any command: what one state of a tape may take, such as 500MB. By default a quarter of\n"
+        "the memory that this process may use. A tape from a stranger may unpack to a thousand times its size.\n\n"
         "Try:\n"
         "  replay info\n"
         "  replay seek --tick 2500 --picture\n"
@@ -95,6 +98,6 @@ def _error_as_json(error: BaseException, line: str, code: int) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """The console script ``replay``."""
-    words = sys.argv[1:] if arguments is None else arguments
+    words, memory = split_memory(sys.argv[1:] if arguments is None else arguments)
     on_error = _error_as_json if "--json" in words else None
-    sys.exit(run_app(load(words), words, on_error, unnamed="standard output"))
+    sys.exit(run_app(load(words), words, on_error, unnamed="standard output", memory=memory))

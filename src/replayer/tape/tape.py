@@ -43,11 +43,16 @@ class Tape(RenderedAsHtml):
     It shows the files as they were when it was opened; ``refresh`` reads them again.
     """
 
-    def __init__(self, path: str | os.PathLike[str], mode: Mode = "salvage") -> None:
+    def __init__(
+        self, path: str | os.PathLike[str], mode: Mode = "salvage", *, memory_bytes: int | None = None
+    ) -> None:
         """Open the tape and find its blocks, and the frames in its journal.
 
         mode: the response to damage that headers show. "salvage" reads everything that is intact, "prefix" only what
         comes before the first damage, "strict" refuses the tape.
+        memory_bytes: the memory that one state, or the content of one block, may take; a larger one raises
+        MemoryBudgetError when it is read. By default that of the environment (REPLAY_MEMORY), or a quarter of the memory
+        that this process may use.
 
         Raises FileNotFoundError or another OSError if the file cannot be opened, UnreadableError if it has no block of
         a tape, UnsupportedVersionError if a newer program wrote it, CorruptError for damage in mode "strict".
@@ -56,7 +61,7 @@ class Tape(RenderedAsHtml):
             raise ValueError(f'mode: expected "salvage", "prefix" or "strict", got {mode!r}')
         self.path = Path(path)
         self._mode = mode
-        self._files = OpenTape(path)
+        self._files = OpenTape(path, memory_bytes)
         try:
             self._open_and_assemble()
         except BaseException:

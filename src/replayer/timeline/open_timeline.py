@@ -18,13 +18,14 @@ def open_timeline(
     *,
     dump_folder: str | os.PathLike[str] | None = None,
     mode: Mode = "salvage",
+    memory_bytes: int | None = None,
 ) -> Timeline:
     """Open a tape to go to its ticks, see Timeline for the parameters and errors.
 
     A tape that was cut off, is damaged or lacks ticks is opened with what is whole of it, and one IncompleteTapeWarning
     says what that is. A tape that is being recorded at the moment gives none.
     """
-    timeline = Timeline(path, world, dump_folder=dump_folder, mode=mode)
+    timeline = Timeline(path, world, dump_folder=dump_folder, mode=mode, memory_bytes=memory_bytes)
     text = incomplete_text(timeline.tape)
     if text is not None:
         try:

@@ -71,14 +71,16 @@ class Timeline(RenderedAsHtml):
         *,
         dump_folder: str | os.PathLike[str] | None = None,
         mode: Mode = "salvage",
+        memory_bytes: int | None = None,
     ) -> None:
         """Open a tape; the simulation is made when it is first needed.
 
         world: makes the simulation, called without arguments; not needed for a registered world.
-        dump_folder: folder for dumps of desyncs; None writes none. mode: the response to damage, see Tape.
+        dump_folder: folder for dumps of desyncs; None writes none. mode, memory_bytes: the response to
+        damage, and the memory for one state, see Tape.
         Raises as Tape does.
         """
-        self.tape = Tape(path, mode)
+        self.tape = Tape(path, mode, memory_bytes=memory_bytes)
         self._world = world
         self._dump_folder = None if dump_folder is None else Path(dump_folder)
         self._cursor: Cursor | None = None

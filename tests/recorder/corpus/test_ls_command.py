@@ -60,7 +60,7 @@ FILTERS: dict[str, Callable[[Run], Any]] = {
     "--reason full": lambda one: max(result.score for result in one.players) >= 60 and one.scenario == "short",
     "--quality scripted": lambda one: set(one.policies.values()) <= {"push", "lazy"},
     "--quality idle,random": lambda one: bool({"idle", "random"} & set(one.policies.values())),
-    "--status intact": lambda _: True,
+    "--status 'not checked'": lambda _: True,
     "--status corrupt": lambda _: False,
     "--min-ticks 35": lambda one: one.ticks >= 35,
     "--scenario short --seed 0..5 --won left": lambda one: (
@@ -289,7 +289,7 @@ def test_damaged_tapes(
     if options == "":
         assert sum(line.endswith(status) for line in out.splitlines()) == 1
         assert out.splitlines()[0].startswith("runs: 32 runs, ")
-    assert ls("--status intact --paths", capsys).count("\n") == 31
+    assert ls("--status 'not checked' --paths", capsys).count("\n") == 31
     assert ls(f"--status {status} --paths -j 1", capsys, code).splitlines() == [str(path)]
 
 
@@ -313,7 +313,7 @@ MISTAKES = {
     "ls runs --player left=": "--player left=: expected NAME or NAME=POLICY",
     "ls runs --player left --player left=push": "--player left=push: left was given already",
     "ls runs --quality good": "--quality good: expected some of unrated, idle, random, scripted, human",
-    "ls runs --status fine": "--status fine: expected some of intact, incomplete, corrupt, unreadable",
+    "ls runs --status fine": "--status fine: expected some of not checked, incomplete, corrupt, unreadable",
     "ls runs --min-ticks -1": "--min-ticks",
     "ls runs --sort age": "--sort",
     "ls runs --stats --paths": "--paths prints only paths",

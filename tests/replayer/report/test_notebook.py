@@ -85,7 +85,7 @@ def test_a_tape_and_a_timeline(herd: Path) -> None:
     with replayer.open(herd, world=lambda: pytest.fail("it was simulated")) as run:
         for shown in (run, run.tape):
             said = text(shown)
-            for part in ("herd.tape", "intact by its index", "small_worlds.Herd", "0 to 60", "closed", run.tape.run_id):
+            for part in ("herd.tape", "not checked", "small_worlds.Herd", "0 to 60", "closed", run.tape.run_id):
                 assert part in said
             assert "6 fields" in said
             assert re.search(r"grass\s+float32\s+4 × 6", said)

@@ -40,6 +40,7 @@ import numpy as np
 
 from recorder.errors import CorruptError
 from recorder.format.blocks.byte_shuffle import RUN_NUMBERS, is_worth_shuffling, planes, shuffled_runs
+from recorder.format.blocks.memory_budget import NO_LIMIT, MemoryBudget
 from recorder.format.blocks.payload import Payload
 from recorder.format.copier import copy_pairs
 from recorder.format.limits import VALUE_DIGEST_BYTES
@@ -189,17 +190,19 @@ def with_head(head: dict[str, Any]) -> bytes:
     return _HEAD_SIZE.pack(len(encoded)) + encoded
 
 
-def decode_full(pieces: Iterable[bytes], offset: int, bytes_max: int) -> tuple[int, Snapshot]:
+def decode_full(
+    pieces: Iterable[bytes], offset: int, bytes_max: int, memory: MemoryBudget = NO_LIMIT
+) -> tuple[int, Snapshot]:
     """Decode a full keyframe: the tick and the state.
 
     pieces: of the payload, in order. Their content is copied straight into the state, since allocating fresh memory
     takes longer than everything else. offset: of its first block, for messages. bytes_max: an upper bound for the
-    payload; a larger state is refused before memory is allocated.
+    payload; a larger state is refused before memory is allocated. memory: the budget for the state.
 
-    Raises CorruptError if the payload is not a full keyframe, or if the state does not have the recorded hash.
+    Raises MemoryBudgetError; CorruptError if the payload is not a full keyframe, or if the state does not have the recorded hash.
     """
     remaining = iter(pieces)
-    start = _complete_head(remaining)
+    start = _complete_head(remaining, memory, offset)
     head, sections = read_head(start, offset)
     try:
         layout = _layout_of(encode_plain(head["schema"]), encode_plain(head["capacities"]))
@@ -217,6 +220,7 @@ def decode_full(pieces: Iterable[bytes], offset: int, bytes_max: int) -> tuple[i
                 offset,
                 f"field {section.field} of a full keyframe does not have the size or the encoding of its schema",
             )
+    memory.ensure(layout.size_bytes, f"the state of tick {head['tick']}")
     arena = make_arena(layout.size_bytes)
     places: list[Bytes] = []
     for section, slot in zip(sections, layout.slots.values(), strict=True):
@@ -229,13 +233,17 @@ def decode_full(pieces: Iterable[bytes], offset: int, bytes_max: int) -> tuple[i
     return ensure_state_hash(head, Snapshot(layout, arena), offset)
 
 
+def decode_head(pieces: Iterable[bytes], offset: int) -> dict[str, Any]:
+    """The head of a keyframe; only its pieces are read. Raises CorruptError if the payload is not a keyframe."""
+    return read_head(_complete_head(iter(pieces), NO_LIMIT, offset), offset)[0]
+
+
 def decode_digest(pieces: Iterable[bytes], offset: int) -> bytes:
     """The digest of values in a keyframe; empty if it has none. Only the pieces of its head are read.
 
     Raises CorruptError if the payload is not a keyframe.
     """
-    head, _ = read_head(_complete_head(iter(pieces)), offset)
-    match head.get("values"):
+    match decode_head(pieces, offset).get("values"):
         case None:
             return b""
         case bytes(digest) if VALUE_DIGEST_BYTES[0] <= len(digest) <= VALUE_DIGEST_BYTES[1]:
@@ -249,14 +257,19 @@ def _layout_of(schema: bytes, capacities: bytes) -> Layout:
     return make_layout(schema_from_plain(decode_plain(schema)), decode_plain(capacities))
 
 
-def _complete_head(pieces: Iterator[bytes]) -> bytes:
-    """Join the first pieces until they contain the head, or all if they do not."""
+def _complete_head(pieces: Iterator[bytes], memory: MemoryBudget, offset: int) -> bytes:
+    """Join the first pieces until they contain the head, or all if they do not. Raises MemoryBudgetError."""
     start = next(pieces, b"")
+    what = f"the head of the keyframe at byte {offset}"
+    if len(start) >= _HEAD_SIZE.size:
+        memory.ensure(_HEAD_SIZE.unpack_from(start)[0], what)
     while len(start) < _HEAD_SIZE.size or len(start) < _HEAD_SIZE.size + _HEAD_SIZE.unpack_from(start)[0]:
         more = next(pieces, None)
         if more is None:
             break
         start += more
+    if len(start) >= _HEAD_SIZE.size:
+        memory.ensure_objects(start[_HEAD_SIZE.size : _HEAD_SIZE.size + _HEAD_SIZE.unpack_from(start)[0]], what)
     return start
 
 

@@ -20,6 +20,7 @@ from recorder.errors import CorruptError, TornError
 from recorder.format.blocks.block import BlockKind
 from recorder.format.blocks.file_header import marker_of
 from recorder.format.blocks.journal_bytes import JournalContents, journal_contents
+from recorder.format.blocks.memory_budget import NO_LIMIT, MemoryBudget
 from recorder.format.limits import META_BYTES_MAX, META_EXTRA_BYTES
 from recorder.format.recording.recording import Recording
 from recorder.format.segments.contents_by_index import read_contents
@@ -88,10 +89,12 @@ def assemble(
     journal: bytes | JournalContents | None = None,
     *,
     believe_index: bool = True,
+    memory: MemoryBudget = NO_LIMIT,
 ) -> Assembled:
     """Assemble the recording in these files, which come in the order of their numbers. journal: None if there is none.
 
     believe_index: False to read all headers, from the start of each file.
+    memory: the budget for a state or the content of a block.
 
     Raises NoTapeError if none of them is a segment, UnsupportedVersionError for a newer format.
     """
@@ -106,7 +109,7 @@ def assemble(
     metas = [_first_meta(source, contents) for source, contents in own]
     clips = [_taken_over(own, metas, place) for place in range(len(own))]
     segments = [
-        Segment(source.number, source.read, contents if clip is None else _scanned(source, contents), clip)
+        Segment(source.number, source.read, contents if clip is None else _scanned(source, contents), clip, memory)
         for (source, contents), clip in zip(own, clips, strict=True)
     ]
     damages = [

@@ -30,7 +30,7 @@ from recorder.format.recording.change_replay import StateHashes
 from recorder.format.recording.tick_gaps import drop_at, gap_at, share_out
 from recorder.format.segments.block_location import TICK_MAX, BlockLocation, FrameRun, KeyframeLocation
 from recorder.format.segments.index import Entry, entry_of
-from recorder.format.segments.segment_contents import read_header, read_payload
+from recorder.format.segments.segment_contents import read_header
 from recorder.format.segments.segment_reader import WINDOW_BYTES, Segment
 from sim.kernel.state import Snapshot
 
@@ -382,7 +382,7 @@ class Recording:
             header = read_header(owner.read, entry.offset, owner.contents.marker)
             if entry_of(header) != entry:
                 raise CorruptError(entry.offset, "a different block than the one that the index names")
-            return decode_frames(header, read_payload(owner.read, header))
+            return decode_frames(header, owner.content(header))
         except CorruptError as error:
             raise error.inside(segment) from None
 
@@ -392,7 +392,7 @@ class Recording:
             owner = self._by_number[place.segment]
             stored_bytes = place.end_offset - place.entry.offset
             with closing(self.copier.ahead(owner.pieces(place.entry, place.end_offset), stored_bytes)) as pieces:
-                tick, snapshot = decode_full(pieces, place.entry.offset, owner.raw_bytes_max(place.entry))
+                tick, snapshot = decode_full(pieces, place.entry.offset, owner.raw_bytes_max(place.entry), owner.memory)
             return place.ensure_its_own(tick, snapshot)
         except (CorruptError, TornError) as error:
             return error

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from recorder.errors import CorruptError, TornError
-from recorder.format.blocks.block import Flags
+from recorder.format.blocks.block import BlockHeader, Flags
 from recorder.format.blocks.drop_block import Drop, decode_drop
+from recorder.format.blocks.memory_budget import NO_LIMIT, MemoryBudget
 from recorder.format.limits import KEYFRAME_RAW_BYTES_MAX
 from recorder.format.segments.contents_by_scan import scan_contents
 from recorder.format.segments.index import Entry, IndexPart, entry_of
@@ -25,11 +26,20 @@ class Segment:
     Attributes:
         number: of the segment.
         contents: its blocks, damages and seal.
+        memory: the budget for a state or the content of a block.
         clip: blocks from this offset on are ignored; None for no limit. A clipped segment is not read by its index.
     """
 
-    def __init__(self, number: int, read: Read, contents: Contents, clip: int | None = None) -> None:
+    def __init__(
+        self,
+        number: int,
+        read: Read,
+        contents: Contents,
+        clip: int | None = None,
+        memory: MemoryBudget = NO_LIMIT,
+    ) -> None:
         self.number = number
+        self.memory = memory
         self.clip = clip
         self._read = read
         self._window: tuple[int, bytes] = (0, b"")
@@ -51,6 +61,10 @@ class Segment:
         data = self._read(offset, max(size, WINDOW_BYTES))
         self._window = (offset, data)
         return data[:size]
+
+    def content(self, header: BlockHeader) -> bytes:
+        """The payload of a single block. Raises CorruptError, TornError or MemoryBudgetError."""
+        return self.memory.ensure_content(header.kind, read_payload(self.read, header), header.offset)
 
     def rescan(self) -> bool:
         """Find the blocks by their headers; return True if they differ from those before."""
@@ -77,15 +91,19 @@ class Segment:
             return None  # Its ticks are reported as missing in any case.
 
     def joined(self, entry: Entry, end_offset: int, bytes_max: int = KEYFRAME_RAW_BYTES_MAX) -> bytes:
-        """The payload of a block and its continuations; at most bytes_max. Raises CorruptError or TornError."""
+        """The payload of a block and its continuations; at most bytes_max.
+
+        Raises CorruptError or TornError, and MemoryBudgetError.
+        """
         try:
             return self._joined(entry, end_offset, bytes_max)
         except CorruptError as error:
             raise error.inside(self.number) from None
 
     def _joined(self, entry: Entry, end_offset: int, bytes_max: int) -> bytes:
-        parts = list(self._pieces(entry, end_offset, bytes_max))
-        return b"".join(parts) if len(parts) > 1 else parts[0]
+        parts = list(self._pieces(entry, end_offset, bytes_max, self.memory))
+        payload = b"".join(parts) if len(parts) > 1 else parts[0]
+        return self.memory.ensure_content(entry.kind, payload, entry.offset)
 
     def pieces(self, entry: Entry, end_offset: int) -> Iterator[bytes]:
         """The payload block by block: a large one is never completely in memory. Raises as joined does."""
@@ -98,7 +116,10 @@ class Segment:
         """An upper bound for the size of the payload that begins at entry."""
         return LZ4_RATIO_MAX * (self.contents.size_bytes - entry.offset)
 
-    def _pieces(self, entry: Entry, end_offset: int, bytes_max: int) -> Iterator[bytes]:
+    def _pieces(
+        self, entry: Entry, end_offset: int, bytes_max: int, memory: MemoryBudget = NO_LIMIT
+    ) -> Iterator[bytes]:
+        """memory: the budget for all pieces together, if the caller keeps them."""
         stored_bytes = end_offset - entry.offset
         read = self.read if stored_bytes <= WINDOW_BYTES else self._reader_ahead(end_offset)
         total, offset, seq = 0, entry.offset, entry.seq
@@ -110,6 +131,7 @@ class Segment:
             total += header.raw_bytes
             if total > bytes_max:
                 raise CorruptError(entry.offset, f"a payload of more than {bytes_max} bytes")
+            memory.ensure(total, f"the content of the block at byte {entry.offset}")
             yield read_payload(read, header)
             if not header.flags & Flags.CONTINUES:
                 return
