@@ -8,7 +8,7 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Iterable
-from typing import Any, TextIO
+from typing import IO, Any
 
 _STARTS_OF_FORMULAS = tuple("=+-@\t\r\n＝＋－＠")  # The wide forms count as well where East Asian text is entered.
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?|[+-]?(inf|nan)", re.ASCII)
@@ -29,7 +29,7 @@ class CsvRows:
         raw: True writes texts unchanged, for programs that read each text back exactly.
     """
 
-    def __init__(self, file: TextIO, *, raw: bool = False, line_end: str = "\r\n") -> None:
+    def __init__(self, file: IO[str], *, raw: bool = False, line_end: str = "\r\n") -> None:
         self.raw = raw
         self._writer = csv.writer(file, lineterminator=line_end)
 

@@ -58,8 +58,7 @@ def ls(
 
     Tapes that have not changed since the folder was indexed are not read again; reading 100 or more updates the index.
 
-    A listing does not read complete tapes: the status of a sealed one without a visible fault is "not checked".
-    replay info reads all of a tape.
+    A sealed tape without a visible fault is "not checked": only replay info reads all of it.
 
     Exit code of the worst tape: 0 no fault is visible, 3 incomplete, 4 corrupt, 5 unreadable.
 
@@ -105,8 +104,7 @@ def ls(
         with writing(plot):
             drawing.save(drawing.draw_corpus(runs, statistics, str(folder)), plot)
     if paths:
-        paths_text = "".join(f"{run.path}\n" for run in runs)  # As they are for other programs.
-        sys.stdout.write(visible(paths_text) if sys.stdout.isatty() else paths_text)
+        _print_paths(runs)
     elif as_json:
         print_json(_facts(folder, runs, statistics, stats=stats, plot=plot))
     else:
@@ -114,6 +112,12 @@ def ls(
         print_visible("\n".join(plain_text(line) for line in [f"{folder}: {lines[0]}", *lines[1:]]))
         print_visible(f"  drawn: {plot}" if plot is not None else "", end="\n" if plot is not None else "")
     return max((CODES[run.status] for run in runs), default=SAME)
+
+
+def _print_paths(runs: Sequence[Run]) -> None:
+    """Print the paths for other programs as they are, and those on a terminal so that they cannot steer it."""
+    paths = "".join(f"{run.path}\n" for run in runs)
+    sys.stdout.write(visible(paths) if sys.stdout.isatty() else paths)
 
 
 def _drawing(plot: Path | None) -> ModuleType | None:

@@ -16,8 +16,9 @@ from recorder.format.blocks.block import BlockKind
 _HEAD_SIZE = struct.Struct("<I")
 _WITH_HEAD = (BlockKind.DELTA, BlockKind.CHANGES)  # A head, MessagePack, before bytes that are used as they are.
 _ALL_PLAIN = (BlockKind.FRAMES, BlockKind.EVENTS, BlockKind.TELEMETRY)
-OBJECTS_PER_BYTE_MAX = 200  # Bytes of objects that one byte of MessagePack makes at most: a map of one entry has two.
-_SLOT, _NUMBER, _TEXT, _BYTES, _LIST, _MAP, _ENTRY, _ARRAY = 8, 32, 76, 33, 56, 248, 110, 240
+OBJECTS_PER_BYTE_MAX = 128  # Bytes of objects for a byte of MessagePack, at most: a map of one entry takes three.
+_SLOT, _NUMBER, _TEXT, _BYTES, _LIST, _ARRAY = 8, 32, 76, 33, 56, 240
+_EMPTY_MAP, _MAP, _ENTRY = 80, 248, 110
 
 
 @attrs.frozen
@@ -68,7 +69,7 @@ def objects_bytes(encoded: bytes, stop: int) -> int:
         if first <= 0x7F or first >= 0xE0 or first in (0xC0, 0xC2, 0xC3):
             continue
         if first <= 0x8F:
-            total += _MAP + _ENTRY * (first & 0x0F)
+            total += _map_bytes(first & 0x0F)
         elif first <= 0x9F:
             total += _LIST
         elif first <= 0xBF:
@@ -82,7 +83,7 @@ def objects_bytes(encoded: bytes, stop: int) -> int:
             count = int.from_bytes(encoded[place : place + width], "big")
             place += width
             if kind == "map":
-                total += _MAP + _ENTRY * count
+                total += _map_bytes(count)
             elif kind == "list":
                 total += _LIST
             else:
@@ -93,6 +94,10 @@ def objects_bytes(encoded: bytes, stop: int) -> int:
         else:
             return total
     return total
+
+
+def _map_bytes(count: int) -> int:
+    return _MAP + _ENTRY * count if count else _EMPTY_MAP
 
 
 def _text_bytes(encoded: bytes, place: int, count: int) -> int:
