@@ -10,7 +10,7 @@ from recorder.format.blocks.memory_budget import MemoryBudget
 
 VARIABLE = "REPLAY_MEMORY"  # Bytes, or with a unit; processes that a command starts inherit it.
 _CGROUP_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
-# A seek in a tape of deltas holds four states: two full keyframes, the state made of them, and that of the simulation.
+# A timeline that seeks holds up to four states: two full keyframes, a state made of them, and that of the simulation.
 DEFAULT_SHARE = 4
 _UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 1 << 10, "MIB": 1 << 20, "GIB": 1 << 30}
 
