@@ -16,7 +16,7 @@ import attrs
 from recorder.corpus.folder_listing import FolderListing
 from recorder.corpus.run import GENERATED, RECORDED, Quality, Run, Settings, players_of, tier_of
 from recorder.corpus.tape_stamp import stamp_of
-from recorder.errors import RecordingError
+from recorder.errors import MemoryBudgetError, RecordingError
 from recorder.format.blocks.full_keyframe import decode_head
 from recorder.format.recording.assembly import Assembled
 from recorder.format.recording.recording import Recording
@@ -108,8 +108,14 @@ def _described(assembled: Assembled, run: Run) -> Run:
     try:
         state_hash = _last_hash(recording) if has_state else ""
     except RecordingError as error:
-        return attrs.evolve(run, status="corrupt", error=run.error or str(error))
+        return _with_error(run, error)
     return attrs.evolve(run, state_hash=state_hash)
+
+
+def _with_error(run: Run, error: RecordingError) -> Run:
+    """The run with an error of reading it. It is corrupt, unless the reader only lacks memory."""
+    status = run.status if isinstance(error, MemoryBudgetError) else "corrupt"
+    return attrs.evolve(run, status=status, error=run.error or str(error))
 
 
 def _last_hash(recording: Recording) -> str:
@@ -227,7 +233,7 @@ def _examined(assembled: Assembled, run: Run) -> Run:
         try:
             run = attrs.evolve(run, state_hash=f"{assembled.recording.state_hash(run.ticks):016x}")
         except RecordingError as error:
-            run = attrs.evolve(run, status="corrupt", error=run.error or str(error))
+            run = _with_error(run, error)
     if run.ended and run.status != "corrupt" and all(player.score is None for player in run.players):
         run = _with_scores(assembled, run)
     from_file = "inputs" in (assembled.meta.get("notes") or {})
@@ -248,7 +254,7 @@ def _with_inputs(assembled: Assembled, run: Run) -> tuple[Run, int, int]:
                 sent = max(0, count_inputs(frame.inputs, by_role=by_role) - scheduled(frame.tick))
                 inputs, ticks = inputs + sent, ticks + (sent > 0)
     except RecordingError as error:
-        return attrs.evolve(run, status="corrupt", error=run.error or str(error)), inputs, ticks
+        return _with_error(run, error), inputs, ticks
     return run, inputs, ticks
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from recorder.errors import MissingTickError, RecordingError, SimulationFailedError
+from recorder.errors import MemoryBudgetError, MissingTickError, RecordingError, SimulationFailedError
 from replayer.playback.cursor import Cursor, MismatchError
 from replayer.playback.make_simulation import Factory, UnfitSimulationError, make_simulation
 from replayer.tape.tape import Tape
@@ -47,6 +47,8 @@ class Rebuilder:
                 if simulation.state.hash() != frame.state_hash:
                     return None
                 verified_count += 1
+        except MemoryBudgetError:
+            raise  # Nothing is lost: the reader lacks memory.
         except RecordingError:
             pass  # The frames end here; a single matching hash is enough.
         except STEP_ERRORS:
@@ -76,6 +78,8 @@ class Rebuilder:
             return None, _DIFFERENT_HASH
         except SimulationFailedError as error:
             return None, f"re-simulating raised {type(error.__cause__).__name__}: {error.__cause__}"
+        except MemoryBudgetError:
+            raise
         except RecordingError as error:
             return None, str(error)
         self._last_rebuilt = (tick, cursor.state.snapshot())

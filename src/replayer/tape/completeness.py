@@ -26,7 +26,9 @@ def incomplete_text(tape: Tape) -> str | None:
 
     None, too, for a tape that is being recorded: it is as complete as it can be.
     """
-    if tape.status == NOT_CHECKED or (tape.status == "incomplete" and not tape.sealed and tape.is_being_written()):
+    if tape.status in {NOT_CHECKED, "intact"} or (
+        tape.status == "incomplete" and not tape.sealed and tape.is_being_written()
+    ):
         return None
     faults = [f"the file of segment {number} is missing" for number in tape.missing_segments]
     faults += ["it is damaged"] if any(not damage.torn for damage in tape.damages) else []

@@ -15,9 +15,10 @@ import pytest
 import replayer
 import replayer.commands.main
 from recorder import MemoryBudgetError, Recorder
-from recorder.corpus import glance
+from recorder.corpus import examine, glance
 from recorder.format.blocks.memory_budget import OBJECTS_PER_BYTE_MAX, MemoryBudget, objects_bytes
 from recorder.storage.memory_limit import VARIABLE, memory_budget, parse_size, usable_bytes
+from replayer.repair.repair import repair_tape
 from sim import Field, Schema, State
 from sim.kernel.plain_data import decode_plain, encode_plain
 
@@ -185,3 +186,15 @@ def test_the_default_is_a_quarter_of_what_the_process_may_use(monkeypatch: pytes
     assert memory_budget(77).bytes_max == 77
     with pytest.raises(ValueError, match="memory_bytes: expected at least 1, got 0"):
         memory_budget(0)
+
+
+def test_a_lack_of_memory_is_no_damage(large: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Such a tape is not listed as corrupt, and a repair ends instead of losing what is there."""
+    write_tape(tmp_path / "a.tape", [*full(0), frames(1, 1, b"\xdc\xff\xff" + b"\x80" * 65535)])
+    monkeypatch.setenv(VARIABLE, "1MB")
+    run_of_tape = examine(tmp_path / "a.tape")
+    assert run_of_tape.status == "not checked"
+    assert "the budget is 1,000,000" in (run_of_tape.error or "")
+    assert (glance(large).status, examine(large).error) == ("not checked", None)
+    refused(lambda: repair_tape(large, tmp_path / "new.tape", Large))
+    assert not (tmp_path / "new.tape").exists()
