@@ -237,6 +237,7 @@ def main(arguments: list[str]) -> int:
         name = make.__name__.removeprefix("make_")
         truth[name] = make(folder / f"{name}.tape")
         with Tape(folder / f"{name}.tape") as tape:
+            tape.check_blocks()
             assert (tape.status, tape.last_tick) == (truth[name]["status"], len(truth[name]["inputs"])), name
     (folder / "truth.json").write_text(json.dumps(truth, separators=(",", ":")) + "\n", encoding="utf-8")
     sizes = {path.name: path.stat().st_size for path in sorted(folder.iterdir())}

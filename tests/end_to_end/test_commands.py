@@ -92,7 +92,7 @@ def test_seek_json_is_complete_and_right(tape: Path, capsys: pytest.CaptureFixtu
     )
 
     facts = json.loads(capsys.readouterr().out)
-    with replayer.open(tape) as timeline:
+    with replayer.Timeline(tape) as timeline:
         state = timeline[90]
     assert facts["tick"] == 90
     assert facts["state_hash"] == f"{state.hash():016x}"
@@ -107,7 +107,7 @@ def test_seek_writes_the_state(tape: Path, capsys: pytest.CaptureFixture[str]) -
     assert run(replayer.commands.main.main, f"seek {tape} --tick 33 --output s.npz --picture") == 0
 
     out = capsys.readouterr().out
-    with np.load("s.npz") as arrays, replayer.open(tape) as timeline:
+    with np.load("s.npz") as arrays, replayer.Timeline(tape) as timeline:
         state = timeline[33]
         assert set(arrays) == set(state)
         assert all((arrays[name] == state[name]).all() and arrays[name].dtype == state[name].dtype for name in arrays)
@@ -319,7 +319,7 @@ def test_truncation_at_every_byte_of_the_last_blocks(tape: Path, stride: int) ->
     for size in reversed(range(frame_blocks[-2], len(data), stride)):
         os.truncate(cut, size)
         expected = max(last for end, last in ends if end <= size)
-        with replayer.open(cut) as timeline:
+        with replayer.Timeline(cut) as timeline:
             assert (timeline.last_tick, timeline.tape.status) == (expected, "incomplete"), size
             if size % 64 in (0, 1):  # Seeking at every byte would only repeat the same few seeks.
                 assert timeline.seek(-1).state_hash == hashes[expected]

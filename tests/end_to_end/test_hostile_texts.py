@@ -230,7 +230,7 @@ def test_numbers_are_no_formulas() -> None:
     """Numbers, also as text, are unchanged, and so are texts that begin with anything else."""
     for cell in (-1, 2.5, "-1", "+2", "-0.5e-07", "-inf", "nan", "1e400", "a=b", "", "'", " =1", None, True):
         assert harmless(cell) is cell
-    for cell in ("-", "--1", "-1-1", "+cmd", "-1e", "=", "@", "-1\n=2", "-١"):  # Arabic digits are no number here.
+    for cell in ("-", "--1", "-1-1", "+cmd", "-1e", "=", "@", "-1\n=2", "-١"):  # The last one is a digit elsewhere.
         assert harmless(cell) == "'" + cell
 
 

@@ -235,7 +235,7 @@ def test_tail_in_json_has_the_same_facts(capsys: pytest.CaptureFixture[str]) -> 
     assert [fact["tick"] for fact in facts if "tick" in fact] == list(range(79, 91))
     assert [fact for fact in facts if "keyframe" in fact] == [{"keyframe": 80, "full": False}]
     assert facts[-1] == {"ended": {"reason": "Z1", "ticks": 90, "text": "the last tick, as asked"}}
-    with replayer.open("a.tape") as tape:
+    with replayer.Timeline("a.tape") as tape:
         assert facts[0]["state_hash"] == f"{tape[79].hash():016x}"
         assert facts[0]["inputs"] == tape.tape.frame(79).inputs
 

@@ -58,9 +58,7 @@ def ls(
 
     Tapes that have not changed since the folder was indexed are not read again; reading 100 or more updates the index.
 
-    A sealed tape without a visible fault is "not checked": only replay info reads all of it.
-
-    Exit code of the worst tape: 0 no fault is visible, 3 incomplete, 4 corrupt, 5 unreadable.
+    Exit code of the worst tape: 0 not checked (no fault is visible; info reads all), 3 incomplete, 4 corrupt, 5 unreadable.
 
     Parameters
     ----------

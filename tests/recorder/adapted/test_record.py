@@ -58,13 +58,13 @@ def test_a_kill_loses_no_step_that_returned(tmp_path: Path) -> None:
     )
     assert killed.returncode == -signal.SIGKILL, killed.stderr
     tick, score = map(int, killed.stdout.splitlines()[-1].split())
-    with replayer.open(tmp_path / "run.tape") as run:
+    with replayer.Timeline(tmp_path / "run.tape") as run:
         assert run.last_tick == tick == 457
     check = python(
         tmp_path,
         "import replayer\n"
         "from game import Game\n"
-        "run = replayer.open('run.tape', world=Game)\n"
+        "run = replayer.Timeline('run.tape', world=Game)\n"
         "run.seek(-1)\n"
         "print(run.subject.score, run.verify().status)\n",
     )
@@ -118,7 +118,7 @@ def test_a_simulation_of_your_own_has_the_same_name(make: Any, tmp_path: Path) -
     with recorder.Recorder(tmp_path / "run.tape", simulation) as tape:
         assert tape.subject is simulation
         tape.step([] if make is Walkers else 1)
-    with replayer.open(tmp_path / "run.tape", world=make) as run:
+    with replayer.Timeline(tmp_path / "run.tape", world=make) as run:
         run.seek(1)
         assert type(run.subject) is make
 
@@ -151,7 +151,7 @@ def test_the_objects_of_packages_have_it(package: str, tmp_path: Path) -> None:
     assert recorder.tape_of(recorded).subject is subject
     tick(recorded)
     recorded.tape.close()
-    with replayer.open(tmp_path / "run.tape", world=make) as run:
+    with replayer.Timeline(tmp_path / "run.tape", world=make) as run:
         run.seek(1)
         assert type(run.subject) is type(subject)
         tick_again = run.subject.step if package == "gymnasium" else None
@@ -166,7 +166,7 @@ def test_assignments_to_mujoco_data_reach_the_data(tmp_path: Path) -> None:
         recorded.time = 7.0
         assert data.time == 7.0
         recorded.step()
-    with replayer.open(tmp_path / "run.tape", world=make) as run:
+    with replayer.Timeline(tmp_path / "run.tape", world=make) as run:
         assert run.verify().ok
         run.seek(1)
         assert run.subject.time == data.time

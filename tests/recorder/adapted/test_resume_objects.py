@@ -147,7 +147,7 @@ def test_the_forms_in_which_an_object_can_be_resumed(tmp_path: Path) -> None:
         tape = recorder.resume(path, made)
         tape.step(2)
         tape.close()
-    with replayer.open(path, world=Game) as replay_of_it:
+    with replayer.Timeline(path, world=Game) as replay_of_it:
         replay_of_it.seek(-1)
         assert replay_of_it.subject.counts == [11, 0, 0, 0]
     with pytest.raises(TypeError, match=r"^expected an instance, such as Game\(\), got the class Game$"):
@@ -165,7 +165,7 @@ def test_a_resumed_object_is_used_in_its_own_place(tmp_path: Path) -> None:
     resumed.counts = [7]
     assert resumed.advance(2) == 9
     resumed.close()
-    with replayer.open(path, world=Game) as replayed:
+    with replayer.Timeline(path, world=Game) as replayed:
         replayed.seek(2)
         assert replayed.subject.counts == [9]
         assert replayed.verify().ok
@@ -190,7 +190,7 @@ def test_calls_of_a_resumed_object_itself_are_recorded(tmp_path: Path) -> None:
     tape.close()
     assert subject.advance(100) == 112
     assert Game.advance.__code__ is own_code
-    with replayer.open(path, world=Game) as replayed:
+    with replayer.Timeline(path, world=Game) as replayed:
         replayed.seek(-1)
         assert replayed.subject.counts == [12, 0]
         assert replayed.verify().ok
@@ -238,5 +238,5 @@ def test_an_environment_is_resumed_without_being_passed(tmp_path: Path) -> None:
     env.close()
     with recorder.resume(path) as tape:
         tape.step(1)
-    with replayer.open(path) as replayed:
+    with replayer.Timeline(path) as replayed:
         assert replayed.verify().ok

@@ -55,7 +55,7 @@ def test_a_generated_run_is_the_one_that_record_run_makes(capsys: pytest.Capture
     )
     capsys.readouterr()
     (made,) = Corpus.open("runs")
-    with replayer.open(made.path) as one, replayer.open("one.tape") as other:
+    with replayer.Timeline(made.path) as one, replayer.Timeline("one.tape") as other:
         assert one.last_tick == other.last_tick == 40
         for tick in range(1, 41):
             assert one.tape.frame(tick).encode() == other.tape.frame(tick).encode()
@@ -77,7 +77,7 @@ def test_a_provoked_scenario_is_generated_too(capsys: pytest.CaptureFixture[str]
     assert run(recorder.commands.main.main, line) == 0
     capsys.readouterr()
     made = Corpus.open("runs").runs[1]
-    with replayer.open(made.path) as one, replayer.open("one.tape") as other:
+    with replayer.Timeline(made.path) as one, replayer.Timeline("one.tape") as other:
         assert one.tape.state_hash(40) == other.tape.state_hash(40)
         sent = [one.tape.frame(tick).inputs for tick in range(1, 41)]
     assert made.quality is not None

@@ -128,7 +128,7 @@ def test_scenarios_are_known_by_their_hash() -> None:
     one, other = recorded("one", "heaps.toml --seed 4 --ticks 2"), recorded("other", "heaps.toml --seed 5 --ticks 2")
     found = [glance(path) for path in (Path("walk.tape"), one, other)]
     for run_found in found:
-        with replayer.open(run_found.path, world=Walkers) as timeline:
+        with replayer.Timeline(run_found.path, world=Walkers) as timeline:
             assert run_found.scenario_hash == scenario_hash(timeline.tape.meta)
     assert len({run_found.scenario_hash for run_found in found}) == 3
     families = [run_found.settings.family for run_found in found if run_found.settings is not None]

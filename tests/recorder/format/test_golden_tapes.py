@@ -77,7 +77,7 @@ def test_seeks(version: str, name: str) -> None:
     golden = Golden(version, name)
     with replayer.Tape(golden.path) as tape:
         world = WORLDS[tape.meta["simulation"]]
-    with replayer.open(golden.path, world=world) as run:
+    with replayer.Timeline(golden.path, world=world) as run:
         for tick in sorted(golden.reachable, key=lambda tick: tick * 7 % 11):
             run.seek(tick)
             assert digest(run.state.arena.tobytes()) == golden.states[str(tick)]

@@ -86,7 +86,7 @@ def test_a_run_is_the_same_with_and_without_a_tape(tmp_path: Path, full_run: tup
     assert rest(taped, -1) == rest(full_run[0], -1)
     assert {one.name for one in taped.violations} == {"few", "late"}
     assert taped.checkpoints == ()
-    with replayer.open(tmp_path / "a.tape", world=Ring) as timeline:
+    with replayer.Timeline(tmp_path / "a.tape", world=Ring) as timeline:
         assert timeline.verify().ok
         timeline.seek(40)
         assert f"{timeline.state.hash():016x}" == taped.final_hash
@@ -104,7 +104,7 @@ def test_resuming_from_every_checkpoint(tmp_path: Path, full_run: tuple[Scenario
     middle = next(one for one in found.checkpoints if one.tick == 23)
     again = run_with_scenario(Ring(), PROVOKED, steps=41, start=middle.path, tape=tmp_path / "rest.tape")
     assert rest(again, 23) == rest(result, 23)
-    with replayer.open(tmp_path / "rest.tape", world=Ring) as timeline:
+    with replayer.Timeline(tmp_path / "rest.tape", world=Ring) as timeline:
         assert (timeline.first_tick, timeline.last_tick) == (23, 40)
         assert timeline.verify().ok
 
@@ -259,7 +259,7 @@ def test_a_scenario_that_ships(tmp_path: Path) -> None:
     result = run("arms-race", steps=6, players={"caterpillar": "random"}, tape=tmp_path / "a.tape")
     assert (result.final_tick, result.error, result.violations) == (5, None, ())
     assert [one.step for one in result.trace.samples if one.role == "beetle"] == [0, 1, 2, 3, 4, 5]
-    with replayer.open(tmp_path / "a.tape") as timeline:
+    with replayer.Timeline(tmp_path / "a.tape") as timeline:
         assert timeline.verify().ok
     with pytest.raises(ConfigError, match="steps: expected at least 1, got 0"):
         run("arms-race", steps=0)

@@ -69,7 +69,7 @@ def test_every_tick_is_the_live_state(tmp_path: Path, make: Any) -> None:
     path, live = make_tape(tmp_path, make)
     ticks = [*range(TICKS + 1), *random.Random(5).choices(range(TICKS + 1), k=60)]
     for simulation in (make, None):
-        with replayer.open(path, simulation) as run:
+        with replayer.Timeline(path, simulation) as run:
             for tick in ticks:
                 report = run.seek(tick)
                 assert report.simulated_ticks <= 1
@@ -138,7 +138,7 @@ def test_a_desync_is_named(tmp_path: Path, slip: int) -> None:
     report = verify_tape(path, lambda: Grid(slips=slip))
     assert report.first_bad == slip
     if slip % LINKED["keyframe_interval_ticks"]:  # No step is made for a keyframe's own tick.
-        with replayer.open(path, lambda: Grid(slips=slip)) as run:
+        with replayer.Timeline(path, lambda: Grid(slips=slip)) as run:
             run.seek(slip - 1)
             with pytest.raises(recorder.DesyncError):
                 run.step()
@@ -152,7 +152,7 @@ def test_marks_are_not_part_of_the_state(tmp_path: Path) -> None:
         return Grid(everything=True)
 
     assert verify_tape(path, generous).first_bad is None
-    with replayer.open(path, generous) as run:
+    with replayer.Timeline(path, generous) as run:
         run.seek(20)
         run.step()
         assert run.state.arena.tobytes() == live[21]
@@ -161,11 +161,11 @@ def test_marks_are_not_part_of_the_state(tmp_path: Path) -> None:
 def test_a_write_without_a_mark_is_found(tmp_path: Path) -> None:
     """The chained hashes agree, the keyframe does not: the change log fails, steps succeed, verify reports it."""
     path, live = make_tape(tmp_path, lambda: Grid(forgets="heat"), full_every=1)
-    with replayer.open(path, lambda: Grid(forgets="heat")) as run:
+    with replayer.Timeline(path, lambda: Grid(forgets="heat")) as run:
         for tick in (5, 30, 53):
             assert run.seek(tick).simulated_ticks > 0
             assert run.state.arena.tobytes() == live[tick]
-    with replayer.open(path) as run, pytest.raises(Exception, match="only the states that are on the tape"):
+    with replayer.Timeline(path) as run, pytest.raises(Exception, match="only the states that are on the tape"):
         run.seek(30)
     report = verify_tape(path, lambda: Grid(forgets="heat"))
     assert report.first_bad is None
@@ -186,7 +186,7 @@ def test_after_a_kill(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, killed: i
     path = lay_out(files, tmp_path)
     tape.close()
     monkeypatch.undo()
-    with replayer.open(path, Grid) as run:
+    with replayer.Timeline(path, Grid) as run:
         assert run.tape.journal_ticks
         for tick in (killed, killed - 1, killed):
             run.seek(tick)
@@ -201,7 +201,7 @@ def test_after_a_kill(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, killed: i
         while tape.tick < TICKS:
             tape.step()
             live[tape.tick] = tape.simulation.state.arena.tobytes()
-    with replayer.open(path, Grid) as run:
+    with replayer.Timeline(path, Grid) as run:
         for tick in range(TICKS, -1, -1):
             run.seek(tick)
             assert run.state.arena.tobytes() == live[tick]
@@ -214,14 +214,14 @@ def test_lost_blocks_cost_no_tick_of_a_simulation_that_can_step(tmp_path: Path) 
     data = path.read_bytes()
     for block in [block for block in all_blocks(path) if block.kind == BlockKind.CHANGES]:
         path.write_bytes(destroy(data, block, "payload"))
-        with replayer.open(path, Grid) as run:
+        with replayer.Timeline(path, Grid) as run:
             for tick in random.Random(block.first_tick).sample(range(TICKS + 1), 20):
                 run.seek(tick)
                 assert run.state.arena.tobytes() == live[tick]
         assert verify_tape(path, Grid).first_bad is None
         mended = tmp_path / "mended.tape"
         repair_tape(path, mended, Grid)
-        with replayer.open(mended, Grid) as run:
+        with replayer.Timeline(mended, Grid) as run:
             assert all(run[tick].arena.tobytes() == live[tick] for tick in range(TICKS + 1))
         mended.unlink()
 
@@ -240,7 +240,7 @@ def test_replaced_states_and_peers(tmp_path: Path) -> None:
             live[tape.tick], hashes[tape.tick] = world.state.arena.tobytes(), world.state.hash()
         with pytest.raises(recorder.PeerDesyncError):
             tape.report_hash(40, hashes[40] ^ 1)
-    with replayer.open(path, Herd) as run:
+    with replayer.Timeline(path, Herd) as run:
         for tick, arena in live.items():
             assert run[tick].arena.tobytes() == arena
 
@@ -263,7 +263,7 @@ def test_it_is_chosen_by_size_and_recorded(tmp_path: Path, capsys: pytest.Captur
     ):
         path = tmp_path / f"{make.__name__}{len(settings)}{settings}.tape".replace("'", "")
         live = record(path, make(), [None] * 20, **settings)
-        with replayer.open(path, make) as run:
+        with replayer.Timeline(path, make) as run:
             assert bool(run.tape.frame(7).link) is expected
             assert run[7].arena.tobytes() == live[7]
         with pytest.raises(SystemExit, match="0"):

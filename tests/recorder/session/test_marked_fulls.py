@@ -81,7 +81,7 @@ def test_every_keyframe_is_the_live_state(tmp_path: Path, settings: dict[str, An
         keyframes = list(CheckedTape(path).keyframes())
         assert [(one.tick, one.is_full) for one in keyframes] == [(tick, tick % 6 == 0) for tick in range(0, 25, 2)]
         assert all(one.arena == live[one.tick] for one in keyframes)
-    with replayer.open(path, Large) as run, replayer.open(scanned, Large) as other:
+    with replayer.Timeline(path, Large) as run, replayer.Timeline(scanned, Large) as other:
         assert [place.tick for place in run.tape.keyframes] == list(range(0, 25, 2))
         for place, its in zip(run.tape.keyframes, other.tape.keyframes, strict=True):
             assert (
@@ -104,7 +104,7 @@ def test_a_write_without_a_mark_is_reported_while_recording(tmp_path: Path) -> N
     told = [str(one.message) for one in caught]
     assert len(told) == 1
     assert "the state at tick 8 has changes that were not marked" in told[0]
-    with replayer.open(path, lambda: Large(forgets_at=5)) as run:
+    with replayer.Timeline(path, lambda: Large(forgets_at=5)) as run:
         for tick in (*range(1, 41), 3, 9, 22):
             assert run[tick].arena.tobytes() == live[tick]
         fulls = [place.tick for place in run.tape.keyframes if place.is_full]

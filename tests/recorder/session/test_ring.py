@@ -118,7 +118,7 @@ def test_what_is_there_can_be_written_out_at_any_time(tmp_path: Path, settings: 
         found = CheckedTape(out)
         assert_agrees(found, live, [push(tick) for tick in range(1, goal + 1)], first)
         assert [frame[0] for frame in found.frames()] == list(range(first + 1, goal + 1))
-        with replayer.open(out, Walkers) as run:
+        with replayer.Timeline(out, Walkers) as run:
             assert run.tape.outcome == ({"why": goal} if goal > 60 else {"reason": "written out"})
             for tick in range(first, goal + 1, 9):
                 run.seek(tick)
@@ -240,7 +240,7 @@ def test_a_ring_is_followed_sought_and_verified_like_any_tape(tmp_path: Path) ->
     assert not [one for one in seen if isinstance(one, Damage | Missed)]
     assert isinstance(seen[-1], Ended)
 
-    with replayer.open(path, Walkers) as run:
+    with replayer.Timeline(path, Walkers) as run:
         first = run.first_tick
         assert len(run) == 200 - first + 1
         for tick in (first, first + 1, 190, -1):

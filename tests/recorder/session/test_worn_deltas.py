@@ -46,7 +46,7 @@ def recorded(path: Path, share: float, full_every: int, **settings: Any) -> list
             tape.step()
             live.append(tape.simulation.state.arena.tobytes())
             tape.flush()
-    with replayer.open(path, Spreading) as run:
+    with replayer.Timeline(path, Spreading) as run:
         for tick in range(INTERVAL, INTERVAL * KEYFRAMES, 7 * INTERVAL):
             assert run[tick].arena.tobytes() == live[tick - 1]
     blocks = [block for block in all_blocks(path) if block.kind in (BlockKind.FULL, BlockKind.DELTA)]

@@ -47,7 +47,7 @@ def assert_whole(path: Path, hashes: dict[int, int]) -> None:
     """The tape is sealed, has every tick, and leads to the live state at each."""
     with Tape(path) as tape:
         assert (tape.status, tape.last_tick) == ("not checked", max(hashes))
-    run = replayer.open(path, world=Walkers)
+    run = replayer.Timeline(path, world=Walkers)
     assert {tick: state_at(run, tick) for tick in hashes} == hashes
     assert run.verify().ok
 
@@ -188,7 +188,7 @@ def test_after_a_change_of_its_size_nothing_that_follows_is_lost(tmp_path: Path,
             tape.flush()
             step(tape, 40, hashes)
     assert "another program changed the size of the tape" in str(warned[0].message)
-    run = replayer.open(path, world=Walkers)
+    run = replayer.Timeline(path, world=Walkers)
     reached = {}
     for tick in hashes:
         with contextlib.suppress(recorder.MissingTickError):
@@ -252,7 +252,7 @@ def test_a_journal_that_is_truncated_ends_the_process_and_leaves_the_tape(tmp_pa
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(SUPPORT), *sys.path])}
     killed = subprocess.run([sys.executable, "-c", TRUNCATED], cwd=tmp_path, env=environment, check=False, timeout=60)
     assert killed.returncode == -signal.SIGBUS
-    run = replayer.open(tmp_path / "a.tape", world=Walkers)
+    run = replayer.Timeline(tmp_path / "a.tape", world=Walkers)
     assert run.tape.last_tick == 5
     assert run.verify().ok
 

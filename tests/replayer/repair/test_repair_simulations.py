@@ -64,7 +64,7 @@ def test_a_lost_first_keyframe_is_rebuilt_from_the_registered_world(meadow: Any)
 
     assert report.rebuilt_ticks == [0, 7, 14]  # And those that build upon the first.
     assert (report.lost_ticks, report.lost_keyframe_ticks, report.first_tick) == ([], [], 0)
-    with replayer.open(report.path) as run:
+    with replayer.Timeline(report.path) as run:
         assert {tick: run.seek(tick).state_hash for tick in hashes} == hashes
 
 

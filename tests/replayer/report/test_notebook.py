@@ -82,7 +82,7 @@ def herd(tmp_path_factory: Any) -> Path:
 
 def test_a_tape_and_a_timeline(herd: Path) -> None:
     """World, ticks, keyframes, fields and the timeline's tick are shown, and nothing is simulated."""
-    with replayer.open(herd, world=lambda: pytest.fail("it was simulated")) as run:
+    with replayer.Timeline(herd, world=lambda: pytest.fail("it was simulated")) as run:
         for shown in (run, run.tape):
             said = text(shown)
             for part in ("herd.tape", "not checked", "small_worlds.Herd", "0 to 60", "closed", run.tape.run_id):
@@ -94,7 +94,7 @@ def test_a_tape_and_a_timeline(herd: Path) -> None:
             fulls = sum(place.is_full for place in run.tape.keyframes)
             assert f"{fulls} full, {7 - fulls} delta" in said
             assert "here" not in said
-    with replayer.open(herd, world=Herd) as run:
+    with replayer.Timeline(herd, world=Herd) as run:
         run.seek(30)
         assert "here" in text(run)
         assert "M319 18" in run._repr_html_()
@@ -126,7 +126,7 @@ def test_words_of_a_tape_are_shown_and_do_nothing(herd: Path, tmp_path: Path) ->
     tape.step([[0, 1]])
     assert "<script>alert(1)" in text(tape)
     tape.close({"reason": HOSTILE})
-    for shown in (replayer.Tape(path), replayer.open(path), replayer.Tape(herd)):
+    for shown in (replayer.Tape(path), replayer.Timeline(path), replayer.Tape(herd)):
         raw = shown._repr_html_()
         assert "<script" not in raw
         assert "<img" not in raw
@@ -167,14 +167,14 @@ def test_damage_is_shown(herd: Path, tmp_path: Path) -> None:
     assert f"damaged: bytes {offset:,} to" in said
     many = tmp_path / "gone.tape"
     many.write_bytes(whole)
-    with replayer.open(many) as run:
+    with replayer.Timeline(many) as run:
         pass
     assert "gone.tape" in text(run)  # It is closed, and the notebook does not fail.
 
 
 def test_seeks_and_verifications(herd: Path) -> None:
     """A seek shows its start and target, a verification its result; a desync is named."""
-    with replayer.open(herd, world=Herd) as run:
+    with replayer.Timeline(herd, world=Herd) as run:
         seek = run.seek(25)
         assert (f"{seek.state_hash:016x}, as recorded" in text(seek), "tick 25" in text(seek)) == (True, True)
         assert "20, 5 ticks re-simulated" in text(seek)
@@ -188,7 +188,7 @@ def test_seeks_and_verifications(herd: Path) -> None:
             if self.state["tick"] == 33:
                 self.state.set("grass", 0, 99)
 
-    with replayer.open(herd, world=Late) as run:
+    with replayer.Timeline(herd, world=Late) as run:
         said = text(run.verify())
     assert "desync" in said
     assert "first divergent tick 33 : grass" in said.replace("  ", " ").replace("33:", "33 :")

@@ -55,7 +55,7 @@ def inputs_for(make: Any) -> list[Any]:
 
 def assert_reached_without_a_step(path: Path, make: Any, live: dict[int, bytes], ticks: Any) -> None:
     """In any order, by the change log alone."""
-    with replayer.open(path, make) as run:
+    with replayer.Timeline(path, make) as run:
         for tick in ticks:
             report = run.seek(tick)
             assert report.simulated_ticks <= 1, tick  # The next tick is a step all the same.
@@ -82,7 +82,7 @@ def test_every_tick_is_the_live_state(tmp_path: Path, make: Any, settings: dict[
     live = record(path, make(), inputs_for(make), mode="changes", **settings)
     numbers = random.Random(4)
     ticks = [*range(TICKS + 1), *range(TICKS, -1, -1), *(numbers.randrange(TICKS + 1) for _ in range(30))]
-    with replayer.open(path, make) as run:
+    with replayer.Timeline(path, make) as run:
         assert run.tape.logs_changes
         log = ChangeLog(run.tape.recording)
         assert log.missing_ticks() == []
@@ -129,15 +129,15 @@ def test_what_no_replay_would_give(tmp_path: Path) -> None:
     path = tmp_path / "run.tape"
     live = record(path, Counter(), inputs_for(Counter), mode="changes")
     Counter.steps = 0
-    with replayer.open(path) as run:
+    with replayer.Timeline(path) as run:
         assert [run[tick].arena.tobytes() for tick in range(TICKS + 1)] == list(live.values())
         run.seek(10)
         assert run.step().applied_ticks == 1
         assert run.step_back().tick == 10
-    with replayer.open(path, Counter) as run:
+    with replayer.Timeline(path, Counter) as run:
         assert [run[tick].arena.tobytes() for tick in range(TICKS, -1, -1)] == list(live.values())[::-1]
     assert Counter.steps == 0
-    with replayer.open(path, Counter) as run:
+    with replayer.Timeline(path, Counter) as run:
         run.seek(5)
         with pytest.raises(recorder.DesyncError):
             run.step()
@@ -155,12 +155,12 @@ def test_a_lost_block_costs_no_tick_of_a_simulation_that_can_step(tmp_path: Path
     for block in blocks:
         path.write_bytes(destroy(data, block, "payload"))
         first, last = block.first_tick, min(block.first_tick + 8, TICKS)
-        with replayer.open(path, Walkers) as run:
+        with replayer.Timeline(path, Walkers) as run:
             lost = range(first, last + 1)
             assert {run.seek(tick).simulated_ticks for tick in range(first, last)} == {1}
             for tick in range(TICKS + 1):
                 assert run[tick].arena.tobytes() == live[tick]
-        with replayer.open(path) as run:
+        with replayer.Timeline(path) as run:
             keyframes = {place.tick for place in run.tape.keyframes}
             assert ChangeLog(run.tape.recording).missing_ticks() == missing_without(keyframes, lost)
             for tick in set(lost) - keyframes:
@@ -187,7 +187,7 @@ def test_a_write_without_a_mark_is_found(tmp_path: Path) -> None:
 
     path = tmp_path / "run.tape"
     live = record(path, Forgetful(), inputs_for(Walkers), mode="changes", full_every=1)
-    with replayer.open(path, Forgetful) as run:
+    with replayer.Timeline(path, Forgetful) as run:
         assert run.seek(30).simulated_ticks == 30
         assert run.state.arena.tobytes() == live[30]
     report = verify_tape(path, Forgetful)
@@ -217,9 +217,9 @@ def test_a_resumed_recording_continues_its_change_log(tmp_path: Path, monkeypatc
         while tape.tick < TICKS:
             tape.step()
             live[tape.tick] = tape.simulation.state.arena.tobytes()
-    with replayer.open(path, Walkers) as run:
+    with replayer.Timeline(path, Walkers) as run:
         assert ChangeLog(run.tape.recording).missing_ticks() == [(31, 31)]  # 32 has the keyframe of the resume.
-    with replayer.open(path, Walkers) as run:
+    with replayer.Timeline(path, Walkers) as run:
         for tick in range(TICKS, -1, -1):
             run.seek(tick)
             assert run.state.arena.tobytes() == live[tick]
@@ -241,7 +241,7 @@ def test_a_ring_and_what_is_written_out_of_it(tmp_path: Path) -> None:
     out_damaged.write_bytes(destroy(bytes(data), keyframe, "payload"))
     repair_tape(out_damaged, mended, Herd)
     for one in (path, out, mended):
-        with replayer.open(one) as run:
+        with replayer.Timeline(one) as run:
             ticks = range(run.first_tick, run.last_tick + 1)
             assert len(ticks) >= 20
             for tick in ticks:
@@ -261,7 +261,7 @@ def test_one_tick_may_change_more_than_a_block_holds(tmp_path: Path) -> None:
     path = tmp_path / "run.tape"
     live = record(path, Large(), [1, 2, 3, 4], mode="changes")
     assert len([block for block in all_blocks(path) if block.kind == BlockKind.CHANGES]) > 4
-    with replayer.open(path) as run:
+    with replayer.Timeline(path) as run:
         for tick in (3, 1, 4, 2):
             assert run[tick].arena.tobytes() == live[tick]
 
@@ -290,5 +290,5 @@ def test_the_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert "mode: changes" in said["info" + str(path)[:6]]
     assert "keyframe at tick 0, the changes of 40 ticks applied" in said["seek40"]
     assert '"applied_ticks": 40' in said["seek--json"]
-    with pytest.raises(MissingTickError), replayer.open(path) as run:
+    with pytest.raises(MissingTickError), replayer.Timeline(path) as run:
         run.seek(TICKS + 1)

@@ -37,24 +37,24 @@ def damage_second_frames(path: Path) -> tuple[int, int]:
 def test_an_intact_tape_is_the_same_in_every_mode(tape_path: Path) -> None:
     """All modes read everything."""
     for mode in ("salvage", "prefix", "strict"):
-        with replayer.open(tape_path, Walkers, mode=mode) as run:
+        with replayer.Timeline(tape_path, Walkers, mode=mode) as run:
             assert (run.first_tick, run.last_tick, run.tape.missing_ticks()) == (0, TICKS, [])
 
 
 def test_damage(tape_path: Path) -> None:
     """Salvage reads the ticks after it, prefix ends before it, strict refuses."""
     first, last = damage_second_frames(tape_path)
-    with replayer.open(tape_path, Walkers) as run:
+    with replayer.Timeline(tape_path, Walkers) as run:
         assert run.last_tick == TICKS
         with pytest.raises(CorruptError):
             run.seek(first)
         assert run.tape.status == "corrupt"  # The index hid it until a block was missed.
         run.seek(last + 1)
-    with replayer.open(tape_path, Walkers, mode="prefix") as run:
+    with replayer.Timeline(tape_path, Walkers, mode="prefix") as run:
         assert run.last_tick == first - 1
         run.seek(-1)
     with pytest.raises(CorruptError):
-        replayer.open(tape_path, Walkers, mode="strict")
+        replayer.Timeline(tape_path, Walkers, mode="strict")
 
 
 def test_a_missing_file(tape_path: Path) -> None:
@@ -63,15 +63,15 @@ def test_a_missing_file(tape_path: Path) -> None:
         final = tape.segments[1].parts[0].load()
         gap_first = int(final.keyframe_ticks[0])
     Path(f"{tape_path}.1").unlink()
-    with replayer.open(tape_path, Walkers) as run:
+    with replayer.Timeline(tape_path, Walkers) as run:
         assert (run.last_tick, run.tape.status, run.tape.missing_segments) == (TICKS, "corrupt", [1])
-    with replayer.open(tape_path, Walkers, mode="prefix") as run:
+    with replayer.Timeline(tape_path, Walkers, mode="prefix") as run:
         assert run.last_tick == gap_first
     with pytest.raises(CorruptError, match="segment 1 is missing"):
-        replayer.open(tape_path, Walkers, mode="strict")
+        replayer.Timeline(tape_path, Walkers, mode="strict")
 
 
 def test_an_unknown_mode_is_refused(tape_path: Path) -> None:
     """The message lists the modes."""
     with pytest.raises(ValueError, match="salvage"):
-        replayer.open(tape_path, Walkers, mode="lenient")  # type: ignore[arg-type]
+        replayer.Timeline(tape_path, Walkers, mode="lenient")  # type: ignore[arg-type]

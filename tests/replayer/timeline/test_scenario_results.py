@@ -154,7 +154,7 @@ def test_a_threaded_run_continues_where_it_was(tmp_path: Path) -> None:
                 recorder.step(inputs(next_tick, recorder.simulation.state))
         with Tape(path) as tape:
             assert comparable(scenario_result(tape)) == comparable(whole)
-        with replayer.open(path) as timeline:
+        with replayer.Timeline(path) as timeline:
             timeline.seek(tick // 2)
 
 

@@ -80,7 +80,7 @@ def test_hashes_in_a_desync_differ_even_if_it_does_not_come_again(tmp_path: Path
     """A state changed by the user is a desync whose replayed hash is that of the changed state."""
     path = tmp_path / "run.tape"
     record(path, Walkers(), [[]] * 30, keyframe_interval_ticks=20)
-    with replayer.open(path, Walkers) as run:
+    with replayer.Timeline(path, Walkers) as run:
         run.seek(8)
         run.state["x"][3] = 10**6
         with pytest.raises(DesyncError, match="code outside of the step changed the state") as caught:
@@ -105,7 +105,7 @@ def test_a_step_may_change_what_it_is_given(tmp_path: Path) -> None:
     """Repeated seeks over the same ticks pass the recorded inputs each time."""
     path = tmp_path / "run.tape"
     live = record(path, Greedy(), [[tick, 1] for tick in range(50)], keyframe_interval_ticks=100)
-    with replayer.open(path, Greedy) as run:
+    with replayer.Timeline(path, Greedy) as run:
         for tick in (50, 10, 50, 30, 11):
             run.seek(tick)
             assert run.state.arena.tobytes() == live[tick]
@@ -130,7 +130,7 @@ def test_a_damaged_keyframe_hides_no_tick_from_verification(tmp_path: Path, tick
 
     assert (report.first_bad, report.ok, report.status) == (None, False, "corrupt")
     assert report.verified_ticks == (61 if tick else 41)  # Of tick 20 a keyframe and a frame agree.
-    with replayer.open(path, Walkers) as run:
+    with replayer.Timeline(path, Walkers) as run:
         assert run.seek(45).tick == 45
 
 
@@ -218,6 +218,6 @@ def test_an_interrupt_after_the_step_ends_the_recording(tmp_path: Path) -> None:
         walkers.state.hash = original  # type: ignore[method-assign]
         with pytest.raises(SimulationFailedError):
             tape.step([])
-    with replayer.open(tmp_path / "run.tape", Walkers) as run:
+    with replayer.Timeline(tmp_path / "run.tape", Walkers) as run:
         assert run.last_tick == 1
         assert run.verify().ok

@@ -42,7 +42,7 @@ def test_every_tick_in_random_order_is_the_live_state(recorded: Any) -> None:
     seed = random.randrange(1 << 30)
     print("seed", seed)
     order = random.Random(seed).sample(sorted(live), len(live))
-    with replayer.open(path, factory) as run:
+    with replayer.Timeline(path, factory) as run:
         for tick in order:
             report = run.seek(tick)
 
@@ -54,7 +54,7 @@ def test_every_tick_in_random_order_is_the_live_state(recorded: Any) -> None:
 def test_a_seek_starts_at_the_nearest_keyframe(recorded: Any) -> None:
     """The first seek to tick 33 runs five steps from the keyframe at 28."""
     path, factory, _ = recorded
-    with replayer.open(path, factory) as run:
+    with replayer.Timeline(path, factory) as run:
         report = run.seek(33)
 
         assert (report.keyframe_tick, report.simulated_ticks) == (28, 5)
@@ -63,7 +63,7 @@ def test_a_seek_starts_at_the_nearest_keyframe(recorded: Any) -> None:
 def test_steps_forward_and_back_agree_with_the_live_run(recorded: Any) -> None:
     """Stepping to the end and all the way back gives every live state."""
     path, factory, live = recorded
-    with replayer.open(path, factory) as run:
+    with replayer.Timeline(path, factory) as run:
         run.seek(0)
         for tick in range(1, TICKS + 1):
             run.step()
@@ -76,7 +76,7 @@ def test_steps_forward_and_back_agree_with_the_live_run(recorded: Any) -> None:
 def test_reading_by_index_leaves_the_cursor_alone(recorded: Any) -> None:
     """run[t] and run[a:b:c] give live states; the timeline does not move."""
     path, factory, live = recorded
-    with replayer.open(path, factory) as run:
+    with replayer.Timeline(path, factory) as run:
         run.seek(20)
 
         assert run[5].arena.tobytes() == live[5]
@@ -90,7 +90,7 @@ def test_reading_by_index_leaves_the_cursor_alone(recorded: Any) -> None:
 def test_negative_ticks_count_from_the_end(recorded: Any) -> None:
     """-1 is the last tick, -(n + 1) the first; -(n + 2) raises."""
     path, factory, _ = recorded
-    with replayer.open(path, factory) as run:
+    with replayer.Timeline(path, factory) as run:
         assert run.seek(-1).tick == TICKS
         assert run.seek(-TICKS - 1).tick == 0
         with pytest.raises(MissingTickError) as caught:
@@ -102,7 +102,7 @@ def test_negative_ticks_count_from_the_end(recorded: Any) -> None:
 def test_a_tick_outside_of_the_tape_is_refused(recorded: Any, tick: int) -> None:
     """The error names the first and the last tick; the timeline does not move."""
     path, factory, live = recorded
-    with replayer.open(path, factory) as run:
+    with replayer.Timeline(path, factory) as run:
         run.seek(9)
         with pytest.raises(MissingTickError, match=f"tick {tick}: the tape has ticks 0 to {TICKS}"):
             run.seek(tick)
@@ -118,7 +118,7 @@ def test_a_tick_outside_of_the_tape_is_refused(recorded: Any, tick: int) -> None
 def test_before_the_first_seek_there_is_no_state(recorded: Any) -> None:
     """Asking for a state, a step or a step back before any seek is misuse."""
     path, factory, _ = recorded
-    with replayer.open(path, factory) as run:
+    with replayer.Timeline(path, factory) as run:
         assert run.tick is None
         for action in (lambda: run.state, run.step, run.step_back):
             with pytest.raises(ValueError, match="seek first"):
@@ -128,7 +128,7 @@ def test_before_the_first_seek_there_is_no_state(recorded: Any) -> None:
 def test_step_back_after_a_seek_is_a_copy_and_not_a_seek(recorded: Any) -> None:
     """After a seek the states just before it are in memory: going back simulates nothing."""
     path, factory, live = recorded
-    with replayer.open(path, factory) as run:
+    with replayer.Timeline(path, factory) as run:
         run.seek(34)
         report = run.step_back()
 
@@ -139,7 +139,7 @@ def test_step_back_after_a_seek_is_a_copy_and_not_a_seek(recorded: Any) -> None:
 def test_looking_changes_nothing(recorded: Any) -> None:
     """Reading every field, hash and summary does not change the state's hash."""
     path, factory, _ = recorded
-    with replayer.open(path, factory) as run:
+    with replayer.Timeline(path, factory) as run:
         run.seek(13)
         before = run.state.hash()
         for name in run.state:
@@ -155,7 +155,7 @@ def test_one_keyframe_only(tmp_path: Path) -> None:
     """A tape without ticks has tick 0."""
     path = tmp_path / "run.tape"
     live = record(path, Herd(), [])
-    with replayer.open(path, Herd) as run:
+    with replayer.Timeline(path, Herd) as run:
         assert len(run) == 1
         assert run[0].arena.tobytes() == live[0]
         assert run.verify().ok
@@ -176,7 +176,7 @@ def test_a_damaged_keyframe_loses_no_tick(recorded: Any) -> None:
     whole = path.read_bytes()
     for keyframe in keyframes:
         flip(path, keyframe.entry.offset + HEADER_BYTES + 3)
-        with replayer.open(path, factory) as run:
+        with replayer.Timeline(path, factory) as run:
             for tick in range(0, TICKS + 1, 4):
                 run.seek(tick)
                 assert run.state.arena.tobytes() == live[tick]
@@ -190,7 +190,7 @@ def test_a_damaged_frame_block_costs_only_its_interval(recorded: Any) -> None:
         block = [e for e in tape.segments[0].contents.entries if e.kind == BlockKind.FRAMES][2]
         assert (block.first_tick, block.final_tick) == (15, 21)
     flip(path, block.offset + HEADER_BYTES)
-    with replayer.open(path, factory) as run:
+    with replayer.Timeline(path, factory) as run:
         for tick in [*range(15), *range(22, TICKS + 1)]:
             run.seek(tick)
             assert run.state.arena.tobytes() == live[tick]
@@ -219,7 +219,7 @@ def test_a_changed_step_is_named_at_its_first_tick(tmp_path: Path) -> None:
     """A seek beyond the change raises DesyncError for tick 31, with field and row in the finding and a dump."""
     path = tmp_path / "run.tape"
     live = record(path, Walkers(), inputs_for("walkers"), keyframe_interval_ticks=20)
-    with replayer.open(path, Sluggish, dump_folder=tmp_path / "dumps") as run:
+    with replayer.Timeline(path, Sluggish, dump_folder=tmp_path / "dumps") as run:
         run.seek(30)
         with pytest.raises(DesyncError) as caught:
             run.seek(39)
@@ -241,11 +241,11 @@ def test_the_dump_holds_both_states(tmp_path: Path) -> None:
     """The files of a dump hold the agreed state before, the replayed state, the inputs around, both hashes."""
     path = tmp_path / "run.tape"
     record(path, Walkers(), inputs_for("walkers"), keyframe_interval_ticks=20)
-    with replayer.open(path, Sluggish, dump_folder=tmp_path) as run, pytest.raises(DesyncError) as caught:
+    with replayer.Timeline(path, Sluggish, dump_folder=tmp_path) as run, pytest.raises(DesyncError) as caught:
         run.seek(39)
     folder = caught.value.dump_path
     before, after = (np.load(folder / name) for name in ("before.npz", "replayed.npz"))
-    with before, after, replayer.open(path, Walkers) as truth:
+    with before, after, replayer.Timeline(path, Walkers) as truth:
         assert (before["x"] == truth[30]["x"]).all()
         assert after["x"][0] == truth[31]["x"][0] - 1
         assert (after["y"] == truth[31]["y"]).all()
@@ -277,7 +277,7 @@ def test_a_desync_that_does_not_come_again_is_called_so(tmp_path: Path) -> None:
     path = tmp_path / "run.tape"
     record(path, Walkers(), inputs_for("walkers"), keyframe_interval_ticks=20)
     Forgetful.calls = 0
-    with replayer.open(path, Forgetful) as run, pytest.raises(DesyncError) as caught:
+    with replayer.Timeline(path, Forgetful) as run, pytest.raises(DesyncError) as caught:
         run.seek(15)
     assert "wrong once and right when the interval was run again (possible: " in caught.value.finding.note
     assert "values that no keyframe holds" in caught.value.finding.note
@@ -287,7 +287,7 @@ def test_a_world_that_is_not_there(tmp_path: Path) -> None:
     """Without a world, the tape opens and shows keyframes, and a seek names the missing world."""
     path = tmp_path / "run.tape"
     live = record(path, Walkers(), inputs_for("walkers"))
-    with replayer.open(path) as run:
+    with replayer.Timeline(path) as run:
         assert run.tape.snapshot(run.tape.keyframes[0]).arena.tobytes() == live[0]
         with pytest.raises(UnknownWorldError, match=r"small_worlds\.Walkers.*--sim small_worlds:Walkers"):
             run.seek(3)
@@ -305,7 +305,10 @@ def test_a_world_with_other_fields_is_refused(tmp_path: Path) -> None:
 
     path = tmp_path / "run.tape"
     record(path, Walkers(), inputs_for("walkers"))
-    with replayer.open(path, Other) as run, pytest.raises(UnfitSimulationError, match="x: expected int64, got int32"):
+    with (
+        replayer.Timeline(path, Other) as run,
+        pytest.raises(UnfitSimulationError, match="x: expected int64, got int32"),
+    ):
         run.seek(3)
-    with replayer.open(path, dict) as run, pytest.raises(UnfitSimulationError, match="dict is not a simulation"):
+    with replayer.Timeline(path, dict) as run, pytest.raises(UnfitSimulationError, match="dict is not a simulation"):
         run.seek(3)

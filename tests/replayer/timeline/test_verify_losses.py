@@ -221,7 +221,7 @@ def test_a_step_that_is_not_deterministic_is_called_that(path: Path) -> None:
         (finding,) = report.findings
         assert finding.expected_hash != finding.actual_hash
         assert "the same interval, run again, gave different hashes" in str(finding.note)
-    with replayer.open(path, Coin) as run, pytest.raises(DesyncError) as caught:
+    with replayer.Timeline(path, Coin) as run, pytest.raises(DesyncError) as caught:
         deque(map(run.seek, range(1, 60)), maxlen=0)  # A coin may fall as it fell; not so often.
     assert caught.value.expected_hash != caught.value.actual_hash
 
@@ -289,7 +289,7 @@ def test_what_a_simulation_raises_is_one_line(
 def test_in_python_the_cause_is_chained(path: Path) -> None:
     """seek, verify and resume raise the same RecordingError."""
     record(path, Walkers(), [[]] * 30, keyframe_interval_ticks=40)
-    with replayer.open(path, Failing) as run, pytest.raises(SimulationFailedError) as caught:
+    with replayer.Timeline(path, Failing) as run, pytest.raises(SimulationFailedError) as caught:
         run.seek(25)
     assert caught.value.tick == 21
     assert isinstance(caught.value.__cause__, ValueError)

@@ -59,7 +59,7 @@ def check_tape(path: Path, case: Case, live: Live, chance: random.Random, *, com
     complete: False if the run was cut off; the events of the last ticks before the cut are then rebuilt from frames.
     """
     world = None if case.is_registered else case.make
-    with replayer.open(path, world) as run:
+    with replayer.Timeline(path, world) as run:
         assert run.verify().ok
         assert run.last_tick == TICKS
         events = run.tape.events() if complete else rebuild_events(run.tape, world)
@@ -82,7 +82,7 @@ def test_a_scenario_on_tape_is_the_run(tmp_path: Path, name: str, seed: int) -> 
         for tick in range(1, TICKS + 1):
             tape.step(case.inputs(tick))
 
-    with replayer.open(path, case.make) as run:
+    with replayer.Timeline(path, case.make) as run:
         assert run.tape.meta["scenario"] == plain
     check_tape(path, case, live, chance, complete=True)
 
@@ -146,7 +146,7 @@ def test_a_scenario_file_on_a_registered_world_needs_nothing_else(tmp_path: Path
         for _ in range(12):
             tape.step({"caterpillar": [caterpillars]})
 
-    with replayer.open(path) as run:
+    with replayer.Timeline(path) as run:
         assert run.verify().ok
         events = list(run.tape.events())
     assert [(tick, event["property"]) for tick, event in events if event["kind"] == "violation"] == [(9, "early")]
@@ -159,5 +159,5 @@ def test_the_tape_names_the_class_of_the_simulation(tmp_path: Path) -> None:
         path = tmp_path / f"{name}.tape"
         with Recorder(path, staged({"name": "x", "properties": []}, make())):
             pass
-        with replayer.open(path) as run:
+        with replayer.Timeline(path) as run:
             assert run.tape.meta["simulation"] == name

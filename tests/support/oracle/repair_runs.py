@@ -59,7 +59,7 @@ def assert_right(target: Path, live: Live, lost: range, make: Any) -> None:
     assert frames == {tick: live[tick][0] for tick in range(first + 1, max(live) + 1) if tick not in lost}
     for keyframe in found.keyframes():
         assert (keyframe.state_hash, keyframe.arena) == live[keyframe.tick][:2]
-    with replayer.open(target, make) as run:
+    with replayer.Timeline(target, make) as run:
         assert [(drop.first_tick, drop.last_tick) for drop in run.tape.drops] == ([(lost[0], lost[-1])] if lost else [])
         assert run.tape.status == ("incomplete" if lost else "not checked")
         assert run.tape.check_blocks() + check_seal(run.tape) == []

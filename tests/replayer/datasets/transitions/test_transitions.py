@@ -172,7 +172,7 @@ def test_agents_are_chosen_and_may_come_and_go(tmp_path: Path) -> None:
     assert found[0]["step"] == 2
     with pytest.raises(ExtractionError, match="there is no agent dan; agents: ann, bob, cyd"):
         replayer.extract(tmp_path / "run.tape", world=Guests, agents="dan")
-    with replayer.open(tmp_path / "run.tape") as tape:
+    with replayer.Timeline(tmp_path / "run.tape") as tape:
         first = tape.episodes[0]
         assert (first.over, first.terminated, first.truncated) == (True, None, None)  # The agents ended differently.
 
@@ -218,7 +218,7 @@ def test_calls_that_raised_are_no_transitions(tmp_path: Path, monkeypatch: Any) 
     found = table(tmp_path / "run.tape", tmp_path / "set", world=Changeable)
 
     assert [(row["step"], row["truncated"]) for row in found] == [(row["step"], row["truncated"]) for row in rows]
-    with replayer.open(tmp_path / "run.tape") as tape:
+    with replayer.Timeline(tmp_path / "run.tape") as tape:
         raised = [tick for tick in range(1, tape.last_tick + 1) if tape.call(tick).raised]
         assert len(raised) == 17
         assert tape.call(raised[0]).action == 8
@@ -262,7 +262,7 @@ def test_a_tape_of_before_is_extracted_in_the_same_way(tmp_path: Path, monkeypat
     monkeypatch.setattr("sim.adapters.gymnasium.adapter.describe_env", lambda _: {})
     path = cart(tmp_path / "cart.tape")
     monkeypatch.undo()
-    with replayer.open(path) as tape:
+    with replayer.Timeline(path) as tape:
         assert "spaces" not in tape.tape.meta["adapter"]
     old, new = replayer.extract(path), replayer.extract(cart(tmp_path / "new.tape"))
 
