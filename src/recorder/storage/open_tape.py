@@ -54,9 +54,11 @@ class OpenTape:
     def assemble(self, *, believe_index: bool = True) -> Assembled:
         """Open the files as they are now and assemble one recording.
 
-        A later call reads only what has been added to the same files. The first file may be missing if others exist. Raises FileNotFoundError or a different OSError if no file can be
-        opened, UnreadableError if it contains no block of a tape, UnsupportedVersionError if a newer program
-        wrote it, RecordingError if it is a later file of a tape whose first one is next to it.
+        A later call reads only what has been added to the same files. The first file may be missing if others exist.
+
+        Raises FileNotFoundError or a different OSError if no file can be opened, UnreadableError if it contains no
+        block of a tape, UnsupportedVersionError if a newer program wrote it, RecordingError if it is a later file of a
+        tape whose first one is next to it.
         """
         # The journal first: frames that the writer moves to a block meanwhile are then read twice instead of never.
         self._journal = self._read_journal()
