@@ -9,6 +9,7 @@ from replayer.view.states.frame_encoding import EncodedTick
 from replayer.view.worker.page_jobs import ViewSelection
 
 SLACK = 1.1  # It is cleared down to the budget only when it exceeds it by this factor: sorting is linear.
+TICKS_MIN = 128  # Kept whatever the budget is: a page waits for up to 64 ticks of each tape at once.
 RANGES_MAX = 2000  # Told to a page.
 
 
@@ -48,7 +49,7 @@ class FrameCache:
         self.size_bytes += encoded.size_bytes
         if _has(encoded, self._look):
             self._ready.add(tick)
-        if self.size_bytes > self.budget_bytes * SLACK:
+        if self.size_bytes > self.budget_bytes * SLACK and len(self._ticks) > TICKS_MIN:
             self._drop_furthest()
 
     def look_at(self, tick: int, look: ViewSelection) -> None:
@@ -69,7 +70,7 @@ class FrameCache:
 
     def _drop_furthest(self) -> None:
         for tick in sorted(self._ticks, key=lambda known: -abs(known - self.centre)):
-            if self.size_bytes <= self.budget_bytes:
+            if self.size_bytes <= self.budget_bytes or len(self._ticks) <= TICKS_MIN:
                 return
             self.size_bytes -= self._ticks.pop(tick).size_bytes
             self._ready.discard(tick)
