@@ -11,8 +11,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-import attrs
-
 from recorder.errors import CorruptError, RecordingError, TornError, UnreadableError, UnsupportedVersionError
 from recorder.format.blocks.file_header import HEADER_BYTES, decode_file_header
 from recorder.format.blocks.journal_bytes import AREA_BYTES_MAX, JournalContents, JournalReader, journal_bytes
@@ -22,6 +20,46 @@ from recorder.format.segments.segment_contents import NoTapeError, Read
 from recorder.storage.file_names import following_segments, journal_path, segment_path, whole_tape
 from recorder.storage.memory_limit import memory_budget
 from recorder.storage.read_ahead import ThreadedCopier
+
+
+class OpenFile:
+    """A file that is open for reading, and what has been read of it. It is closed with its last user, or by close.
+
+    Attributes:
+        progress: of the scan of a segment.
+        journal_reader: has decoded the records of a journal.
+    """
+
+    _descriptor = -1
+
+    def __init__(self, path: Path) -> None:
+        """Raises OSError. A folder opens, too."""
+        self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        self.progress = ScanProgress()
+        self.journal_reader = JournalReader()
+
+    def status(self) -> os.stat_result:
+        """The file's size and kind as they are now."""
+        return os.fstat(self._descriptor)
+
+    def is_at(self, path: Path) -> bool:
+        """Return True if the path leads to this file: its number of the system is its own while it is open."""
+        return os.path.samestat(path.stat(), self.status())
+
+    def read(self, offset: int, size: int) -> bytes:
+        """Up to size bytes from offset on. Raises ValueError after close: the number may belong to another file then."""
+        if self._descriptor < 0:
+            raise ValueError("the tape is closed")
+        return os.pread(self._descriptor, size, offset)
+
+    def close(self) -> None:
+        """Close it; a second call does nothing."""
+        descriptor, self._descriptor = self._descriptor, -1
+        if descriptor >= 0:
+            os.close(descriptor)
+
+    def __del__(self) -> None:
+        self.close()
 
 
 class OpenTape:
@@ -46,20 +84,29 @@ class OpenTape:
         self.path = Path(path).absolute()
         self._following = following or (lambda: following_segments(self.path))
         self._name = os.fspath(path)  # As it was given, for messages.
-        self._files: dict[int, _OpenFile] = {}  # By number of the segment.
+        self._files: dict[int, OpenFile] = {}  # By number of the segment.
         self._sources: list[SegmentInput] = []
         self._journal = JournalContents()
-        self._journal_file: _OpenFile | None = None
+        self._journal_file: OpenFile | None = None
 
     def assemble(self, *, believe_index: bool = True) -> Assembled:
         """Open the files as they are now and assemble one recording.
 
         A later call reads only what has been added to the same files. The first file may be missing if others exist.
+        Files that were open before and are not the tape's any more stay in use, until nothing reads from them.
 
         Raises FileNotFoundError or a different OSError if no file can be opened, UnreadableError if it contains no
         block of a tape, UnsupportedVersionError if a newer program wrote it, RecordingError if it is a later file of a
-        tape whose first one is next to it.
+        tape whose first one is next to it. What was opened before is then as it was.
         """
+        before = self._files, self._sources, self._journal, self._journal_file
+        try:
+            return self._open_and_assemble(believe_index=believe_index)
+        except BaseException:
+            self._files, self._sources, self._journal, self._journal_file = before
+            raise
+
+    def _open_and_assemble(self, *, believe_index: bool) -> Assembled:
         # The journal first: frames that the writer moves to a block meanwhile are then read twice instead of never.
         self._journal = self._read_journal()
         missing = self._open_segments()
@@ -75,20 +122,16 @@ class OpenTape:
         before, self._files, self._sources = self._files, {}, []
         missing: FileNotFoundError | None = None
         try:
+            self._sources.append(self._open_segment(0, before))
+        except FileNotFoundError as error:
+            if not self.path.parent.is_dir():
+                raise
+            missing = error
+        for number in self._following():
             try:
-                self._sources.append(self._open_segment(0, before))
-            except FileNotFoundError as error:
-                if not self.path.parent.is_dir():
-                    raise
-                missing = error
-            for number in self._following():
-                try:
-                    self._sources.append(self._open_segment(number, before))
-                except FileNotFoundError:
-                    continue  # A ring has just removed it.
-        finally:
-            for file in before.values():
-                os.close(file.descriptor)
+                self._sources.append(self._open_segment(number, before))
+            except FileNotFoundError:
+                continue  # A ring has just removed it.
         return missing
 
     def _ensure_first(self, assembled: Assembled) -> None:
@@ -111,45 +154,37 @@ class OpenTape:
         assembled.recording.copier = ThreadedCopier()
         return assembled
 
-    def _open_segment(self, number: int, before: dict[int, _OpenFile]) -> SegmentInput:
+    def _open_segment(self, number: int, before: dict[int, OpenFile]) -> SegmentInput:
         """Open a segment, or take it from those that were open before if its name still leads to the same file."""
-        path = segment_path(self.path, number)
-        file = before.get(number)
-        if file is not None and os.path.samestat(path.stat(), os.fstat(file.descriptor)):
-            del before[number]
-        else:
-            file = _OpenFile(os.open(path, os.O_RDONLY | os.O_CLOEXEC))
+        path, file = segment_path(self.path, number), before.get(number)
+        if file is None or not file.is_at(path):
+            file = OpenFile(path)
         self._files[number] = file
-        status = os.fstat(file.descriptor)
+        status = file.status()
         if stat.S_ISDIR(status.st_mode):
             raise IsADirectoryError(
                 errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(segment_path(self._name, number))
             )
-        return SegmentInput(number, reader(file.descriptor), status.st_size, file.progress)
+        return SegmentInput(number, file.read, status.st_size, file.progress)
 
     def _read_journal(self) -> JournalContents:
         """The frames in the journal. It stays open: no other file can then be taken for the same one."""
         path, file = journal_path(self.path), self._journal_file
         try:
-            if file is None or not os.path.samestat(path.stat(), os.fstat(file.descriptor)):
-                self._close_journal()
-                file = self._journal_file = _OpenFile(os.open(path, os.O_RDONLY | os.O_CLOEXEC))
+            if file is None or not file.is_at(path):
+                file = self._journal_file = OpenFile(path)
         except FileNotFoundError:
-            self._close_journal()
-            return JournalContents()
-        size_bytes = min(os.fstat(file.descriptor).st_size, journal_bytes(AREA_BYTES_MAX))
-        return file.journal_reader.contents(reader(file.descriptor), size_bytes)
-
-    def _close_journal(self) -> None:
-        if self._journal_file is not None:
-            os.close(self._journal_file.descriptor)
             self._journal_file = None
+            return JournalContents()
+        size_bytes = min(file.status().st_size, journal_bytes(AREA_BYTES_MAX))
+        return file.journal_reader.contents(file.read, size_bytes)
 
     def close(self) -> None:
-        """Close the files; a second call does nothing."""
-        while self._files:
-            os.close(self._files.popitem()[1].descriptor)
-        self._close_journal()
+        """Close the files: reading from them then raises ValueError. A second call does nothing."""
+        for file in self._files.values():
+            file.close()
+        if self._journal_file is not None:
+            self._journal_file.close()
 
     def __enter__(self) -> Self:
         return self
@@ -158,21 +193,6 @@ class OpenTape:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self.close()
-
-
-@attrs.frozen(eq=False)
-class _OpenFile:
-    """A file of a tape that is open, and what has been read of it. Its number of the system is its own while it is open.
-
-    Attributes:
-        descriptor: of the file.
-        progress: of the scan of a segment.
-        journal_reader: has decoded the records of a journal.
-    """
-
-    descriptor: int
-    progress: ScanProgress = attrs.field(factory=ScanProgress)
-    journal_reader: JournalReader = attrs.field(factory=JournalReader)
 
 
 def _is_segment(source: SegmentInput) -> bool:

@@ -20,7 +20,7 @@ from recorder.format.blocks.drop_block import Drop
 from recorder.format.blocks.events_block import Event
 from recorder.format.blocks.frame import Frame
 from recorder.format.blocks.telemetry_block import decode_telemetry, join_telemetry
-from recorder.format.recording.assembly import NOT_CHECKED
+from recorder.format.recording.assembly import NOT_CHECKED, Assembled
 from recorder.format.recording.recording import Recording
 from recorder.format.recording.tick_gaps import merged
 from recorder.format.segments.block_location import TICK_MAX, KeyframeLocation, optional_blocks
@@ -69,37 +69,42 @@ class Tape(RenderedAsHtml):
             raise
 
     def refresh(self) -> None:
-        """Read what was added to the files: a tape that is being written has grown. Raises as opening it does.
+        """Read what was added to the files: a tape that is being written has grown.
 
         The duration depends on what was added, not on the length of the tape. Blocks that were found before are not
-        looked for again; as always, each of them is checked when it is read.
+        looked for again; as always, each of them is checked when it is read. What was begun before, such as a loop over
+        events, continues with the files as they were.
+
+        Raises as opening it does; the tape is then as before.
         """
         self._open_and_assemble()
 
     def _open_and_assemble(self) -> None:
-        self.assembled = self._files.assemble(believe_index=self._mode == "salvage")
-        self.recording = self.assembled.recording
+        assembled = self._files.assemble(believe_index=self._mode == "salvage")
+        recording = assembled.recording if self._mode == "salvage" else self._obeying_mode(assembled)
+        self.assembled, self.recording = assembled, recording
         self._problems: list[RecordingError] | None = None  # Of the last check of all blocks; None before it.
         self.__dict__.pop("_unread_ticks", None)
-        if self._mode != "salvage":
-            self._obey_mode()
 
-    def _obey_mode(self) -> None:
-        damage = next((damage for damage in self.damages if not damage.torn), None)
-        missing = self.missing_segments[0] if self.missing_segments else None
+    def _obeying_mode(self, assembled: Assembled) -> Recording:
+        """The recording as the mode wants it. Raises CorruptError."""
+        recording = assembled.recording
+        damage = next((damage for damage in assembled.damages if not damage.torn), None)
+        missing = assembled.missing_segments[0] if assembled.missing_segments else None
         if damage is None and missing is None:
-            return
+            return recording
         if self._mode == "strict":
             raise damage.as_error() if damage is not None else CorruptError(0, f"segment {missing} is missing")
-        kept = [s for s in self.recording.segments if missing is None or s.number < missing]
+        kept = [s for s in recording.segments if missing is None or s.number < missing]
         if damage is not None:
             kept = [segment for segment in kept if segment.number <= damage.segment]
             for segment in kept:
                 if segment.number == damage.segment:
                     segment.clip = damage.offset
                     segment.take(segment.contents)
-        copier, self.recording = self.recording.copier, type(self.recording)(kept)
-        self.recording.copier = copier
+        clipped = Recording(kept)
+        clipped.copier = recording.copier
+        return clipped
 
     # --- facts
 

@@ -212,7 +212,7 @@ class Timeline(RenderedAsHtml):
     def step_back(self) -> SeekReport:
         """Go one tick back. Raises as seek does."""
         with self._lock:
-            if self._current_tick() == self.first_tick:
+            if self._current_tick() <= self.first_tick:  # Below it after a ring has dropped ticks, and a refresh.
                 raise MissingTickError(self.first_tick - 1, f"the tape begins at tick {self.first_tick}")
             return self.seek(self._current_tick() - 1)
 
