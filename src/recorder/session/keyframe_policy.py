@@ -85,7 +85,18 @@ class KeyframePolicy:
         self._rotation.raw_bytes += size_bytes
 
     def put(self, tick: int, state_hash: int, *, wants_full: bool) -> None:
-        """Put the keyframe of the current state, if the writer has room for it. Raises WriterFailedError."""
+        """Put the keyframe of the current state, if the writer has room for it. Raises WriterFailedError.
+
+        If anything else goes wrong, such as a lack of memory, a full one is due at the next tick: the baseline may not be
+        on the tape.
+        """
+        try:
+            self._put_due(tick, state_hash, wants_full=wants_full)
+        except BaseException:
+            self.defer(tick)
+            raise
+
+    def _put_due(self, tick: int, state_hash: int, *, wants_full: bool) -> None:
         start_ns = time.perf_counter_ns() - (self.check.taken_ns if self.check is not None else 0)
         self.next_tick = tick + self._interval_ticks
         self._number += 1

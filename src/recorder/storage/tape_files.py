@@ -307,13 +307,14 @@ class TapeFiles:
             self.close(segment)
 
     def discard(self) -> None:
-        """See Files."""
-        self._forget_new()
-        self.remove_journal()
-        for segment in sorted(self._own, reverse=True):
-            self.close(segment)
-            segment_path(self.path, segment).unlink(missing_ok=True)
-        self._own.clear()
+        """See Files. A file that cannot be removed keeps no other one."""
+        with contextlib.ExitStack() as every:  # All are called, the last one first, whatever the others raise.
+            for segment in sorted(self._own):
+                every.callback(segment_path(self.path, segment).unlink, missing_ok=True)
+                every.callback(self.close, segment)
+            every.callback(self.remove_journal)
+            every.callback(self._forget_new)
+            self._own = set()
 
     def disown(self) -> None:
         """See Files. The lock is the parent's as long as the parent has the file open."""

@@ -21,6 +21,7 @@ from recorder.errors import CorruptError, MissingTickError, SimulationFailedErro
 from recorder.exception_text import raised_text
 from recorder.format.blocks.frame import Frame
 from recorder.format.recording.change_replay import ChangeLog
+from recorder.format.recording.recording import Recording
 from recorder.reopen.state_check import StateCheck
 from replayer.playback.inert_simulation import StatesOnly
 from replayer.tape.tape import Tape
@@ -85,7 +86,12 @@ class Cursor:
         self._check: StateCheck | None = None
         self.compares = True
         self._is_canonical = tape.meta.get("level") == Level.CANONICAL.value
-        self._loads_at = frozenset(place.tick for place in tape.keyframes) if self._is_canonical else frozenset()
+        self._recording = tape.recording  # That the remembered states and the check belong to.
+        self._loads_at = self._ticks_of_loads()
+
+    def _ticks_of_loads(self) -> frozenset[int]:
+        """The ticks at which the live run loaded its state, see recorder.session.canonical_reload."""
+        return frozenset(place.tick for place in self.tape.keyframes) if self._is_canonical else frozenset()
 
     @property
     def state(self) -> State:
@@ -101,6 +107,7 @@ class Cursor:
         Raises MissingTickError if the tick cannot be reached, MismatchError if the state does not have the recorded
         hash, SimulationFailedError if the simulation raises on the way.
         """
+        self.follow_tape()
         arrival = self._seek_by_changes(tick) if self.tape.logs_changes else None
         if arrival is not None:
             return arrival
@@ -168,8 +175,13 @@ class Cursor:
             self._check.close()
         self._check = None
         if self.compares and self.tape.recording.recorded_hashes.has_hash_chain:
-            self._check = StateCheck(self.tape.recording, self.simulation)
-            self._check.begin(self._current_tick())
+            check = StateCheck(self.tape.recording, self.simulation)
+            try:
+                check.begin(self._current_tick())
+            except BaseException:
+                check.close()
+                raise
+            self._check = check
 
     def advance(self) -> Frame:
         """Run one step with the recorded inputs and return their frame; the hash of the state is not compared.
@@ -211,6 +223,7 @@ class Cursor:
         The arena is compared by its hash, and the objects that are made from it are restored. Where that is not
         possible, the next seek loads a state.
         """
+        self.follow_tape()
         if self.tick is None:
             return
         snapshot = self._near.get(self.tick)
@@ -220,6 +233,28 @@ class Cursor:
             self.tick = None  # A canonical run continues from its keyframes only.
         else:
             self.put(self.tick, snapshot)
+
+    def follow_tape(self) -> None:
+        """Forget states that are not those of the tape, if it was read again since.
+
+        It may have been resumed at an earlier tick, with other inputs from there on. A state that is remembered is kept
+        if its tick has the same hash in both; if that cannot be read, it is loaded again.
+        """
+        recording = self.tape.recording
+        if recording is self._recording:
+            return
+        before, self._recording = self._recording, recording
+        self._loads_at = self._ticks_of_loads()
+        for tick in [tick for tick in self._near if not _is_same(tick, before, recording)]:
+            del self._near[tick]
+        if self._check is not None:
+            self._check.close()
+            self._check = None
+        if self.tick is not None:
+            if _is_same(self.tick, before, recording):
+                self._begin_check()
+            else:
+                self.tick = None
 
     def _intact_snapshot(self) -> Snapshot | None:
         """The state at tick; None if it is not the run's any more, or no hash of it is recorded."""
@@ -281,3 +316,11 @@ class Cursor:
             raise MismatchError(tick, *hashes)
         recorded = self.tape.recording.recorded_hashes.recorded_hash(tick)  # Equals the state's: it was just compared.
         return Arrival(tick, self.state.hash() if recorded is None else recorded, start, tick - start)
+
+
+def _is_same(tick: int, before: Recording, now: Recording) -> bool:
+    """Return True if a tick has the same recorded hash in two readings of a tape."""
+    try:
+        return before.recorded_hashes.identity(tick) == now.recorded_hashes.identity(tick)
+    except (CorruptError, MissingTickError, TornError):
+        return False

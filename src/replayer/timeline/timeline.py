@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Self, overload
 
 import attrs
 
-from recorder.errors import DesyncError, MissingTickError, RecordingError
+from recorder.errors import DesyncError, MissingTickError, RecordingError, SimulationFailedError
 from replayer.desync.dump.dump import keep_dump
 from replayer.desync.finding import find_desync
 from replayer.html_renderers import RenderedAsHtml
@@ -290,6 +290,20 @@ class Timeline(RenderedAsHtml):
             return cursor.seek(tick, progress)
         except MismatchError as mismatch:
             raise self._desync(cursor, mismatch) from None
+        except (MemoryError, OSError, KeyboardInterrupt):
+            self._forget(cursor)
+            raise
+        except SimulationFailedError as error:
+            if isinstance(error.__cause__, MemoryError):
+                self._forget(cursor)
+            raise
+
+    def _forget(self, cursor: Cursor) -> None:
+        """Make a new simulation for the next call: this one may be restored or stepped by half, which no check tells."""
+        if cursor is self._cursor:
+            self._cursor = None
+        else:
+            self._reader = None
 
     def _desync(self, cursor: Cursor, mismatch: MismatchError) -> DesyncError:
         """Find the first divergent tick up to the tick of the mismatch, and write a dump of it."""

@@ -11,12 +11,13 @@ import errno
 import gc
 import os
 import random
+import re
 import shutil
 import signal
 import threading
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -52,51 +53,55 @@ from whole_model.fallible_disk import (
 from whole_model.model_run import BrokenPromiseError, Run, ensure
 from whole_model.reader_view import TailView, View
 
-TICKS_MAX = 150  # Of one tape: then it is closed.
+TICKS_MAX = 250  # Of one tape: then it is closed.
 VIEWS_MAX = 4
 AREA_BYTES = 1 << 11  # Of the journal: some dozen ticks, so that the areas are reused and grow.
 BACKLOG_BYTES_MAX = 6_000  # Of blocks kept while the disk refuses: then ticks are dropped.
 
-WEIGHTS = {
-    "step": 300,
-    "steps": 60,
-    "flush": 12,
-    "new_tape": 14,
-    "close_tape": 16,
-    "abandon": 6,
-    "kill": 10,
-    "kill_process": 1,
-    "resume": 40,
-    "write_out": 4,
-    "raising_step": 3,
-    "interrupted_step": 6,
-    "refuse": 8,
-    "recover": 12,
-    "flip": 10,
-    "overwrite": 4,
-    "cut": 4,
-    "remove_file": 2,
+WEIGHTS: Mapping[str, float] = {
+    "step": 250,
+    "steps": 90,
+    "moves": 45,
+    "frames": 25,
+    "seeks": 30,
+    "flush": 10,
+    "new_tape": 10,
+    "close_tape": 9,
+    "abandon": 4,
+    "kill": 6,
+    "kill_process": 0.3,
+    "resume": 18,
+    "write_out": 1,
+    "raising_step": 2,
+    "interrupted_step": 5,
+    "refuse": 6,
+    "recover": 8,
+    "flip": 7,
+    "overwrite": 3,
+    "cut": 3,
+    "remove_file": 1.5,
     "damage_journal": 2,
-    "repair": 10,
-    "open_view": 24,
-    "close_view": 12,
-    "seek": 140,
-    "at": 120,
-    "move": 120,
+    "repair": 3,
+    "open_view": 11,
+    "close_view": 7,
+    "seek": 70,
+    "at": 70,
+    "move": 100,
     "frame": 60,
-    "facts": 40,
+    "facts": 50,
     "walk": 30,
-    "go_on": 60,
-    "check": 10,
-    "distrust": 6,
-    "events": 8,
-    "refresh": 40,
-    "verify": 4,
-    "open_tail": 6,
-    "poll": 40,
+    "go_on": 110,
+    "check": 4,
+    "distrust": 4,
+    "events": 6,
+    "refresh": 16,
+    "verify": 0.4,
+    "open_tail": 3,
+    "poll": 20,
     "interrupted_read": 40,
-    "two_threads": 4,
-}
+    "two_threads": 1.5,
+}  # What starts a process or reads a whole tape is rare.
+STORMS = {"steps": "step", "moves": "move", "frames": "frame", "seeks": "seek"}  # Many calls of one kind.
 
 
 @contextlib.contextmanager
@@ -118,6 +123,7 @@ def model_settings() -> Iterator[Interruption]:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("always", RecordingWarning)
+            warnings.simplefilter("ignore", ResourceWarning)  # Of recordings that are abandoned on purpose.
             yield interruption
     finally:
         for place, name, value in before:
@@ -143,10 +149,14 @@ class Driver:
     # --- running operations
 
     def do(self, name: str, number: int) -> bool:
-        """Do the operation of this name, with the random numbers of a seed; False if it is not possible now."""
-        if getattr(self, name)(random.Random(number)) is False:
+        """Do the operation of this name, with the random numbers of a seed; False if it is not possible now.
+
+        Counted are the calls of the library: a storm is many of one kind.
+        """
+        done = getattr(self, name)(random.Random(number))
+        if done is False:
             return False
-        self.counts[name] += 1
+        self.counts[STORMS.get(name, name)] += 1 if done is None else done
         return True
 
     def end(self) -> None:
@@ -224,14 +234,15 @@ class Driver:
         self._step(tape, run, numbers.randrange(1000))
         return None
 
-    def steps(self, numbers: random.Random) -> bool | None:
+    def steps(self, numbers: random.Random) -> int:
         """Record some ticks."""
         if self.recorder is None or self.run is None or self.run.last >= TICKS_MAX:
             return False
-        for _ in range(numbers.randint(2, 12)):
-            if self.recorder is not None:
-                self._step(self.recorder, self.run, numbers.randrange(1000))
-        return None
+        count = 0
+        while self.recorder is not None and count < numbers.randint(2, 24):
+            self._step(self.recorder, self.run, numbers.randrange(1000))
+            count += 1
+        return count
 
     def _step(self, tape: Recorder, run: Run, inputs: int) -> None:
         refused = self.disk.refused
@@ -256,7 +267,7 @@ class Driver:
         try:
             tape.close()
         except (WriterFailedError, OSError):
-            pass
+            run.may_be_sealed = True
         else:
             ensure(False, "close says nothing of a failed writer")  # noqa: FBT003
         ensure(run.last >= tape.tick, "more ticks than steps")
@@ -365,6 +376,7 @@ class Driver:
             tape.close()
         except (WriterFailedError, OSError):
             ensure(self.disk.refused, f"the writer failed, the disk has refused nothing ({refused})")
+            run.may_be_sealed = True  # The journal may be all that could not be removed.
         else:
             run.acknowledged, run.sealed = tape.tick, True
         self._listen()
@@ -376,10 +388,8 @@ class Driver:
         if self.recorder is None or self.run is None:
             return False
         tick = self.recorder.tick
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            with contextlib.suppress(OSError):  # The journal cannot be removed; Python prints that.
-                self.recorder._abandon()
+        with contextlib.suppress(OSError):  # The journal cannot be removed; Python prints that.
+            self.recorder._abandon()
         if not self.disk.refused:
             self.run.acknowledged = tick
         self._listen()
@@ -397,9 +407,7 @@ class Driver:
         self.run = run.branch(path)
         self.disk.recover()
         self.disk = Disk()
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            tape._abandon()
+        tape._abandon()
         self._said.clear()
         run.gone, self.recorder = True, None
         shutil.rmtree(run.path.parent)
@@ -430,7 +438,7 @@ class Driver:
             ensure(run.acknowledged < 0, "a resume in a process of its own failed")
             return None
         ensure(run.acknowledged <= ticks[0] <= run.last, f"resumed at tick {ticks[0]}, {run.acknowledged} of {run.last}")
-        run = self.run = run.continued_from(ticks[0])
+        run = self._continue(run, ticks[0])
         for number in inputs:
             run.add(number)
         if run.options["durability"] == "tick":
@@ -468,9 +476,17 @@ class Driver:
         least = -1 if run.is_lossy or (run.is_damaged and run.was_rewritten) else min(prefix, run.acknowledged)
         ensure(least <= tape.tick <= run.last, f"resumed at tick {tape.tick}, not between {least} and {run.last}")
         run.ensure_state(tape.tick, tape.simulation.state)
-        self.run = run = run.continued_from(tape.tick)
+        run = self._continue(run, tape.tick)
         run.hashes[-1] = tape.simulation.state.hash()
         self._listen()
+
+    def _continue(self, run: Run, tick: int) -> Run:
+        """The run after a resume. Where it cut ticks off, the file that readers have open is written anew: they refresh."""
+        self.run = run.continued_from(tick)
+        for view in self.views:
+            if view.run is run is not self.run:
+                view.refresh(random.Random(0))
+        return self.run
 
     # --- the disk
 
@@ -514,9 +530,9 @@ class Driver:
         if not data:
             return False
         offset = numbers.randrange(len(data))
-        if numbers.random() < 0.5:
-            tag = data.rfind(b"\xf5BLK", 0, offset)
-            offset = min(len(data) - 1, max(tag, 0) + numbers.randrange(72))
+        if numbers.random() < 0.6:
+            tags = [match.start() for match in re.finditer(re.escape(b"\xf5BLK"), data)]
+            offset = min(len(data) - 1, numbers.choice(tags or [0]) + numbers.randrange(72))
         self._change(run, file, offset, bytes([data[offset] ^ 1 << numbers.randrange(8)]))
         return None
 
@@ -591,7 +607,7 @@ class Driver:
             ensure(run.is_damaged and not must or run.is_lossy or run.acknowledged < 0, f"no repair: {error}")
             return None
         repaired = run.branch(target)
-        repaired.sealed, repaired.acknowledged, repaired.account = True, report.last_tick, None
+        repaired.sealed, repaired.acknowledged, repaired.account = True, max(must, default=-1), None
         repaired.options = {**run.options, "keep": None}
         repaired.spared, repaired.safe_from = frozenset(must), repaired.last + 1
         view = View(repaired)
@@ -637,8 +653,7 @@ class Driver:
         view = self._view(numbers)
         if view is None:
             return False
-        getattr(view, name)(numbers)
-        return None
+        return None if getattr(view, name)(numbers) is not False else False
 
     def seek(self, numbers: random.Random) -> bool | None:
         """See View; likewise the operations below."""
@@ -655,6 +670,21 @@ class Driver:
     def frame(self, numbers: random.Random) -> bool | None:
         """See View."""
         return self._read("frame", numbers)
+
+    def moves(self, numbers: random.Random) -> int:
+        """Step on or back many times."""
+        view = self._view(numbers)
+        return False if view is None else sum(view.move(numbers) for _ in range(numbers.randint(4, 40)))
+
+    def frames(self, numbers: random.Random) -> int:
+        """Read many frames."""
+        view = self._view(numbers)
+        return False if view is None else sum(view.frame(numbers) for _ in range(numbers.randint(4, 40)))
+
+    def seeks(self, numbers: random.Random) -> int:
+        """Scrub: seek near the tick, many times."""
+        view = self._view(numbers)
+        return False if view is None else sum(view.scrub(numbers) for _ in range(numbers.randint(4, 20)))
 
     def facts(self, numbers: random.Random) -> bool | None:
         """See View."""

@@ -33,7 +33,7 @@ class Run:
         states, inputs, hashes: by tick. An attempted tick that may be on the tape is included.
         acknowledged: the last tick that was acknowledged as recorded: it must be readable.
         is_lossy: the recording said that it dropped ticks.
-        sealed: it was closed.
+        sealed: it was closed. may_be_sealed: closing it failed, possibly after the seal.
         gone: its files were removed.
         account: of its damage; None while there is none.
         spared: the ticks that damage has left; None if there was none. All from safe_from on were recorded after it.
@@ -51,6 +51,7 @@ class Run:
     acknowledged: int = -1
     is_lossy: bool = False
     sealed: bool = False
+    may_be_sealed: bool = False
     gone: bool = False
     account: DamageAccount | None = None
     spared: frozenset[int] | None = None
@@ -105,7 +106,7 @@ class Run:
             run = self.successor = self.branch(self.path)
             self.spared, self.safe_from = frozenset(), self.last + 1  # What follows the tick is written anew.
         del run.states[tick + 1 :], run.inputs[tick + 1 :], run.hashes[tick + 1 :]
-        run.acknowledged, run.sealed, run.account = tick, False, None
+        run.acknowledged, run.sealed, run.may_be_sealed, run.account = tick, False, False, None
         run.safe_from = min(run.safe_from, tick)
         run.journal_is_safe = True
         return run

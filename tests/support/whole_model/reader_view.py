@@ -47,7 +47,15 @@ class View:
 
     def seek(self, numbers: random.Random) -> None:
         """Go to a tick."""
-        tick = self.tick(numbers)
+        self._go(self.tick(numbers))
+
+    def scrub(self, numbers: random.Random) -> bool:
+        """Go to a tick near the present one."""
+        near = self.timeline.tick or 0
+        self._go(min(max(0, near + numbers.randint(-5, 5)), max(0, self.known)))
+        return True
+
+    def _go(self, tick: int) -> None:
         report = self.attempt(lambda: self.timeline.seek(tick), tick)
         if report is not None:
             ensure(report.tick == tick == self.timeline.tick, f"seek({tick}) went to {self.timeline.tick}")
@@ -60,27 +68,29 @@ class View:
         if state is not None:
             self.run.ensure_state(tick, state)
 
-    def move(self, numbers: random.Random) -> None:
-        """Step on, or back."""
+    def move(self, numbers: random.Random) -> bool:
+        """Step on, or back; False before the first seek."""
         if self.timeline.tick is None:
-            return
+            return False
         by = numbers.choice([1, -1])
         tick = self.timeline.tick + by
         report = self.attempt(self.timeline.step if by == 1 else self.timeline.step_back, tick)
         if report is not None:
             ensure(report.tick == tick, f"a step of {by} went to {report.tick} in place of {tick}")
             self.run.ensure_state(tick, self.timeline.state, report.state_hash)
+        return True
 
-    def frame(self, numbers: random.Random) -> None:
-        """Read a frame."""
+    def frame(self, numbers: random.Random) -> bool:
+        """Read a frame; False for a tick that has none."""
         tick = self.tick(numbers)
         first = self.attempt(lambda: self.timeline.first_tick)
         if first is None or tick <= first:
-            return
+            return False
         # Of a damaged tape a tick may be readable by its keyframe alone.
         frame = self.attempt(lambda: self.timeline.tape.frame(tick), None if self.run.is_damaged else tick)
         if frame is not None:
             self.run.ensure_frame(tick, frame)
+        return True
 
     def facts(self, numbers: random.Random) -> None:  # noqa: ARG002 - as the others
         """Compare first and last tick, status and what is said to be missing."""
@@ -115,7 +125,7 @@ class View:
     def _keyframes(self, tick: int) -> Iterator[None]:
         tape = self.timeline.tape
         for place in tape.keyframes_at_or_before(tick):
-            state = self.attempt(lambda place=place: tape.snapshot(place), None if not self.run.is_damaged else -1)
+            state = self.attempt(lambda place=place: tape.snapshot(place), -1 if self.run.is_damaged else place.tick)
             if state is not None:
                 self.run.ensure_state(place.tick, state)
             yield
@@ -135,18 +145,18 @@ class View:
                 self.run.ensure_state(number, state)
             yield
 
-    def go_on(self, numbers: random.Random) -> None:
-        """Continue a walk that was begun."""
-        if self.held:
-            number = numbers.randrange(len(self.held))
-            for _ in range(numbers.randint(1, 4)):
-                try:
-                    if next(self.held[number], self) is self:
-                        del self.held[number]
-                        return
-                except MissingTickError:
-                    del self.held[number]
-                    return
+    def go_on(self, numbers: random.Random) -> bool:
+        """Continue a walk that was begun; False if there is none."""
+        if not self.held:
+            return False
+        number = numbers.randrange(len(self.held))
+        for _ in range(numbers.randint(1, 4)):
+            try:
+                next(self.held[number])
+            except (StopIteration, MissingTickError):
+                del self.held[number]
+                break
+        return True
 
     def check(self, numbers: random.Random) -> None:  # noqa: ARG002
         """Read each block."""
@@ -221,7 +231,7 @@ class TailView:
                     run.ensure_frame(item.tick, item)
                     self.next_tick = item.tick + 1
                 elif isinstance(item, Ended):
-                    ensure(run.sealed, "the tail ended, the run was not closed")
+                    ensure(run.sealed or run.may_be_sealed, "the tail ended, the run was not closed")
                     self.ended = True
         except (RecordingError, FileNotFoundError) as error:
             ensure(run.is_damaged or run.gone, f"the tail: {type(error).__name__}: {error}")

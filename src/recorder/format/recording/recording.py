@@ -11,31 +11,28 @@ from __future__ import annotations
 
 import bisect
 import functools
+import weakref
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
 from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from recorder.errors import CorruptError, MissingTickError, RecordingError, TornError, UnsupportedVersionError
+from recorder.errors import CorruptError, MissingTickError, TornError, UnsupportedVersionError
 from recorder.format.blocks.block import OPTIONAL_KIND, BlockKind
 from recorder.format.blocks.delta_keyframe import decode_delta
 from recorder.format.blocks.drop_block import Drop
-from recorder.format.blocks.frame import Frame, decode_frames
-from recorder.format.blocks.full_keyframe import decode_digest, decode_full
+from recorder.format.blocks.frame import Frame
+from recorder.format.blocks.full_keyframe import decode_digest
 from recorder.format.blocks.journal_bytes import JournalContents
 from recorder.format.copier import Copier
+from recorder.format.recording.cached_blocks import CachedBlocks, owner_of
 from recorder.format.recording.change_replay import StateHashes
 from recorder.format.recording.tick_gaps import drop_at, gap_at, share_out
 from recorder.format.segments.block_location import TICK_MAX, BlockLocation, FrameRun, KeyframeLocation
-from recorder.format.segments.index import Entry, entry_of
-from recorder.format.segments.segment_contents import read_header
-from recorder.format.segments.segment_reader import WINDOW_BYTES, Segment
+from recorder.format.segments.segment_reader import Segment
 from sim.kernel.state import Snapshot
 
-FRAME_BLOCKS_KEPT = 8  # Decoded blocks of some hundred frames: scrubbing near a tick needs them again.
-FULL_STATES_KEPT = 2  # Neighbouring deltas share a baseline.
 _KINDS = {int(kind) for kind in BlockKind}
 T = TypeVar("T")
 
@@ -66,23 +63,26 @@ class Recording:
         self._arrange()
 
     def _arrange(self) -> None:
-        self._by_number = {segment.number: segment for segment in self.segments}
         places = [BlockLocation(segment, part) for segment in self.segments for part in segment.parts]
         ticking = [(place.summary.first_tick, place.summary.last_tick) != (0, 0) for place in places]
         first = ticking.index(True) if any(ticking) else len(places)
         # Before the first tick above 0, (0, 0) may be the keyframe of tick 0; after it, it means that there is no tick.
-        self._places = [place for n, place in enumerate(places) if n < first or ticking[n]]
-        self._part_ticks = [place.summary.first_tick for place in self._places]
-        self._seq_places = [place for place in places if place.summary.first_seq or place is places[0]]
-        self._part_seqs = [place.summary.first_seq for place in self._seq_places]
+        own_places = [place for n, place in enumerate(places) if n < first or ticking[n]]
+        part_ticks = [place.summary.first_tick for place in own_places]
+        seq_places = [place for place in places if place.summary.first_seq or place is places[0]]
+        part_seqs = [place.summary.first_seq for place in seq_places]
         seals = [s.contents.seal for s in self.segments if s.clip is None and s.contents.seal is not None]
-        self._block_last_tick = max(
-            [place.summary.last_tick for place in self._places] + [seal.last_tick for seal in seals], default=0
+        block_last_tick = max(
+            [place.summary.last_tick for place in own_places] + [seal.last_tick for seal in seals], default=0
         )
+        journal = self._all_journal.following(block_last_tick)
+        by_number = {segment.number: segment for segment in self.segments}
+        # All at once: where memory runs out before, the arrangement stays as it was.
+        self._places, self._part_ticks = own_places, part_ticks
+        self._seq_places, self._part_seqs = seq_places, part_seqs
+        self._block_last_tick, self._journal, self._by_number = block_last_tick, journal, by_number
         self._near: tuple[int, int, list[Frame]] = (1, 0, [])  # Ticks and frames of the block that was used last.
-        self._journal = self._all_journal.following(self._block_last_tick)
-        self._decode_frames = functools.lru_cache(FRAME_BLOCKS_KEPT)(self._read_frames)
-        self._decode_full = functools.lru_cache(FULL_STATES_KEPT)(self._read_full)
+        self._cached_blocks = CachedBlocks(by_number)
         for name in ("_kinds", "_gaps", "_frame_starts", "keyframes", "drops", "recorded_hashes"):
             self.__dict__.pop(name, None)
 
@@ -212,7 +212,7 @@ class Recording:
             place = self._places[index]
             block = place.frames_block(tick)
             if block is not None:
-                frames = self._decode_frames(place.segment.number, *block)
+                frames = self._cached_blocks.frames(place.segment.number, *block)
                 end = min([place.next_block_tick(tick), *self._part_ticks[index + 1 : index + 2]])
                 self._near = frames[0].tick, min(frames[-1].tick, end - 1), frames
                 return frames
@@ -270,24 +270,32 @@ class Recording:
         return MissingTickError(tick, why, damaged=inside)
 
     def keyframes_at_or_before(self, tick: int) -> Iterator[KeyframeLocation]:
-        """Keyframes from which tick may be reached, the nearest first."""
+        """Keyframes from which tick may be reached, the nearest first.
+
+        What the caller does between two of them may show that the index is wrong. The walk then begins again, with the
+        keyframes that headers show, and leaves out those that it had before.
+        """
         yielded: set[tuple[int, int]] = set()
         while True:
+            places = self._places
             try:
-                for keyframe in self._keyframes_down_from(min(tick, TICK_MAX)):
+                for keyframe in self._keyframes_down_from(places, min(tick, TICK_MAX)):
                     if (keyframe.segment, keyframe.entry.offset) not in yielded:
                         yielded.add((keyframe.segment, keyframe.entry.offset))
                         yield keyframe
+                        if self._places is not places:
+                            break
+                else:
+                    return
             except (CorruptError, TornError):  # In the index: nothing else has been read.
                 if self.hopped:
                     raise
                 self.distrust_index()
-            else:
-                return
 
-    def _keyframes_down_from(self, tick: int) -> Iterator[KeyframeLocation]:
-        for index in range(bisect.bisect_right(self._part_ticks, tick) - 1, -1, -1):
-            yield from filter(self._has_baseline, self._places[index].keyframes_down_from(tick))
+    def _keyframes_down_from(self, places: list[BlockLocation], tick: int) -> Iterator[KeyframeLocation]:
+        starts = [place.summary.first_tick for place in places]
+        for place in places[: bisect.bisect_right(starts, tick)][::-1]:
+            yield from filter(self._has_baseline, place.keyframes_down_from(tick))
 
     def keyframe_after(self, tick: int) -> KeyframeLocation | None:
         """The first keyframe at or after tick."""
@@ -305,7 +313,7 @@ class Recording:
     @functools.cached_property
     def recorded_hashes(self) -> StateHashes:
         """The recorded identity of each state."""
-        return StateHashes(self)
+        return StateHashes(weakref.proxy(self))  # No circle: a recording that is not used any more closes its files.
 
     def _keyframe_after(self, tick: int) -> KeyframeLocation | None:
         start = max(0, bisect.bisect_right(self._part_ticks, tick) - 1)
@@ -323,28 +331,23 @@ class Recording:
 
     def payload(self, place: KeyframeLocation) -> bytes:
         """The payload of a keyframe as on the tape. Raises CorruptError or TornError."""
-        return self._by_number[place.segment].joined(place.entry, place.end_offset)
+        return owner_of(self._by_number, place).joined(place.entry, place.end_offset)
 
     def value_digest(self, place: KeyframeLocation) -> bytes:
         """The digest of the simulation's values at a keyframe; empty if it has none. Raises CorruptError or TornError."""
-        return decode_digest(self._by_number[place.segment].pieces(place.entry, place.end_offset), place.entry.offset)
+        pieces = owner_of(self._by_number, place).pieces(place.entry, place.end_offset)
+        return decode_digest(pieces, place.entry.offset)
 
     def _snapshot(self, place: KeyframeLocation) -> Snapshot:
         self._ensure_known_kinds()
         if place.is_full:
-            return self._full(place)
+            return self._cached_blocks.full(place, self.copier)
         full = self._find_full(place)
         if full is None:
             raise CorruptError(place.entry.offset, f"the full keyframe of the delta at tick {place.tick} is missing")
-        baseline = self._full(full)
+        baseline = self._cached_blocks.full(full, self.copier)
         tick, snapshot = decode_delta(self.payload(place), baseline, place.entry.offset)
         return place.ensure_its_own(tick, snapshot)
-
-    def _full(self, place: KeyframeLocation) -> Snapshot:
-        result = self._decode_full(place)
-        if isinstance(result, RecordingError):
-            raise result.with_traceback(None)
-        return result
 
     def believing_index(self, action: Callable[[], T]) -> T:
         """Run action; if it fails because of a wrong index, find the blocks by their headers and run it again."""
@@ -362,37 +365,27 @@ class Recording:
                 raise error from None  # It has the offset; without the index the block is only missing.
 
     def distrust_index(self) -> bool:
-        """Find the blocks by their headers; return True if they differ from those of the index."""
+        """Find the blocks by their headers; return True if they differ from those of the index.
+
+        If reading fails, nothing has changed.
+        """
         by_index = [segment for segment in self.segments if segment.contents.by_index]
-        self.hopped = self.hopped or bool(by_index)
-        differs = [segment.rescan() for segment in by_index]
-        if by_index:
+        if not by_index:
+            return False
+        before = [(segment, segment.contents, segment.entries_or_none()) for segment in by_index]
+        scanned = [segment.scanned() for segment in by_index]
+        try:
+            for segment, contents in zip(by_index, scanned, strict=True):
+                segment.take(contents)
             self._arrange()
-        return any(differs)
+        except BaseException:
+            for segment, contents, _ in before:
+                segment.take(contents)
+            raise
+        self.hopped = True
+        return any(entries != segment.contents.entries for segment, _, entries in before)
 
     def _ensure_known_kinds(self) -> None:
         unknown = sorted(kind for kind in self._kinds if kind not in _KINDS and not kind & OPTIONAL_KIND)
         if unknown:
             raise UnsupportedVersionError(f"blocks of kind {unknown}", f"kinds {sorted(_KINDS)}")
-
-    def _read_frames(self, segment: int, entry: Entry, end_offset: int) -> list[Frame]:
-        owner = self._by_number[segment]
-        try:
-            owner.read(entry.offset, min(end_offset - entry.offset, WINDOW_BYTES))  # Into the window.
-            header = read_header(owner.read, entry.offset, owner.contents.marker)
-            if entry_of(header) != entry:
-                raise CorruptError(entry.offset, "a different block than the one that the index names")
-            return decode_frames(header, owner.content(header))
-        except CorruptError as error:
-            raise error.inside(segment) from None
-
-    def _read_full(self, place: KeyframeLocation) -> Snapshot | RecordingError:
-        """The state or its error. The result is cached: several deltas on a damaged keyframe read it once."""
-        try:
-            owner = self._by_number[place.segment]
-            stored_bytes = place.end_offset - place.entry.offset
-            with closing(self.copier.ahead(owner.pieces(place.entry, place.end_offset), stored_bytes)) as pieces:
-                tick, snapshot = decode_full(pieces, place.entry.offset, owner.raw_bytes_max(place.entry), owner.memory)
-            return place.ensure_its_own(tick, snapshot)
-        except (CorruptError, TornError) as error:
-            return error

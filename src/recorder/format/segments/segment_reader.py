@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import attrs
 import numpy as np
 
 from recorder.errors import CorruptError, TornError
@@ -12,8 +13,16 @@ from recorder.format.blocks.drop_block import Drop, decode_drop
 from recorder.format.blocks.memory_budget import NO_LIMIT, MemoryBudget
 from recorder.format.limits import KEYFRAME_RAW_BYTES_MAX
 from recorder.format.segments.contents_by_scan import scan_contents
-from recorder.format.segments.index import Entry, IndexPart, entry_of
-from recorder.format.segments.segment_contents import Contents, LazyIndexPart, Read, read_header, read_payload
+from recorder.format.segments.index import Entry, IndexPart, entry_of, make_part
+from recorder.format.segments.segment_contents import (
+    Contents,
+    Damage,
+    LazyIndexPart,
+    NoTapeError,
+    Read,
+    read_header,
+    read_payload,
+)
 
 WINDOW_BYTES = 1 << 18  # Size of one read: the frames of an interval, and often its keyframe.
 AHEAD_BYTES = 4 << 20  # Of a large keyframe: some blocks, but small enough that the allocator reuses the memory.
@@ -66,14 +75,30 @@ class Segment:
         """The payload of a single block. Raises CorruptError, TornError or MemoryBudgetError."""
         return self.memory.ensure_content(header.kind, read_payload(self.read, header), header.offset)
 
-    def rescan(self) -> bool:
-        """Find the blocks by their headers; return True if they differ from those before."""
+    def entries_or_none(self) -> list[Entry] | None:
+        """The blocks; None if the index cannot be read."""
         try:
-            before: list[Entry] | None = self.contents.entries
+            return self.contents.entries
         except (CorruptError, TornError):
-            before = None
-        self.take(scan_contents(self._read, self.contents.size_bytes))
-        return before != self.contents.entries
+            return None
+
+    def scanned(self) -> Contents:
+        """The contents as headers show them; take uses them. None of the blocks may be left."""
+        before = self.contents
+        try:
+            return scan_contents(self._read, before.size_bytes)
+        except NoTapeError as error:  # It was a segment when it was opened.
+            part = make_part([], 0)
+            damage = Damage(0, before.size_bytes, str(error), torn=False)
+            return attrs.evolve(
+                before,
+                parts=[LazyIndexPart(part.summary(0), lambda: part)],
+                indexes=[],
+                damages=[damage],
+                seal=None,
+                by_index=False,
+                good_end=0,
+            )
 
     def kinds(self) -> set[int]:
         """The kinds of blocks in the segment; taken from END if the index is used."""

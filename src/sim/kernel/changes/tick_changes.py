@@ -132,8 +132,8 @@ class MarkedTicks:
         self._state = state
         self._marked: dict[str, list[Any]] = {}
         self._is_stale = True
-        state.attach(self)
         self.reset(state)
+        state.attach(self)  # Last: what could not be made must not hear of later marks.
 
     # --- notifications from State
 
