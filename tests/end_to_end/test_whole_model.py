@@ -7,7 +7,6 @@ from collections import Counter
 
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import run_state_machine_as_test
-
 from whole_model.driver import model_settings
 from whole_model.machine import WholeMachine
 from whole_model.sequences import run_sequence

@@ -75,7 +75,10 @@ def main() -> int:
                 counts += done
                 for failure, steps in findings:
                     found += 1
-                    print(f"BROKEN, sequence {failure.seed!r}: {failure.line}\n{failure.error}\n  needs {steps}", flush=True)
+                    print(
+                        f"BROKEN, sequence {failure.seed!r}: {failure.line}\n{failure.error}\n  needs {steps}",
+                        flush=True,
+                    )
             progress.update(task, completed=counts.total())
     print(", ".join(f"{name} {count:,}" for name, count in sorted(counts.items())))
     print(f"{counts.total():,} steps in {time.monotonic() - start_s:.0f} s, seed {options.seed}: {found} findings")

@@ -94,12 +94,12 @@ def test_files_of_earlier_readings_are_closed(tmp_path: Path) -> None:
     record(path, Saved(), list(range(20)), **OPTIONS)
     with replayer.open(path, Saved) as run:
         run.seek(3)
-        before = len(os.listdir("/proc/self/fd"))
+        before = len(list(Path("/proc/self/fd").iterdir()))
         for _ in range(20):
             run.tape.refresh()
             run.seek(11)
 
-        assert len(os.listdir("/proc/self/fd")) <= before + 1
+        assert len(list(Path("/proc/self/fd").iterdir())) <= before + 1
 
 
 def test_a_refresh_that_fails_changes_nothing(tmp_path: Path) -> None:
@@ -238,7 +238,9 @@ def run_out_of_memory(monkeypatch: pytest.MonkeyPatch, name: str) -> Iterator[No
 
 @pytest.mark.parametrize("world", [Walkers, Herd])
 @pytest.mark.parametrize("name", ["gather_changes", "copy_side_by_side", "KeyframeJob", "Baseline"])
-def test_a_keyframe_for_which_memory_ran_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, world: Any) -> None:
+def test_a_keyframe_for_which_memory_ran_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, world: Any
+) -> None:
     """The next one is full: no later keyframe is based on one that is not on the tape."""
     path = tmp_path / "run.tape"
     live = {}

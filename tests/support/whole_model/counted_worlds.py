@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -94,8 +94,8 @@ class Trail:
 class Rules(Protocol):
     """A simulation by name: how it is made, and its rules as a plain loop."""
 
-    make: Any
-    start: Plain
+    make: ClassVar[Any]
+    start: ClassVar[Plain]
 
     def advance(self, plain: Plain, inputs: int) -> Plain:
         """The state after a step."""
@@ -108,7 +108,7 @@ class CellRules:
     """The rules of Cells."""
 
     make = Cells
-    start: Plain = {"total": 0, "cells": [0] * CELLS}
+    start: ClassVar[Plain] = {"total": 0, "cells": [0] * CELLS}
 
     def advance(self, plain: Plain, inputs: int) -> Plain:
         """See Rules."""
@@ -126,7 +126,7 @@ class AntRules:
     """The rules of Ants."""
 
     make = Ants
-    start: Plain = {"steps": 0, "ages": [], "diary": b""}
+    start: ClassVar[Plain] = {"steps": 0, "ages": [], "diary": b""}
 
     def advance(self, plain: Plain, inputs: int) -> Plain:
         """See Rules."""
@@ -146,7 +146,7 @@ class TrailRules:
     """The rules of Trail."""
 
     make = Trail
-    start: Plain = {"total": 0, "trail": b""}
+    start: ClassVar[Plain] = {"total": 0, "trail": b""}
 
     def advance(self, plain: Plain, inputs: int) -> Plain:
         """See Rules."""

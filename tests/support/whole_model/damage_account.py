@@ -75,7 +75,9 @@ class DamageAccount:
         left = self.left()
         if not any(block.kind in {META, END} for block in left):
             return set()
-        framed = {tick for block in left if block.kind == FRAMES for tick in range(block.first_tick, block.last_tick + 1)}
+        framed = {
+            tick for block in left if block.kind == FRAMES for tick in range(block.first_tick, block.last_tick + 1)
+        }
         fulls = {block.seq for block in left if block.kind == FULL}
         ticks: set[int] = set()
         for block in left:
@@ -91,4 +93,6 @@ class DamageAccount:
     def intact_prefix_end(self) -> int:
         """The last tick before the first touched block; -1 if there is none."""
         first = min(self._hit, default=len(self.blocks))
-        return max((block.last_tick for block in self.blocks[:first] if block.kind in {FRAMES, FULL, DELTA}), default=-1)
+        return max(
+            (block.last_tick for block in self.blocks[:first] if block.kind in {FRAMES, FULL, DELTA}), default=-1
+        )

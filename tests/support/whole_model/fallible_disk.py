@@ -219,8 +219,11 @@ def without_journal(path: Path) -> list[Path]:
     """The files of a tape's blocks, in order."""
     names = [file for file in path.parent.iterdir() if file.name.startswith(path.name)]
     numbered = [(file.name.removeprefix(path.name).lstrip("."), file) for file in names]
-    return [file for number, file in sorted(numbered, key=lambda pair: int(pair[0] or 0) if _is_number(pair[0]) else -1)
-            if _is_number(number)]
+    return [
+        file
+        for number, file in sorted(numbered, key=lambda pair: int(pair[0] or 0) if _is_number(pair[0]) else -1)
+        if _is_number(number)
+    ]
 
 
 def _is_number(text: str) -> bool:

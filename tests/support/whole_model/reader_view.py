@@ -8,9 +8,8 @@ from typing import Any
 
 import replayer
 from recorder.errors import DesyncError, MissingTickError, RecordingError
-from replayer.follow.tail import Ended, Tail
 from recorder.format.blocks.frame import Frame
-
+from replayer.follow.tail import Ended, Tail
 from whole_model.model_run import BrokenPromiseError, Run, ensure
 
 ITERATORS_MAX = 3
@@ -107,7 +106,9 @@ class View:
         ensure(last >= self.known, f"the last tick is {last}, {self.known} was acknowledged")
         ensure(first <= run.first_required(self.last), f"the first tick is {first}, {self.known} was acknowledged")
         ensure(not tape.missing_ticks(), f"missing: {tape.missing_ticks()}")
-        ensure(tape.status in (("intact",) if self.sealed else ("intact", "incomplete")), f"{tape.status}, {tape.damages}")
+        ensure(
+            tape.status in (("intact",) if self.sealed else ("intact", "incomplete")), f"{tape.status}, {tape.damages}"
+        )
         ensure(not tape.drops, f"drops {tape.drops}")
 
     def walk_keyframes(self, numbers: random.Random) -> None:
@@ -226,8 +227,10 @@ class TailView:
         try:
             for item in self.tail.news():
                 if isinstance(item, Frame):
-                    ensure(self.next_tick in (None, item.tick) or run.is_damaged or run.is_lossy or run.is_ring,
-                           f"the tail gives tick {item.tick}, {self.next_tick} is next")
+                    ensure(
+                        self.next_tick in (None, item.tick) or run.is_damaged or run.is_lossy or run.is_ring,
+                        f"the tail gives tick {item.tick}, {self.next_tick} is next",
+                    )
                     run.ensure_frame(item.tick, item)
                     self.next_tick = item.tick + 1
                 elif isinstance(item, Ended):
@@ -237,7 +240,10 @@ class TailView:
             ensure(run.is_damaged or run.gone, f"the tail: {type(error).__name__}: {error}")
             return
         if run.sealed and not run.is_damaged and not run.gone:
-            ensure(self.ended and (self.next_tick or run.last + 1) > run.acknowledged, f"the tail ends before {self.next_tick}")
+            ensure(
+                self.ended and (self.next_tick or run.last + 1) > run.acknowledged,
+                f"the tail ends before {self.next_tick}",
+            )
 
     def close(self) -> None:
         """Close it."""

@@ -53,7 +53,9 @@ def run_steps(steps: Sequence[Step], interruption: Interruption) -> str | None:
     return None
 
 
-def run_sequence(seed: str, interruption: Interruption, counts: Counter[str], count: int = SEQUENCE_STEPS) -> Failure | None:
+def run_sequence(
+    seed: str, interruption: Interruption, counts: Counter[str], count: int = SEQUENCE_STEPS
+) -> Failure | None:
     """Do a random sequence of so many operations."""
     folder = Path(tempfile.mkdtemp(dir=_memory_folder()))
     driver, numbers, steps = Driver(folder, interruption), random.Random(seed), []
@@ -94,4 +96,4 @@ def shrink(failure: Failure, interruption: Interruption, is_same: Callable[[str]
 
 def _memory_folder() -> str | None:
     """A folder in memory where there is one: a real disk adds only time."""
-    return "/dev/shm" if Path("/dev/shm").is_dir() else None  # noqa: S108
+    return "/dev/shm" if Path("/dev/shm").is_dir() else None
