@@ -5,7 +5,7 @@ several readers seek, walk, follow, verify and run out of memory. The model (tes
 acknowledged. An error that is not documented, a wrong state or hash, and an acknowledged tick that no damage has taken
 and that cannot be read are findings. Each is printed with its seed and the operations that it needs.
 
-    python tools/campaigns/whole_model.py [--steps N] [--seed N] [--jobs N]
+    python tools/campaigns/whole_model.py [--steps N] [--seed N] [--jobs N] [--minutes N]
 
 Exit code 1 if there is a finding.
 """
@@ -65,12 +65,14 @@ def main() -> int:
     parser.add_argument("--steps", type=int, default=1_000_000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=1, help="processes")
+    parser.add_argument("--minutes", type=float, default=1e9, help="stop after this time, with fewer steps")
     options = parser.parse_args()
     counts: Counter[str] = Counter()
     found, start_s, work = 0, time.monotonic(), batches(options.seed)
     with Progress(console=Console(stderr=True), transient=True) as progress, ProcessPoolExecutor(options.jobs) as pool:
         task = progress.add_task("steps", total=options.steps)
-        while counts.total() < options.steps and found < FINDINGS_MAX:
+        end_s = start_s + 60 * options.minutes
+        while counts.total() < options.steps and found < FINDINGS_MAX and time.monotonic() < end_s:
             for done, findings in pool.map(run_batch, [next(work) for _ in range(options.jobs)]):
                 counts += done
                 for failure, steps in findings:
