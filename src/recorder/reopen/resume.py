@@ -290,8 +290,11 @@ def _encoder_after(assembled: Assembled, segment: Segment) -> SegmentEncoder:
     header = contents.header
     if header is None:
         raise CorruptError(0, "the header of the last segment is damaged; repair the tape first (replay repair)")
+    described = next((entry for entry in contents.entries if entry.kind == BlockKind.META), None)
+    if described is None:  # A copy of it, in END or in a different segment, was found.
+        raise CorruptError(0, "META of the last segment is damaged; repair the tape first (replay repair)")
     blocks = list(hop(segment.read, header.size_bytes, contents.good_end, contents.marker))
-    meta = segment.joined(next(entry for entry in contents.entries if entry.kind == BlockKind.META), 0)
+    meta = segment.joined(described, 0)
     previous = next((s for s in assembled.recording.segments if s.number == segment.number - 1), None)
     seal = previous.contents.seal if previous is not None and previous.clip is None else None
     fresh = make_file_header(header.run_id, header.segment, header.first_seq, header.incompatible)
