@@ -64,7 +64,7 @@ def test_opening_simulates_nothing_and_names_what_there_is(herd: tuple[Path, Liv
             "animals.count": (("tick",), "int64"),
         }
         assert found.attrs["left_out"] == ["animals.age", "animals.place", "diary"]
-        assert (found.attrs["status"], found.attrs["missing_ticks"]) == ("intact", [])
+        assert (found.attrs["status"], found.attrs["missing_ticks"]) == ("not checked", [])
         assert found.attrs["simulation"] == "small_worlds.Herd"
         assert "grass" in repr(found)
         assert Counted.steps == 0
