@@ -4,7 +4,7 @@ Each specimen of tests/support/second_zoo is first run by a plain loop without t
 there, or a sound program that differs, is itself wrong. Then it is recorded, and ``replay check``, ``verify`` and
 ``explain`` (of two peers: ``diff`` and ``explain``) are asked, each in its own process.
 
-    python tools/campaigns/second_zoo.py [--only NAME ...] [--folder FOLDER] [--again] [--json FILE] [--page] [--jobs N]
+    python tools/campaigns/second_zoo.py [--set second|third] [--only NAME ...] [--folder FOLDER] [--again] [--json FILE] [--page] [--jobs N]
 
 --folder keeps all files, and what was printed, in FOLDER/NAME/output.txt; with --again the answers that are kept there
 are judged again, and nothing runs but the specimens that are missing. --page writes docs/findings.md.
@@ -31,7 +31,7 @@ import attrs
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "support"))
 
-from second_zoo.specimen import Specimen, read_specimens  # noqa: E402 - it is in tests/support
+from second_zoo.specimen import SECOND, THIRD, Specimen, read_specimens  # noqa: E402 - it is in tests/support
 from second_zoo.user_commands import Answer, investigate, plain_truth  # noqa: E402
 from second_zoo.verdict import Verdict, judge  # noqa: E402
 
@@ -43,7 +43,12 @@ FAMILIES = {
     "elsewhere": "numba, changes between steps, versions, peers",
     "environments": "Gymnasium environments",
     "decoys": "any of these, next to a decoy (written later)",
+    "remembered": "memory outside of what is saved",
+    "brought_back": "restores that bring back something else; environments",
+    "asked_outside": "what a step asks outside of it",
+    "between_parties": "changes between steps, versions, peers",
 }
+SETS = {"second": SECOND, "third": THIRD}
 ASKED = ("tick", "path", "line", "cause")
 
 
@@ -174,6 +179,7 @@ these.
 def main() -> int:
     """Run the campaign."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--set", choices=SETS, default="second")
     parser.add_argument("--only", nargs="*", default=[], metavar="NAME")
     parser.add_argument("--folder", type=Path, help="keep all files and outputs here")
     parser.add_argument("--again", action="store_true", help="judge the answers that are kept in the folder")
@@ -183,7 +189,7 @@ def main() -> int:
     options = parser.parse_args()
     if options.folder and options.folder.exists() and any(options.folder.iterdir()) and not options.again:
         parser.error(f"{options.folder} is not empty; --again judges what is kept there")
-    chosen = read_specimens(options.only)
+    chosen = read_specimens(options.only, SETS[options.set])
     specimens = [specimen for specimen in chosen if not specimen.needs or find_spec(specimen.needs)]
     for specimen in set(chosen) - set(specimens):
         print(f"{specimen.name}: skipped, {specimen.needs} is not installed")

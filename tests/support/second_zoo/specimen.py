@@ -10,7 +10,8 @@ from typing import Any
 
 import attrs
 
-HERE = Path(__file__).parent
+SECOND = Path(__file__).parent
+THIRD = SECOND.with_name("third_zoo")
 MARKER = "# <- here"
 DEFAULT_TICKS, DEFAULT_KEYFRAMES = 40, 10
 ENV_ACTION = "tick * 7 % 5 % 2"
@@ -151,11 +152,14 @@ def write_files(folder: Path, files: dict[str, str]) -> None:
         path.write_text(re.sub(rf" *{MARKER}$", "", text, flags=re.MULTILINE), encoding="utf-8")
 
 
-def read_specimens(names: Iterable[str] = ()) -> list[Specimen]:
-    """All specimens, or those of some names, in the order of the files. Raises KeyError for an unknown name."""
+def read_specimens(names: Iterable[str] = (), folder: Path = SECOND) -> list[Specimen]:
+    """All specimens of a folder, or those of some names, in the order of its files.
+
+    Raises KeyError for an unknown name.
+    """
     specimens = {
         name: make_specimen(name, path.stem, table)
-        for path in sorted(HERE.glob("*.toml"))
+        for path in sorted(folder.glob("*.toml"))
         for name, table in tomllib.loads(path.read_text(encoding="utf-8")).items()
     }
     return [specimens[name] for name in names] if names else list(specimens.values())
