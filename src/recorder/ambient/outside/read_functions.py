@@ -28,6 +28,7 @@ from recorder.ambient.outside.outside_read import (
     TEXT_HASH,
     THREADS,
     ZONE,
+    OutsideRead,
     attributes_fact,
 )
 from recorder.ambient.outside.process_facts import locale_name, time_zone
@@ -38,6 +39,7 @@ CLOCKS = tuple(
     for suffix in ("", "_ns")
 )
 SEED_VARIABLE = "PYTHONHASHSEED"
+_COUNTS = ("active_count", "enumerate")  # Functions of threading.
 _SEEDS_OF_GENERATORS = ("seed", "getstate", "setstate", "get_state", "set_state", "Random", "SystemRandom")
 
 
@@ -73,6 +75,11 @@ def read_functions(called: Called) -> dict[int, tuple[Any, Any]]:
         substitutes[id(kind)] = kind, _dated(kind, called)
     substitutes[id(builtins.hash)] = builtins.hash, _hashing(called)
     return substitutes
+
+
+def starts_thread(read: OutsideRead) -> bool:
+    """Return True for the start of a thread; the other reads of threads only count them, or processors."""
+    return read.kind == THREADS and read.fact is None and read.name not in {f"threading.{name}" for name in _COUNTS}
 
 
 def _substitute(call: Call, called: Called) -> Callable[..., Any]:
@@ -114,7 +121,7 @@ def _zones() -> Iterator[Call]:
 
 
 def _threads() -> Iterator[Call]:
-    for name in ("active_count", "enumerate"):  # A copy of a process has one thread, whatever the process has.
+    for name in _COUNTS:  # A copy of a process has one thread, whatever the process has.
         yield Call(THREADS, f"threading.{name}", getattr(threading, name))
     for name in ("_start_new_thread", "_start_joinable_thread"):  # The second one from Python 3.13 on.
         if hasattr(threading, name):

@@ -12,11 +12,13 @@ from pathlib import Path
 
 import attrs
 
+from recorder.ambient.outside.outside_read import OutsideRead
+from recorder.ambient.outside.read_functions import starts_thread
 from recorder.errors import MissingTickError, RecordingError, SimulationFailedError
 from recorder.factory_spec import Factory
 from replayer.desync.finding import Finding, find_desync
 from replayer.desync.location import DesyncLocation, place_between, place_of
-from replayer.desync.outside_comparison import ReadComparison, compare_reads
+from replayer.desync.outside_comparison import compare_reads
 from replayer.desync.state_diff import FieldDifference
 from replayer.desync.tested_causes import between_steps
 from replayer.desync.ulps import compare_elements
@@ -28,6 +30,7 @@ from replayer.diagnose.explain.values.identities import differing_identities
 from replayer.diagnose.explain.values.process_settings import DifferingSetting, differing_settings, process_settings
 from replayer.diagnose.explain.values.reloaded import is_field
 from replayer.diagnose.explain.variant_choice import SEEDS, choose_pair, first_variants, seeded, stages
+from replayer.diagnose.explain.variant_process import OTHER_THREADS
 from replayer.diagnose.explain.variants import Variant, VariantFailedError, VariantOutcome, VariantRunner
 from replayer.playback.cursor import Cursor, MismatchError
 from replayer.playback.make_simulation import make_simulation
@@ -82,15 +85,18 @@ def explain_tape(
         else:
             explanation = _explain_first(case, progress) if tick is None else case.explain(tick)
         between = None if explanation.tick is None else between_steps(tape, explanation.tick)
-        return attrs.evolve(explanation, between=between, outside=_outside(tape, explanation))
+        reads, notes = _reads(explanation), list(explanation.notes)
+        if any(map(starts_thread, reads)) and OTHER_THREADS not in notes:
+            notes.append(OTHER_THREADS)
+        compared = compare_reads(noted_outside(tape), reads)
+        return attrs.evolve(explanation, between=between, outside=compared, notes=notes)
 
 
-def _outside(tape: Tape, explanation: Explanation) -> list[ReadComparison]:
-    """What the step read on the present variant, or else on the first one that ran it."""
+def _reads(explanation: Explanation) -> list[OutsideRead]:
+    """What the step read of the outside world on the present variant, or else on the first one that ran it."""
     run = [one for one in explanation.variants if one.step is not None]
     present = next((one for one in run if one.variant.is_present), run[0] if run else None)
-    reads = present.step.reads if present is not None and present.step is not None else []
-    return compare_reads(noted_outside(tape), reads)
+    return present.step.reads if present is not None and present.step is not None else []
 
 
 def _ensure_finding_of(finding: Finding, tape: Tape, tick: int | None) -> None:

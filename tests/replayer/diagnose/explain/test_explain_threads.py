@@ -54,6 +54,25 @@ class Sim:
 """
 SOURCES = {"when_made": HEAD.replace("{worker}", "Worker()"), "when_imported": HEAD.replace("{worker}", "POOL")}
 SOURCES["when_imported"] += "\n\nPOOL = Worker()\n"
+SOURCES["in_the_step"] = """
+import threading
+from sim import Field, Schema, State
+
+
+class Sim:
+    def __init__(self):
+        self.state = State(Schema(Field("x", "i8", (3,))))
+        self.count = 0
+
+    def step(self, inputs):
+        self.count += 1
+        thread = threading.Thread(target=self.work)
+        thread.start()
+        thread.join()
+
+    def work(self):
+        self.state["x"][:] += self.count
+"""
 
 
 @pytest.fixture(autouse=True)
@@ -68,7 +87,17 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         sys.modules.pop(f"threads_{name}", None)
 
 
-@pytest.mark.parametrize("name", list(SOURCES))
+def test_a_note_says_that_lines_of_threads_which_the_step_starts_are_not_traced(capsys: Any) -> None:
+    """The line that starts the thread is then the last one that is known."""
+    with Recorder("run.tape", importlib.import_module("threads_in_the_step").Sim(), trial_ms=0) as tape:
+        for _ in range(2):
+            tape.step()
+
+    assert run(replayer.commands.main.main, "explain run.tape --sim threads_in_the_step:Sim --tick 2 --json") == 1
+    assert OTHER_THREADS in json.loads(capsys.readouterr().out)["notes"]
+
+
+@pytest.mark.parametrize("name", ["when_made", "when_imported"])
 def test_a_simulation_with_threads_is_explained(name: str, capsys: Any) -> None:
     """Its hidden state is named at its line; a note says what is not traced."""
     module = f"threads_{name}"
