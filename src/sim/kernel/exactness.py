@@ -21,11 +21,11 @@ class Level(enum.StrEnum):
 def level_of(simulation: Any) -> Level:
     """The ``level`` that a simulation, or the simulation inside it, declares; EXACT if neither declares one.
 
-    Raises ValueError for an unknown level.
+    Only a text declares one: that of a game may be a number, or an array. Raises ValueError for an unknown level.
     """
     for candidate in (simulation, getattr(simulation, "inner", None)):
         has_level = hook(candidate, HasLevel)
-        if has_level is not None and has_level.level:
+        if has_level is not None and isinstance(has_level.level, str) and has_level.level:
             return level_from(has_level.level)
     return Level.EXACT
 

@@ -330,7 +330,7 @@ def _explained(
     cause = find_cause(alignment)
     identities = list(differing_identities(first.trace.identities, second.trace.identities))
     if cause is not None and any(one.is_cause(cause) for one in identities):
-        cause = attrs.evolve(cause, kind="identity")
+        cause = attrs.evolve(cause, kind="identity", outside=[])
     lost = [] if first.not_given_back else second.not_given_back
     if cause is not None and cause.kind == "outside" and lost:
         cause = attrs.evolve(cause, outside=[one for one in cause.outside if not is_field(one.name, lost)])

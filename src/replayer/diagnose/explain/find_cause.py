@@ -14,6 +14,7 @@ import attrs
 
 from replayer.desync.ulps import compare_elements
 from replayer.diagnose.explain.align import DIVERGED, HIDDEN, Alignment, Item, ValueOrigin
+from replayer.diagnose.explain.answer.saved_changes import changed_before_save
 from replayer.diagnose.explain.answer.set_orders import orders_of_made, orders_of_names
 from replayer.diagnose.explain.cause import Cause, DifferingValue, SourceLocation
 from replayer.diagnose.explain.source_lines import Statement
@@ -73,6 +74,10 @@ class _BackwardSearch:
             earlier = [(parent, where) for parent, where in parents if where.kind != HIDDEN and where.item not in seen]
             if earlier and len(seen) < PATH_LINES_MAX:
                 name, origin = min(earlier, key=lambda entry: (entry[1].item, entry[0]))
+                continue
+            changed = changed_before_save(self._alignment, item, outside, self._parents)
+            if changed is not None and changed[1].item not in seen:
+                name, origin = changed
                 continue
             return self._cause(item, name, origin, outside)
 

@@ -117,7 +117,7 @@ class WatchedArray(np.ndarray[Any, Any]):
     def __setitem__(self, key: Any, value: Any) -> None:
         below = self.view(np.ndarray)
         key, value = plain(key), plain(value)
-        report("ndarray[...] =", lambda: below.__setitem__(key, value), [key, value], [below])
+        report("ndarray[...] =", lambda: below.__setitem__(key, value), [key, value, below], [below])
 
 
 def _watched_method(name: str) -> Callable[..., Any]:

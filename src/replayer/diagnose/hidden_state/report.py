@@ -141,6 +141,11 @@ class SyncReport:
         return not self.findings
 
     @property
+    def is_known(self) -> bool:
+        """True if the cause of a finding was proved."""
+        return not self.ok and _verdict(self) != _NOT_KNOWN
+
+    @property
     def first_bad(self) -> int | None:
         """The first bad tick."""
         return min((finding.tick for finding in self.findings), default=None)

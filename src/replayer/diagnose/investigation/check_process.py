@@ -57,6 +57,7 @@ def _checked(path: str, sim: str, limit_s: float) -> dict[str, Any]:
         "restores": report.restore_count,
         "findings": [str(finding).partition("\n")[0] for finding in report.findings],
         "suspects": list(map(str, report.suspects)),
+        "is_known": report.is_known,
     }
 
 

@@ -143,8 +143,10 @@ class _Check:
             # A run that ends before the tick says nothing about what its step reads.
             return TestedCause(HIDDEN, found, suspicious=False if facts["ticks"] >= tick else None)
         suspects = "; ".join(facts["suspects"][:SUSPECTS_SHOWN])
-        found = "; ".join(facts["findings"])
-        return TestedCause(HIDDEN, f"{found}; suspects: {suspects}" if suspects else found, suspicious=True)
+        found = "; ".join(facts["findings"]) + (f"; suspects: {suspects}" if suspects else "")
+        if not facts["is_known"]:
+            return TestedCause(HIDDEN, f"{found}; the cause of that is not known", suspicious=None)
+        return TestedCause(HIDDEN, found, suspicious=True)
 
     def __enter__(self) -> Self:
         return self

@@ -218,10 +218,10 @@ class _Comparison:
         if places is None:
             return None
         moved = [place for place, other in enumerate(places) if other != place]
-        by_match = sum(likeness(one[place], two[places[place]]) for place in moved)
-        by_place = sum(likeness(one[place], two[place]) for place in moved)
-        # If not, then as far as their values tell they are only numbered in another order.
-        return places if by_match > by_place else None
+        alike = [(likeness(one[place], two[places[place]]), likeness(one[place], two[place])) for place in moved]
+        # If one is more like what stands in its place, they may only be numbered in another order.
+        is_order = all(by_match >= by_place for by_match, by_place in alike)
+        return places if is_order and sum(by_match - by_place for by_match, by_place in alike) > 0 else None
 
     # --- sets
 

@@ -17,7 +17,7 @@ from recorder.conformance.contract_checks import FRESH, PROCESS, RECORDED, USED,
 from recorder.testing import SimulationContract
 from replayer.commands.check_adapter import check_level, level_lines
 from replayer.commands.main import main
-from sim.kernel.exactness import Level
+from sim.kernel.exactness import Level, level_of
 
 gymnasium = pytest.importorskip("gymnasium")
 
@@ -143,6 +143,20 @@ def test_an_unknown_level_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"^level: expected one of exact, canonical, inputs_only, got 'perfect'$"):
         recorder.Recorder(tmp_path / "run.tape", Perfect())
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("level", [3, np.arange(5.0), ["cave"]])
+def test_a_level_that_is_no_text_is_a_value_of_the_game(tmp_path: Path, level: Any) -> None:
+    """Games number their levels: nothing is declared by that."""
+
+    class Cave(Rounding):
+        pass
+
+    game = Cave()
+    game.level = level  # type: ignore[assignment]
+    assert level_of(game) == Level.EXACT
+    with recorder.Recorder(tmp_path / "run.tape", game, trial_ms=0) as tape:
+        tape.step(1)
 
 
 @pytest.mark.parametrize(

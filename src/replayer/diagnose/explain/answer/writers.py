@@ -9,7 +9,7 @@ import attrs
 
 from replayer.diagnose.explain.cause import SourceLocation
 from replayer.diagnose.explain.source_lines import SourceFile
-from replayer.diagnose.explain.step_trace import Record, StepTrace
+from replayer.diagnose.explain.step_trace import Record, StepTrace, is_save
 
 
 def lines_that_write(trace: StepTrace, names: set[str]) -> list[tuple[SourceLocation, list[str]]]:
@@ -35,17 +35,13 @@ def lines_that_write(trace: StepTrace, names: set[str]) -> list[tuple[SourceLoca
 
 def _before_save(trace: StepTrace, saving: Record, field: str, sources: dict[str, SourceFile]) -> Iterator[Record]:
     """The records, outside of save(), that changed what a line of save() made a field of."""
-    if not _is_save(saving):
+    if not is_save(saving.function):
         return
     read = _saved_attributes(sources[saving.path].statement_text(saving.line), field)
     values = {f"o{saving.owner}:{attribute}" for attribute in read}
     for record in trace.records:
-        if values & record.after.keys() and not _is_save(record):
+        if values & record.after.keys() and not is_save(record.function):
             yield record
-
-
-def _is_save(record: Record) -> bool:
-    return record.function.rpartition(".")[2] == "save"
 
 
 def _saved_attributes(statement: str, field: str) -> set[str]:

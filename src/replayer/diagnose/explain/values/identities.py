@@ -11,6 +11,7 @@ from recorder.ambient.ambient_diff import NEVER_ALIASES
 from recorder.ambient.leaf_text import name_of
 from recorder.ambient.object_walk import take_instance
 from replayer.diagnose.explain.cause import Cause
+from replayer.diagnose.explain.step_trace import is_save
 from sim.kernel.simulation import Simulation
 
 OBJECTS_MAX = 5_000  # Of a simulation; with more, nothing is compared.
@@ -35,9 +36,15 @@ class DifferingIdentity:
         return f"{' and '.join(self.names)}: {self.how}"
 
     def is_cause(self, cause: Cause) -> bool:
-        """Return True if the line names one of the two, and changes a value that is, or holds, the other."""
-        if cause.kind != "line" or cause.value is None:
+        """Return True if the line names one of the two, and changes a value that is, or holds, the other.
+
+        Or if both are one attribute of two objects, and the line changes this attribute of its own object.
+        """
+        if cause.kind not in {"line", "outside"} or cause.value is None:
             return False
+        attributes = {name.rpartition(".")[2] for name in self.names}
+        if len(attributes) == 1 and cause.value.name == f"self.{attributes.pop()}" and not is_save(cause.place.function):
+            return True
         first, second = (re.split(r"[.\[]", name.partition(".")[2])[0] for name in self.names)
         return any(
             cause.value.name == f"self.{one}"
