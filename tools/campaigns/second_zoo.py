@@ -7,7 +7,7 @@ there, or a sound program that differs, is itself wrong. Then it is recorded, an
     python tools/campaigns/second_zoo.py [--set second|third] [--only NAME ...] [--folder FOLDER] [--again] [--json FILE] [--page] [--jobs N]
 
 --folder keeps all files, and what was printed, in FOLDER/NAME/output.txt; with --again the answers that are kept there
-are judged again, and nothing runs but the specimens that are missing. --page writes docs/findings.md.
+are judged again, and nothing runs but the specimens that are missing. --page writes the set's part of docs/findings.md.
 Exit code 1 if a specimen is wrong, 0 otherwise, however many answers are.
 """
 
@@ -49,6 +49,7 @@ FAMILIES = {
     "between_parties": "changes between steps, versions, peers",
 }
 SETS = {"second": SECOND, "third": THIRD}
+THIRD_HEADING = "## A third set, written later"
 ASKED = ("tick", "path", "line", "cause")
 
 
@@ -127,9 +128,9 @@ def summary_table(verdicts: list[Verdict]) -> list[str]:
     return lines
 
 
-def detail_table(verdicts: list[Verdict]) -> list[str]:
-    """What was missed or false, one line for each specimen of which not everything is right."""
-    reasons = {specimen.name: specimen.why for specimen in read_specimens() if specimen.why}
+def detail_table(verdicts: list[Verdict], folder: Path) -> list[str]:
+    """What was missed or false, one line for each specimen of which not everything is right. folder: of the set."""
+    reasons = {specimen.name: specimen.why for specimen in read_specimens(folder=folder) if specimen.why}
     lines = ["| specimen | defect | missed | false, crashes, hangs |", "|---|---|---|---|"]
     for verdict in verdicts:
         missed = ", ".join(name for name in ASKED if getattr(verdict, name) is False)
@@ -170,10 +171,45 @@ these.
         head,
         "\n".join(summary_table(verdicts)),
         "\n\n## What was missed\n\n",
-        "\n".join(detail_table(verdicts)),
+        "\n".join(detail_table(verdicts, SECOND)),
         "\n",
     ]
     return "".join(parts)
+
+
+def third_part(verdicts: list[Verdict]) -> str:
+    """The part of the docs page about the third set."""
+    defects = sum(not verdict.is_sound for verdict in verdicts)
+    head = f"""\
+{THIRD_HEADING}
+
+`tools/campaigns/second_zoo.py --set third --page` wrote this part, about {defects} more programs with a planted defect
+and {len(verdicts) - defects} sound ones ([tests/support/third_zoo](../tests/support/third_zoo)). They were written from
+the same list of causes, before the code was read, and their truth was fixed by the plain loop before the first run.
+
+**The first run on this fresh set**, before anything was mended after it: tick 53 of 54, line 42 of 49, cause 47 of 54.
+Seven outputs had a false sentence: five were found by the rules above, two by reading every output. Of 25 sound
+programs one could not be recorded, because it has an array called `level`; no other had a false alarm. Two programs
+count for nothing there: one was named as a module of Python, and of one `record()` keeps what pickle loses. In six
+programs the declared truth left out a line that makes the difference as well, and was completed after the first run.
+Patterns for causes were made stricter while it ran, and one was completed; the sums here are by those.
+
+After that run the tools were mended, and the programs of which something was missed or false were asked again (but for
+those that nothing mended can change). The table has the sums after it.
+
+"""
+    parts = [head, "\n".join(summary_table(verdicts)), "\n\n### What was missed of it\n\n"]
+    return "".join([*parts, "\n".join(detail_table(verdicts, THIRD)), "\n"])
+
+
+def write_page(chosen: str, verdicts: list[Verdict]) -> None:
+    """Write the part of the docs page about one set; the other part stays."""
+    second, heading, third = PAGE.read_text(encoding="utf-8").partition(THIRD_HEADING)
+    if chosen == "third":
+        text = f"{second.rstrip()}\n\n{third_part(verdicts)}"
+    else:
+        text = page(verdicts) + (f"\n{heading}{third}" if heading else "")
+    PAGE.write_text(text, encoding="utf-8")
 
 
 def main() -> int:
@@ -184,7 +220,7 @@ def main() -> int:
     parser.add_argument("--folder", type=Path, help="keep all files and outputs here")
     parser.add_argument("--again", action="store_true", help="judge the answers that are kept in the folder")
     parser.add_argument("--json", type=Path, metavar="FILE")
-    parser.add_argument("--page", action="store_true", help="write docs/findings.md")
+    parser.add_argument("--page", action="store_true", help="write the set's part of docs/findings.md")
     parser.add_argument("--jobs", type=int, default=1)
     options = parser.parse_args()
     if options.folder and options.folder.exists() and any(options.folder.iterdir()) and not options.again:
@@ -201,14 +237,14 @@ def main() -> int:
             verdicts.append(verdict)
             wrong += [fault] if fault else []
             print(f"{number}/{len(specimens)} {line_of(verdict)}", flush=True)
-    print("", *summary_table(verdicts), "", *detail_table(verdicts), "", sep="\n")
+    print("", *summary_table(verdicts), "", *detail_table(verdicts, SETS[options.set]), "", sep="\n")
     print(f"{len(verdicts)} specimens, {time.monotonic() - start_s:.0f} s")
     print(*(f"THE SPECIMEN IS WRONG: {fault}" for fault in wrong), sep="\n")
     if options.json:
         content: list[dict[str, Any]] = [attrs.asdict(verdict) for verdict in verdicts]
         options.json.write_text(json.dumps(content, indent=1, ensure_ascii=False), encoding="utf-8")
     if options.page:
-        PAGE.write_text(page(verdicts), encoding="utf-8")
+        write_page(options.set, verdicts)
     return 1 if wrong else 0
 
 

@@ -13,7 +13,8 @@ from collections.abc import Iterator
 import attrs
 
 from replayer.desync.ulps import compare_elements
-from replayer.diagnose.explain.align import DIVERGED, HIDDEN, Alignment, Item, ValueOrigin
+from replayer.diagnose.explain.align import ARGUMENT, DIVERGED, HIDDEN, Alignment, Item, ValueOrigin
+from replayer.diagnose.explain.answer.not_passed import is_not_passed
 from replayer.diagnose.explain.answer.saved_changes import changed_before_save
 from replayer.diagnose.explain.answer.set_orders import orders_of_made, orders_of_names
 from replayer.diagnose.explain.cause import Cause, DifferingValue, SourceLocation
@@ -90,7 +91,9 @@ class _BackwardSearch:
         for name in self._reads(item):
             origin = self._alignment.origin(name, item)
             if origin is not None:
-                origins.append((name, origin))
+                source, call = self._alignment.source(record.path), self._place(max(origin.item, 0)).text
+                is_hidden = origin.kind == ARGUMENT and is_not_passed(source, record, name, call)
+                origins.append((name, ValueOrigin(HIDDEN, -1) if is_hidden else origin))
         if record.kind == RESUME or self._group(item) != [item]:
             origins += self._returned(item)
             if not [entry for entry in origins if entry[1].kind != HIDDEN]:
@@ -110,8 +113,7 @@ class _BackwardSearch:
         around = self._frame_around(item) if is_inner(record.function) else None
         statements = self._statements(item)
         bound = frozenset[str]().union(*(statement.inner for statement in statements))
-        words = frozenset[str]().union(*(statement.reads for statement in statements))
-        for word in sorted(words):
+        for word in sorted(frozenset[str]().union(*(statement.reads for statement in statements))):
             is_bound = word.partition(".")[0] in bound
             if not is_bound or is_inner(record.function):
                 for name in self._named(word, record, None if is_bound else around):
@@ -221,8 +223,7 @@ class _BackwardSearch:
             value = self._result(operation) or value
         elif other is not None or only is not None:
             kind = "edited"
-            if only is not None:
-                place, other = only
+            place, other = only or (place, other)
         elif outside:
             kind = "outside"
             edited = self._edited_definition(item, outside)
@@ -298,8 +299,7 @@ class _BackwardSearch:
         record = self._record(item)
         lines = self._alignment.line_maps[record.module]
         first = self._alignment.source(record.path)
-        second_path = self._alignment.second.records[self._items[item].second or 0].path
-        second = self._alignment.source(second_path)
+        second = self._alignment.source(self._alignment.second.records[self._items[item].second or 0].path)
         for name in outside:
             word = name.rpartition(":")[2]
             for target in (word, f"self.{word}"):
@@ -371,8 +371,8 @@ class _BackwardSearch:
         """The statement of an item, in both versions."""
         pair, statements = self._items[item], [self._statement(item)]
         if pair.first is not None and pair.second is not None:
-            second = self._alignment.second.records[pair.second]
-            statements.append(self._alignment.source(second.path).statement(second.line))
+            other = self._alignment.second.records[pair.second]
+            statements.append(self._alignment.source(other.path).statement(other.line))
         return [statement for statement in statements if statement is not None]
 
     def _place(self, item: int) -> SourceLocation:

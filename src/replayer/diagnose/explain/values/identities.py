@@ -43,7 +43,11 @@ class DifferingIdentity:
         if cause.kind not in {"line", "outside"} or cause.value is None:
             return False
         attributes = {name.rpartition(".")[2] for name in self.names}
-        if len(attributes) == 1 and cause.value.name == f"self.{attributes.pop()}" and not is_save(cause.place.function):
+        if (
+            len(attributes) == 1
+            and cause.value.name == f"self.{attributes.pop()}"
+            and not is_save(cause.place.function)
+        ):
             return True
         first, second = (re.split(r"[.\[]", name.partition(".")[2])[0] for name in self.names)
         return any(

@@ -1,0 +1,56 @@
+"""Variables that a function has when it begins and that its caller did not pass: closures and default arguments."""
+
+from __future__ import annotations
+
+import ast
+
+from replayer.diagnose.explain.source_lines import SourceFile
+from replayer.diagnose.explain.step_trace import Record, is_inner
+
+
+def is_not_passed(source: SourceFile, record: Record, value: str, call: str) -> bool:
+    """Return True if a variable, which a function has from its beginning, cannot come from the call.
+
+    source: of the record, which is a line of the function. value: the variable as traces name it. call: the statement
+    that called the function. False where the source does not tell.
+    """
+    line, name = record.line, value.partition(":")[2]
+    if is_inner(record.function):
+        return False
+    try:
+        functions = [
+            node
+            for node in ast.walk(ast.parse("\n".join(source.lines)))
+            if isinstance(node, ast.FunctionDef) and node.lineno <= line <= (node.end_lineno or line)
+        ]
+        calls = [node for node in ast.walk(ast.parse(call)) if isinstance(node, ast.Call)]
+    except SyntaxError:
+        return False
+    if not functions:
+        return False
+    function = max(functions, key=lambda node: node.lineno)  # The innermost one.
+    arguments = function.args
+    positional = [one.arg for one in (*arguments.posonlyargs, *arguments.args)]
+    keywords = [one.arg for one in arguments.kwonlyargs]
+    gathered = [one.arg for one in (arguments.vararg, arguments.kwarg) if one is not None]
+    if name not in (*positional, *keywords, *gathered):
+        return True
+    defaults = positional[len(positional) - len(arguments.defaults) :] if arguments.defaults else []
+    defaults += [key for key, value in zip(keywords, arguments.kw_defaults, strict=True) if value is not None]
+    own = [one for one in calls if _called_name(one) == function.name]
+    return name in defaults and bool(own) and not any(_may_pass(one, name, positional) for one in own)
+
+
+def _called_name(call: ast.Call) -> str | None:
+    """The last part of what is called, as written."""
+    if isinstance(call.func, ast.Attribute):
+        return call.func.attr
+    return call.func.id if isinstance(call.func, ast.Name) else None
+
+
+def _may_pass(call: ast.Call, name: str, positional: list[str]) -> bool:
+    """Return True if a call may give a parameter its value."""
+    if any(isinstance(one, ast.Starred) for one in call.args) or any(one.arg in (None, name) for one in call.keywords):
+        return True
+    bound = int(isinstance(call.func, ast.Attribute))  # At most: the object whose method it is.
+    return name in positional and positional.index(name) < len(call.args) + bound
