@@ -71,9 +71,12 @@ class HasOrigin(Protocol):
 
 
 class HasLevel(Protocol):
-    """The exactness of a load: `"exact"` (the default), `"canonical"` or `"inputs_only"`."""
+    """The exactness of a load: `"exact"` (the default), `"canonical"` or `"inputs_only"`.
 
-    level: str
+    Anything but a text is a value of your own, such as the number of a game's level.
+    """
+
+    level: Any
 
 
 class AfterRestore(Protocol):

@@ -9,6 +9,11 @@ import attrs
 from replayer.desync.ulps import DifferingElements
 
 
+def is_save(function: str) -> bool:
+    """Return True for the name of save(), or of an expression with its own frame in it."""
+    return "save" in function.partition(".<locals>")[0].split(".")[-1:]
+
+
 @attrs.frozen
 class SourceLocation:
     """One line of source.

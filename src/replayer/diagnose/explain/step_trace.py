@@ -31,11 +31,6 @@ def is_inner(function: str) -> bool:
     return function.endswith(("<genexpr>", "<listcomp>", "<setcomp>", "<dictcomp>"))
 
 
-def is_save(function: str) -> bool:
-    """Return True for the name of save(), or of an expression with its own frame in it."""
-    return "save" in function.partition(".<locals>")[0].split(".")[-1:]
-
-
 def is_of_module(name: str, module: str, attribute: str) -> bool:
     """Return True for a global of a module, as a line names both: memos.COSTS."""
     prefix, _, rest = name.partition(":")

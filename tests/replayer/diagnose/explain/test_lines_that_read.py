@@ -117,7 +117,7 @@ class Buffers:
     def load(self, saved):
         self.cells = self.back = saved["cells"].copy()
 """
-# What a fresh instance reads otherwise: by the class, the kind of the cause, and the values outside of the state.
+# What a fresh instance reads otherwise: by the class, the kind of the cause, and the hidden state.
 TRUTHS = {
     "Guild": ("outside", ["self.members"]),
     "Wrap": ("outside", ["self.pixels"]),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from replayer.diagnose.explain.align import HERE, HIDDEN, Alignment, ValueOrigin
-from replayer.diagnose.explain.step_trace import is_save
+from replayer.diagnose.explain.cause import is_save
 
 Parents = Callable[[int], Iterable[tuple[str, ValueOrigin]]]  # Values that an item reads and that differ, with origins.
 

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 import attrs
 
-from replayer.diagnose.explain.cause import SourceLocation
+from replayer.diagnose.explain.cause import SourceLocation, is_save
 from replayer.diagnose.explain.source_lines import SourceFile
-from replayer.diagnose.explain.step_trace import Record, StepTrace, is_save
+from replayer.diagnose.explain.step_trace import Record, StepTrace
 
 
 def lines_that_write(trace: StepTrace, names: set[str]) -> list[tuple[SourceLocation, list[str]]]:

@@ -10,8 +10,7 @@ import attrs
 from recorder.ambient.ambient_diff import NEVER_ALIASES
 from recorder.ambient.leaf_text import name_of
 from recorder.ambient.object_walk import take_instance
-from replayer.diagnose.explain.cause import Cause
-from replayer.diagnose.explain.step_trace import is_save
+from replayer.diagnose.explain.cause import Cause, is_save
 from sim.kernel.simulation import Simulation
 
 OBJECTS_MAX = 5_000  # Of a simulation; with more, nothing is compared.
