@@ -215,7 +215,7 @@ def repair(cuts: Cuts) -> Iterator[Broken]:
                 return "the repaired tape is gone"
             try:
                 repair_tape(place / TAPE, place / "repaired.tape", Adder)
-            except FileExistsError:  # As documented: a copy that has its end is not taken for an abandoned one.
+            except FileExistsError:  # A copy with its end may be the only one of a ring's ticks.
                 if not (place / "repaired.tape.part").read_bytes().endswith(calls_end):
                     raise
                 (place / "repaired.tape.part").rename(place / "aside.tape")

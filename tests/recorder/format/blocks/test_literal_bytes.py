@@ -284,13 +284,25 @@ def test_trailer() -> None:
 def test_seal() -> None:
     """END comes back; each missing part, a wrong type, and an index after END are corrupt."""
     parts = [IndexPartSummary(24, 1, 2, 3), IndexPartSummary(64, 3, 4, 5)]
-    seal = Seal(b"m", bytes(32), 5, 4, 0, 4, 64, {"reason": "ü"}, b"r", 2, False, b"d", {1: 2, 129: 1}, parts)
+    seal = Seal(b"m", bytes(32), 5, 4, 0, 4, 64, {"reason": "ü"}, b"r", 2, False, b"d", {1: 2, 129: 1}, parts, 1)
     plain = decode_plain(encode_seal(seal))
     assert plain == attrs.asdict(seal) | {"parts": [[24, 1, 2, 3], [64, 3, 4, 5]]}
     assert decode_seal(encode_seal(seal), 65) == seal
     assert decode_seal(encode_plain(plain | {"later": 1}), 65) == seal
-    optional = {"run_id", "segment", "final", "previous_digest", "counts", "parts"}  # Not in format 0.1: all or none.
-    hostile = [{name: value for name, value in plain.items() if name != left_out} for left_out in plain]
+    optional = {
+        "run_id",
+        "segment",
+        "final",
+        "previous_digest",
+        "counts",
+        "parts",
+        "oldest_segment",
+    }  # Not in format 0.1: all or none.
+    no_ring = {name: value for name, value in plain.items() if name != "oldest_segment"}
+    assert decode_plain(encode_seal(attrs.evolve(seal, oldest_segment=0))) == no_ring
+    assert decode_seal(encode_plain(no_ring), 65) == attrs.evolve(seal, oldest_segment=0)
+    hostile = [{name: value for name, value in plain.items() if name != left_out} for left_out in no_ring]
+    hostile += [plain | {"oldest_segment": number} for number in (-1, 3, "1")]
     older = {name: value for name, value in plain.items() if name not in optional}
     assert decode_seal(encode_plain(older), 65) == Seal(b"m", bytes(32), 5, 4, 0, 4, 64, {"reason": "ü"})
     hostile += [plain | {"index_offset": place} for place in (-1, 65, 2**64 - 1)]

@@ -113,16 +113,21 @@ def test_each_file_removed(tmp_path: Path) -> None:
 
 
 def test_any_files_removed_from_a_ring(tmp_path: Path) -> None:
-    """A ring removes its oldest files itself; a gap between files is still reported as a missing file."""
+    """A ring removes its oldest files itself. A sealed one says which ones it had; a gap is a missing file in any case."""
     original = record(tmp_path / "run.tape", keep=100)
     numbers = sorted(set(original.files) - {0})
+    assert assembled_of(original.files).status == "not checked"
     for first in range(1, len(numbers)):
         kept = {n: data for n, data in original.files.items() if n == 0 or n >= numbers[first]}
-        assert assembled_of(kept).status == "not checked"
+        assembled = assembled_of(kept)
+        assert (assembled.status, assembled.missing_segments) == ("corrupt", numbers[:first])
         if len(kept) > 3:
             gap = sorted(kept)[2]
             assembled = assembled_of({n: data for n, data in kept.items() if n != gap})
-            assert (assembled.status, assembled.missing_segments) == ("corrupt", [gap])
+            assert (assembled.status, assembled.missing_segments) == ("corrupt", [*numbers[:first], gap])
+            unsealed = [n for n in kept if n not in (gap, numbers[-1])]
+            assembled = assembled_of({n: original.files[n] for n in unsealed})
+            assert assembled.missing_segments == ([gap] if gap < max(unsealed) else [])
 
 
 @pytest.mark.parametrize("seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.long) for seed in (2, 3))])

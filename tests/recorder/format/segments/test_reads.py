@@ -29,8 +29,11 @@ FRAMES_A_BLOCK = 10
 FULL_EVERY = 4
 
 
-def make_tape(monkeypatch: pytest.MonkeyPatch, ticks: int, lie: str = "") -> bytes:
-    """A segment with many blocks and INDEX blocks. lie: wrong figures in END about its INDEX blocks."""
+def make_tape(monkeypatch: pytest.MonkeyPatch, ticks: int, lie: str = "", *, final: bool = True) -> bytes:
+    """A segment with many blocks and INDEX blocks. lie: wrong figures in END about its INDEX blocks.
+
+    final: False for a tape that goes on, in a journal.
+    """
     monkeypatch.setattr("recorder.format.segments.segment_encoder.INDEX_BLOCKS", 16)
     state = State(Schema(Field("tick", "i8"), Field("still", "i8", (40,))))
     encoder = SegmentEncoder(make_file_header(bytes(16), 0, 0), encode_plain({"world": None}))
@@ -53,7 +56,7 @@ def make_tape(monkeypatch: pytest.MonkeyPatch, ticks: int, lie: str = "") -> byt
     parts.append(encoder.last_index())
     if lie:
         encoder._parts[:] = [attrs.evolve(part, **{lie: getattr(part, lie) + 7}) for part in encoder._parts]
-    return b"".join([*parts, encoder.end({"reason": "test"}, final=True)])
+    return b"".join([*parts, encoder.end({"reason": "test"}, final=final)])
 
 
 class Counted:
@@ -199,7 +202,7 @@ def test_runs_are_what_frame_gives(
     monkeypatch: pytest.MonkeyPatch, broken: tuple[int, ...], journal_ticks: int, *, believe_index: bool
 ) -> None:
     """From any tick to any other, over damaged blocks and into the journal; one run per range of equal ticks."""
-    data = bytearray(make_tape(monkeypatch, 100))
+    data = bytearray(make_tape(monkeypatch, 100, final=not journal_ticks))
     entries = hopped(bytes(data)).segments[0].contents.entries
     for first_tick in broken:
         offset = next(e.offset for e in entries if e.kind == BlockKind.FRAMES and e.first_tick == first_tick)
