@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import warnings
 
 from recorder.errors import IncompleteTapeWarning
 from replayer.playback.make_simulation import Factory
 from replayer.tape.completeness import incomplete_text
 from replayer.tape.tape import Mode
 from replayer.timeline.timeline import Timeline
+from sim.user_warning import warn_user
 
 
 def open_timeline(
@@ -29,7 +29,7 @@ def open_timeline(
     text = incomplete_text(timeline.tape)
     if text is not None:
         try:
-            warnings.warn(text, IncompleteTapeWarning, stacklevel=2)
+            warn_user(text, IncompleteTapeWarning)
         except IncompleteTapeWarning:  # Warnings are errors here: the caller gets no timeline to close.
             timeline.close()
             raise

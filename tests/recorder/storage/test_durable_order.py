@@ -54,7 +54,7 @@ def test_what_was_sealed_stays_sealed_when_the_removed_journal_comes_back(tmp_pa
     record_plain(tmp_path / TAPE, 5)
     (tmp_path / f"{TAPE}.journal").write_bytes(content)
     with Tape(tmp_path / TAPE) as tape:
-        assert (tape.status, tape.last_tick) == ("intact", 5)
+        assert (tape.check_blocks(), tape.status, tape.last_tick) == ([], "intact", 5)
     with resume(tmp_path / TAPE, Adder()) as again:
         again.step(1)
     with replayer.open(tmp_path / TAPE, world=Adder) as timeline:

@@ -119,7 +119,7 @@ def test_an_interrupted_read_leaves_no_thread(tmp_path: Path, monkeypatch: pytes
     path, count = tmp_path / "run.tape", threading.active_count()
     with Recorder(path, Noise()) as tape:
         tape.step()
-    monkeypatch.setattr("recorder.format.recording.recording.decode_full", fail)
+    monkeypatch.setattr("recorder.format.recording.cached_blocks.decode_full", fail)
     with replayer.Tape(path) as tape:
         (place,) = tape.keyframes
         with pytest.raises((KeyboardInterrupt, CorruptError)) as caught:

@@ -79,6 +79,6 @@ def test_a_slow_disk_slows_the_simulation_and_loses_nothing(durability: recorder
     assert most_waiting <= LIMIT_BYTES + LIMIT_BYTES // 8 + 2 * INPUT_BYTES  # It is checked when the writer is woken.
     assert peak <= MEMORY_BYTES_MAX
     with Tape(path) as tape:
-        assert (tape.status, tape.drops, tape.missing_ticks()) == ("intact", [], [])
+        assert (tape.check_blocks(), tape.status, tape.drops, tape.missing_ticks()) == ([], "intact", [], [])
         assert [tape.frame(tick).inputs for tick in range(1, len(inputs) + 1)] == inputs
     assert verify_tape(path, Digester).ok

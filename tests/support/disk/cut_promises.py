@@ -14,7 +14,7 @@ import attrs
 import replayer
 from recorder import resume
 from recorder.errors import MissingTickError, UnreadableError
-from recorder.format.recording.assembly import Assembled
+from recorder.format.recording.assembly import NOT_CHECKED, Assembled
 from recorder.storage.open_tape import OpenTape
 from replayer.repair.repair import repair_tape
 from replayer.repair.repair_report import NothingToRepairError
@@ -104,9 +104,9 @@ def _compare(assembled: Assembled, truth: Truth, *, is_ring: bool) -> str | None
     recording, live = assembled.recording, truth.live()
     if assembled.status == "corrupt":
         return f"called corrupt: {assembled.damages}, missing segments {assembled.missing_segments}"
-    if assembled.status == "intact" and not truth.sealing:
-        return "called intact, it was never sealed"
-    if truth.sealed and assembled.status != "intact":
+    if assembled.status == NOT_CHECKED and not truth.sealing:
+        return "called whole, it was never sealed"
+    if truth.sealed and assembled.status != NOT_CHECKED:
         return f"called {assembled.status}: {assembled.damages}, it was sealed"
     if not recording.keyframes:
         return None if truth.durable < 0 else f"no keyframe, tick {truth.durable} was durable"
@@ -124,8 +124,8 @@ def _compare(assembled: Assembled, truth: Truth, *, is_ring: bool) -> str | None
                 return f"tick {tick} is not what was recorded"
     if last < truth.durable:
         return f"ends at tick {last}, tick {truth.durable} was durable"
-    if assembled.status == "intact" and (missing or last != truth.stepped):
-        return f"called intact, and ends at tick {last} of {truth.stepped}, without {missing}"
+    if assembled.status == NOT_CHECKED and (missing or last != truth.stepped):
+        return f"called whole, and ends at tick {last} of {truth.stepped}, without {missing}"
     return None if is_ring or first == 0 else f"begins at tick {first}"
 
 

@@ -15,6 +15,7 @@ from typing import Any
 
 import replayer
 from recorder import Recorder
+from recorder.format.recording.assembly import NOT_CHECKED
 from recorder.format.segments.seal import TRAILER_BYTES
 from recorder.processes.inline_pool import InlinePool
 from recorder.scenarios.batch import Job, RunRecord
@@ -42,7 +43,7 @@ def whole(path: Path) -> str | None:
     """Why a tape is not sealed and complete."""
     with OpenTape(path) as opened:
         assembled = opened.assemble()
-    return None if assembled.status == "intact" and assembled.final else f"{path.name} is {assembled.status}"
+    return None if assembled.status == NOT_CHECKED and assembled.final else f"{path.name} is {assembled.status}"
 
 
 def batch_of_tapes(folder: Path, ran: list[int], calls: Calls | None = None) -> None:
