@@ -19,6 +19,7 @@ from project_paths import ROOT
 SOURCES = sorted((ROOT / "src").rglob("*.py"))
 LINES_MAX = 400
 FUNCTION_LINES_MAX = 75  # Including long docstrings of public functions.
+ENTRIES = {"__init__", "__main__"}  # Of a package, not modules of their own.
 FOLDER_MODULES_MAX = 14  # Folders of commands are exempt.
 DUMPING_GROUNDS = {"utils", "util", "helpers", "helper", "common", "misc", "base", "core", "manager"}
 
@@ -50,7 +51,7 @@ def modules() -> dict[str, Path]:
 
 def test_a_folder_holds_at_most_14_modules() -> None:
     """Folders of commands may hold more."""
-    counts = Counter(path.parent for path in SOURCES if path.stem != "__init__" and path.parent.name != "commands")
+    counts = Counter(path.parent for path in SOURCES if path.stem not in ENTRIES and path.parent.name != "commands")
 
     assert {shown(folder): count for folder, count in counts.items() if count > FOLDER_MODULES_MAX} == {}
 
@@ -64,7 +65,7 @@ def test_a_file_name_means_one_thing() -> None:
             ("commands",),
             ("config",),
         }
-        if path.stem not in {"__init__", "__main__"} and not is_of_a_kind:
+        if path.stem not in ENTRIES and not is_of_a_kind:
             files[path.stem].append(shown(path))
 
     assert {name: paths for name, paths in files.items() if len(paths) > 1} == {}

@@ -35,7 +35,7 @@ def tape_html(tape: Tape, *, here: int | None = None, layout: Layout | None = No
         status = tape.status
         parts = [facts_table(_facts(tape)), *_strip(tape, here), *_losses(tape)]
         layout = layout or _layout(tape)
-    except (RecordingError, OSError) as error:  # It was closed or removed; the notebook must not fail.
+    except (RecordingError, OSError, ValueError) as error:  # It was closed or removed; the notebook must not fail.
         return card(str(tape.path), Badge("cannot be read", RED), facts_table([("why", error)]))
     if layout is not None:
         parts.append(fields_part(layout))

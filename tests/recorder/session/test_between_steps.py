@@ -139,6 +139,7 @@ class Camp:
 """
 
 
+@pytest.mark.seldom(0.3)
 def test_explain_names_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """In place of a cause that is not known; without the comparison, the option is named that makes it."""
     (tmp_path / "between_camp.py").write_text(CAMP)

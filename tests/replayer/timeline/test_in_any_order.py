@@ -103,7 +103,7 @@ def test_files_of_earlier_readings_are_closed(tmp_path: Path) -> None:
 
 
 def test_a_refresh_that_fails_changes_nothing(tmp_path: Path) -> None:
-    """Its files were removed: it says so, and goes on with the open ones."""
+    """Its files were removed: it says so, and reads the open ones."""
     path = tmp_path / "run.tape"
     live = record(path, Walkers(), [None] * 20, **OPTIONS)
     with replayer.open(path, Walkers) as run:

@@ -39,7 +39,7 @@ def unreachable(original: Original, number: int, block: Any) -> range:
 
 def reach_all_but(path: Path, make: Any, live: Live, lost: range, order: list[int]) -> None:
     """Seek each tick in this order: the live state, or, for a lost tick, an error with the reason."""
-    with replayer.open(path, make) as run:
+    with replayer.Timeline(path, make) as run:
         for tick in order:
             if tick in lost:
                 with pytest.raises((CorruptError, MissingTickError)):
@@ -111,7 +111,7 @@ def test_with_all_frames_destroyed(tmp_path: Path, name: str) -> None:
         if block.kind == FRAMES:
             data = destroy(data, block, "payload")
     path.write_bytes(data)
-    with replayer.open(path, make) as run:
+    with replayer.Timeline(path, make) as run:
         for tick in range(TICKS + 1):
             if tick in keyframes:
                 run.seek(tick)

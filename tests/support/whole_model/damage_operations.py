@@ -37,7 +37,7 @@ class DamageOperations(OperationState):
         return None
 
     def _damaged_run(self) -> Run | None:
-        """The tape that may be damaged: nobody records into it."""
+        """The tape that may be damaged: no process records into it."""
         return self.run if self.recorder is None and self.run is not None else None
 
     def _change(self, run: Run, file: Path, start: int, data: bytes) -> None:

@@ -30,7 +30,7 @@ class Disk:
     Attributes:
         lock: held during each call, so that a copy sees the files between two of them.
         refused: the number of calls that were refused.
-        unsynced: True once a sync was refused: files may be written anew then.
+        unsynced: True once a sync was refused: files may be written again then.
     """
 
     def __init__(self) -> None:

@@ -38,7 +38,7 @@ class Run:
         account: of its damage; None while there is none.
         spared: the ticks that damage has left; None if there was none. All from safe_from on were recorded after it.
         journal_is_safe: False once the recording said that it keeps no journal.
-        was_rewritten: a file was begun anew after a sync that failed.
+        was_rewritten: a file was begun again after a sync that failed.
         successor: the run that continues in the same file from an earlier tick.
     """
 
@@ -104,7 +104,7 @@ class Run:
         run = self
         if tick < self.last:
             run = self.successor = self.branch(self.path)
-            self.spared, self.safe_from = frozenset(), self.last + 1  # What follows the tick is written anew.
+            self.spared, self.safe_from = frozenset(), self.last + 1  # What follows the tick is written again.
         del run.states[tick + 1 :], run.inputs[tick + 1 :], run.hashes[tick + 1 :]
         run.acknowledged, run.sealed, run.may_be_sealed, run.account = tick, False, False, None
         run.safe_from = min(run.safe_from, tick)

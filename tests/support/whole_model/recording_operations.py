@@ -94,7 +94,7 @@ class RecordingOperations(OperationState):
         self._listen()
         run.ensure_state(tick, tape.simulation.state)
         run.hashes[tick] = tape.simulation.state.hash()
-        # That the journal is not in use is said by the next call; until then nobody was told that a tick is safe.
+        # That the journal is not in use is said by the next call; until then no caller was told that a tick is safe.
         run.journal_is_safe &= tape._journal is not None and not tape._journal._suspended
         if run.journal_is_safe:
             run.acknowledged = tick

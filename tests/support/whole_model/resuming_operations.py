@@ -104,7 +104,7 @@ class ResumingOperations(RecordingOperations):
         self._listen()
 
     def _continue(self, run: Run, tick: int) -> Run:
-        """The run after a resume. Where it cut ticks off, the file that readers have open is written anew: they refresh."""
+        """The run after a resume. Where it cut ticks off, the file that readers have open is written again: they refresh."""
         self.run = run.continued_from(tick)
         for view in self.views:
             if view.run is run is not self.run:

@@ -1,6 +1,6 @@
 """Decoded blocks of one recording: those that were used last, since scrubbing near a tick needs them again.
 
-The caches refer to the segments and not to the recording: a recording that nobody uses any more is freed at once, and
+The caches refer to the segments and not to the recording: a recording that is not used any more is freed at once, and
 its files are closed.
 """
 

@@ -13,8 +13,8 @@ import attrs
 import numpy as np
 
 from recorder.errors import CorruptError, TornError
-from recorder.format.blocks.frame_columns import unpack_block
 from recorder.format.limits import INPUT_BYTES_MAX
+from recorder.format.recording.frame_columns import unpack_block
 from recorder.format.recording.recording import Recording
 from recorder.format.segments.segment_reader import Segment
 

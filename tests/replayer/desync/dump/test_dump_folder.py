@@ -26,6 +26,9 @@ from small_worlds import Walkers
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Work in an empty folder with a tape."""
     monkeypatch.chdir(tmp_path)
+    # The report says how often a step was repeated: the same number of times, however busy the machine is.
+    monkeypatch.setattr("replayer.desync.isolated_rerun.RERUNS_MAX", 2)
+    monkeypatch.setattr("replayer.desync.isolated_rerun.RERUN_S", 60.0)
     with Recorder("run.tape", Walkers(), keyframe_interval_ticks=10) as tape:
         for tick in range(1, 41):
             tape.step([[tick % 20, 2]])

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from recorder.format.blocks.frame import decode_frame, encode_frame
-from recorder.format.blocks.frame_columns import unpack_block
+from recorder.format.recording.frame_columns import unpack_block
 from sim.kernel.plain_data import encode_plain
 
 INPUTS: list[Any] = [0, {"<i8": 3}, {"reset": 7, "options": b"x"}, [1, [2.5, None]], b"\xd6\xff", "reset"]
