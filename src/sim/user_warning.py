@@ -19,7 +19,7 @@ def warn_user(message: str, category: type[Warning]) -> None:
         category,
         frame.f_code.co_filename,
         frame.f_lineno,
-        frame.f_globals.get("__name__"),
+        frame.f_globals.get("__name__") or "<string>",  # As warnings.warn has it; with None nothing would be shown.
         frame.f_globals.setdefault("__warningregistry__", {}),
     )
 

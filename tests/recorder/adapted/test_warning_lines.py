@@ -15,6 +15,7 @@ import recorder
 from recorder import Recorder
 from sim.kernel.schema import Field, Schema
 from sim.kernel.state import State
+from sim.user_warning import warn_user
 
 COUNT = [0]
 TRIAL_MS = 5000.0  # A busy machine needs more than the default; the trials end much earlier.
@@ -102,6 +103,14 @@ def changed_between(path: Path) -> None:
 
 
 CASES = (tried_later, tried_own, no_step, no_step_in_a_block, assigned, changed_between)
+
+
+def test_code_that_is_executed_without_a_module_is_warned_too() -> None:
+    """As in a notebook, a page of docs or exec: its globals may have no name."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        exec(compile("\nwarn('there', UserWarning)", "page.md", "exec"), {"warn": warn_user})
+    assert [(str(one.message), one.filename, one.lineno) for one in caught] == [("there", "page.md", 2)]
 
 
 @pytest.mark.tried
