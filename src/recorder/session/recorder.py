@@ -214,9 +214,7 @@ class Recorder(NotebookMixin):
         keyframes = self._keyframes
         start_ns = time.perf_counter_ns() if keyframes.budget is not None else 0
         encoded = encode_inputs(self._encoder, inputs, tick)
-        self._failed_tick = (
-            tick  # Until all is done: an interrupt can come anywhere, and leave the step or tape half done.
-        )
+        self._failed_tick = tick  # Until all is done: an interrupt anywhere leaves the step or the tape half done.
         try:
             phases = self._phase_blame
             failure: Exception | None = None
