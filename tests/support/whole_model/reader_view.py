@@ -187,6 +187,8 @@ class View:
             ensure(run.gone or run.is_damaged, "the files are not found")
             return
         if is_done:
+            if run is not self.run:
+                self.held = []  # Walks over the run before, which may give more of what they have read of it.
             self.run, self.known, self.last, self.sealed = run, known, last, sealed
 
     def verify(self, numbers: random.Random) -> None:  # noqa: ARG002

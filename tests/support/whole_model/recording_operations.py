@@ -225,7 +225,7 @@ class RecordingOperations(OperationState):
         if self.recorder is None or self.run is None:
             return False
         tick = self.recorder.tick
-        with contextlib.suppress(OSError):  # The journal cannot be removed; Python prints that.
+        with contextlib.suppress(OSError, MemoryError):  # The journal cannot be removed; Python prints that.
             self.recorder._abandon()
         if not self.disk.refused:
             self.run.acknowledged = tick
