@@ -14,7 +14,7 @@ from replayer.tape.tape import Tape
 from sim.kernel.registry import UnknownWorldError, find_world
 from sim.kernel.same_fields import ensure_same_fields
 from sim.kernel.schema import Layout
-from sim.kernel.simulation import Simulation, as_simulation
+from sim.kernel.simulation import Simulation, as_simulation, inner_of
 from sim.scenario.wrap import wrap_scenario
 
 Factory = Callable[[], Any]
@@ -62,6 +62,18 @@ def make_simulation(tape: Tape, factory: Factory | None) -> Simulation:
             ensure_same_fields(layout, simulation)
         except TypeError as error:
             raise UnfitSimulationError(str(error)) from None
+    return simulation
+
+
+def make_stepping(tape: Tape, factory: Factory | None) -> Simulation:
+    """Make a simulation that can step, in any state.
+
+    Raises UnknownWorldError also where only the states on the tape could be shown, and as make_simulation does.
+    """
+    simulation = make_simulation(tape, factory)
+    inner = inner_of(simulation)
+    if isinstance(inner, StatesOnly):
+        raise UnknownWorldError(inner.why)
     return simulation
 
 

@@ -17,9 +17,10 @@ from recorder.storage.tape_copy import copy_run
 from replayer import Tape
 from replayer.repair.repair import repair_tape
 
-from disk.cut_programs import RECORDINGS, TAPE, Adder, Recording, inputs_at, recorded
+from disk.cut_programs import RECORDINGS, TAPE, Recording, inputs_at, recorded
 from disk.file_calls import Calls
 from disk.folder_cuts import record_plain
+from oracle.power_cuts import Adder
 
 
 def names(calls: Calls, kinds: set[str]) -> list[str]:

@@ -11,25 +11,14 @@ import pytest
 from recorder import Recorder, RecordingWarning, WriterFailedError
 from recorder.format.recording.assembly import Assembled, SegmentInput, assemble
 from recorder.format.segments.segment_contents import NoTapeError
-from sim import Field, Schema, State
 
 from oracle.fake_files import FailingFiles, MemoryFiles, use_files
+from oracle.power_cuts import Adder
 
 pytestmark = pytest.mark.share(0.18)
 
 TICKS = 40
 CONTINUING = {"keyframe_interval_ticks": 7, "full_every": 3, "deterministic": True, "sync": "block"}
-
-
-class Adder:
-    """Adds its inputs to a number; large enough that LZ4 does not shrink keyframes to nothing."""
-
-    def __init__(self) -> None:
-        self.state = State(Schema(Field("sum", "i8"), Field("still", "i8", (30,))))
-
-    def step(self, inputs: int) -> None:
-        self.state["sum"][...] += inputs
-        self.state["still"][inputs % 30] ^= inputs * 7919
 
 
 @pytest.fixture(autouse=True)

@@ -23,27 +23,15 @@ import attrs
 
 from recorder import Recorder, resume
 from recorder.writer import journal
-from sim import Field, Schema, State
 
 from disk.file_calls import Calls
 from disk.power_model import Disk
+from oracle.power_cuts import Adder
 
 TAPE = "run.tape"
 BORDER = "the recorded calls begin and end here"  # No such file is there; strace sees the question.
 Program = Callable[[Path, Calls], None]
 Live = dict[int, tuple[int, int]]  # Inputs and hash of each tick.
-
-
-class Adder:
-    """Adds its inputs to some numbers."""
-
-    def __init__(self) -> None:
-        self.state = State(Schema(Field("sum", "i8"), Field("still", "i8", (30,))))
-
-    def step(self, inputs: int) -> None:
-        """Add, and write at some index."""
-        self.state["sum"][...] += inputs
-        self.state["still"][inputs % 30] ^= inputs * 7919
 
 
 def inputs_at(tick: int, timeline: int) -> int:

@@ -19,9 +19,10 @@ from recorder.storage.open_tape import OpenTape
 from replayer.repair.repair import repair_tape
 from replayer.repair.repair_report import NothingToRepairError
 
-from disk.cut_programs import TAPE, Adder, Live, Recording, inputs_at, live_run, quiet, recorded
+from disk.cut_programs import TAPE, Live, Recording, inputs_at, live_run, quiet, recorded
 from disk.file_calls import Call, Calls
 from disk.power_model import Disk, State
+from oracle.power_cuts import Adder
 
 MORE_TICKS = 3  # Recorded after a resume, to see that the run goes on.
 

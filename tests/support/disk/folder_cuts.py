@@ -23,10 +23,11 @@ from recorder.scenarios.sweep import run_batch
 from recorder.storage.open_tape import OpenTape
 from replayer.repair.repair import repair_tape
 
-from disk.cut_programs import TAPE, Adder, inputs_at, quiet, recorded
+from disk.cut_programs import TAPE, inputs_at, quiet, recorded
 from disk.cut_promises import Broken, Cuts
 from disk.file_calls import Call, Calls
 from disk.power_model import Disk, State
+from oracle.power_cuts import Adder
 
 RUNS = 3
 TICKS = 12

@@ -52,7 +52,7 @@ RUNS = {
 
 
 class Adder:
-    """Adds its inputs to some numbers."""
+    """Adds its inputs to some numbers: enough of them that LZ4 does not shrink keyframes to nothing."""
 
     def __init__(self) -> None:
         self.state = State(Schema(Field("sum", "i8"), Field("still", "i8", (30,))))

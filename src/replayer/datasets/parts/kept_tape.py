@@ -9,12 +9,12 @@ from typing import Self
 
 from replayer.datasets.plan import TapeInput, open_source
 from replayer.datasets.request import Request
-from replayer.datasets.transitions.made_environment import close_environment, environment_of
+from replayer.datasets.transitions.made_environment import close_environment
 from replayer.datasets.transitions.quick_steps import QuickSteps
 from replayer.datasets.transitions.transition import EnvironmentFacts
 from replayer.datasets.transitions.transition_rows import TransitionColumns
 from replayer.playback.cursor import Cursor
-from replayer.playback.make_simulation import Factory
+from replayer.playback.make_simulation import Factory, make_stepping
 from sim.kernel.simulation import Simulation
 
 KEPT_MAX = 4  # Of many tapes: each has open files, and an environment of any size.
@@ -38,10 +38,10 @@ class KeptTape:
     def quick_steps(self, facts: EnvironmentFacts, columns: TransitionColumns, request: Request) -> QuickSteps | None:
         """The quick way to the transitions, with one environment for all parts; None if it does not fit.
 
-        Raises as environment_of does.
+        Raises as make_stepping does.
         """
         if self._quick is None and self._may_fit and QuickSteps.fits(facts, columns, request, self.tape):
-            made = environment_of(self.tape, self._factory)
+            made = make_stepping(self.tape, self._factory)
             self._made, self._may_fit = made, QuickSteps.takes(facts, made)
             if self._may_fit:
                 self._quick = QuickSteps(facts, columns, request, Cursor(self.tape, made))

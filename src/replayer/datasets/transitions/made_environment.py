@@ -6,38 +6,29 @@ import contextlib
 from collections.abc import Iterator
 
 from recorder.exception_text import raised_text
-from replayer.playback.inert_simulation import StatesOnly
-from replayer.playback.make_simulation import Factory, make_simulation
+from replayer.playback.make_simulation import Factory, make_simulation, make_stepping
 from replayer.tape.environment_calls import ENVIRONMENTS, adapter_name
 from replayer.tape.tape import Tape
-from sim.kernel.registry import UnknownWorldError
-from sim.kernel.simulation import Simulation, inner_of, subject_of
+from sim.kernel.simulation import Simulation, subject_of
 from sim.user_warning import warn_user
-
-
-def environment_of(tape: Tape, factory: Factory | None) -> Simulation:
-    """Make the environment of a tape. Raises UnknownWorldError if only the user can, and as make_simulation does."""
-    simulation = make_simulation(tape, factory)
-    inner = inner_of(simulation)
-    if isinstance(inner, StatesOnly):
-        raise UnknownWorldError(inner.why)
-    return simulation
 
 
 @contextlib.contextmanager
 def open_environment(tape: Tape, factory: Factory | None) -> Iterator[Simulation]:
-    """The environment of a tape, closed at the end. Raises as environment_of does."""
-    simulation = environment_of(tape, factory)
-    try:
+    """The environment of a tape, closed at the end. Raises as make_stepping does."""
+    with _closed_at_the_end(tape, make_stepping(tape, factory), factory) as simulation:
         yield simulation
-    finally:
-        close_environment(tape, simulation, factory)
 
 
 @contextlib.contextmanager
 def open_simulation(tape: Tape, factory: Factory | None) -> Iterator[Simulation]:
     """The simulation of any tape. An environment is closed at the end. Raises as make_simulation does."""
-    simulation = make_simulation(tape, factory)
+    with _closed_at_the_end(tape, make_simulation(tape, factory), factory) as simulation:
+        yield simulation
+
+
+@contextlib.contextmanager
+def _closed_at_the_end(tape: Tape, simulation: Simulation, factory: Factory | None) -> Iterator[Simulation]:
     try:
         yield simulation
     finally:

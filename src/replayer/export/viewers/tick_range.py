@@ -21,8 +21,7 @@ from recorder.format.segments.block_location import KeyframeLocation
 from replayer.desync.object_diff import MALFORMED, note_malformed, objects_in
 from replayer.export.viewers.object_values import PATHS_MAX, Value, values_of
 from replayer.playback.cursor import Cursor
-from replayer.playback.inert_simulation import StatesOnly
-from replayer.playback.make_simulation import Factory, make_simulation
+from replayer.playback.make_simulation import Factory, make_stepping
 from replayer.playback.rebuild_events import rebuild_events
 from replayer.playback.sampled_states import Missing, Walker
 from replayer.status import worst_code
@@ -30,8 +29,7 @@ from replayer.tape.completeness import losses
 from replayer.tape.fields import ensure_fields, shown_slots, world_of
 from replayer.tape.tape import Tape
 from replayer.value_text import plain_text, tick_range
-from sim.kernel.registry import UnknownWorldError
-from sim.kernel.simulation import Simulation, inner_of
+from sim.kernel.simulation import Simulation
 from sim.kernel.state import Snapshot
 
 if TYPE_CHECKING:
@@ -79,7 +77,7 @@ class TickRange:
         self.last = _absolute(tape, request.last, tape.last_tick)
         if self.first > self.last:
             raise MissingTickError(self.first, f"the range ends at tick {self.last}, before it begins")
-        self._simulation = None if request.keyframes else _made(tape, factory)
+        self._simulation = None if request.keyframes else make_stepping(tape, factory)
         # The world draws maps and points of its own states only: of a simulation that was made from the tape's META.
         is_from_meta = self._simulation is not None and factory is None
         self._world = world_of(tape) if is_from_meta else None
@@ -263,11 +261,3 @@ def _absolute(tape: Tape, tick: int | None, default: int) -> int:
     if not tape.first_tick <= absolute <= tape.last_tick:
         raise MissingTickError(tick, f"the tape has ticks {tape.first_tick} to {tape.last_tick}")
     return absolute
-
-
-def _made(tape: Tape, factory: Factory | None) -> Simulation:
-    simulation = make_simulation(tape, factory)
-    inner = inner_of(simulation)
-    if isinstance(inner, StatesOnly):
-        raise UnknownWorldError(inner.why)
-    return simulation
