@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from sim import Field, RandomStream, Schema, State, Table
+
+from small_worlds import record
+
+TICKS, EXTRA_TICK = 60, 33  # Of the two ponds.
 
 HOSTILE = "<img src=x onerror=\"document.title='broken'\">\u202egnol"
 HEIGHT, WIDTH, FROGS = 6, 8, 5
@@ -81,3 +86,19 @@ def inputs_of_pond(ticks: int, *, extra_tick: int | None = None) -> list[list[di
     if extra_tick is not None:
         rain[extra_tick - 1].append({"x": 1, "y": 2, "drops": 1})
     return rain
+
+
+def pond_at(tick: int, extra: int | None = None) -> Pond:
+    """A pond that was run to a tick by a plain loop."""
+    pond = Pond()
+    for inputs in inputs_of_pond(TICKS, extra_tick=extra)[:tick]:
+        pond.step(inputs)
+    return pond
+
+
+def record_ponds(folder: Path) -> list[Path]:
+    """Two recordings of a pond; the second has one more drop, at EXTRA_TICK."""
+    paths = [folder / "one.tape", folder / "other.tape"]
+    for path, extra in zip(paths, (None, EXTRA_TICK), strict=True):
+        record(path, Pond(), inputs_of_pond(TICKS, extra_tick=extra), keyframe_interval_ticks=20)
+    return paths

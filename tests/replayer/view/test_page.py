@@ -19,7 +19,7 @@ from optional_packages import LazyModule, needs
 
 from project_paths import ROOT
 from small_worlds import record
-from viewed_worlds import DriftingPond, Game, Pond, inputs_of_pond
+from viewed_worlds import EXTRA_TICK, DriftingPond, Game, Pond, pond_at, record_ponds
 
 needs("playwright", "starlette", "uvicorn", "websockets")
 playwright = LazyModule("playwright.sync_api")
@@ -27,7 +27,6 @@ playwright = LazyModule("playwright.sync_api")
 CHROMIUM = shutil.which("chromium")
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="the page is not tested: there is no Chromium on this machine")
 
-TICKS, EXTRA_TICK = 60, 33
 PROGRAM = "from replayer.commands.main import main; main()"
 
 Open = Callable[..., Any]
@@ -35,12 +34,8 @@ Open = Callable[..., Any]
 
 @pytest.fixture(scope="module")
 def tapes(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    """Two recordings of a pond; the second has one more drop, at EXTRA_TICK."""
-    folder = tmp_path_factory.mktemp("view")
-    paths = [folder / "one.tape", folder / "other.tape"]
-    for path, extra in zip(paths, (None, EXTRA_TICK), strict=True):
-        record(path, Pond(), inputs_of_pond(TICKS, extra_tick=extra), keyframe_interval_ticks=20)
-    return paths
+    """As record_ponds makes them."""
+    return record_ponds(tmp_path_factory.mktemp("view"))
 
 
 @contextlib.contextmanager
@@ -106,9 +101,7 @@ def host_of(url: str) -> str:
 
 def shows(page: Any, tick: int, extra: int | None = None, side: str = "A") -> None:
     """Wait until the page shows a tick with the hash of a plain run."""
-    truth = Pond()
-    for inputs in inputs_of_pond(TICKS, extra_tick=extra)[:tick]:
-        truth.step(inputs)
+    truth = pond_at(tick, extra)
     playwright.expect(page.locator("#tick")).to_have_value(str(tick), timeout=10_000)
     playwright.expect(page.locator("#panel")).to_contain_text(f"{truth.state.hash():016x}, as recorded", timeout=10_000)
     label = re.compile(rf"^water, tape {side}, tick {tick}, from \d+ to {truth.state['water'].max()}$")

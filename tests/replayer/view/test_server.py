@@ -15,7 +15,19 @@ from optional_packages import needs
 import replayer
 
 from small_worlds import record
-from viewed_worlds import FROGS, HEIGHT, HOSTILE, WIDTH, DriftingPond, Game, Pond, inputs_of_pond
+from viewed_worlds import (
+    EXTRA_TICK,
+    FROGS,
+    HEIGHT,
+    HOSTILE,
+    TICKS,
+    WIDTH,
+    DriftingPond,
+    Game,
+    Pond,
+    pond_at,
+    record_ponds,
+)
 
 needs("starlette", "httpx2", "websockets", "uvicorn")
 
@@ -27,21 +39,16 @@ from replayer.view.access_guard import is_loopback  # noqa: E402
 from replayer.view.server import ViewServer  # noqa: E402
 from replayer.view.viewed_tape import ViewedTape  # noqa: E402
 
-TICKS, PORT, TOKEN = 60, 8123, "a-token-of-this-test"
+PORT, TOKEN = 8123, "a-token-of-this-test"
 HOST = f"127.0.0.1:{PORT}"
 BASE = f"http://{HOST}"
 SOCKET = f"ws://{HOST}/frames"
-EXTRA_TICK = 33
 
 
 @pytest.fixture(scope="module")
 def tapes(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    """Two recordings of a pond; the second has one more drop, at EXTRA_TICK."""
-    folder = tmp_path_factory.mktemp("view")
-    paths = [folder / "one.tape", folder / "other.tape"]
-    for path, extra in zip(paths, (None, EXTRA_TICK), strict=True):
-        record(path, Pond(), inputs_of_pond(TICKS, extra_tick=extra), keyframe_interval_ticks=20)
-    return paths
+    """As record_ponds makes them."""
+    return record_ponds(tmp_path_factory.mktemp("view"))
 
 
 @pytest.fixture(scope="module")
@@ -52,14 +59,6 @@ def client(tapes: list[Path]) -> Iterator[TestClient]:
     with TestClient(ViewServer(viewed).app("127.0.0.1", PORT, TOKEN), base_url=BASE) as opened:
         assert opened.get(f"/?token={TOKEN}").status_code == 200
         yield opened
-
-
-def pond_at(tick: int, extra: int | None = None) -> Pond:
-    """A pond that was run to a tick by a plain loop."""
-    pond = Pond()
-    for inputs in inputs_of_pond(TICKS, extra_tick=extra)[:tick]:
-        pond.step(inputs)
-    return pond
 
 
 class Page:
