@@ -4,10 +4,12 @@ Each specimen of tests/support/second_zoo is first run by a plain loop without t
 there, or a sound program that differs, is itself wrong. Then it is recorded, and ``replay check``, ``verify`` and
 ``explain`` (of two peers: ``diff`` and ``explain``) are asked, each in its own process.
 
-    python tools/campaigns/second_zoo.py [--set second|third] [--only NAME ...] [--folder FOLDER] [--again] [--json FILE] [--page] [--jobs N]
+    python tools/campaigns/second_zoo.py [--set second|third|fourth] [--only NAME ...] [--folder FOLDER] [--again] [--json FILE] [--page] [--jobs N]
+    python tools/campaigns/second_zoo.py [--set ...] [--only NAME ...] --list | --truth
 
 --folder keeps all files, and what was printed, in FOLDER/NAME/output.txt; with --again the answers that are kept there
 are judged again, and nothing runs but the specimens that are missing. --page writes the set's part of docs/findings.md.
+--list prints the declared truth and runs nothing. --truth compares it with the plain loop and records nothing.
 Exit code 1 if a specimen is wrong, 0 otherwise, however many answers are.
 """
 
@@ -31,7 +33,7 @@ import attrs
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "support"))
 
-from second_zoo.specimen import SECOND, THIRD, Specimen, read_specimens  # noqa: E402 - it is in tests/support
+from second_zoo.specimen import FOURTH, SECOND, THIRD, Specimen, read_specimens  # noqa: E402 - it is in tests/support
 from second_zoo.user_commands import Answer, investigate, plain_truth  # noqa: E402
 from second_zoo.verdict import Verdict, judge  # noqa: E402
 
@@ -47,9 +49,19 @@ FAMILIES = {
     "brought_back": "restores that bring back something else; environments",
     "asked_outside": "what a step asks outside of it",
     "between_parties": "changes between steps, versions, peers",
+    "unsaved_counters": "counts and memos outside of all objects",
+    "unsaved_engines": "generators, warm starts, compiled code",
+    "half_saved": "`save` and `load` with a mistake",
+    "restored_askew": "orders, references, weak references",
+    "world_files": "files, folders, variables",
+    "chance_and_clocks": "chance, clocks, addresses, threads",
+    "touched_between": "changes between steps",
+    "unequal_peers": "versions, peers",
+    "gym_faults": "Gymnasium environments",
 }
-SETS = {"second": SECOND, "third": THIRD}
+SETS = {"second": SECOND, "third": THIRD, "fourth": FOURTH}
 THIRD_HEADING = "## A third set, written later"
+FOURTH_HEADING = "## A fourth set"
 ASKED = ("tick", "path", "line", "cause")
 
 
@@ -60,12 +72,7 @@ def run_one(specimen: Specimen, folder: Path) -> tuple[Verdict, str]:
         return judge(specimen, [Answer(**answer) for answer in json.loads(kept.read_text(encoding="utf-8"))]), ""
     for part in ("truth", "asked"):
         (folder / part).mkdir(parents=True)
-    try:
-        truth = plain_truth(specimen, folder / "truth")
-        is_right = truth is None if specimen.is_sound else truth in specimen.tick
-        wrong = "" if is_right else f"{specimen.name}: the plain loop differs first at tick {truth}"
-    except RuntimeError as error:
-        wrong = str(error)
+    wrong = wrong_truth(specimen, folder / "truth")
     answers = investigate(specimen, folder / "asked")
     verdict = judge(specimen, answers)
     printed = "\n".join(
@@ -76,6 +83,38 @@ def run_one(specimen: Specimen, folder: Path) -> tuple[Verdict, str]:
     kept.write_text(json.dumps(answered, indent=1), encoding="utf-8")
     (folder / "output.txt").write_text(f"{printed}\n{judged}\n", encoding="utf-8")
     return verdict, wrong
+
+
+def wrong_truth(specimen: Specimen, folder: Path) -> str:
+    """What is wrong with the declared truth by the plain loop; empty if nothing is."""
+    try:
+        truth = plain_truth(specimen, folder)
+    except RuntimeError as error:
+        return str(error)
+    is_right = truth is None if specimen.is_sound else truth in specimen.tick
+    return "" if is_right else f"{specimen.name}: the plain loop differs first at tick {truth}"
+
+
+def declaration(specimen: Specimen) -> str:
+    """The declared truth in one line."""
+    if specimen.is_sound:
+        return f"{specimen.family}/{specimen.name}: sound: {specimen.summary}"
+    ticks = ", ".join(map(str, specimen.tick))
+    lines = ", ".join(f"{name}:{number}" for name, number in sorted(specimen.marked_lines)) or "no line"
+    return f"{specimen.family}/{specimen.name}: {specimen.summary}; tick {ticks}; {lines}; {', '.join(specimen.truths)}"
+
+
+def check_truths(specimens: Iterable[Specimen], jobs: int) -> int:
+    """Compare each declared truth with the plain loop; 1 if one is wrong."""
+
+    def check(specimen: Specimen) -> str:
+        with tempfile.TemporaryDirectory() as folder:
+            return wrong_truth(specimen, Path(folder))
+
+    with ThreadPoolExecutor(jobs) as pool:
+        wrong = [fault for fault in pool.map(check, specimens) if fault]
+    print(*(f"THE SPECIMEN IS WRONG: {fault}" for fault in wrong), f"{len(wrong)} are wrong", sep="\n")
+    return 1 if wrong else 0
 
 
 def line_of(verdict: Verdict) -> str:
@@ -203,14 +242,29 @@ of the others the first outputs stand. The table has the sums after it. It is no
     return "".join([*parts, "\n".join(detail_table(verdicts, THIRD)), "\n"])
 
 
+def fourth_part(verdicts: list[Verdict]) -> str:
+    """The part of the docs page about the fourth set."""
+    defects = sum(not verdict.is_sound for verdict in verdicts)
+    head = f"""\
+{FOURTH_HEADING}
+
+`tools/campaigns/second_zoo.py --set fourth --page` wrote this part, about {defects} more programs with a planted defect
+and {len(verdicts) - defects} sound ones ([tests/support/fourth_zoo](../tests/support/fourth_zoo)). They were written from
+a list of causes, before the code was read, and committed with their truth, which the plain loop had confirmed, before
+the first run.
+
+"""
+    parts = [head, "\n".join(summary_table(verdicts)), "\n\n### What was missed of the fourth set\n\n"]
+    return "".join([*parts, "\n".join(detail_table(verdicts, FOURTH)), "\n"])
+
+
 def write_page(chosen: str, verdicts: list[Verdict]) -> None:
-    """Write the part of the docs page about one set; the other part stays."""
-    second, heading, third = PAGE.read_text(encoding="utf-8").partition(THIRD_HEADING)
-    if chosen == "third":
-        text = f"{second.rstrip()}\n\n{third_part(verdicts)}"
-    else:
-        text = page(verdicts) + (f"\n{heading}{third}" if heading else "")
-    PAGE.write_text(text, encoding="utf-8")
+    """Write the part of the docs page about one set; the other parts stay."""
+    rest, fourth_heading, fourth = PAGE.read_text(encoding="utf-8").partition(FOURTH_HEADING)
+    second, third_heading, third = rest.partition(THIRD_HEADING)
+    parts = {"second": second, "third": third_heading + third, "fourth": fourth_heading + fourth}
+    parts[chosen] = {"second": page, "third": third_part, "fourth": fourth_part}[chosen](verdicts)
+    PAGE.write_text("\n\n".join(part.strip() for part in parts.values() if part) + "\n", encoding="utf-8")
 
 
 def main() -> int:
@@ -223,6 +277,10 @@ def main() -> int:
     parser.add_argument("--json", type=Path, metavar="FILE")
     parser.add_argument("--page", action="store_true", help="write the set's part of docs/findings.md")
     parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--list", action="store_true", help="print the declared truths; nothing runs")
+    parser.add_argument(
+        "--truth", action="store_true", help="compare the truths with the plain loop; nothing is recorded"
+    )
     options = parser.parse_args()
     if options.folder and options.folder.exists() and any(options.folder.iterdir()) and not options.again:
         parser.error(f"{options.folder} is not empty; --again judges what is kept there")
@@ -230,6 +288,11 @@ def main() -> int:
     specimens = [specimen for specimen in chosen if not specimen.needs or find_spec(specimen.needs)]
     for specimen in set(chosen) - set(specimens):
         print(f"{specimen.name}: skipped, {specimen.needs} is not installed")
+    if options.list:
+        print(*map(declaration, specimens), sep="\n")
+        return 0
+    if options.truth:
+        return check_truths(specimens, options.jobs)
     verdicts, wrong, start_s = [], [], time.monotonic()
     with tempfile.TemporaryDirectory() as temporary, ThreadPoolExecutor(options.jobs) as pool:
         base: Path = options.folder or Path(temporary)

@@ -12,6 +12,7 @@ import attrs
 
 SECOND = Path(__file__).parent
 THIRD = SECOND.with_name("third_zoo")
+FOURTH = SECOND.with_name("fourth_zoo")
 MARKER = "# <- here"
 DEFAULT_TICKS, DEFAULT_KEYFRAMES = 40, 10
 ENV_ACTION = "tick * 7 % 5 % 2"
