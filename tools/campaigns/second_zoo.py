@@ -58,6 +58,7 @@ FAMILIES = {
     "touched_between": "changes between steps",
     "unequal_peers": "versions, peers",
     "gym_faults": "Gymnasium environments",
+    "larger_games": "one line of a larger program",
 }
 SETS = {"second": SECOND, "third": THIRD, "fourth": FOURTH}
 THIRD_HEADING = "## A third set, written later"
