@@ -14,7 +14,7 @@ class SortedBag:
 
     def step(self, inputs):
         self.tick += 1
-        self.bag[KINDS[self.tick * 3 % 5]] = self.tick
+        self.bag[KINDS[self.tick * 3 % 5]] = self.tick  # HERE: SortedByLoad
         if self.tick % 3 == 0:
             name, amount = self.bag.popitem()  # HERE: SortedBag
             self.worth = self.worth * 31 % 100_003 + amount + len(name)
@@ -31,7 +31,7 @@ class SortedByLoad(SortedBag):
     """The save keeps the order; the load loses it."""
 
     def save(self):
-        return json.dumps({"tick": self.tick, "worth": self.worth, "bag": self.bag}).encode()  # HERE: SortedByLoad
+        return json.dumps({"tick": self.tick, "worth": self.worth, "bag": self.bag}).encode()
 
     def load(self, saved):
         super().load(saved)
