@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import mmap
 import random
 import threading
 import time
@@ -61,6 +62,21 @@ class History(Unsavable):
     def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
         observation, info = super().reset(seed=seed, options=options)
         return observation + len(self.history) + self.nested["random"].random(), info
+
+
+class Maps(Unsavable):
+    """An engine whose memory no Python code can list outlives a reset; another one is made again by each."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.engine = mmap.mmap(-1, 16)
+
+    def work(self) -> None:
+        self.engine[0] = (self.engine[0] + 1) % 256
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        self.parts = [mmap.mmap(-1, 16)]
+        return super().reset(seed=seed, options=options)
 
 
 class Heats(Unsavable):

@@ -1,6 +1,8 @@
-"""Both halves of the campaign environments.py, each in a separate process: record with a log of the truth, then seek.
+"""The parts of the campaign environments.py, each in a separate process: record with a log of the truth, then seek.
 
-    python tools/campaigns/environment_runs.py record|seek NAME FOLDER SEEDS STEPS SEEKS TRUST
+The part `play` repeats the recorded runs without a recorder, and says where they differ from the log.
+
+    python tools/campaigns/environment_runs.py record|seek|play NAME FOLDER SEEDS STEPS SEEKS TRUST
 
 The log is kept by a plain loop next to the recording: what each call returned, and digests of all values of the
 environment (value_walk.py). The last line on stdout is the result as JSON.
@@ -261,6 +263,23 @@ def _plain_run(entry: Entry, seed: int, steps: int, *, always_seeds: bool) -> Lo
     return play(entry, env, env, seed, steps, Log(), always_seeds=always_seeds)
 
 
+def play_all(entry: Entry, folder: Path, options: dict[str, Any]) -> dict[str, str]:
+    """Play the runs again, without a recorder; where the first one differs from the log, or nothing."""
+    for path in sorted(folder.glob("*.log")):
+        log = read_log(path)
+        plain = _plain_run(entry, int(path.stem), len(log.calls), always_seeds=options.get("level") == "inputs_only")
+        unlike = first_unlike(plain, log)
+        if unlike:
+            return {"random": f"seed {path.stem}, {unlike}, in another process"}
+    return {"random": ""}
+
+
+def read_log(path: Path) -> Log:
+    """Read the log of a run."""
+    with path.open("rb") as file:
+        return Log(**pickle.load(file))
+
+
 # --- seeking
 
 
@@ -366,8 +385,7 @@ def seek_all(entry: Entry, folder: Path, options: dict[str, Any]) -> dict[str, A
     """Seek in all tapes, and verify them."""
     findings = Findings()
     for path in sorted(folder.glob("*.log")):
-        with path.open("rb") as file:
-            log = Log(**pickle.load(file))
+        log = read_log(path)
         seeker = Seeker(entry, path.with_suffix(".tape"), log, options, findings)
         for tick in log.sought:
             seeker.seek(tick)
@@ -388,7 +406,7 @@ def main() -> None:
         file.write_text(json.dumps([result["options"], result.get("folder", "")]))
     else:
         options, name = json.loads(file.read_text())
-        result = seek_all(entry, place / name, options)
+        result = (seek_all if half == "seek" else play_all)(entry, place / name, options)
     print(json.dumps(result))
 
 

@@ -34,6 +34,7 @@ from rich.progress import track
 from rich.table import Table
 
 HERE = Path(__file__).parent
+PLAIN_RUNS = 6  # Processes that repeat a run without a recorder before a wrong state is held against the recorder.
 
 
 @attrs.frozen
@@ -70,7 +71,7 @@ class Outcome:
 
     @property
     def is_deterministic(self) -> bool:
-        """True unless two plain runs with the same seeds and actions differ: inputs cannot repeat such a run."""
+        """True unless plain runs with the same seeds and actions differ: inputs cannot repeat such a run."""
         return not (self.record or {}).get("random")
 
     @property
@@ -132,9 +133,23 @@ def judge(entry: Entry, options: argparse.Namespace) -> Outcome:
         try:
             record = run_half("record", entry, Path(name), options, hash_seed=1)
             seek = run_half("seek", entry, Path(name), options, hash_seed=2) if record["options"] is not None else None
+            if seek is not None and seek["wrong"] and not record["random"]:
+                record["random"] = find_random_value(entry, Path(name), options)
         except (RuntimeError, subprocess.TimeoutExpired) as error:
             failure = str(error)
     return Outcome(entry.name, record, seek, failure, time.monotonic() - start)
+
+
+def find_random_value(entry: Entry, folder: Path, options: argparse.Namespace) -> str:
+    """Play the recorded runs again without a recorder; where the first one differs from the log, or nothing.
+
+    What differs between processes alone, as what was in memory before it, two runs of one process do not show.
+    """
+    for number in range(PLAIN_RUNS):
+        found = run_half("play", entry, folder, options, hash_seed=3 + number)["random"]
+        if found:
+            return str(found)
+    return ""
 
 
 def print_table(outcomes: list[Outcome], console: Console) -> None:

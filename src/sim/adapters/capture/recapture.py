@@ -29,6 +29,7 @@ from sim.kernel.state import State
 
 _LEFT_ALONE = ("kept", "clock", "drawing", "unknown")  # Not saved, as the adapter or the user chose: not proved either.
 _COARSE = ("kept", "clock", "drawing")
+OUTLIVING_MAX = 3  # Examples of objects of C code that outlive a reset.
 _MISSING: Any = object()
 
 
@@ -198,6 +199,11 @@ class ProvedSimulation(DigestsValues):
         if self.capture_skipped:
             self._retake()
         return super().value_digest()
+
+    def values_not_read(self) -> Sequence[str]:
+        """See sim.kernel.hooks.NamesUnreadValues; and which of those objects the last reset did not make again."""
+        outliving = () if self._repeated is None else self._repeated.outliving[:OUTLIVING_MAX]
+        return [*super().values_not_read(), *(f"{name} (outlives a reset)" for name in outliving)]
 
     def _retake(self) -> None:
         """Read compiled objects, of which the captured objects are copies."""

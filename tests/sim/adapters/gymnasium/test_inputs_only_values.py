@@ -98,6 +98,15 @@ def test_what_a_reset_makes_again_verifies(
     )
 
 
+def test_an_object_of_c_code_that_outlives_a_reset_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Nothing is known of what an episode leaves in it. The engine that each reset makes anew is not named."""
+    path, _ = recorded(tmp_path, traps.Maps)
+    report = verify_tape(path, world=traps.Maps)
+    assert report.ok
+    print_report(path, report)
+    assert "(not those of Maps.engine (outlives a reset), _thread.lock, mmap.mmap)" in capsys.readouterr().out
+
+
 def test_what_is_shared_with_something_that_cannot_be_saved_stays_shared() -> None:
     """A restore that made one of the two again would part them."""
     simulation = adapt(traps.Entangled(), level="inputs_only")

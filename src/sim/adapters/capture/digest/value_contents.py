@@ -89,6 +89,7 @@ class ValueContents:
         """holders, readers, has_closures: see ValueSubject. has_labels: name each value, for a path."""
         self.lookup = lookup
         self.not_looked_at: set[str] = set()
+        self._handles: set[int] = set()  # Identities of SWIG's handles: the classes around them have been named.
         self._excluded = excluded
         self._holders = holders
         self._has_labels = has_labels
@@ -283,7 +284,10 @@ class ValueContents:
         numbers = _NUMBERS.get(f"{module_of(kind)}.{kind.__qualname__}") if reader.is_opaque else None
         if numbers is not None:
             return head + b"|numbers", [*values, *numbers(value)], ()
-        if reader.is_opaque:
+        if ".this" in names and type(handle := values[names.index(".this")]).__name__ == HANDLE:
+            self._handles.add(id(handle))
+            self.not_looked_at.add(self.lookup.name(kind).decode())
+        elif reader.is_opaque and id(value) not in self._handles:
             self.not_looked_at.add(self.lookup.name(kind).decode())
         return head, values, names if self._has_labels else ()
 
@@ -321,6 +325,7 @@ class ValueContents:
         return reader
 
 
+HANDLE = "SwigPyObject"  # What an object wrapped by SWIG has as `this`. The class has no module: it would say nothing.
 # Objects of packages that are some numbers, by the names of their classes.
 _NUMBERS: dict[str, Callable[[Any], list[Any]]] = {
     "pygame.rect.Rect": lambda value: [value.x, value.y, value.w, value.h],

@@ -9,6 +9,7 @@ from __future__ import annotations
 import enum
 import gc
 import types
+import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -23,6 +24,7 @@ from sim.adapters.capture.graph.trial_restore import is_restorable
 from sim.adapters.capture.graph.unsavable import UnsavableError
 from sim.adapters.capture.native_objects import is_native
 from sim.adapters.capture.pickle_protocol import Pickler
+from sim.adapters.capture.repeated.outliving import find_compiled_objects
 from sim.adapters.capture.survey import Classify, Structure, structure_from_plain
 from sim.adapters.capture.unpack import kept_values
 from sim.adapters.capture.values import decode_state, decode_value, encode_state
@@ -157,6 +159,13 @@ class ValuesBeforeReset:
     def left_alone(self) -> dict[str, Any]:
         """The values that could not be saved before the last reset, as they are now, by their full names."""
         return self.captured.left_alone()
+
+    def compiled_objects(self) -> dict[str, weakref.ref[Any]]:
+        """The objects of unknown C code among these values, by their full names; for SWIG's handles what has them."""
+        values = self.left_alone()
+        swig = {full.removesuffix(".this"): full for full in values if full.endswith(".this")}
+        holders = {name: _place_of_name(self.captured.objects, full)[0] for name, full in swig.items()}
+        return find_compiled_objects(values | holders)
 
     def _capture(self) -> PartlyCaptured:
         try:

@@ -16,6 +16,7 @@ import numpy as np
 from sim.adapters.capture.digest.value_digest import ValueSubject
 from sim.adapters.capture.pickle_protocol import Pickler
 from sim.adapters.capture.repeated.before_reset import ValuesBeforeReset
+from sim.adapters.capture.repeated.outliving import outlived
 from sim.adapters.capture.survey import Classify, Structure
 from sim.adapters.capture.values import encode_value
 from sim.kernel.plain_data import encode_plain, make_unpacker
@@ -34,6 +35,8 @@ class InputsSinceReset:
 
     Attributes:
         state: the arena.
+        outliving: the names of objects of C code that the reset of the last load did not make again: no load restores
+            what an episode leaves in them.
     """
 
     def __init__(
@@ -56,6 +59,7 @@ class InputsSinceReset:
             )
         )
         self._is_as_loaded = False  # Nothing was done since a load: the values are as they were saved.
+        self.outliving: tuple[str, ...] = ()
         self.begin()
 
     @property
@@ -103,11 +107,14 @@ class InputsSinceReset:
         """
         content = self.state[f"{INPUTS}.bytes"].tobytes()
         waiting = list(make_unpacker(content)) if content else []
+        made_before = self._values.compiled_objects()
         self._values.put(self.state.blob(BEFORE), partial(repeat, waiting[0]) if waiting else None)
         self._is_as_loaded = True
         result: Any = None
-        for inputs in waiting:
+        for number, inputs in enumerate(waiting):
             result = repeat(inputs)
+            if number == 0:
+                self.outliving = tuple(outlived(made_before, self._values.compiled_objects()))
         if waiting and encode_value(result) != self.state.blob(RESULT):
             raise NotRepeatableError(
                 f"the {len(waiting)} inputs since the last reset give a different result than in the recorded run: the "
