@@ -99,7 +99,7 @@ def test_what_a_reset_makes_again_verifies(
 
 
 def test_an_object_of_c_code_that_outlives_a_reset_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Nothing is known of what an episode leaves in it. The engine that each reset makes anew is not named."""
+    """Nothing is known of what an episode leaves in it. The one that each reset makes again is not named."""
     path, _ = recorded(tmp_path, traps.Maps)
     report = verify_tape(path, world=traps.Maps)
     assert report.ok
