@@ -41,6 +41,7 @@ from sim.adapters.capture.rng_state import identities_of_pcg, is_pcg, pcg_kind
 from sim.adapters.capture.values import encode_value
 from sim.kernel.class_names import module_of
 from sim.kernel.foreign_arrays import ForeignArrayError, is_compiled_function
+from sim.kernel.memory.quick_dicts import make_quick
 
 Category = Literal[
     "cell", "array", "foreign", "generator", "rest", "constant", "object", "same", "fixed", "kept", "drawing", "clock",
@@ -223,6 +224,7 @@ class Surveyor:
         while waiting:
             name, holder = waiting.pop(0)
             objects[name] = holder
+            make_quick(vars(holder))
             attributes = []
             taken_here = set() if name in self._detached else taken
             for attribute, value in sorted(vars(holder).items()):
