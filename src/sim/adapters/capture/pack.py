@@ -1,9 +1,9 @@
 """Write the attributes of objects into an arena after each step: the part of capturing that costs time in every step.
 
-A function that is made for the structure looks at all attributes (step_plan.py). Most of them are the same objects as
-before. A different object with an equal text counts as the same. Numbers are written where they are another object,
-arrays and generators each time. All small ones are written with one store: they are adjacent in the arena (hot fields),
-and their memory is joined as it is.
+A function that is made for the structure looks at all attributes and writes them (step_plan.py). Most of them are the
+same objects as before. A different object with an equal text counts as the same. Numbers are written where they are
+another object, arrays and generators each time. All small ones are written with one store: they are adjacent in the arena
+(hot fields), and their memory is joined as it is. Large arrays, and whatever else is rare, are written here.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 
 from sim.adapters.capture.foreign_fields import ForeignEntry, foreign_entry, have_shared_memory
 from sim.adapters.capture.rng_state import generator_memory, pcg_bytes, seeds_of
-from sim.adapters.capture.step_plan import LayerPlan, NumberValue, StepPlan, WatchedValue
+from sim.adapters.capture.step_plan import ArrayValue, LayerPlan, NumberValue, PlannedMemory, StepPlan, WatchedValue
 from sim.adapters.capture.survey import (
     KIND_NUMBERS,
     NEVER_SET,
@@ -66,7 +66,7 @@ class _Watched:
 
 @attrs.define(eq=False)
 class _Array:
-    """An array: its index among the joined parts, or the view that it is copied to."""
+    """An array: its index among the joined parts, or its present value and the view that it is copied to."""
 
     attributes: dict[str, Any]
     name: str
@@ -103,7 +103,8 @@ class StepPacker:
         self.arena = state.arena
         self._structure, self._objects = structure, objects
         self._cells: dict[tuple[str, str], _Cell] = {}
-        self._arrays: list[_Array] = []
+        self._arrays: dict[tuple[str, str], _Array] = {}
+        self._large: list[_Array] = []  # Those that are copied one by one.
         self._attached: list[_Array] = []  # Those that are no copies.
         self._generators: list[tuple[dict[str, Any], str, Any, int]] = []
         self._seeds: list[tuple[Any, int]] = []  # Seed sequences, and the words for the numbers of their children.
@@ -133,7 +134,7 @@ class StepPacker:
                     if attribute.category == "cell":
                         self._add_cell(layer.name, attributes, attribute, slot, value)
                     elif attribute.category == "array":
-                        self._add_array(attributes, name, slot, value, state, detached=layer.name in detached)
+                        self._add_array(layer.name, attributes, name, slot, value, state, layer.name in detached)
                     else:
                         self._add_generator(attributes, name, slot, value)
         self._has_had_nodes = False
@@ -160,6 +161,7 @@ class StepPacker:
         rest = iter(roots or ())
         self._watched: list[_Watched] = []
         self._numbered: dict[int, _Cell] = {}
+        self._planned: dict[int, _Array] = {}
         self._numbers: dict[tuple[str, int], int] = {}
         layers: list[LayerPlan] = []
         number = 0
@@ -186,10 +188,22 @@ class StepPacker:
                     self._numbered[number] = cell
                     self._numbers[one.name, id(attributes)] = number
                     number += 1
-            layers.append(LayerPlan(holder, watched, numbers))
+            arrays: list[ArrayValue] = []
+            for one in layer.attributes:
+                array = self._arrays.get((layer.name, one.name))
+                if array is not None and array.part is not None:
+                    value = known.get((one.name, id(attributes)), attributes[one.name])
+                    is_lone = array.detached or len(self._attached) == 1
+                    arrays.append(ArrayValue(one.name, value, array.part, is_lone))
+                    self._planned[number] = array
+                    self._numbers[one.name, id(attributes)] = number
+                    number += 1
+            layers.append(LayerPlan(holder, watched, numbers, arrays))
         self._layers = [(layer.holder, type(layer.holder), vars(layer.holder)) for layer in layers]
         self._sizes = [len(attributes) for _, _, attributes in self._layers]
-        self._plan = StepPlan(layers, self._by_letter, self._write)
+        to = PlannedMemory(self._memory, slice(self._start, self._end), self._parts, self._steps_place, self._seeds)
+        others = self._pack_others if self._large or self._generators or self._foreign else None
+        self._plan = StepPlan(layers, self._by_letter, to, self._write, self._may_replace, others)
         self._look = self._plan.look
 
     def _settle(self) -> bool:
@@ -219,34 +233,25 @@ class StepPacker:
     def pack(self, steps: int) -> bool:
         """Write the values that have moved. Return False, with some unwritten, if one is of a different kind."""
         try:
-            if not self._look() and not (self._settle() and self._look()):
-                return False
-            if not self._pack_arrays() or (self._generators and not self._pack_generators()):
-                return False
-            if self._foreign and not self._pack_foreign():
-                return False
+            return self._look(steps) or (self._settle() and self._look(steps))
         except (KeyError, ValueError):
-            return False  # An attribute was removed and a different one added; or a number does not fit.
-        self._integers[self._steps_place] = steps
-        self._memory[self._start : self._end] = b"".join(self._parts)
-        for seeds, place in self._seeds:
-            self._integers[place] = seeds.n_children_spawned
-        return True
+            return False  # An attribute was removed and a different one added; or a value does not fit.
 
-    def _pack_arrays(self) -> bool:
-        for array in self._arrays:
+    def _pack_others(self) -> bool:
+        if not self._pack_large() or (self._generators and not self._pack_generators()):
+            return False
+        return not self._foreign or self._pack_foreign()
+
+    def _pack_large(self) -> bool:
+        for array in self._large:
             value = array.attributes[array.name]
             if value is not array.value:
                 if not self._is_like(array, value):
                     return False
                 array.value = value
-                if array.part is not None:
-                    self._parts[array.part] = value
-                    continue
             elif value.shape != array.shape or value.dtype is not array.dtype or not value.flags.writeable:
                 return False  # NumPy lets all three be set.
-            if array.part is None:
-                array.view[...] = value if array.dtype.kind not in TEXT_KINDS else _bytes_of(value)
+            array.view[...] = value if array.dtype.kind not in TEXT_KINDS else _bytes_of(value)
         return True
 
     def _pack_generators(self) -> bool:
@@ -280,6 +285,9 @@ class StepPacker:
             self._plan.set_kind(number, None if kind in _WRITTEN_BY_HAND else kind)
         cell.memory[cell.index] = _as_number(value)
         return True
+
+    def _may_replace(self, number: int, value: Any) -> bool:
+        return self._is_like(self._planned[number], value)
 
     def _is_like(self, array: _Array, value: Any) -> bool:
         """Return True if a new array can replace the array that was packed before."""
@@ -318,12 +326,22 @@ class StepPacker:
         self._cells[layer, attribute.name] = cell
 
     def _add_array(
-        self, attributes: dict[str, Any], name: str, slot: Any, value: Any, state: State, *, detached: bool
+        self,
+        layer: str,
+        attributes: dict[str, Any],
+        name: str,
+        slot: Any,
+        value: Any,
+        state: State,
+        detached: bool,  # noqa: FBT001
     ) -> None:
         part = self._add_hot(value, slot.offset, slot.size_bytes) if is_hot(slot.size_bytes) else None
         view = state[slot.name] if part is None else None
-        made = _Array(attributes, name, value, value.shape, value.dtype, part, view, detached)
-        self._arrays.append(made)
+        kept = value if part is None else None
+        made = _Array(attributes, name, kept, value.shape, value.dtype, part, view, detached)
+        self._arrays[layer, name] = made
+        if part is None:
+            self._large.append(made)
         if not detached:
             self._attached.append(made)
 

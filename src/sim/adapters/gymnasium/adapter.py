@@ -105,6 +105,7 @@ class GymnasiumSimulation(KeepsItsAttempts, ProvedSimulation):
             self.state, structure = self._captured.state, self._captured.structure
         self._parts, self._is_known = parts_of(structure), True
         self._spaces = SpacesWatch(layers_of(env))
+        self._is_direct = self._repeated is None and not self._natives  # See act.
 
     def rehearse(self) -> None:
         """Reset and step a second environment of the kind, to find attributes that appear then, if one can be made.
@@ -132,13 +133,12 @@ class GymnasiumSimulation(KeepsItsAttempts, ProvedSimulation):
 
     def step(self, inputs: Any) -> Any:
         """See KeepsItsAttempts. An action that is a number is passed on at once, since that is all in most steps."""
-        act = self.act if type(inputs) is int else None
-        return super().step(inputs) if act is None else act(inputs)
+        return self._act_and_capture(inputs) if type(inputs) is int and self._is_direct else super().step(inputs)
 
     @property
     def act(self) -> Callable[[Any], Any] | None:
         """What ``step`` does with the inputs of an action, for the action itself; None where the inputs are kept."""
-        return None if self._repeated is not None or self._natives else self._act_and_capture
+        return self._act_and_capture if self._is_direct else None
 
     def count_steps(self, count: int) -> None:
         """Count steps that a replay had the environment make itself, whose states nothing asks for. One more step follows."""
@@ -186,14 +186,18 @@ class GymnasiumSimulation(KeepsItsAttempts, ProvedSimulation):
         return self._act(inputs)
 
     def _act(self, action: Any) -> Any:
-        last, space_states = self.last, self._spaces.before()
-        result = self.env.step(action)
-        if space_states is not None:
-            self._spaces.after(space_states)
+        spaces = self._spaces
+        spaces.left = left = spaces.left - 1
+        if left > 0:
+            result = self.env.step(action)
+        else:
+            space_states = spaces.before()
+            result = self.env.step(action)
+            spaces.after(space_states)
         held = self._held
         observation, held["reward"], held["terminated"], held["truncated"], self.info = result
         if type(observation) is dict:
-            last.take(observation)
+            self.last.take(observation)
         else:
             held[OBSERVATION] = observation
         return result

@@ -16,28 +16,34 @@ from sim.adapters.capture.captured_state import CapturedWarning
 from sim.user_warning import warn_user
 
 FIRST_CALLS = 8  # Each of this many steps is checked, and then one of many.
-CALLS_BETWEEN_MASK = 255
+CALLS_BETWEEN = 256
 
 
 class SpacesWatch:
-    """The generators of all spaces of an environment and of its wrappers."""
+    """The generators of all spaces of an environment and of its wrappers.
+
+    Attributes:
+        left: the number of steps until one is to be checked, with it: the caller counts them.
+    """
 
     def __init__(self, layers: Iterable[tuple[str, Any]]) -> None:
         """layers: the wrappers and the environment by their names; read at each checked step."""
         self._layers = list(layers)
-        self._calls = 0
+        self._checked = 0
+        self.left = 1
 
-    def before(self) -> dict[str, str] | None:
-        """The states of the generators before a step; None for a step that is not checked."""
-        self._calls = calls = self._calls + 1
-        return None if calls > FIRST_CALLS and calls & CALLS_BETWEEN_MASK else self._generator_states()
+    def before(self) -> dict[str, str]:
+        """The states of the generators before a step that is checked."""
+        self._checked += 1
+        self.left = 1 if self._checked < FIRST_CALLS else CALLS_BETWEEN
+        return self._generator_states()
 
     def after(self, before: dict[str, str]) -> None:
         """Warn, after a checked step, if a generator has been used. before: the states before the step."""
         states = self._generator_states()
         drawn = sorted(name for name, state in states.items() if name not in before or before[name] != state)
         if drawn:
-            self._calls = FIRST_CALLS  # Once is enough for a while.
+            self._checked, self.left = FIRST_CALLS, CALLS_BETWEEN  # Once is enough for a while.
             warn_user(
                 f"a step draws from {', '.join(drawn)}, whose random generator is not saved, since the caller draws "
                 "from it, too: a replay can draw other values; draw from np_random instead",

@@ -34,7 +34,7 @@ def _is_shared(attributes: dict[str, Any]) -> bool:
 
 
 def _give_own_table(attributes: dict[str, Any]) -> None:
-    # The last item is taken out and put in again by one call of C, so that nobody can see, or interrupt, it in between.
+    # The last item is taken out and put in again by one call of C, so that nothing comes in between.
     attributes.update(islice(iter(attributes.popitem, None), 1))
 
 
