@@ -31,8 +31,8 @@ import xxhash
 from rich.console import Console
 from rich.progress import track
 
-import recorder.session.recorder
 from recorder import Recorder
+from recorder.session.hot_path import step_recorder
 from recorder.session.keyframe_policy import KeyframePolicy
 from recorder.session.tick_identity import TickHashChain
 from recorder.session.tick_output import OutputCollector
@@ -64,12 +64,12 @@ class Stage:
 STEP = Stage("the simulation's step", workloads.Timed, "step")
 STAGES = (
     STEP,
-    Stage("inputs to MessagePack, with a round-trip check", recorder.session.recorder, "encode_inputs", "pack"),
+    Stage("inputs to MessagePack, with a round-trip check", step_recorder, "encode_inputs", "pack"),
     Stage("hash of the whole state", State, "hash", "hash"),
     Stage("what the tick changed (mode changes)", OutputCollector, "take"),
     Stage("hash of that, chained", TickHashChain, "identify"),
     Stage("16 bits of the hash of each field", State, "field_hashes", "fields"),
-    Stage("the frame's bytes", recorder.session.recorder, "encode_frame"),
+    Stage("the frame's bytes", step_recorder, "encode_frame"),
     Stage("the frame into the journal, with its checksum", Journal, "put", "store"),
     Stage("the frame to the writer's thread", HandoffQueue, "put", "append"),
     Stage("check if a segment or a keyframe is due", KeyframePolicy, "add_frame"),

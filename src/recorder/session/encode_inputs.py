@@ -8,13 +8,13 @@ from recorder.format.blocks.frame import ensure_inputs_fit
 from sim.kernel.hooks import KeepsAttempts
 from sim.kernel.plain_data import PlainEncoder, decode_plain
 
-_SMALL_INTS = [bytes([number]) for number in range(128)]  # MessagePack has them in one byte; most actions are of them.
+SMALL_INTS = [bytes([number]) for number in range(128)]  # MessagePack has them in one byte; most actions are of them.
 
 
 def encode_inputs(encoder: PlainEncoder, inputs: Any, tick: int) -> bytes:
     """Encode inputs for a frame. Raises TypeError or ValueError for inputs that cannot be recorded."""
-    if type(inputs) is int and 0 <= inputs < len(_SMALL_INTS):
-        return _SMALL_INTS[inputs]
+    if type(inputs) is int and 0 <= inputs < len(SMALL_INTS):
+        return SMALL_INTS[inputs]
     try:
         encoded, sure = encoder.encode(inputs)
         if not sure:

@@ -1,24 +1,21 @@
 """Record a simulation while it runs: a frame for each tick, and regular keyframes.
 
-Policy only: what is recorded when. keyframe_policy.py chooses the keyframes, recorder.format encodes the bytes and
-recorder.writer writes them.
+Policy only: what is recorded when. hot_path/step_recorder.py records a step, keyframe_policy.py chooses the keyframes,
+recorder.format encodes the bytes and recorder.writer writes them.
 
 Invariants:
-    1. Frame t is put after the step to tick t has returned and before the next step starts.
-    2. The first tick of a session has a full keyframe, in the file before the first step, at each level of durability.
-    3. With durability "tick", a frame is in the journal before step returns.
+    1. The first tick of a session has a full keyframe, in the file before the first step, at each level of durability.
 """
 
 from __future__ import annotations
 
 import os
-import time
 import weakref
 from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from recorder.ambient.outside.outside_note import NotedReads
-from recorder.calls_under_way import is_another_under_way, this_frame, wait_for_others
+from recorder.calls_under_way import wait_for_others
 from recorder.errors import (
     ConcurrentStepError,
     ForkedRecorderError,
@@ -26,7 +23,6 @@ from recorder.errors import (
     SimulationFailedError,
     WriterFailedError,
 )
-from recorder.format.blocks.frame import encode_frame
 from recorder.notebook.recorder_mixin import NotebookMixin
 from recorder.processes.fork_guard import refuse_after_fork
 from recorder.recording_options import OptionArguments, RecordingOptions, takes_options
@@ -34,7 +30,7 @@ from recorder.session.between_steps import BetweenSteps
 from recorder.session.blame_hashes import PhaseBlame
 from recorder.session.capture_check import CaptureCheck, capture_again, digest_maker
 from recorder.session.change_source import ChangeSources, find_source
-from recorder.session.encode_inputs import encode_attempt, encode_inputs
+from recorder.session.hot_path.step_recorder import StepRecorder
 from recorder.session.keyframe_policy import KeyframePolicy
 from recorder.session.session import (
     Resumed,
@@ -46,7 +42,7 @@ from recorder.session.session import (
     known_outcome,
     new_session,
 )
-from recorder.session.tick_identity import TickHashChain, as_hash
+from recorder.session.tick_identity import TickHashChain
 from recorder.session.tick_output import OutputCollector
 from recorder.settings import ChangeTracking, ensure_path
 from recorder.statistics import RecorderStatistics
@@ -66,7 +62,7 @@ if TYPE_CHECKING:
 _Path = str | os.PathLike[str]
 
 
-class Recorder(NotebookMixin):
+class Recorder(StepRecorder, NotebookMixin):
     """Records one simulation into one tape; leaving the ``with`` block, or ``close``, seals it."""
 
     concurrent_step_error = ConcurrentStepError  # For what calls step.
@@ -180,97 +176,6 @@ class Recorder(NotebookMixin):
         self._abandon = weakref.finalize(self, abandon_writer, self._writer, self._journal, os.fspath(path))
         refuse_after_fork(self)
 
-    def step(self, inputs: Any = None) -> Any:
-        """Step the simulation with inputs and record the tick; return what the simulation's step returned.
-
-        inputs: plain data (None, bool, int, float, str, bytes, list, dict, NumPy arrays and numbers).
-
-        Raises:
-            TypeError, ValueError: inputs that cannot be recorded; nothing has happened then.
-            WriterFailedError: the writer stopped; the simulation was not stepped, or its frame is not on the tape.
-            ForkedRecorderError: called in a forked child process.
-            SimulationFailedError: an earlier step raised. PeerDesyncError: a peer has a different hash.
-            ConcurrentStepError: another step is under way, in another thread or around this call; nothing has happened.
-            Any exception of the simulation. The tape then ends at the tick before, unless the simulation records the
-            attempt as a tick (see sim.kernel.hooks.KeepsAttempts); adapters for objects and environments do.
-        """
-        steps = self._steps
-        steps.append(this_frame())
-        try:
-            if steps[0] is not this_frame() and is_another_under_way(steps, this_frame()):
-                raise ConcurrentStepError
-            return self._step(inputs)
-        finally:
-            steps.remove(this_frame())
-
-    def _step(self, inputs: Any) -> Any:  # noqa: PLR0912, PLR0915 - the hot path, in order and in one place
-        writer = self._writer
-        if self._attention or writer.signal or self._failed_tick is not None:
-            self._ensure_usable()
-        tick = self.tick + 1
-        if self.between is not None:
-            self.between.before_step(tick)
-            self._pass_on_notices()
-        keyframes = self._keyframes
-        start_ns = time.perf_counter_ns() if keyframes.budget is not None else 0
-        encoded = encode_inputs(self._encoder, inputs, tick)
-        self._failed_tick = tick  # Until all is done: an interrupt anywhere leaves the step or the tape half done.
-        try:
-            phases = self._phase_blame
-            failure: Exception | None = None
-            try:
-                result = self.simulation.step(inputs) if phases is None else phases.step(inputs)
-            except Exception as error:  # noqa: BLE001 - raised again below, once it is on the tape
-                encoded = encode_attempt(self._encoder, self._keeps_attempts, inputs, error, tick)
-                result, failure = None, error
-            check = self._check
-            wants_full = writer.needs_full
-            is_due = wants_full or tick >= keyframes.next_tick
-            if check is not None and (is_due or check.each_tick):
-                check.before_hash(tick, is_due=is_due)  # Nothing may be recorded from a state that is repaired later.
-            state = self.simulation.state
-            identity: int | bytes = state.hash() if self._hash_chain is None else b""
-            output = None if self._outputs is None else self._outputs.take(tick)
-            if self._outputs is not None and self._outputs.wants_full:
-                wants_full = is_due = True
-            if check is not None and (is_due or check.each_tick):
-                check.at(tick)
-                wants_full = wants_full or check.repaired
-                is_due = is_due or check.repaired
-                if is_due and check.is_deferred():
-                    is_due = False
-                    keyframes.defer(tick)
-            if self._hash_chain is not None:
-                identity = self._hash_chain.identify(state, output, whole=is_due)
-            field_hashes = state.field_hashes() if keyframes.records_field_hashes else b""
-            frame = encode_frame(tick, identity, encoded, field_hashes, phases.hashes if phases else b"")
-            if self._journal is not None:
-                self._journal.put(tick, frame)
-            writer.put_frame(frame if output is None else output.with_frame(frame))
-            self.tick = tick
-        except BaseException:
-            self._attention = True
-            if self._writer.has_failed:
-                self._failed_tick = None  # The writer says it itself.
-            raise
-        try:
-            keyframes.add_frame(len(frame))
-            if is_due:
-                keyframes.put(tick, as_hash(identity, state), wants_full=wants_full)
-            elif keyframes.budget is not None and keyframes.budget.is_due(start_ns):
-                keyframes.next_tick = tick + 1
-            if self.between is not None:
-                self.between.keep()
-        except Exception:
-            self._failed_tick = None
-            raise
-        self._failed_tick = None
-        if self._peers is not None:
-            self._peers.arrive(tick, as_hash(identity, state), state.snapshot)
-        if failure is not None:
-            raise failure
-        return result
-
     @property
     def is_closed(self) -> bool:
         """True after close, and in a forked child, which cannot record."""
@@ -292,6 +197,7 @@ class Recorder(NotebookMixin):
             from recorder.session.lockstep import PeerHashes  # noqa: PLC0415 - imports the readers, as write_out
 
             self._peers = PeerHashes(self._files.path, self._writer, self._settings.on_desync)
+            self._choose_path()
         return self._peers.report(tick, state_hash, self.tick, self.simulation.state.snapshot, peer)
 
     def flush(self) -> None:

@@ -53,7 +53,13 @@ class Saved:
         self.turns, self.seen = int.from_bytes(data[:4], "little"), int.from_bytes(data[4:], "little")
 
 
-STEPS = (Recorder.step, Recorder._step, is_another_under_way)
+STEPS = (
+    Recorder.step,
+    Recorder._step,
+    Recorder._step_whole,
+    Recorder._leave_half_done,
+    is_another_under_way,
+)
 WAYS: dict[str, Any] = {
     "plain object": (lambda path: recorder.record(Game(), path, **OPTIONS), lambda: adapt(Game()), Game.step),
     "save and load": (lambda path: Recorder(path, Saved(), **OPTIONS), Saved, Saved.step),

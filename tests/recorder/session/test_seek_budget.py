@@ -35,7 +35,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     """Replace the clock of the budget and the recorder only."""
     made = Clock()
     monkeypatch.setattr("recorder.session.seek_budget.time", made)
-    for module in ("recorder", "keyframe_policy", "capture_check"):
+    for module in ("hot_path.step_recorder", "keyframe_policy", "capture_check"):
         monkeypatch.setattr(f"recorder.session.{module}.time", made)
     return made
 

@@ -1,0 +1,1 @@
+"""One step of a session, recorded: what each tick costs."""
