@@ -26,6 +26,7 @@ from sim.adapters.capture.graph.object_graph import ObjectGraph, graph_entries
 from sim.adapters.capture.graph.trial_restore import is_restorable
 from sim.adapters.capture.graph.unsavable import UnsavableError, ways_out
 from sim.adapters.capture.graph.values.foreign_values import overlap, shared_memory
+from sim.adapters.capture.known_objects import KnownObjects, Place, kept_values
 from sim.adapters.capture.pack import KINDS_FIELD, STEPS_FIELD, StepPacker, array_field, is_hot, room_for
 from sim.adapters.capture.pickle_protocol import Pickler
 from sim.adapters.capture.rng_state import PCG_WORDS, parts_of_pcg
@@ -36,7 +37,7 @@ from sim.adapters.capture.survey import (
     slots_of,
     type_name,
 )
-from sim.adapters.capture.unpack import kept_values, releasable, restore_objects, with_rest
+from sim.adapters.capture.unpack import releasable, restore_objects, with_rest
 from sim.adapters.interface.adapter_registry import NotCapturedError
 from sim.kernel.class_names import module_of
 from sim.kernel.foreign_arrays import is_immutable_array
@@ -321,8 +322,8 @@ class CapturedState:
 
     def _find_all(self) -> None:
         """Find the values that have no field of their own."""
-        self._rest: list[tuple[str, dict[str, Any], str]] = []
-        self._elsewhere: list[tuple[str, dict[str, Any], str]] = []
+        self._rest: list[Place] = []
+        self._elsewhere: list[Place] = []
         self._generator_parts: dict[str, Any] = {}
         self._constant_names: dict[str, tuple[str, str]] = {}
         for layer in self.structure.layers:
@@ -340,6 +341,7 @@ class CapturedState:
                 )
                 if is_held and layer.name not in self._detached:
                     self._elsewhere.append((full, attributes, attribute.name))
+        self._known = KnownObjects(self.structure, self.objects, self._elsewhere, self._generator_parts)
 
     def _make_packer(self) -> None:
         self._packer = StepPacker(self.state, self.structure, self.objects, self._detached, self._packer)
@@ -366,9 +368,7 @@ class CapturedState:
 
     def _known_names(self) -> dict[int, str]:
         """The names of objects that the graph refers to and does not hold, by identity."""
-        held = {id(attributes[name]): full for full, attributes, name in self._elsewhere}
-        kept = {id(value): full for full, value in kept_values(self.structure, self.objects).items()}
-        return kept | held | {id(one): name for name, one in (self._generator_parts | self.objects).items()}
+        return self._known.names()
 
     # --- after a load
 

@@ -6,7 +6,6 @@ it was saved, so that no tape can import or call a class.
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 from weakref import getweakrefcount
@@ -19,6 +18,7 @@ from sim.adapters.capture.graph.names.classes import NotFoundError
 from sim.adapters.capture.graph.names.python_class import in_order, make_shell
 from sim.adapters.capture.graph.object_graph import ObjectGraph
 from sim.adapters.capture.graph.restore_graph import Restoring
+from sim.adapters.capture.known_objects import kept_values
 from sim.adapters.capture.rng_state import (
     BIT_GENERATORS,
     PCG_WORDS,
@@ -44,7 +44,6 @@ from sim.adapters.interface.adapter_registry import NotCapturedError
 from sim.adapters.interface.capture_report import Part
 from sim.kernel.state import State
 
-_SIMPLE = (type(None), bool, int, float, str, bytes, tuple, enum.Enum)
 _SAVED = frozenset(("cell", "array", "generator", "rest", "constant", "object", "same"))
 _LEFT_ALONE = ("kept", "clock", "drawing", "fixed")
 
@@ -216,17 +215,6 @@ class _Restoring:
         set_pcg_words(present, words)
         self._used |= identities_of_pcg(present)
         return present
-
-
-def kept_values(structure: Structure, objects: Mapping[str, Any]) -> dict[str, Any]:
-    """The objects that are not saved themselves, but that saved ones may refer to, by their full names."""
-    return {
-        f"{layer.name}.{attribute.name}": value
-        for layer in structure.layers
-        for attribute in layer.attributes
-        if attribute.category in ("kept", "drawing", "fixed", "unknown")
-        and not isinstance(value := vars(objects[layer.name]).get(attribute.name), _SIMPLE)
-    }
 
 
 def with_rest(structure: Structure, moved: Collection[tuple[str, str]]) -> Structure:

@@ -44,6 +44,8 @@ class Group(RowCells):
         rows: their objects.
         columns: their cells in the arena.
         pending: new nodes, as (number, object).
+        at_rest: the objects, if none of them changed at the last look; None if it is not known.
+        can_rest: False if that cannot be known.
     """
 
     def __init__(self, key: list[Any], name: str, rows: ListRows | ObjectRows, columns: GroupColumns) -> None:
@@ -51,6 +53,8 @@ class Group(RowCells):
         super().__init__(key)
         self.name, self.rows, self.columns = name, rows, columns
         self.pending: list[tuple[int, Any]] = []
+        self.at_rest: Any = None  # ObjectsAtRest.
+        self.can_rest = True
 
     def node_of(self, place: int) -> int:
         """The node whose cell this is."""

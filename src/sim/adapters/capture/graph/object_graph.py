@@ -28,6 +28,7 @@ from sim.adapters.capture.graph.groups import STRUCTURE, Group, Groups
 from sim.adapters.capture.graph.kinds.special_kinds import KINDS
 from sim.adapters.capture.graph.names.classes import ClassFinder
 from sim.adapters.capture.graph.nodes import Nodes
+from sim.adapters.capture.graph.objects_at_rest import ObjectsAtRest
 from sim.adapters.capture.graph.reach.lost_nodes import find_dead
 from sim.adapters.capture.graph.reach.paths import path_of, path_of_owner
 from sim.adapters.capture.graph.reach.references import find_parents
@@ -107,13 +108,15 @@ class ObjectGraph:
             self._empty_columns()
         root[:] = roots
         known = find_known()
-        is_known_alike = known == self.encoder.known or not self._concerns_known(known)
+        before = self.encoder.known
+        is_known_alike = known is before or known == before or not self._concerns_known(known)
         self.encoder.known = known
         if group is None:
             self.nodes.number_of(root)
         try:
             for one in list(self.groups.ordered):
-                self._scan(one)
+                if whole or one.at_rest is None or not one.at_rest.are_of(one.rows):
+                    self._scan(one)
             if is_known_alike and not whole:
                 for number in sorted(self.special.objects):
                     self._look(number)
@@ -173,6 +176,7 @@ class ObjectGraph:
         for group in self.groups.ordered:
             group.rows.set_objects([])
             group.set_flat([], ())
+            group.at_rest = None
 
     def _observe(self, objects: Sequence[Any]) -> None:
         met = {} if self._before is None else self._before.nodes.numbers
@@ -203,6 +207,7 @@ class ObjectGraph:
 
     def _scan(self, group: Group) -> None:
         rows = group.rows
+        was_at_rest, group.at_rest = group.at_rest is not None, None
         try:
             flat = rows.read()
         except StrayError:
@@ -220,6 +225,9 @@ class ObjectGraph:
             columns = group.columns
             cells = CellsBefore(before, columns.tags, columns.values, columns.lengths, places)
             self.cells.write(group, places, cells)
+        elif group.can_rest and not (was_at_rest or self.is_observed) and rows.objects:
+            group.at_rest = ObjectsAtRest.of(rows)
+            group.can_rest = group.at_rest is not None
 
     def _resize_rows(self, group: Group, lengths: list[int], flat: tuple[Any, ...]) -> None:
         columns, before = group.columns, group.flat
@@ -233,28 +241,37 @@ class ObjectGraph:
     def _settle(self) -> None:
         """Add new nodes, remove those that nothing refers to, and write the pooled values."""
         nodes, special = self.nodes, self.special
+        are_same = not (
+            nodes.fresh or nodes.lost or nodes.has_lost_parent or any(one.pending for one in self.groups.ordered)
+        )
+        if not are_same:
+            self._settle_nodes()
+        weak = special.weak()
+        for number in weak:
+            nodes.owner = number
+            special.look_at_weak_parts(number)
+        if self.values.is_full:
+            self._clean_values()
+        self.values.write()
+        special.write()
+        self.is_observed = self.is_observed or bool(weak) or (not are_same and self.has_finalizers())
+        named = nodes.named | ({OBSERVED: ""} if self.is_observed else {})
+        if named != self._named:
+            self._named = named
+            self.storage.state.set_blob(NAMED_NODES, pack(sorted([number, name] for number, name in named.items())))
+            self.storage.follow()
+
+    def _settle_nodes(self) -> None:
+        nodes = self.nodes
         self._encode_new()
         self._insert_new()
         if nodes.has_lost_parent or nodes.lost:
             self._remove_unreachable()
             nodes.has_lost_parent = False
             nodes.lost.clear()
-        for number in special.weak():
-            nodes.owner = number
-            special.look_at_weak_parts(number)
         for group in self.groups.ordered:
             if isinstance(group.rows, ObjectRows) and group.rows.has_dict_among(nodes.numbers):
                 raise self._dict_as_value(group)
-        if self.values.is_full:
-            self._clean_values()
-        self.values.write()
-        special.write()
-        self.is_observed = self.is_observed or bool(special.weak()) or self.has_finalizers()
-        named = nodes.named | ({OBSERVED: ""} if self.is_observed else {})
-        if named != self._named:
-            self._named = named
-            self.storage.state.set_blob(NAMED_NODES, pack(sorted([number, name] for number, name in named.items())))
-            self.storage.follow()
 
     def _encode_new(self) -> None:
         """Encode what the new nodes hold, and what that holds, until there are none; their rows are added later."""

@@ -22,11 +22,11 @@ from sim.adapters.capture.digest.value_tokens import ATOMS
 from sim.adapters.capture.graph.names.ignored import ensure_names_match
 from sim.adapters.capture.graph.trial_restore import is_restorable
 from sim.adapters.capture.graph.unsavable import UnsavableError
+from sim.adapters.capture.known_objects import kept_values
 from sim.adapters.capture.native_objects import is_native
 from sim.adapters.capture.pickle_protocol import Pickler
 from sim.adapters.capture.repeated.outliving import find_compiled_objects
 from sim.adapters.capture.survey import Classify, Structure, structure_from_plain
-from sim.adapters.capture.unpack import kept_values
 from sim.adapters.capture.values import decode_state, decode_value, encode_state
 from sim.adapters.interface.adapter_registry import NotCapturedError
 from sim.kernel.state import State
