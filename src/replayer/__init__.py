@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from replayer.datasets.stream.samples import samples
     from replayer.diagnose.hidden_state.sync_test import SyncTest
     from replayer.follow.tail import Tail
+    from replayer.playback.cursor import SeekCancelledError
     from replayer.playback.rebuild_events import rebuild_events
     from replayer.tape.environment_calls import EnvironmentCall
     from replayer.tape.episodes import Episode
@@ -51,6 +52,7 @@ __all__ = [
     "MissingTickError",
     "RecordingError",
     "Report",
+    "SeekCancelledError",
     "SeekReport",
     "SyncTest",
     "Tail",
@@ -69,6 +71,7 @@ _LATER = {  # Imported at first access.
     "EnvironmentCall": "replayer.tape.environment_calls",
     "Episode": "replayer.tape.episodes",
     "Report": "replayer.timeline.verify:VerificationReport",
+    "SeekCancelledError": "replayer.playback.cursor",
     "SeekReport": "replayer.timeline.timeline",
     "SyncTest": "replayer.diagnose.hidden_state.sync_test",
     "Tail": "replayer.follow.tail",

@@ -17,7 +17,7 @@ from collections.abc import Callable
 
 import attrs
 
-from recorder.errors import CorruptError, MissingTickError, SimulationFailedError, TornError
+from recorder.errors import CorruptError, MissingTickError, RecordingError, SimulationFailedError, TornError
 from recorder.exception_text import raised_text
 from recorder.format.blocks.frame import Frame
 from recorder.format.recording.change_replay import ChangeLog
@@ -35,6 +35,25 @@ NEAR_BYTES_MAX = 256 << 20  # Of all kept states: fewer are kept when the state 
 TELL_S = 0.1  # Interval between two progress reports of a seek.
 
 Progress = Callable[[int, int], None]  # Ticks simulated so far, ticks in all.
+Cancelled = Callable[[], bool]  # Asked before each step: True ends the seek.
+
+
+class SeekCancelledError(RecordingError):
+    """A seek was ended on its way, as its caller wished.
+
+    Attributes:
+        tick: the tick that the seek was going to.
+        reached: the tick where it ended, whose state was compared with the recording; None if its hash cannot be read.
+    """
+
+    def __init__(self, tick: int, reached: int | None) -> None:
+        super().__init__(tick, reached)
+        self.tick = tick
+        self.reached = reached
+
+    def __str__(self) -> str:
+        where = f" at tick {self.reached}" if self.reached is not None else ""
+        return f"the seek to tick {self.tick} was cancelled{where}"
 
 
 class MismatchError(Exception):
@@ -98,22 +117,32 @@ class Cursor:
         """The simulation's state."""
         return self.simulation.state
 
-    def seek(self, tick: int, progress: Progress | None = None) -> Arrival:
+    def seek(self, tick: int, progress: Progress | None = None, cancelled: Cancelled | None = None) -> Arrival:
         """Go to tick: load the nearest known state before it, then step; the recorded hash is checked on arrival.
 
         If the tape has the changes of each tick, these are applied instead of steps; a seek to the next tick is a step
         even then.
 
         Raises MissingTickError if the tick cannot be reached, MismatchError if the state does not have the recorded
-        hash, SimulationFailedError if the simulation raises on the way.
+        hash, SimulationFailedError if the simulation raises on the way, SeekCancelledError if cancelled() became True
+        before a step.
         """
         self.follow_tape()
         arrival = self._seek_by_changes(tick) if self.tape.logs_changes else None
         if arrival is not None:
             return arrival
         start = self._nearest(tick)
-        self._run_to(tick, progress)
+        if not self._run_to(tick, progress, cancelled):
+            raise SeekCancelledError(tick, self._reached(start))
         return self._arrive(tick, start)
+
+    def _reached(self, start: int) -> int | None:
+        """The tick where a seek was cancelled, once its state was compared; None if it cannot be. Raises MismatchError."""
+        try:
+            return self._arrive(self._current_tick(), start).tick
+        except (CorruptError, MissingTickError, TornError):
+            self.leave()  # The target's hash would have been compared, which was not reached.
+            return None
 
     def _seek_by_changes(self, tick: int) -> Arrival | None:
         """Go to tick without a step; None if the tape's changes do not lead there, or a step is preferred."""
@@ -289,16 +318,20 @@ class Cursor:
             self.put(best, self._near[best])
         return best
 
-    def _run_to(self, tick: int, progress: Progress | None = None) -> None:
+    def _run_to(self, tick: int, progress: Progress | None, cancelled: Cancelled | None) -> bool:
+        """Step to tick; False if cancelled() became True before that."""
         start, reported_s = self._current_tick(), time.monotonic()
         states_max = min(NEAR_STATES_MAX, NEAR_BYTES_MAX // max(1, self.state.layout.size_bytes))
         while self._current_tick() < tick:
+            if cancelled is not None and cancelled():
+                return False
             if tick - self._current_tick() <= states_max:
                 self._remember(states_max)
             self.advance()
             if progress is not None and (self._current_tick() == tick or time.monotonic() - reported_s > TELL_S):
                 reported_s = time.monotonic()
                 progress(self._current_tick() - start, tick - start)
+        return True
 
     def _remember(self, states_max: int) -> None:
         tick = self._current_tick()

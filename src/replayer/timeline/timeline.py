@@ -21,7 +21,7 @@ from recorder.errors import DesyncError, MissingTickError, RecordingError, Simul
 from replayer.desync.dump.dump import keep_dump
 from replayer.desync.finding import find_desync
 from replayer.html_renderers import RenderedAsHtml
-from replayer.playback.cursor import Arrival, Cursor, MismatchError, Progress
+from replayer.playback.cursor import Arrival, Cancelled, Cursor, MismatchError, Progress
 from replayer.playback.make_simulation import Factory, make_simulation
 from replayer.tape.environment_calls import EnvironmentCall, call_at
 from replayer.tape.episodes import Episode, find_episodes
@@ -172,14 +172,19 @@ class Timeline(RenderedAsHtml):
         *,
         episode: int | None = None,
         step: int | None = None,
+        cancelled: Cancelled | None = None,
     ) -> SeekReport:
         """Go to a tick; negative ones count from the end, -1 is the last.
 
         episode, step: instead of a tick, the index of an episode and the number of actions after its reset; both from
         0, negative ones count from the end; step 0 is the reset.
         progress: called at intervals with the number of ticks simulated and the total.
+        cancelled: asked before each step; once it returns True, no further step is run. The timeline is then at the tick
+            that was reached, and the next seek continues from there. A load, and changes that are applied in place of
+            steps, are not interrupted.
 
         Raises:
+            SeekCancelledError: cancelled() returned True.
             TypeError: neither a tick nor an episode is given, or both.
             MissingTickError: the tick, the episode or the step is not on the tape, or damage makes it unreachable.
             DesyncError: re-simulating gave a state that differs from the recorded one; names the first such tick after
@@ -192,7 +197,7 @@ class Timeline(RenderedAsHtml):
             target = self._absolute(self._target(tick, episode, step))
             if self._cursor is None:
                 self._cursor = self._make_cursor()
-            arrival = self._go(self._cursor, target, progress)
+            arrival = self._go(self._cursor, target, progress, cancelled)
             milliseconds = (time.perf_counter() - start_s) * 1e3
             self.last_seek = report = SeekReport(
                 arrival.tick,
@@ -283,11 +288,13 @@ class Timeline(RenderedAsHtml):
             raise MissingTickError(tick, f"the tape has ticks {first} to {last}")
         return absolute
 
-    def _go(self, cursor: Cursor, tick: int, progress: Progress | None = None) -> Arrival:
+    def _go(
+        self, cursor: Cursor, tick: int, progress: Progress | None = None, cancelled: Cancelled | None = None
+    ) -> Arrival:
         try:
             if self._was_handed_out:
                 cursor.reclaim()
-            return cursor.seek(tick, progress)
+            return cursor.seek(tick, progress, cancelled)
         except MismatchError as mismatch:
             raise self._desync(cursor, mismatch) from None
         except (MemoryError, OSError, KeyboardInterrupt):

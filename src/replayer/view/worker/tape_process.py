@@ -5,7 +5,7 @@ during a step of any length. There is one for each tape: two would simulate the 
 
 Invariants:
     1. Of each page, the newest seek, block and question replace those before; a seek replaces the block, too.
-    2. Between two hops it is checked if a seek is still wanted, so a newer one waits for about 20 ms of steps.
+    2. Before a step it is asked, every 5 ms, if a seek is still wanted: a newer one waits for one step, or for a load.
     3. It fills only while no page waits.
 """
 

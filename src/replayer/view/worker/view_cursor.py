@@ -1,4 +1,4 @@
-"""Go to ticks of a tape for the page: in short hops, so that a newer wish can replace one under way.
+"""Go to ticks of a tape for the page; a newer wish can replace one under way.
 
 Where the simulation is not available, the states of keyframes stand for the ticks after them.
 """
@@ -14,6 +14,7 @@ import numpy as np
 
 from recorder.errors import DesyncError, RecordingError
 from recorder.exception_text import raised_text
+from replayer.playback.cursor import SeekCancelledError
 from replayer.playback.make_simulation import Factory
 from replayer.timeline.timeline import Timeline
 from replayer.view.states.frame_encoding import EncodedTick, encode_picture, encode_points, encode_values
@@ -21,8 +22,7 @@ from replayer.view.states.shown_layers import PICTURE, ShownLayers
 from replayer.view.worker.page_jobs import ViewSelection
 from sim.kernel.state import Snapshot
 
-HOP_S = 0.02  # A far seek is asked this often if it is still wanted.
-HOP_TICKS_MAX = 256
+ASK_S = 0.005  # A seek under way asks this often if it is still wanted.
 AT_HAND_TICKS = 40
 NEAR_TICKS = 48  # A timeline keeps up to 64 states: those of the last ticks before the cursor are likely among them.
 
@@ -89,25 +89,13 @@ class ViewCursor:
         return here is not None and -NEAR_TICKS <= tick - here <= AT_HAND_TICKS
 
     def walk(self, tick: int, is_stale: IsStale) -> bool:
-        """Go to a tick in short hops; False if is_stale() became True on the way. Raises as Timeline.seek does."""
+        """Go to a tick; False if is_stale() became True on the way. Raises as Timeline.seek does."""
         if self.problem is not None or self.run.tick == tick:
             return True
-        here, start = self.run.tick, self.keyframe_before(tick)
-        if here is not None and tick < here <= tick + NEAR_TICKS:
-            self.run.seek(tick)
-            return True
-        if here is None or not start <= here < tick:
-            self.run.seek(start)
-            here = start
-        hop = 4
-        while here < tick:
-            if is_stale():
-                return False
-            began_s = time.perf_counter()
-            here = min(tick, here + hop)
-            self.run.seek(here)
-            took_s = max(1e-6, time.perf_counter() - began_s)
-            hop = max(1, min(HOP_TICKS_MAX, int(hop * HOP_S / took_s)))
+        try:
+            self.run.seek(tick, cancelled=_seldom(is_stale))
+        except SeekCancelledError:
+            return False
         return True
 
     def encode(self, snapshot: Snapshot, shown: int, look: ViewSelection) -> EncodedTick:
@@ -142,6 +130,21 @@ class ViewCursor:
 def _distance(tick: int, span: tuple[int, int]) -> int:
     start, end = span
     return 0 if start <= tick < end else min(abs(start - tick), abs(end - 1 - tick))
+
+
+def _seldom(is_stale: IsStale) -> IsStale:
+    """The same question, asked at most once in ASK_S: a step may take less time than to ask."""
+    due_s = time.perf_counter() + ASK_S
+
+    def asked() -> bool:
+        nonlocal due_s
+        now_s = time.perf_counter()
+        if now_s < due_s:
+            return False
+        due_s = now_s + ASK_S
+        return is_stale()
+
+    return asked
 
 
 def trouble_text(error: Exception) -> str:
