@@ -249,6 +249,13 @@ class Timeline(RenderedAsHtml):
     def __iter__(self) -> Iterator[Snapshot]:
         return iter(self[:])
 
+    def another_simulation(self) -> Simulation:
+        """A further simulation of this tape, in any state, which the timeline does not move.
+
+        If the user's factory returns one object each time, the next seek restores it. Raises as make_simulation does.
+        """
+        return self._make_cursor().simulation
+
     # --- checking
 
     def verify(self, jobs: int = 1, progress: Progress | None = None) -> VerificationReport:

@@ -24,6 +24,7 @@ from replayer.view.worker.page_jobs import (
     DetailJob,
     Filled,
     FillJob,
+    HooksFailed,
     Indexed,
     Opened,
     Refused,
@@ -34,6 +35,7 @@ from replayer.view.worker.page_jobs import (
 )
 from replayer.view.worker.tape_marks import read_marks
 from replayer.view.worker.tape_process import serve_tape
+from replayer.view.worker.view_facts import hook_facts
 
 ANSWER_S = 60.0  # The longest wait for the description of a tick.
 FILL_TOLD_S = 0.25
@@ -150,6 +152,10 @@ class ViewedTape:
                     answer.set_result(description)
             case Trouble():
                 self._failed(message)
+            case HooksFailed(problems) if self.facts is not None:
+                self.facts["hook_problems"] += hook_facts(problems)
+                told = {"kind": "hooks", "side": self.side, "problems": self.facts["hook_problems"]}
+                self._audience.announce(told)
             case Indexed(part):
                 self.marks.add(part)
                 if self.facts is not None:

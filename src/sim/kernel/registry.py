@@ -88,14 +88,15 @@ class World:
         picture: from a snapshot to the layer that is best shown as a map, (height, width); None if there is none.
         layers: from a configuration and a snapshot to all layers worth showing as maps, by name; None if there are
             none.
-        points: from a configuration and a snapshot to the positions of things on these maps, by kind, (count, 2)
-            float64: x to the right and y down, where cell (x, y) of a map spans x to x + 1 and y to y + 1; None if
-            nothing has a position.
+        points: from a configuration and a snapshot to the positions of things on these maps, by kind, (count, 2) or
+            (count, 3) float64: x to the right and y down, where cell (x, y) of a map spans x to x + 1 and y to y + 1,
+            and the size of each thing, 0 or more, if it has one; None if nothing has a position.
         play: from a configuration and the names of a player and a policy to the source of that player's inputs; raises
             ConfigError. None if the world has no players.
         tick_limit_reason: the name of the end of a run that has reached its number of ticks.
         properties: functions that a scenario's properties may name, see sim.scenario.middleware.monitors.
         scenarios: the folder of the scenarios that ship with the world, as an importlib.resources path; or None.
+        layer: one of the layers by its name, so that the others need not be made for it; None makes all of them.
 
     The remaining members are for training data; each of them is optional. An agent acts in the world and has a name; ""
     stands for no agent in particular. Functions made from a configuration and an agent raise ConfigError if there is no
@@ -126,6 +127,7 @@ class World:
     tick_limit_reason: str = "ticks"
     properties: Mapping[str, Callable[[Any], str | None]] = attrs.field(factory=dict)
     scenarios: Any = None
+    layer: Callable[[Config, Snapshot, str], npt.NDArray[Any]] | None = attrs.field(default=None, kw_only=True)
     observations: Mapping[str, Callable[[Config, str], Observe]] = attrs.field(factory=dict)
     agents: Callable[[Config], Sequence[str]] | None = None
     actions: Callable[[Config, str], ReadActions] | None = None

@@ -102,7 +102,10 @@ def test_a_picture_and_points_are_sent_as_they_are() -> None:
     number, kind, _, width, height, _, _, codes = read_layer(encode_picture(3, picture))
     assert (number, kind, width, height, codes) == (3, 1, 4, 2, bytes(range(24)))
 
-    assert encode_points(2, np.array([[0.5, 1.25]])) == struct.pack("<IIff", 2, 1, 0.5, 1.25)
+    sized = encode_points(2, np.array([[0.5, 1.25, 7.0]]))
+    assert sized == struct.pack("<IIfff", 2, 1, 0.5, 1.25, 7.0)
+    assert encode_points(2, np.array([[0.5, 1.25]]))[:16] == struct.pack("<IIff", 2, 1, 0.5, 1.25)
+    assert np.isnan(struct.unpack_from("<f", encode_points(2, np.array([[0.5, 1.25]])), 16)[0])
 
 
 @pytest.mark.parametrize("values", [[True, False], [0, 0, 0], [math.nan, math.nan]])

@@ -217,9 +217,9 @@ def test_a_seek_shows_the_state_of_the_tick(page: Page) -> None:
         water = truth.state["water"]
         assert np.abs(water_of(frame) - water).max() <= max(1, np.ptp(water)) / 255
         kind, count = struct.unpack_from("<II", frame["body"], 32 + HEIGHT * WIDTH)
-        places = struct.unpack_from(f"<{2 * count}f", frame["body"], 40 + HEIGHT * WIDTH)
+        places = struct.unpack_from(f"<{3 * count}f", frame["body"], 40 + HEIGHT * WIDTH)
         assert (kind, count) == (0, FROGS)
-        assert list(places[::2]) == [x + 0.5 for x in truth.state["frogs.x"].tolist()]
+        assert list(places[::3]) == [x + 0.5 for x in truth.state["frogs.x"].tolist()]
 
 
 def test_a_newer_seek_replaces_older_ones(page: Page) -> None:

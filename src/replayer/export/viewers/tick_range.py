@@ -196,7 +196,8 @@ class TickRange:
         """Positions on these maps, (count, 2), by kind; empty if fields are requested by name."""
         if self._world is None or self._world.points is None or self.request.fields:
             return {}
-        return self._world.points(self._config, snapshot)
+        points = self._world.points(self._config, snapshot)
+        return {kind: places[:, :2] for kind, places in points.items()}
 
     # --- all ticks of the range
 

@@ -12,6 +12,7 @@ export function showBanner(state, actions) {
   for (const [side, tape] of state.tapes.entries()) {
     const who = state.tapes.length > 1 ? `${'AB'[side]}: ` : '';
     if (tape.problem) rows.push(h('div', { className: 'warn' }, h('b', { textContent: `${who}without the simulation` }), text(`only the states of keyframes are shown: ${tape.problem}`)));
+    for (const [tick, why] of tape.hook_problems ?? []) rows.push(h('div', { className: 'warn' }, h('b', { textContent: `${who}not shown at tick ${whole(tick)}` }), text(why)));
     rows.push(...condition(tape, who, actions));
   }
   if (state.trouble) rows.push(h('div', {}, h('b', { textContent: 'This tick cannot be shown' }), text(state.trouble)));

@@ -335,6 +335,10 @@ function onMessage(message) {
       }
       bar.load();
       break;
+    case 'hooks':
+      state.tapes[message.side].hook_problems = message.problems;
+      showBanner(state, actions);
+      break;
     case 'trouble':
       playback.pause();
       state.trouble = message.text;

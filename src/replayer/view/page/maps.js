@@ -2,9 +2,9 @@
 
 import { h, byId, css, figure, whole, tip } from '/f/dom.js';
 import { MAPS, NOT_FINITE, POINT_COLOURS, table, wordOf } from '/f/colours.js';
-import { DIFFERENCE, OTHER_TICK, PICTURE, valueOf } from '/f/wire.js';
+import { DIFFERENCE, OTHER_TICK, PICTURE, POINT, valueOf } from '/f/wire.js';
 
-const GAP = 10, CARD_PADDING = 22, TOP = 46, CAPTION = 20, SIDE_GAP = 8, EXACT_MS = 220;
+const GAP = 10, CARD_PADDING = 22, TOP = 46, CAPTION = 20, SIDE_GAP = 8, EXACT_MS = 220, SIZES_SHOWN = 6;
 const SHAPE = { width: 48, height: 48 }; // Until the first frame is there.
 export { MAPS };
 
@@ -16,6 +16,7 @@ export class Maps {
     this.cards = [];
     this.frames = [];
     this.ranges = new Map();
+    this.sizes = new Map();
     this.hover = null;
     new ResizeObserver(() => this.fit()).observe(this.root);
   }
@@ -203,23 +204,33 @@ export class Maps {
   // Rings: the value below stays seen.
   paintPoints(pen, one, frame, layer) {
     const scale = one.canvas.width / layer.width, ratio = devicePixelRatio || 1;
-    const radius = Math.max(2.2 * ratio, Math.min(scale * 0.4, 8));
+    const least = 2.2 * ratio, plain = Math.max(least, Math.min(scale * 0.4, 8));
     for (const [kind, places] of frame.points) {
       const name = this.state.tapes[frame.side].points[kind];
       if (this.state.hidden.has(name)) continue;
+      const largest = this.largest(name, places), most = Math.max(plain, Math.min(scale * 1.5, 14 * ratio));
       pen.beginPath();
-      for (let i = 0; i < places.length; i += 2) {
-        const x = places[i] * scale, y = places[i + 1] * scale;
+      for (let i = 0; i < places.length; i += POINT) {
+        const x = places[i] * scale, y = places[i + 1] * scale, size = places[i + 2];
+        const radius = Number.isNaN(size) ? plain : Math.max(least, most * Math.sqrt(size / largest)); // The area tells the size.
         pen.moveTo(x + radius, y);
         pen.arc(x, y, radius, 0, 7);
       }
       pen.strokeStyle = '#000c';
-      pen.lineWidth = Math.max(2.6 * ratio, radius * 0.55);
+      pen.lineWidth = Math.max(2.6 * ratio, plain * 0.55);
       pen.stroke();
       pen.strokeStyle = POINT_COLOURS[this.state.info.points.indexOf(name) % POINT_COLOURS.length];
-      pen.lineWidth = Math.max(1.5 * ratio, radius * 0.34);
+      pen.lineWidth = Math.max(1.5 * ratio, plain * 0.34);
       pen.stroke();
     }
+  }
+
+  // The largest size of a kind that was seen: rings can be compared from tick to tick.
+  largest(name, places) {
+    let largest = this.sizes.get(name) ?? 0;
+    for (let i = 2; i < places.length; i += POINT) if (places[i] > largest && Number.isFinite(places[i])) largest = places[i];
+    this.sizes.set(name, largest);
+    return largest || 1;
   }
 
   paintHair(pen, one, layer) {
@@ -271,9 +282,11 @@ export class Maps {
       if (layer && layer.kind !== PICTURE) lines.push(`${several ? `${'ABΔ'[frame.side]}  ` : ''}${valueOf(layer, y * layer.width + x, figure)}`);
     }
     for (const [kind, places] of this.frames[side].points) {
-      let count = 0;
-      for (let i = 0; i < places.length; i += 2) if (Math.floor(places[i]) === x && Math.floor(places[i + 1]) === y) count++;
-      if (count) lines.push(`${count} × ${this.state.tapes[side].points[kind]}`);
+      const sizes = [];
+      for (let i = 0; i < places.length; i += POINT) if (Math.floor(places[i]) === x && Math.floor(places[i + 1]) === y) sizes.push(places[i + 2]);
+      if (!sizes.length) continue;
+      const shown = sizes.filter((size) => !Number.isNaN(size)).slice(0, SIZES_SHOWN).map(figure).join(', ');
+      lines.push(`${sizes.length} × ${this.state.tapes[side].points[kind]}${shown ? `, size ${shown}${sizes.length > SIZES_SHOWN ? ', …' : ''}` : ''}`);
     }
     return lines;
   }

@@ -2,6 +2,7 @@
 
 export const PREVIEW = 1, CACHED = 2, OTHER_TICK = 4;
 export const VALUES = 0, PICTURE = 1, DIFFERENCE = 2;
+export const POINT = 3; // Numbers of a point: x, y and its size, NaN without one.
 const KEPT_BYTES = 96e6;
 const RETRY_MS = [500, 8000];
 
@@ -33,8 +34,8 @@ export function decode(buffer) {
   }
   while (at < buffer.byteLength) {
     const count = view.getUint32(at + 4, true);
-    frame.points.set(view.getUint32(at, true), new Float32Array(buffer, at + 8, count * 2));
-    at += 8 + count * 8;
+    frame.points.set(view.getUint32(at, true), new Float32Array(buffer, at + 8, count * POINT));
+    at += 8 + count * POINT * 4;
   }
   return frame;
 }

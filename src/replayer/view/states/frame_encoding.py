@@ -6,7 +6,7 @@ Layout, little-endian:
     head    kind u8 (1) | side u8 | flags u8 | layer count u8 | request u32 | tick asked u64 | tick shown u64 | hash u64
     layer   number u16 | kind u8 | steps u8 | width u32 | height u32 | size u32 | lowest f64 | highest f64
             | size bytes, padded to 8
-    points  kind u32 | count u32 | count * (x f32, y f32), in cells
+    points  kind u32 | count u32 | count * (x f32, y f32, size f32), places in cells; a size that is NaN is none
 
 Invariants:
     1. A value of a map is lowest + byte * (highest - lowest) / steps, wrong by at most half a step.
@@ -121,8 +121,10 @@ def encode_difference(number: int, one: Array, other: Array) -> bytes:
 
 
 def encode_points(kind: int, points: Array) -> bytes:
-    """Positions of one kind of thing. points: (count, 2), x to the right and y down, in cells."""
-    return _POINTS.pack(kind, len(points)) + np.asarray(points).astype("<f4").tobytes()
+    """Positions of one kind of thing. points: (count, 2) or (count, 3), x to the right and y down, in cells, and the size."""
+    rows = np.full((len(points), 3), np.nan, "<f4")
+    rows[:, : points.shape[1]] = points
+    return _POINTS.pack(kind, len(points)) + rows.tobytes()
 
 
 def _layer(number: int, kind: int, steps: int, array: Array, codes: Array, low: float, high: float) -> bytes:

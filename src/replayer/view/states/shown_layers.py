@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from recorder.exception_text import raised_text
 from replayer.desync.object_diff import MALFORMED, objects_in
 from replayer.export.viewers.object_values import values_of
 from replayer.playback.make_simulation import Factory
 from replayer.tape.fields import shown_slots, world_of
 from replayer.timeline.timeline import Timeline
+from replayer.view.states.user_hooks import HookProblems, UserHooks
 from sim.kernel.state import Snapshot
 
 Array = npt.NDArray[Any]
@@ -21,7 +21,8 @@ Array = npt.NDArray[Any]
 SIDE_CELLS_MIN = 2  # Of both sides of a map: less is a list of numbers.
 PLANES_MAX = 8  # Of an array with more than two dimensions.
 LAYERS_MAX = 64
-PICTURE = "picture"  # The layer of an environment's render().
+PICTURE = "picture"  # The layer of render().
+NO_MAP = "points(): points are shown over maps, and there is none: give layers(), too"
 
 
 class ShownLayers:
@@ -30,48 +31,89 @@ class ShownLayers:
     Attributes:
         names: of the layers, in order; a frame names a layer by its number here.
         point_kinds: names of the kinds of points.
-        has_picture: True if the environment draws itself; the layer PICTURE then comes first.
-        picture_problem: what its render() raised last; None if it did not.
+        has_picture: True if the simulation draws itself; the layer PICTURE then comes first.
+        own_methods: the user's own methods that the simulation has.
+        problems: of these, see UserHooks.
     """
 
-    def __init__(self, run: Timeline, factory: Factory | None, first: Snapshot, *, can_simulate: bool) -> None:
-        """first: the state at the first tick. can_simulate: False if only the states of keyframes are available."""
+    def __init__(
+        self, run: Timeline, factory: Factory | None, samples: Mapping[int, Snapshot], *, can_simulate: bool
+    ) -> None:
+        """samples: states of the first ticks, from which the names are taken: many a simulation begins at its first step.
+
+        can_simulate: False if only the states of keyframes are available.
+        """
+        first = next(iter(samples.values()))
         # A world draws maps of its own states only: of a simulation that was made from the tape's META.
         self.world = world_of(run.tape) if factory is None and can_simulate else None
         self.config: Mapping[str, Any] = run.tape.meta["world"]["config"] if self.world is not None else {}
         self._object_paths = [] if self.world is not None else _map_paths(first)
-        self.picture_problem: str | None = None
-        self.has_picture = can_simulate and self.world is None and _renders(run)
-        self.names = [*([PICTURE] if self.has_picture else []), *self.layers(first)][:LAYERS_MAX]
-        self.point_kinds = list(self.points(first)) if self.names else []
+        self._hooks = UserHooks(run) if can_simulate and not self._draws_itself() else None
+        self.own_methods: tuple[str, ...] = self._hooks.names if self._hooks is not None else ()
+        self._own_layers: set[str] = set()
+        self.has_picture = "render" in self.own_methods
+        if self._hooks is not None:
+            for tick, snapshot in samples.items():
+                self._own_layers |= self._hooks.layers(tick, snapshot).keys()
+        layers = dict.fromkeys(name for tick, snapshot in samples.items() for name in self.layers(tick, snapshot))
+        self.names = [*([PICTURE] if self.has_picture else []), *layers][:LAYERS_MAX]
+        kinds = dict.fromkeys(kind for tick, snapshot in samples.items() for kind in self.points(tick, snapshot))
+        if kinds and not layers and self._hooks is not None and "points" in self.own_methods:
+            self.problems.setdefault("points", (next(iter(samples)), NO_MAP))
+        self.point_kinds = list(kinds) if layers else []
 
-    def layers(self, snapshot: Snapshot) -> Mapping[str, Array]:
-        """The maps of a state by name, each (height, width)."""
-        if self.world is not None and self.world.layers is not None:
-            return self.world.layers(self.config, snapshot)
+    @property
+    def problems(self) -> HookProblems:
+        """What could not be shown of the user's methods."""
+        return self._hooks.problems if self._hooks is not None else {}
+
+    @property
+    def picture_problem(self) -> str | None:
+        """The reason why the last picture could not be drawn; None if it was, or there is none."""
+        return self._hooks.picture_problem if self._hooks is not None else None
+
+    def _draws_itself(self) -> bool:
+        return self.world is not None and self.world.layers is not None
+
+    def layers(self, tick: int, snapshot: Snapshot, wanted: Collection[str] | None = None) -> Mapping[str, Array]:
+        """The maps of a state by name, each (height, width). wanted: only these; None for all."""
+        world = self.world
+        if world is not None and world.layers is not None:
+            if world.layer is None or wanted is None:
+                return world.layers(self.config, snapshot)
+            return {name: world.layer(self.config, snapshot, name) for name in wanted if name in self.names}
         found: dict[str, Array] = {}
+        if self._hooks is not None and (wanted is None or not self._own_layers.isdisjoint(wanted)):
+            found |= self._hooks.layers(tick, snapshot)
+        return {**found, **{name: plane for name, plane in self._stored(snapshot, wanted) if name not in found}}
+
+    def _stored(self, snapshot: Snapshot, wanted: Collection[str] | None) -> Iterator[tuple[str, Array]]:
+        """The arrays of the state that are maps."""
         for slot in shown_slots(snapshot.layout):
             if slot.owner is None and len(slot.shape) >= 2:
-                found |= _planes(slot.name, snapshot[slot.name])
-        if self._object_paths and (tree := objects_in(snapshot)) is not None:
-            try:
-                values = dict(values_of(tree, self._object_paths))
-            except MALFORMED:
-                return found  # objects_in reads the same values, and notes what is malformed.
-            for path in self._object_paths:
-                value = values.get(path)
-                if isinstance(value, np.ndarray):
-                    found |= _planes(path, value)
-        return found
+                yield from _planes(slot.name, snapshot[slot.name]).items()
+        if not self._object_paths or (wanted is not None and not _are_among(self._object_paths, wanted)):
+            return
+        tree = objects_in(snapshot)
+        try:
+            values = dict(values_of(tree, self._object_paths)) if tree is not None else {}
+        except MALFORMED:
+            return  # objects_in reads the same values, and notes what is malformed.
+        for path in self._object_paths:
+            value = values.get(path)
+            if isinstance(value, np.ndarray):
+                yield from _planes(path, value).items()
 
-    def points(self, snapshot: Snapshot) -> Mapping[str, Array]:
-        """The positions of things on the maps, (count, 2), by kind."""
-        if self.world is not None:
-            return self.world.points(self.config, snapshot) if self.world.points is not None else {}
+    def points(self, tick: int, snapshot: Snapshot) -> Mapping[str, Array]:
+        """The positions of things on the maps by kind, (count, 2), or (count, 3) with their sizes."""
+        if self.world is not None and self.world.points is not None:
+            return self.world.points(self.config, snapshot)
+        found = dict(self._hooks.points(tick, snapshot)) if self._hooks is not None else {}
         names = set(snapshot)
         tables = [name.removesuffix(".x") for name in snapshot if name.endswith(".x")]
-        found = {}
-        for table in tables:
+        for table in tables if not self._draws_itself() else ():
+            if table in found:
+                continue
             if f"{table}.y" in names and snapshot.layout.slots[f"{table}.x"].owner == table:
                 columns = snapshot[f"{table}.x"], snapshot[f"{table}.y"]
                 if all(column.ndim == 1 and column.dtype.kind in "biuf" for column in columns):
@@ -79,19 +121,13 @@ class ShownLayers:
                     found[table] = np.stack(columns, 1).astype(np.float64) + (0.5 if is_cell else 0.0)
         return found
 
-    def picture(self, run: Timeline) -> Array | None:
-        """The environment's own picture at the timeline's tick, (height, width, 3) uint8; None if it draws none there.
+    def picture(self, tick: int, snapshot: Snapshot) -> Array | None:
+        """The simulation's own picture of a state, (height, width, 3) uint8; None if it draws none there."""
+        return self._hooks.picture(tick, snapshot) if self._hooks is not None else None
 
-        What it raises is kept in picture_problem: many environments draw nothing before their first reset.
-        """
-        self.picture_problem = None
-        try:
-            drawn = run.subject.render()
-        except Exception as error:  # noqa: BLE001 - the environment is the user's
-            self.picture_problem = raised_text("render", error)
-            return None
-        is_picture = isinstance(drawn, np.ndarray) and drawn.ndim == 3 and drawn.shape[2] == 3
-        return drawn if is_picture and drawn.dtype == np.uint8 else None
+
+def _are_among(paths: Collection[str], wanted: Collection[str]) -> bool:
+    return any(name == path or name.startswith(f"{path}[") for name in wanted for path in paths)
 
 
 def _planes(name: str, array: Array) -> dict[str, Array]:
@@ -119,11 +155,3 @@ def _map_paths(snapshot: Snapshot) -> list[str]:
 
 def _is_map(value: object) -> bool:
     return isinstance(value, np.ndarray) and bool(_planes("", value))
-
-
-def _renders(run: Timeline) -> bool:
-    """Return True for an environment that was made to draw pictures."""
-    match run.tape.meta.get("adapter"):
-        case {"name": "gymnasium" | "pettingzoo"}:
-            return getattr(run.subject, "render_mode", None) == "rgb_array"
-    return False

@@ -117,6 +117,13 @@ class Trouble:
 
 
 @attrs.frozen
+class HooksFailed:
+    """The user's own methods that could not be shown: by name the first tick, and the reason."""
+
+    problems: Mapping[str, tuple[int, str]]
+
+
+@attrs.frozen
 class Indexed:
     """What was read of the tape as a whole, in part: see tape_marks."""
 

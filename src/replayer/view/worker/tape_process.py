@@ -28,6 +28,7 @@ from replayer.view.worker.page_jobs import (
     DetailJob,
     Filled,
     FillJob,
+    HooksFailed,
     Opened,
     Refused,
     SeekJob,
@@ -36,7 +37,7 @@ from replayer.view.worker.page_jobs import (
     ViewSelection,
 )
 from replayer.view.worker.tick_details import TickDetails
-from replayer.view.worker.view_cursor import ViewCursor, trouble_text
+from replayer.view.worker.view_cursor import ViewCursor
 from replayer.view.worker.view_facts import view_facts
 
 FAR_TICKS = 60  # A seek over more steps first shows the keyframe that it starts from.
@@ -67,6 +68,7 @@ class _TapeProcess:
         self._seeks: OrderedDict[str, SeekJob] = OrderedDict()
         self._blocks: OrderedDict[str, BlockJob] = OrderedDict()
         self._questions: OrderedDict[str, DetailJob] = OrderedDict()
+        self._told = set(reader.shown.problems)  # Names of the user's methods, see _tell_problems.
         self._filling: Iterator[None] | None = None
         self._filler: ViewCursor | None = None
 
@@ -110,7 +112,7 @@ class _TapeProcess:
         except (EOFError, BrokenPipeError):
             raise
         except Exception as error:  # noqa: BLE001 - the user's simulation may raise anything
-            self._pipe.send(Trouble(page, _tick_of(error), trouble_text(error)))
+            self._pipe.send(Trouble(page, _tick_of(error), self._reader.trouble_text(error)))
             return False
         return True
 
@@ -150,7 +152,15 @@ class _TapeProcess:
         encoded = cursor.encode(snapshot, shown, look)
         figures = figures_of(snapshot, look.curves) if look.curves and shown == tick else {}
         self._pipe.send(ShownTick(tick, encoded, look, figures))
+        self._tell_problems(cursor)
         return encoded.size_bytes
+
+    def _tell_problems(self, cursor: ViewCursor) -> None:
+        """Tell of each of the user's methods once that it could not be shown."""
+        new = {name: found for name, found in cursor.shown.problems.items() if name not in self._told}
+        if new:
+            self._told |= new.keys()
+            self._pipe.send(HooksFailed(new))
 
     def _fill(self, job: FillJob) -> Iterator[None]:
         """Fill tick by tick, whole keyframe intervals outward from a tick, each forward: a step is run once."""
@@ -167,7 +177,7 @@ class _TapeProcess:
                     raise
                 except Exception as error:  # noqa: BLE001 - as in _try
                     if isinstance(error, DesyncError):
-                        self._pipe.send(Trouble(None, error.tick, trouble_text(error)))
+                        self._pipe.send(Trouble(None, error.tick, filler.trouble_text(error)))
                     break  # All that follows up to the next keyframe would fail alike, each after a search.
                 count += 1
                 yield

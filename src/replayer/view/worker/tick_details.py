@@ -76,7 +76,7 @@ class TickDetails:
         if shown.world is not None:
             summary = shown.world.summarize(shown.config, snapshot)
             facts["summary"] = {page_text(str(name)): page_text(str(text)) for name, text in summary.items()}
-        if shown.picture_problem is not None:
+        if shown.has_picture and shown.picture(tick, snapshot) is None and shown.picture_problem is not None:
             facts["summary"] = {"picture": page_text(shown.picture_problem)}
         seek = self._cursor.run.last_seek
         facts["recorded_hash"] = self._recorded_hash(tick)
@@ -96,7 +96,7 @@ class TickDetails:
         if not self._cursor.walk(tick, is_stale):
             return None
         snapshot, shown = self._cursor.state(tick)
-        layer = self._cursor.shown.layers(snapshot).get(str(query["layer"]))
+        layer = self._cursor.shown.layers(shown, snapshot, [str(query["layer"])]).get(str(query["layer"]))
         facts: dict[str, Any] = {"tick": tick, "shown": shown, "cell": None}
         x, y = int(query["x"]), int(query["y"])
         if layer is not None and 0 <= y < layer.shape[0] and 0 <= x < layer.shape[1]:

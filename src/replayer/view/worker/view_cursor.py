@@ -6,6 +6,7 @@ Where the simulation is not available, the states of keyframes stand for the tic
 from __future__ import annotations
 
 import bisect
+import contextlib
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -44,8 +45,7 @@ class ViewCursor:
         self.run = Timeline(path, factory)
         self.keyframes = sorted({place.tick for place in self.run.tape.keyframes})
         self.problem = self._find_problem()
-        first, _ = self.state(self.run.first_tick)
-        self.shown = ShownLayers(self.run, factory, first, can_simulate=self.problem is None)
+        self.shown = ShownLayers(self.run, factory, self._samples(), can_simulate=self.problem is None)
 
     def _find_problem(self) -> str | None:
         """Make the simulation and run one step; a failure is the reason why only keyframes are shown."""
@@ -57,6 +57,15 @@ class ViewCursor:
         except (RecordingError, LookupError, ValueError) as error:
             return str(error.args[0]) if isinstance(error, LookupError) else str(error)
         return None
+
+    def _samples(self) -> dict[int, Snapshot]:
+        """The states of the first tick and of the one after it, as far as they can be shown."""
+        first = self.run.first_tick
+        samples = dict.fromkeys([first], self.state(first)[0])
+        if self.problem is None and self.run.last_tick > first:
+            with contextlib.suppress(DesyncError):  # The page reports it when it is visited.
+                samples[first + 1] = self.state(first + 1)[0]
+        return samples
 
     def state(self, tick: int) -> tuple[Snapshot, int]:
         """The state at a tick, and the tick that it belongs to. Raises as Timeline.seek does."""
@@ -106,18 +115,29 @@ class ViewCursor:
         exact = {name: np.zeros((0, 0)) for name in layers} if look.exact else {}
         state_hash = snapshot.hash()
         if PICTURE in layers and self.shown.has_picture:
-            drawn = self.shown.picture(self.run)
+            drawn = self.shown.picture(shown, snapshot)
             layers[PICTURE] = b"" if drawn is None else encode_picture(numbers[PICTURE], drawn)
-        maps = self.shown.layers(snapshot) if set(layers) - {PICTURE} else {}
+        wanted = [name for name in layers if name != PICTURE]
+        maps = self.shown.layers(shown, snapshot, wanted) if wanted else {}
         for name in layers:
             if name in maps and maps[name].size:
                 layers[name] = encode_values(numbers[name], maps[name])
                 if look.exact:
                     exact[name] = maps[name].copy()
-        points = self.shown.points(snapshot) if self.shown.point_kinds else {}
+        points = self.shown.points(shown, snapshot) if self.shown.point_kinds else {}
         kinds = {name: number for number, name in enumerate(self.shown.point_kinds)}
         encoded = b"".join(encode_points(kinds[name], places) for name, places in points.items() if name in kinds)
         return EncodedTick(shown, state_hash, layers, encoded, exact)
+
+    def trouble_text(self, error: Exception) -> str:
+        """One line about a tick that cannot be shown."""
+        if not isinstance(error, RecordingError):
+            return raised_text("showing the tick", error)
+        own = self.shown.own_methods
+        if not isinstance(error, DesyncError) or not own:
+            return str(error)
+        called = " and ".join(f"{name}()" for name in own)
+        return f"{error} ({called} of the simulation ran in this process, on a copy; replay verify runs without)"
 
     def outward_from(self, tick: int) -> Iterator[range]:
         """The ticks of the tape by keyframe intervals, the nearest to a tick first; without simulation keyframes only."""
@@ -145,8 +165,3 @@ def _seldom(is_stale: IsStale) -> IsStale:
         return is_stale()
 
     return asked
-
-
-def trouble_text(error: Exception) -> str:
-    """One line about a tick that cannot be shown."""
-    return str(error) if isinstance(error, RecordingError) else raised_text("showing the tick", error)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import islice
 from typing import Any
 
@@ -47,11 +48,17 @@ def view_facts(cursor: ViewCursor) -> dict[str, Any]:
         "problem": page_text(cursor.problem, 600) if cursor.problem is not None else None,
         "layers": cursor.shown.names,
         "has_picture": cursor.shown.has_picture,
+        "hook_problems": hook_facts(cursor.shown.problems),
         "points": cursor.shown.point_kinds,
         "tables": table_names(first.layout),
         "has_object": bool(values),
         "curves": curve_names(first, values),
     }
+
+
+def hook_facts(problems: Mapping[str, tuple[int, str]]) -> list[list[Any]]:
+    """Tick and reason, for each of the user's own methods that could not be shown."""
+    return [[tick, page_text(why)] for tick, why in problems.values()]
 
 
 def _object_values(snapshot: Snapshot) -> dict[str, Any]:

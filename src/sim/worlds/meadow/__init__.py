@@ -7,7 +7,7 @@ from sim.worlds.meadow.config.meadow import read_config
 from sim.worlds.meadow.phases.inputs import schedule
 from sim.worlds.meadow.players import training
 from sim.worlds.meadow.players.policies import play
-from sim.worlds.meadow.simulation import WORLD_NAME, WORLD_VERSION, Meadow, layers, picture, points, summarize
+from sim.worlds.meadow.simulation import WORLD_NAME, WORLD_VERSION, Meadow, layer, layers, picture, points, summarize
 
 
 def _inputs(config: Config) -> InputSource:
@@ -22,6 +22,7 @@ WORLD = World(
     summarize=summarize,
     picture=picture,
     layers=layers,
+    layer=layer,
     points=points,
     play=play,
     tick_limit_reason="Z1",  # See termination.py.

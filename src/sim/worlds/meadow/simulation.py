@@ -179,28 +179,55 @@ def picture(snapshot: Snapshot) -> npt.NDArray[Any]:
 
 def layers(plain_config: Config, snapshot: Snapshot) -> Mapping[str, npt.NDArray[Any]]:
     """Return all layers by name, in units of 1.0: (height, width) float64."""
-    config = _config_of(plain_config)
-    front = int(snapshot["biotope.front"])
-    fixed = {"plant energy": snapshot["biotope.total"][front], "flow": snapshot["biotope.flow"]}
-    fixed |= {f"energy of {flora.name}": snapshot["biotope.energy"][front, i] for i, flora in enumerate(config.flora)}
-    for substance, layer in zip(config.substances, config.layers, strict=True):
-        fixed[f"{substance.kind} {substance.name}"] = snapshot[f"biotope.{substance.kind}s"][layer]
-    scaled = {name: layer / ONE for name, layer in fixed.items()}
+    return {name: make(snapshot) for name, make in _layers_of(_config_of(plain_config)).items()}
+
+
+def layer(plain_config: Config, snapshot: Snapshot, name: str) -> npt.NDArray[Any]:
+    """Return one of the layers. Raises KeyError for a name that none has."""
+    return _layers_of(_config_of(plain_config))[name](snapshot)
+
+
+def _layers_of(config: MeadowConfig) -> dict[str, Callable[[Snapshot], npt.NDArray[Any]]]:
+    """What makes each layer, by its name."""
+    made: dict[str, Callable[[Snapshot], npt.NDArray[Any]]] = {
+        "plant energy": lambda snapshot: picture(snapshot) / ONE,
+        "flow": lambda snapshot: snapshot["biotope.flow"] / ONE,
+    }
+    for number, flora in enumerate(config.flora):
+        made[f"energy of {flora.name}"] = functools.partial(_plant_energy, number)
+    for substance, number in zip(config.substances, config.layers, strict=True):
+        made[f"{substance.kind} {substance.name}"] = functools.partial(_signal, f"biotope.{substance.kind}s", number)
+    for number, herbivore in enumerate(config.herbivores):
+        made[f"heads of {herbivore.name}"] = functools.partial(_heads, number)
+    return made
+
+
+def _plant_energy(number: int, snapshot: Snapshot) -> npt.NDArray[Any]:
+    energy: npt.NDArray[Any] = snapshot["biotope.energy"][int(snapshot["biotope.front"]), number] / ONE
+    return energy
+
+
+def _signal(field: str, number: int, snapshot: Snapshot) -> npt.NDArray[Any]:
+    amount: npt.NDArray[Any] = snapshot[field][number] / ONE
+    return amount
+
+
+def _heads(number: int, snapshot: Snapshot) -> npt.NDArray[Any]:
+    """The animals of one herbivore in each cell."""
     rows = np.flatnonzero(snapshot["swarms.id"])
-    for index, herbivore in enumerate(config.herbivores):
-        mine = rows[snapshot["swarms.species"][rows] == index]
-        heads = np.zeros_like(snapshot["biotope.flow"], dtype=np.float64)
-        np.add.at(heads, (snapshot["swarms.y"][mine], snapshot["swarms.x"][mine]), snapshot["swarms.population"][mine])
-        scaled[f"heads of {herbivore.name}"] = heads
-    return scaled
+    mine = rows[snapshot["swarms.species"][rows] == number]
+    heads = np.zeros_like(snapshot["biotope.flow"], dtype=np.float64)
+    np.add.at(heads, (snapshot["swarms.y"][mine], snapshot["swarms.x"][mine]), snapshot["swarms.population"][mine])
+    return heads
 
 
 def points(plain_config: Config, snapshot: Snapshot) -> Mapping[str, npt.NDArray[np.float64]]:
-    """Return the positions of the swarms of each herbivore, at the centres of their cells: (count, 2) float64, by name."""
+    """Return the swarms of each herbivore by name, (count, 3) float64: the centre of the cell, x and y, and the heads."""
     rows = np.flatnonzero(snapshot["swarms.id"])
-    centres = np.stack([snapshot["swarms.x"][rows], snapshot["swarms.y"][rows]], axis=1) + 0.5
+    x, y, heads = (snapshot[f"swarms.{column}"][rows] for column in ("x", "y", "population"))
+    places = np.stack([x + 0.5, y + 0.5, heads], axis=1)
     species = snapshot["swarms.species"][rows]
     return {
-        f"swarms of {herbivore['name']}": centres[species == index]
+        f"swarms of {herbivore['name']}": places[species == index]
         for index, herbivore in enumerate(plain_config.get("herbivores", ()))
     }

@@ -132,7 +132,7 @@ def test_what_a_world_shows(meadow: tuple[Path, dict[int, Any], Any], tmp_path: 
         for name, layer in layers.items():
             shown = image(found, "/layers/" + name.replace(" ", "\\ "), tick)
             assert shown.tobytes() == np.ascontiguousarray(layer).tobytes()
-        heads, places = layers["heads of snail"], world.points(config, live[tick])["swarms of snail"]
+        heads, places = layers["heads of snail"], world.points(config, live[tick])["swarms of snail"][:, :2]
         (points,) = found["/points/swarms\\ of\\ snail"]["positions"][tick]
         np.testing.assert_array_equal(np.array(points).reshape(-1, 2), places)
         assert {tuple(place) for place in places} == {(x + 0.5, y + 0.5) for y, x in np.argwhere(heads)}
