@@ -16,9 +16,13 @@ from recorder.console.argument_types import NotNegative, whole_number
 from recorder.console.output import print_result
 from recorder.exit_codes import SAME, UsageError
 from recorder.storage.os_errors import reading
+from recorder.visible_text import print_visible
 from replayer.commands.arguments import choose, ensure_states, factory_of, note_version
 from replayer.commands.options import Sim
+from replayer.desync.dump.dump_source import dump_source
 from replayer.tape.tape import Tape
+from replayer.value_text import plain_text
+from replayer.view.finding_folder import ViewedFinding, read_finding
 from sim.extras import missing_package
 
 TOKEN_CHARS_MIN = 16
@@ -44,6 +48,7 @@ def view(
     replay view run.tape
     replay view before.tape after.tape
     replay view walk.tape --sim walkers:Walkers
+    replay view run.desync-4213 --sim flock:Flock
 
     It prints an address and opens it. Only this machine can reach it, and only with
     the token in the address. States are re-simulated here, so no run is too long.
@@ -54,7 +59,8 @@ def view(
     Parameters
     ----------
     tape
-        The tape; by default the newest in recordings/.
+        The tape; by default the newest in recordings/. Or the dump of a desync: what was
+        recorded and what is replayed here are shown side by side, at its tick.
     other
         A second tape, to see where the two differ.
     sim
@@ -70,6 +76,7 @@ def view(
     cache_mb
         Megabytes of pictures that are made ahead, for each tape; 0 makes none.
     """
+    finding, tape = _finding(tape) if tape is not None and other is None else (None, tape)
     paths = [choose(tape), *([other] if other is not None else [])]
     try:
         from replayer.view.access_guard import is_loopback  # noqa: PLC0415 - packages of an extra
@@ -90,12 +97,27 @@ def view(
         with reading(path), Tape(path) as opened:
             ensure_states(opened)
             note_version(opened)
-    request = ViewRequest(paths, sim, host, port, token, cache_mb * 1_000_000)
+    request = ViewRequest(paths, sim, host, port, token, cache_mb * 1_000_000, finding)
     try:
         serve_view(request, lambda url: _show(url, opens=browser))
     except KeyboardInterrupt:
         return SAME  # Ctrl-C is the normal way to end it.
     return SAME
+
+
+def _finding(path: Path) -> tuple[ViewedFinding | None, Path]:
+    """The finding of a dump, and its tape; for anything else None, and the path itself."""
+    try:
+        source = dump_source(path)
+        if source is None:
+            return None, path
+        finding = read_finding(path)
+    except (OSError, ValueError) as error:
+        raise UsageError(str(error)) from None
+    if source.missing is not None:
+        where = f"{source.tape} is shown, which begins one tick before"
+        print_visible(f"note: {plain_text(source.missing)} is not here: {where}", file=sys.stderr)
+    return finding, source.tape
 
 
 def _show(url: str, *, opens: bool) -> None:

@@ -11,8 +11,10 @@ import attrs
 import uvicorn
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
+from replayer.view.finding_folder import ViewedFinding
 from replayer.view.server import MESSAGE_BYTES_MAX, ViewServer
 from replayer.view.viewed_tape import ViewedTape
+from replayer.view.worker.finding_cursors import Role
 
 GRACE_S = 1  # Open connections get this long when the server ends.
 TOKEN_BYTES = 24
@@ -28,6 +30,7 @@ class ViewRequest:
         host, port: the address; port 0 takes a free one.
         token: what the browser must have; None makes a random one.
         cache_bytes: of filled ticks, for each tape; 0 fills nothing.
+        finding: a desync of the one tape: it is shown as recorded and as replayed, side by side.
     """
 
     tapes: Sequence[Path]
@@ -36,6 +39,7 @@ class ViewRequest:
     port: int = 0
     token: str | None = None
     cache_bytes: int = 0
+    finding: ViewedFinding | None = None
 
 
 def serve_view(request: ViewRequest, on_ready: Callable[[str], None]) -> None:
@@ -49,12 +53,7 @@ def serve_view(request: ViewRequest, on_ready: Callable[[str], None]) -> None:
     family = socket.AF_INET6 if ":" in request.host else socket.AF_INET
     with socket.create_server((request.host, request.port), family=family) as listener:
         port = listener.getsockname()[1]
-        others = [*request.tapes[1:], None]
-        tapes = [
-            ViewedTape(side, path, request.sim, other if side == 0 else None, request.cache_bytes)
-            for side, (path, other) in enumerate(zip(request.tapes, others, strict=True))
-        ]
-        app = ViewServer(tapes).app(request.host, port, token)
+        app = ViewServer(viewed_tapes(request), request.finding).app(request.host, port, token)
         shown_host = f"[{request.host}]" if ":" in request.host else request.host
         config = uvicorn.Config(
             app,
@@ -70,6 +69,19 @@ def serve_view(request: ViewRequest, on_ready: Callable[[str], None]) -> None:
         )
         server = _ReadyServer(config, lambda: on_ready(f"http://{shown_host}:{port}/?token={token}"))
         server.run(sockets=[listener])
+
+
+def viewed_tapes(request: ViewRequest) -> list[ViewedTape]:
+    """The sides of the page, not started yet."""
+    if request.finding is not None:
+        (path,) = request.tapes
+        roles: tuple[Role, ...] = ("recorded", "replayed")
+        return [ViewedTape(side, path, request.sim, None, request.cache_bytes, role) for side, role in enumerate(roles)]
+    others = [*request.tapes[1:], None]
+    return [
+        ViewedTape(side, path, request.sim, other if side == 0 else None, request.cache_bytes)
+        for side, (path, other) in enumerate(zip(request.tapes, others, strict=True))
+    ]
 
 
 class _ReadyServer(uvicorn.Server):

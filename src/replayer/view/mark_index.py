@@ -36,6 +36,11 @@ class MarkIndex:
         return dict(self._parts.get("checked", {}))
 
     @property
+    def findings(self) -> list[tuple[int, str]]:
+        """Tick and text of what was found before the page was opened."""
+        return [*self._parts.get("dumps", []), *self._parts.get("violations", [])]
+
+    @property
     def telemetry_names(self) -> list[str]:
         """The columns of the telemetry, without "tick"."""
         return [name for name in self._parts.get("telemetry", {}) if name != "tick"]

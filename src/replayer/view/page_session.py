@@ -109,7 +109,9 @@ class PageSession:
                 self._send(side, tick, encoded, flags)
         if (DIFFERENCE_SIDE, tick) in self._wanted and all(encoded is not None for encoded in found):
             self._wanted.discard((DIFFERENCE_SIDE, tick))
-            layers = self._differences.layers(tick, self._look, [one for one in found if one is not None])
+            both = [one for one in found if one is not None]
+            # Where another tick stands for one that cannot be shown, the two are of different ticks.
+            layers = self._differences.layers(tick, self._look, both) if len({one.shown for one in both}) == 1 else []
             self._put(
                 b"".join([encode_head(DIFFERENCE_SIDE, flags, len(layers), self._request, tick, tick, 0), *layers])
             )

@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from importlib.resources import files
 from typing import Any
 
+import attrs
 import numpy as np
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -22,6 +23,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from replayer.view.access_guard import AccessGuard
 from replayer.view.difference_frames import DifferenceFrames
+from replayer.view.finding_folder import ViewedFinding
 from replayer.view.mark_index import BINS_MAX, TROUBLES_MAX, curve_points
 from replayer.view.page_session import TICK_MAX, PageSession
 from replayer.view.states.frame_encoding import EncodedTick
@@ -37,8 +39,9 @@ _TYPES = {"html": "text/html", "js": "text/javascript", "css": "text/css"}
 class ViewServer:
     """The pages that look at one tape, or at two."""
 
-    def __init__(self, tapes: Sequence[ViewedTape]) -> None:
-        self._tapes = tapes
+    def __init__(self, tapes: Sequence[ViewedTape], finding: ViewedFinding | None = None) -> None:
+        """finding: what the two sides of one tape are shown for."""
+        self._tapes, self._finding = tapes, finding
         self._pages: dict[str, PageSession] = {}
         self._differences = DifferenceFrames()
         folder = files("replayer.view") / "page"
@@ -112,7 +115,8 @@ class ViewServer:
     async def _info(self, _: Request) -> Response:
         await self._opened()
         facts = [tape.facts or {"name": tape.path.name, "refused": tape.refused} for tape in self._tapes]
-        return JSONResponse({"tapes": facts})
+        finding = attrs.asdict(self._finding) if self._finding is not None else None
+        return JSONResponse({"tapes": facts, "finding": finding})
 
     async def _tracks(self, request: Request) -> Response:
         tape = self._tape(request)
@@ -120,13 +124,22 @@ class ViewServer:
         if not first <= last:
             return _refused("expected first <= last")
         found = tape.marks.tracks(first, last, min(BINS_MAX, _number(request, "bins", 1)))
-        troubles = sorted(tape.troubles.items())[:TROUBLES_MAX]
-        return JSONResponse({**found, "troubles": troubles})
+        return JSONResponse({**found, "troubles": self._findings(tape)[:TROUBLES_MAX]})
+
+    def _findings(self, tape: ViewedTape) -> list[tuple[int, str]]:
+        """Tick and text of all that was found: the named finding, dumps, violated properties, ticks that failed here."""
+        named = [] if self._finding is None else [(self._finding.tick, self._finding.title)]
+        return sorted({*named, *tape.marks.findings, *tape.troubles.items()})
 
     async def _jump(self, request: Request) -> Response:
         query, tape = request.query_params, self._tape(request)
         kind, name = query.get("kind", ""), query.get("name")
-        tick = tape.marks.jump(kind, name, _number(request, "tick"), back=query.get("back") == "1")
+        here, is_back = _number(request, "tick"), query.get("back") == "1"
+        if kind == "finding":
+            ticks = [found for found, _ in self._findings(tape)]
+            behind = [tick for tick in ticks if (tick < here if is_back else tick > here)]
+            return JSONResponse({"tick": (max if is_back else min)(behind, default=None)})
+        tick = tape.marks.jump(kind, name, here, back=is_back)
         return JSONResponse({"tick": tick})
 
     async def _curve(self, request: Request) -> Response:

@@ -18,6 +18,7 @@ from recorder.processes.worker_pipes import starting
 from replayer.view.frame_cache import FrameCache
 from replayer.view.mark_index import MarkIndex
 from replayer.view.states.frame_encoding import EncodedTick
+from replayer.view.worker.finding_cursors import Role
 from replayer.view.worker.page_jobs import (
     BlockJob,
     Described,
@@ -63,7 +64,9 @@ class ViewedTape:
         troubles: ticks that cannot be shown, with the reason.
     """
 
-    def __init__(self, side: int, path: Path, sim: str | None, other: Path | None, budget_bytes: int) -> None:
+    def __init__(
+        self, side: int, path: Path, sim: str | None, other: Path | None, budget_bytes: int, role: Role | None = None
+    ) -> None:
         self.side, self.path = side, path
         self.cache = FrameCache(budget_bytes)
         self.marks = MarkIndex()
@@ -80,14 +83,14 @@ class ViewedTape:
         self._opened = asyncio.Event()
         self._pipes: list[Connection] = []
         self._processes: list[BaseProcess] = []
-        self._sim, self._other = sim, other
+        self._sim, self._other, self._role = sim, other, role
 
     # --- the processes
 
     def start(self, audience: Audience) -> None:
         """Start the processes; call it in the event loop."""
         self._audience, self._loop = audience, asyncio.get_running_loop()
-        self._start(serve_tape, self.path, self._sim)
+        self._start(serve_tape, self.path, self._sim, self._role)
         self._start(read_marks, self.path, self._other)
 
     def _start(self, work: Callable[..., None], *arguments: object) -> None:

@@ -237,3 +237,28 @@ def test_objects_and_a_desync(open_page: Open, tmp_path: Path) -> None:
         page.keyboard.press("PageDown")
         playwright.expect(page.get_by_label(re.compile("^water, tick 20,"))).to_be_visible(timeout=10_000)
         page.close()
+
+
+@pytest.mark.seldom(0.3)
+def test_a_dump_is_seen_from_both_sides(open_page: Open, tmp_path: Path) -> None:
+    """It opens at its tick; at the next keyframe the one cell that differs is marked; nothing is marked before."""
+    import replayer
+
+    record(tmp_path / "pond.tape", Pond(), [[]] * 40, keyframe_interval_ticks=20)
+    with replayer.Timeline(tmp_path / "pond.tape", DriftingPond, dump_folder=tmp_path) as run:
+        bad = run.verify().first_bad
+    (dump,) = (path for path in tmp_path.iterdir() if path.is_dir())
+    with serving(str(dump), "--sim", "viewed_worlds:DriftingPond") as url:
+        page = open_page(f"{url}#compare=both")
+        playwright.expect(page.locator("#tick")).to_have_value(str(bad))
+        playwright.expect(page.locator("#banner")).to_contain_text(f"DESYNC at tick {bad}, field water")
+        playwright.expect(page.locator("#panel")).to_contain_text(f"Desync at tick {bad}")
+        waiting = page.locator("figure .wait").first
+        playwright.expect(waiting).to_have_text(f"not recorded; tick {bad - 1}, the last that agrees")
+        playwright.expect(page.locator("figcaption").last).to_contain_text("not at this tick")
+        page.get_by_role("button", name="Keyframe 20").click()
+        playwright.expect(page.locator("figcaption").last).to_contain_text("1 cell differs", timeout=10_000)
+        page.keyboard.press("Shift+F")
+        page.get_by_role("button", name="Tick before").click()
+        playwright.expect(page.locator("figcaption").last).to_contain_text("the same", timeout=10_000)
+        page.close()

@@ -8,7 +8,9 @@ const grow = () => h('span', { className: 'grow' });
 
 export function showBanner(state, actions) {
   const rows = [];
-  if (state.tapes.length > 1) rows.push(difference(state, actions));
+  if (state.finding) rows.push(finding(state.finding, actions));
+  else if (state.tapes.length > 1) rows.push(difference(state, actions));
+  else rows.push(...found(state, actions));
   for (const [side, tape] of state.tapes.entries()) {
     const who = state.tapes.length > 1 ? `${'AB'[side]}: ` : '';
     if (tape.problem) rows.push(h('div', { className: 'warn' }, h('b', { textContent: `${who}without the simulation` }), text(`only the states of keyframes are shown: ${tape.problem}`)));
@@ -17,6 +19,21 @@ export function showBanner(state, actions) {
   }
   if (state.trouble) rows.push(h('div', {}, h('b', { textContent: 'This tick cannot be shown' }), text(state.trouble)));
   byId('banner').replaceChildren(...rows);
+}
+
+// A desync from its dump: recorded on the left, replayed here on the right.
+function finding(one, actions) {
+  const next = one.compared_tick === null ? [] : [button(`Keyframe ${whole(one.compared_tick)}`, () => actions.go(one.compared_tick))];
+  const where = one.compared_tick === null ? 'no keyframe follows: of the ticks from there on, only hashes are recorded' : `A as recorded, B as replayed here; the next recorded state is keyframe ${whole(one.compared_tick)}`;
+  return h('div', {}, h('b', { textContent: one.title }), text(where), grow(), button('Go there', () => actions.go(one.tick)), button('Tick before', () => actions.go(one.tick - 1)), ...next, button('Report', () => actions.tab('finding')));
+}
+
+// What was found before this page was opened: dumps of replay verify, violated properties.
+function found(state, actions) {
+  const rows = state.findings ?? [];
+  if (!rows.length) return [];
+  const [tick, words] = rows[0], more = rows.length > 1 ? `, and ${whole(rows.length - 1)} more ( f )` : '';
+  return [h('div', {}, h('b', { textContent: `Found at tick ${whole(tick)}` }), text(words + more), grow(), button('Go there', () => actions.go(tick)))];
 }
 
 function difference(state, actions) {

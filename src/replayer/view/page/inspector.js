@@ -2,7 +2,8 @@
 
 import { ask, byId, h, figure, whole } from '/f/dom.js';
 
-const TABS = { tick: 'Tick', tables: 'Tables', object: 'Object', fields: 'Fields', tape: 'Tape' };
+const TABS = { tick: 'Tick', tables: 'Tables', object: 'Object', fields: 'Fields', finding: 'Finding', tape: 'Tape' };
+const TIMELESS = ['finding', 'tape']; // Tabs that say the same at each tick.
 const STEPS = /^[^.[]+|\.[^.[]+|\['(?:[^'\\]|\\.)*'\]|\["(?:[^"\\]|\\.)*"\]|\[[^\]]*\]| element \d+/g;
 
 export class Inspector {
@@ -18,7 +19,7 @@ export class Inspector {
 
   tabs() {
     const { info } = this.state;
-    return Object.keys(TABS).filter((tab) => (tab === 'tables' ? info.tables.length : tab === 'object' ? info.has_object : true));
+    return Object.keys(TABS).filter((tab) => (tab === 'tables' ? info.tables.length : tab === 'object' ? info.has_object : tab === 'finding' ? this.state.finding : true));
   }
 
   build() {
@@ -59,7 +60,7 @@ export class Inspector {
 
   async load() {
     const { state } = this, ticket = ++this.asked, { tab } = state;
-    if (!state.page || tab === 'tape') return;
+    if (!state.page || TIMELESS.includes(tab)) return;
     let answers;
     try {
       answers = await Promise.all([...state.tapes.keys()].map((side) => ask('detail', this.query(side))));
@@ -83,17 +84,34 @@ export class Inspector {
 
   show() {
     const { state, panel } = this, scroll = panel.scrollTop, focused = document.activeElement?.id;
-    const make = { tick: () => this.tick(), tables: () => this.tables(), object: () => this.object(), fields: () => this.fields(), tape: () => this.tape() }[state.tab];
-    panel.replaceChildren(...(state.tab !== 'tape' && !this.answers.length ? [h('p', { className: 'dim', textContent: 'reading …' })] : [...this.elsewhere(), ...make()]));
+    const make = { tick: () => this.tick(), tables: () => this.tables(), object: () => this.object(), fields: () => this.fields(), finding: () => this.finding(), tape: () => this.tape() }[state.tab];
+    panel.replaceChildren(...(!TIMELESS.includes(state.tab) && !this.answers.length ? [h('p', { className: 'dim', textContent: 'reading …' })] : [...this.elsewhere(), ...make()]));
     panel.scrollTop = scroll;
     if (focused && panel.querySelector(`#${CSS.escape(focused)}`)) byId(focused).focus();
   }
 
   // Without the simulation a keyframe stands for the ticks after it.
   elsewhere() {
-    if (this.state.tab === 'tape') return [];
+    if (TIMELESS.includes(this.state.tab)) return [];
     const late = this.answers.filter((answer) => answer.shown !== answer.tick);
-    return late.map((answer) => h('p', { className: 'differs', textContent: `tick ${whole(answer.tick)} cannot be made: this is the state of keyframe ${whole(answer.shown)}` }));
+    const words = (answer) => (this.roleOf(answer) === 'recorded' ? `of tick ${whole(answer.tick)} only the hash is recorded: A is tick ${whole(answer.shown)}, the last that agrees` : `tick ${whole(answer.tick)} cannot be made: this is the state of keyframe ${whole(answer.shown)}`);
+    return late.map((answer) => h('p', { className: 'differs', textContent: words(answer) }));
+  }
+
+  roleOf(answer) {
+    return this.state.tapes[this.answers.indexOf(answer)]?.role;
+  }
+
+  // The other side's answer, if it is about the same tick: only then what differs is marked.
+  opposite(side) {
+    const [one, other] = [this.answers[side], this.answers[1 - side]];
+    return other && one.shown === other.shown ? other : null;
+  }
+
+  finding() {
+    const { finding } = this.state, pre = (words) => h('pre', { className: 'mono', textContent: words });
+    const explained = finding.explanation ? [h('h2', { textContent: 'replay explain' }), pre(finding.explanation)] : [h('p', { className: 'dim' }, 'Why it differs: ', h('code', { textContent: `replay explain ${finding.folder}` }), ' searches the cause. Written to explain.txt in the folder, its text is shown here.')];
+    return [h('h2', { textContent: finding.folder }), pre(finding.report || finding.title), ...explained];
   }
 
   pairs(entries) {
@@ -113,7 +131,7 @@ export class Inspector {
   }
 
   tickOf(answer, side, several) {
-    const other = several ? this.answers[1 - side] : null;
+    const other = this.opposite(side);
     const said = answer.recorded_hash === null || answer.shown !== answer.tick ? '' : answer.recorded_hash === answer.hash ? ', as recorded' : `, recorded: ${answer.recorded_hash}`;
     const facts = [['state hash', h('span', { className: 'mono' }, answer.hash + said)]];
     if (answer.shown === answer.tick) facts.push(['keyframe before', whole(answer.keyframe_tick)]);
@@ -182,7 +200,7 @@ export class Inspector {
 
   tableOf(table, side) {
     if (!table) return [h('p', {}, this.sideMark(side), ' this tape has no such table at this tick')];
-    const other = this.answers.length > 1 ? this.answers[1 - side].table : null;
+    const other = this.opposite(side)?.table ?? null;
     const turn = (by) => () => { this.table.offset = Math.max(0, table.offset + by); this.load(); };
     const last = Math.min(table.offset + table.page, table.count);
     const free = table.free ? `; ${whole(table.free)} rows of zeros are left out` : '';
@@ -219,7 +237,7 @@ export class Inspector {
   object() {
     const out = [];
     for (const [side, answer] of this.answers.entries()) {
-      const other = this.answers.length > 1 ? new Map((this.answers[1 - side].leaves ?? []).map(([path, value]) => [path, value])) : null;
+      const opposite = this.opposite(side), other = opposite ? new Map((opposite.leaves ?? []).map(([path, value]) => [path, value])) : null;
       out.push(h('p', { className: 'dim' }, this.sideMark(side), h('span', { className: 'key changed', textContent: 'changed in this tick' }), ' ', other ? h('span', { className: 'key differs', textContent: 'differs between A and B' }) : ''));
       if (!answer.leaves?.length) out.push(h('p', { className: 'dim', textContent: 'none at this tick' }));
       const tree = nest(answer.leaves ?? []);
@@ -254,7 +272,7 @@ export class Inspector {
       const note = changed === null ? 'another size' : changed ? whole(changed) : '';
       const cells = [h('td', { className: 'left mono', textContent: name }), h('td', { className: 'left', textContent: text, title: text }), h('td', { className: changed === 0 ? '' : 'changed', textContent: note })];
       if (other) {
-        const mine = other.get(name), differs = mine !== text;
+        const mine = other.get(name), differs = this.opposite(0) && mine !== text;
         cells.splice(2, 0, h('td', { className: `left ${differs ? 'differs' : ''}`, textContent: mine ?? 'not there', title: mine ?? '' }));
       }
       return h('tr', {}, ...cells);

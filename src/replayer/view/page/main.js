@@ -14,7 +14,7 @@ import { PREVIEW, Wire } from '/f/wire.js';
 const MODES = { side: ['A | B', 'Side by side'], both: ['A | B | Δ', 'Side by side, with the difference'], difference: ['Δ', 'The difference B − A'], blink: ['Blink', 'One after the other in the same place ( b )'] };
 const KEYS = {
   Space: 'play or pause', 'J K L': 'backwards, stop, forwards; again: faster', '← →': 'one tick', 'Shift ← →': 'ten ticks', 'Home End': 'first, last tick',
-  'PgUp PgDn': 'keyframe before, after', '[ ]': 'event before, after (of the chosen kind)', '{ }': 'input before, after', 'D  Shift D': 'next, previous difference',
+  'PgUp PgDn': 'keyframe before, after', '[ ]': 'event before, after (of the chosen kind)', '{ }': 'input before, after', 'D  Shift D': 'next, previous difference', 'F  Shift F': 'next, previous finding',
   G: 'type a tick (−1 is the last)', '/': 'search', '+ − 0': 'zoom the time bar, whole run', 'I O': 'loop from, to here', '\\': 'no loop', '1 … 9': 'layer on or off',
   C: 'compare: next way', B: 'blink: the other tape', T: 'colour scheme', '?': 'these keys', Esc: 'close',
 };
@@ -219,7 +219,7 @@ function say() {
 
 function buildNames() {
   byId('tapes').replaceChildren(...state.tapes.map((tape, side) => h('span', { className: 'tape', title: tape.name },
-    state.tapes.length > 1 ? h('span', { className: `side s${side}`, textContent: 'AB'[side] }) : null, h('b', { textContent: tape.name }),
+    state.tapes.length > 1 ? h('span', { className: `side s${side}`, textContent: 'AB'[side] }) : null, h('b', { textContent: tape.role ? `${tape.name}, ${tape.role}` : tape.name }),
     h('span', { className: `badge ${tape.status ?? 'refused'}`, textContent: tape.status ?? 'cannot be read' }),
     tape.scenario ? h('span', { className: 'dim', textContent: `${tape.scenario}, seed ${tape.seed}` }) : null)));
 }
@@ -259,8 +259,8 @@ function readAddress() {
   if (MAPS.includes(query.get('map'))) state.map = query.get('map');
   if (query.get('scale') === 'own') state.scale = 'own';
   if (query.get('compare') in MODES) state.compare = query.get('compare');
-  state.tab = query.get('tab') ?? (info.has_object ? 'object' : info.layers.length || info.world ? 'tick' : info.tables.length ? 'tables' : 'fields');
-  state.tick = state.clamp(query.has('tick') ? Number(query.get('tick')) || 0 : state.first);
+  state.tab = query.get('tab') ?? (state.finding ? 'finding' : info.has_object ? 'object' : info.layers.length || info.world ? 'tick' : info.tables.length ? 'tables' : 'fields');
+  state.tick = state.clamp(query.has('tick') ? Number(query.get('tick')) || 0 : state.finding?.tick ?? state.first);
 }
 
 // --- keys
@@ -277,7 +277,7 @@ function onKey(event) {
     ' ': () => (state.playing ? playback.pause() : playback.play()), k: () => playback.pause(), l: () => playback.faster(1), j: () => playback.faster(-1),
     arrowleft: () => step(event.shiftKey ? -10 : -1), arrowright: () => step(event.shiftKey ? 10 : 1), home: () => { playback.pause(); go(state.first); }, end: () => { playback.pause(); go(state.last); },
     pageup: () => jump('keyframe', true), pagedown: () => jump('keyframe', false), '[': () => jumpEvent(true), ']': () => jumpEvent(false),
-    '{': () => jump('input', true), '}': () => jump('input', false), d: () => isTwo && jump('difference', event.shiftKey), g: () => playback.box.focus(),
+    '{': () => jump('input', true), '}': () => jump('input', false), d: () => isTwo && jump('difference', event.shiftKey), f: () => jump('finding', event.shiftKey), g: () => playback.box.focus(),
     '/': () => openSearch(state, bar, curves, actions), '+': () => actions.zoom(0.5), '=': () => actions.zoom(0.5), '-': () => actions.zoom(2), 0: () => actions.zoom(Infinity),
     i: () => setLoop(state.tick, state.loopRange?.[1] ?? state.last), o: () => setLoop(state.loopRange?.[0] ?? state.first, state.tick), '\\': () => setLoop(),
     c: () => { if (isTwo) { state.compare = modes[(modes.indexOf(state.compare) + 1) % modes.length]; look(); } },
@@ -309,6 +309,8 @@ const actions = {
       curves.build();
       changed();
     }
+    const findings = JSON.stringify(data.troubles);
+    if (findings !== state.findingsShown && state.tapes.length < 2) { Object.assign(state, { findings: data.troubles, findingsShown: findings }); showBanner(state, actions); }
     if (data.difference && !state.difference) { state.difference = data.difference; showBanner(state, actions); }
   },
 };
@@ -357,8 +359,8 @@ async function start() {
   let theme = 'auto';
   try { theme = localStorage.getItem('theme') ?? 'auto'; } catch { /* Storage is off. */ }
   setTheme(theme in THEMES ? theme : 'auto');
-  const { tapes } = await ask('info', {});
-  Object.assign(state, { tapes, info: tapes[0] });
+  const { tapes, finding } = await ask('info', {});
+  Object.assign(state, { tapes, finding, info: tapes[0] });
   buildNames();
   document.title = `${tapes.map(({ name }) => name).join(' | ')} – replay view`;
   const bad = tapes.find((tape) => tape.refused);

@@ -135,7 +135,7 @@ export class Maps {
     const isLate = !frame || frame.shown !== expected;
     one.element.classList.toggle('stale', isLate && !state.playing);
     one.wait.hidden = !isLate || state.playing;
-    one.wait.textContent = !frame ? 'reading …' : frame.flags & OTHER_TICK && frame.asked === expected ? `keyframe ${whole(frame.shown)}` : `${whole(frame.shown)} – on the way to ${whole(expected)}`;
+    one.wait.textContent = !frame ? 'reading …' : frame.flags & OTHER_TICK && frame.asked === expected ? (state.tapes[side]?.role === 'recorded' ? `not recorded; tick ${whole(frame.shown)}, the last that agrees` : `keyframe ${whole(frame.shown)}`) : `${whole(frame.shown)} – on the way to ${whole(expected)}`;
     one.mark.textContent = 'ABΔ'[side];
     one.mark.className = `side s${side}`;
     one.canvas.setAttribute('aria-label', this.label(card, side, frame, layer));
@@ -149,7 +149,7 @@ export class Maps {
     pen.imageSmoothingEnabled = one.canvas.width < layer.width || layer.kind === PICTURE;
     pen.clearRect(0, 0, one.canvas.width, one.canvas.height);
     pen.drawImage(one.small, 0, 0, one.canvas.width, one.canvas.height);
-    one.note.textContent = side < 2 ? state.tapes[side].name : differing ? `${whole(differing)} ${differing === 1 ? 'cell differs' : 'cells differ'}, by ${figure(layer.high)} at most` : 'the same';
+    one.note.textContent = side < 2 ? state.tapes[side].role ?? state.tapes[side].name : differing ? `${whole(differing)} ${differing === 1 ? 'cell differs' : 'cells differ'}, by ${figure(layer.high)} at most` : 'the same';
     if (layer.kind === 0) this.paintPoints(pen, one, frame, layer);
     this.paintHair(pen, one, layer);
   }

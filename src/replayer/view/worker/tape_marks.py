@@ -21,11 +21,14 @@ from replayer.diagnose.compare.tape_diff import TapeDifference, diff_tapes
 from replayer.report.tape_facts import tape_facts
 from replayer.tape.episodes import find_episodes
 from replayer.tape.tape import Tape
+from replayer.view.finding_folder import findings_beside
 from replayer.view.states.page_json import page_json, page_text
 from replayer.view.worker.page_jobs import Indexed
+from sim.scenario.event_kinds import has_required_keys
 
 KINDS_MAX = 60  # Kinds of events with a mark of their own; the others are counted together.
 OTHER_KINDS = "other kinds"
+VIOLATIONS_MAX = 200
 _NO_INPUTS = {b"\x90", b"\xc0", b"\x80"}  # An empty list, nothing, an empty map, as MessagePack.
 
 Ticks = npt.NDArray[np.int64]
@@ -36,7 +39,7 @@ def read_marks(parent: int, pipe: Connection, path: Path, other: Path | None) ->
     begin_as_worker(parent)
     try:
         with Tape(path) as tape:
-            for part in _parts(tape, other):
+            for part in mark_parts(tape, other):
                 pipe.send(Indexed(part()))
     except (RecordingError, OSError) as error:
         pipe.send(Indexed({"marks_error": page_text(str(error))}))
@@ -44,13 +47,15 @@ def read_marks(parent: int, pipe: Connection, path: Path, other: Path | None) ->
         return  # The server has ended.
 
 
-def _parts(tape: Tape, other: Path | None) -> Iterator[Callable[[], dict[str, Any]]]:
+def mark_parts(tape: Tape, other: Path | None) -> Iterator[Callable[[], dict[str, Any]]]:
+    """Functions that read one part each. other: the second tape, if differences are wanted."""
     yield lambda: {"keyframe_ticks": np.array(sorted({place.tick for place in tape.keyframes}), np.int64)}
     if other is not None:
         yield lambda: {"difference": _difference(tape, other)}
     yield lambda: {"telemetry": tape.telemetry()}
     yield lambda: {"input_ticks": _input_ticks(tape)}
-    yield lambda: {"event_ticks": _event_ticks(tape)}
+    yield lambda: {"dumps": findings_beside(tape.path, tape.run_id)}
+    yield lambda: _events(tape)
     yield lambda: {"episodes": _episodes(tape)}
     yield lambda: {"checked": _checked(tape)}
 
@@ -62,15 +67,21 @@ def _input_ticks(tape: Tape) -> Ticks:
     return np.fromiter(ticks, np.int64)
 
 
-def _event_ticks(tape: Tape) -> dict[str, Ticks]:
-    """The ticks of the events, by kind; a tick comes once for each event."""
+def _events(tape: Tape) -> dict[str, Any]:
+    """The ticks of the events, by kind; a tick comes once for each event. And the properties that were violated."""
     ticks: dict[str, array[int]] = {}
+    violations: list[tuple[int, str]] = []
+    has_properties = tape.meta.get("scenario") is not None
     for tick, event in tape.events():
+        is_violation = has_properties and event.get("kind") == "violation" and has_required_keys(event)
+        if is_violation and len(violations) < VIOLATIONS_MAX:
+            violations.append((tick, page_text(f"property {event['property']} is violated: {event['details']}")))
         kind = page_text(str(event.get("kind", "")))
         if kind not in ticks and len(ticks) >= KINDS_MAX:
             kind = OTHER_KINDS
         ticks.setdefault(kind, array("q")).append(tick)
-    return {kind: np.array(found, np.int64) for kind, found in ticks.items()}
+    event_ticks = {kind: np.array(found, np.int64) for kind, found in ticks.items()}
+    return {"event_ticks": event_ticks, "violations": violations}
 
 
 def _episodes(tape: Tape) -> list[list[Any]]:

@@ -22,6 +22,7 @@ from recorder.errors import DesyncError, RecordingError
 from recorder.factory_spec import load_factory
 from recorder.processes.worker_pipes import begin_as_worker
 from replayer.view.states.figures import figures_of
+from replayer.view.worker.finding_cursors import Role, make_cursor
 from replayer.view.worker.page_jobs import (
     BlockJob,
     Described,
@@ -44,14 +45,14 @@ FAR_TICKS = 60  # A seek over more steps first shows the keyframe that it starts
 TICKS_MAX = 50_000  # Kept at most: the bookkeeping of the cache is linear in them.
 
 
-def serve_tape(parent: int, pipe: Connection, path: Path, sim: str | None) -> None:
+def serve_tape(parent: int, pipe: Connection, path: Path, sim: str | None, role: Role | None) -> None:
     """Run the process until the server closes the pipe. parent: the server's process id."""
     begin_as_worker(parent)
     try:
         factory = load_factory(sim) if sim is not None else None
-        reader = ViewCursor(path, factory)
-        process = _TapeProcess(pipe, reader, lambda: ViewCursor(path, factory))
-        pipe.send(Opened(view_facts(reader)))
+        reader = make_cursor(path, factory, role)
+        process = _TapeProcess(pipe, reader, lambda: make_cursor(path, factory, role))
+        pipe.send(Opened(view_facts(reader) | {"role": role}))
     except (RecordingError, OSError, ValueError, LookupError) as error:
         pipe.send(Refused(str(error)))
         return

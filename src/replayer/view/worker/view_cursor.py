@@ -102,7 +102,7 @@ class ViewCursor:
         if self.problem is not None or self.run.tick == tick:
             return True
         try:
-            self.run.seek(tick, cancelled=_seldom(is_stale))
+            self.run.seek(tick, cancelled=seldom(is_stale))
         except SeekCancelledError:
             return False
         return True
@@ -152,7 +152,7 @@ def _distance(tick: int, span: tuple[int, int]) -> int:
     return 0 if start <= tick < end else min(abs(start - tick), abs(end - 1 - tick))
 
 
-def _seldom(is_stale: IsStale) -> IsStale:
+def seldom(is_stale: IsStale) -> IsStale:
     """The same question, asked at most once in ASK_S: a step may take less time than to ask."""
     due_s = time.perf_counter() + ASK_S
 
