@@ -37,6 +37,7 @@ COMMANDS = {  # The function of each command; its module is imported only when t
     "compare": "replayer.commands.results:compare",
     "ls": "replayer.commands.ls:ls",
     "view": "replayer.commands.view:view",
+    "render": "replayer.commands.render:render",
 }
 
 
@@ -55,6 +56,7 @@ def load(arguments: Sequence[str]) -> App:
         "  replay verify run.tape --jobs 2\n"
         "  replay tail run.tape                   follow a recording while it runs\n"
         "  replay view run.tape                   scrub through it in the browser\n"
+        "  replay render run.tape --ticks 0..-1 -o run.mp4\n"
         "  replay plot run.tape -o run.png        populations, energies, deaths\n"
         "  replay diff one.tape other.tape        where two recordings diverge\n"
         "  replay bisect run.tape --good v1.2     the first commit under which it no longer verifies\n"

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import threading
 import webbrowser
 from pathlib import Path
+from types import ModuleType
 from typing import Annotated
 
 from cyclopts import Parameter
@@ -40,6 +42,7 @@ def view(
     port: Annotated[int, Parameter(converter=whole_number, validator=Number(gte=0, lte=65535))] = 0,
     token: str | None = None,
     browser: bool = True,
+    show: str = "",
     cache_mb: Annotated[NotNegative, Parameter(name="--cache-mb")] = 128,
 ) -> int:
     """Look at a tape in the browser: scrub, play, maps, tables, curves; two tapes side by side.
@@ -73,36 +76,51 @@ def view(
         The token in the address, at least 16 characters; by default a random one.
     browser
         With --no-browser, only print the address.
+    show
+        Open at this tick and view: the part after # of a page's address.
     cache_mb
         Megabytes of pictures that are made ahead, for each tape; 0 makes none.
     """
+    listening, named = _load_server(), tape
     finding, tape = _finding(tape) if tape is not None and other is None else (None, tape)
     paths = [choose(tape), *([other] if other is not None else [])]
+    _ensure_token(host, token)
+    factory_of(sim)  # A mistake is reported before anything is served.
+    for path in paths:
+        with reading(path), Tape(path) as opened:
+            ensure_states(opened)
+            note_version(opened)
+    places = [named] if finding is not None else paths
+    arguments = ["replay", "view", *map(str, places), *(["--sim", sim] if sim is not None else [])]
+    cache_bytes, shown = cache_mb * 1_000_000, show.removeprefix("#")
+    request = listening.ViewRequest(paths, sim, host, port, token, cache_bytes, finding, arguments, shown)
+    with contextlib.suppress(KeyboardInterrupt):  # Ctrl-C is the normal way to end it.
+        listening.serve_view(request, lambda url: _show(url, opens=browser))
+    return SAME
+
+
+def _load_server() -> ModuleType:
+    """The module that serves. Raises UsageError if a package of the extra is not installed."""
     try:
-        from replayer.view.access_guard import is_loopback  # noqa: PLC0415 - packages of an extra
-        from replayer.view.listening import ViewRequest, serve_view  # noqa: PLC0415
+        import replayer.view.listening  # noqa: PLC0415 - packages of an extra
     except ImportError as error:
         package = (error.name or "").partition(".")[0]
         if package not in PACKAGES:
             raise
         raise UsageError(missing_package("replay view", package, "view")) from None
+    return replayer.view.listening
+
+
+def _ensure_token(host: str, token: str | None) -> None:
+    """Raise UsageError for a token that can be guessed, and for none where other machines are let in."""
+    from replayer.view.access_guard import is_loopback  # noqa: PLC0415 - as in _load_server
+
     if token is not None and len(token) < TOKEN_CHARS_MIN:
         raise UsageError(f"--token: expected at least {TOKEN_CHARS_MIN} characters, got {len(token)}")
     if not is_loopback(host) and token is None:
         raise UsageError(
             f"--host {host} lets other machines in: choose a --token of at least {TOKEN_CHARS_MIN} characters"
         )
-    factory_of(sim)  # A mistake is reported before anything is served.
-    for path in paths:
-        with reading(path), Tape(path) as opened:
-            ensure_states(opened)
-            note_version(opened)
-    request = ViewRequest(paths, sim, host, port, token, cache_mb * 1_000_000, finding)
-    try:
-        serve_view(request, lambda url: _show(url, opens=browser))
-    except KeyboardInterrupt:
-        return SAME  # Ctrl-C is the normal way to end it.
-    return SAME
 
 
 def _finding(path: Path) -> tuple[ViewedFinding | None, Path]:

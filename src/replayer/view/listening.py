@@ -31,6 +31,8 @@ class ViewRequest:
         token: what the browser must have; None makes a random one.
         cache_bytes: of filled ticks, for each tape; 0 fills nothing.
         finding: a desync of the one tape: it is shown as recorded and as replayed, side by side.
+        arguments: of the command that shows the same, for the page to tell.
+        shown: what stands after # in the page's address: the tick and the view; empty for the beginning.
     """
 
     tapes: Sequence[Path]
@@ -40,6 +42,8 @@ class ViewRequest:
     token: str | None = None
     cache_bytes: int = 0
     finding: ViewedFinding | None = None
+    arguments: Sequence[str] = ()
+    shown: str = ""
 
 
 def serve_view(request: ViewRequest, on_ready: Callable[[str], None]) -> None:
@@ -53,7 +57,7 @@ def serve_view(request: ViewRequest, on_ready: Callable[[str], None]) -> None:
     family = socket.AF_INET6 if ":" in request.host else socket.AF_INET
     with socket.create_server((request.host, request.port), family=family) as listener:
         port = listener.getsockname()[1]
-        app = ViewServer(viewed_tapes(request), request.finding).app(request.host, port, token)
+        app = ViewServer(viewed_tapes(request), request.finding, request.arguments).app(request.host, port, token)
         shown_host = f"[{request.host}]" if ":" in request.host else request.host
         config = uvicorn.Config(
             app,
@@ -67,7 +71,8 @@ def serve_view(request: ViewRequest, on_ready: Callable[[str], None]) -> None:
             timeout_graceful_shutdown=GRACE_S,
             server_header=False,
         )
-        server = _ReadyServer(config, lambda: on_ready(f"http://{shown_host}:{port}/?token={token}"))
+        fragment = f"#{request.shown}" if request.shown else ""
+        server = _ReadyServer(config, lambda: on_ready(f"http://{shown_host}:{port}/?token={token}{fragment}"))
         server.run(sockets=[listener])
 
 

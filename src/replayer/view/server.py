@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import shlex
 from collections.abc import AsyncIterator, Mapping, Sequence
 from importlib.resources import files
 from typing import Any
 
 import attrs
-import numpy as np
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
@@ -22,10 +22,11 @@ from starlette.types import ASGIApp
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from replayer.view.access_guard import AccessGuard
+from replayer.view.curve_files import curves_as_csv
 from replayer.view.difference_frames import DifferenceFrames
 from replayer.view.finding_folder import ViewedFinding
 from replayer.view.mark_index import BINS_MAX, TROUBLES_MAX, curve_points
-from replayer.view.page_session import TICK_MAX, PageSession
+from replayer.view.page_session import CURVES_MAX, TICK_MAX, PageSession
 from replayer.view.states.frame_encoding import EncodedTick
 from replayer.view.viewed_tape import ViewedTape
 
@@ -39,9 +40,12 @@ _TYPES = {"html": "text/html", "js": "text/javascript", "css": "text/css"}
 class ViewServer:
     """The pages that look at one tape, or at two."""
 
-    def __init__(self, tapes: Sequence[ViewedTape], finding: ViewedFinding | None = None) -> None:
-        """finding: what the two sides of one tape are shown for."""
+    def __init__(
+        self, tapes: Sequence[ViewedTape], finding: ViewedFinding | None = None, arguments: Sequence[str] = ()
+    ) -> None:
+        """finding: what the two sides of one tape are shown for. arguments: of the command, to repeat it."""
         self._tapes, self._finding = tapes, finding
+        self._command = shlex.join(arguments)
         self._pages: dict[str, PageSession] = {}
         self._differences = DifferenceFrames()
         folder = files("replayer.view") / "page"
@@ -58,6 +62,7 @@ class ViewServer:
             Route("/api/tracks", self._tracks),
             Route("/api/jump", self._jump),
             Route("/api/curve", self._curve),
+            Route("/curves.csv", self._curves_csv),
             Route("/api/detail", self._detail),
             WebSocketRoute("/frames", self._frames),
         ]
@@ -114,9 +119,12 @@ class ViewServer:
 
     async def _info(self, _: Request) -> Response:
         await self._opened()
-        facts = [tape.facts or {"name": tape.path.name, "refused": tape.refused} for tape in self._tapes]
+        facts = [
+            {**(tape.facts or {"name": tape.path.name, "refused": tape.refused}), "render": tape.render_command}
+            for tape in self._tapes
+        ]
         finding = attrs.asdict(self._finding) if self._finding is not None else None
-        return JSONResponse({"tapes": facts, "finding": finding})
+        return JSONResponse({"tapes": facts, "finding": finding, "command": self._command})
 
     async def _tracks(self, request: Request) -> Response:
         tape = self._tape(request)
@@ -144,15 +152,19 @@ class ViewServer:
 
     async def _curve(self, request: Request) -> Response:
         tape, name = self._tape(request), request.query_params.get("name", "")
-        recorded = tape.marks.telemetry(name)
-        if recorded is None:
-            known = sorted(tape.figures(name).items())
-            ticks = np.array([tick for tick, _ in known], np.int64)
-            recorded = ticks, np.array([value for _, value in known], np.float64)
         points = curve_points(
-            *recorded, _number(request, "first"), _number(request, "last"), _number(request, "bins", 1)
+            *tape.values(name), _number(request, "first"), _number(request, "last"), _number(request, "bins", 1)
         )
         return JSONResponse({"points": points})
+
+    async def _curves_csv(self, request: Request) -> Response:
+        """All known values of some curves between two ticks, a line a tick."""
+        names = request.query_params.getlist("name")[:CURVES_MAX]
+        first, last = _number(request, "first"), _number(request, "last")
+        columns = [(_side_of(tape, self._tapes), name, tape.values(name)) for tape in self._tapes for name in names]
+        content = curves_as_csv(columns, first, last)
+        headers = {"content-disposition": 'attachment; filename="curves.csv"'}
+        return Response(content, media_type="text/csv; charset=utf-8", headers=headers)
 
     async def _detail(self, request: Request) -> Response:
         tape = self._tape(request)
@@ -185,6 +197,11 @@ class ViewServer:
         finally:
             del self._pages[page.name]
             sending.cancel()
+
+
+def _side_of(tape: ViewedTape, tapes: Sequence[ViewedTape]) -> str:
+    """What stands in front of a curve's name if there are two tapes."""
+    return f"{'AB'[tape.side]} " if len(tapes) > 1 else ""
 
 
 async def _send_all(page: PageSession, socket: WebSocket) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import multiprocessing
 import os
+import shlex
 import threading
 from collections.abc import Callable
 from itertools import count
@@ -14,9 +15,12 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any, Protocol
 
+import numpy as np
+import numpy.typing as npt
+
 from recorder.processes.worker_pipes import starting
 from replayer.view.frame_cache import FrameCache
-from replayer.view.mark_index import MarkIndex
+from replayer.view.mark_index import MarkIndex, Ticks
 from replayer.view.states.frame_encoding import EncodedTick
 from replayer.view.worker.finding_cursors import Role
 from replayer.view.worker.page_jobs import (
@@ -183,6 +187,13 @@ class ViewedTape:
             message = {"kind": "trouble", "side": self.side, "tick": trouble.tick, "text": trouble.text}
             self._audience.announce(message, trouble.page)
 
+    @property
+    def render_command(self) -> str:
+        """The beginning of the command that draws ticks of this tape into a file."""
+        return shlex.join(
+            ["replay", "render", str(self.path), *(["--sim", self._sim] if self._sim is not None else [])]
+        )
+
     async def opened(self) -> None:
         """Wait until the tape is open, or refused."""
         await self._opened.wait()
@@ -223,9 +234,14 @@ class ViewedTape:
         finally:
             self._answers.pop(ticket, None)
 
-    def figures(self, name: str) -> dict[int, float]:
-        """What was computed on the way for a curve, by tick."""
-        return self._figures.get(name, {})
+    def values(self, name: str) -> tuple[Ticks, npt.NDArray[np.float64]]:
+        """Ticks and values of a curve, ascending: recorded telemetry, or what was computed so far."""
+        recorded = self.marks.telemetry(name)
+        if recorded is not None:
+            return recorded
+        known = sorted(self._figures.get(name, {}).items())
+        ticks = np.array([tick for tick, _ in known], np.int64)
+        return ticks, np.array([value for _, value in known], np.float64)
 
     def _look_at(self, tick: int, look: ViewSelection) -> None:
         """Let the filling go on around a tick, if it is in another keyframe interval, or something else is shown."""

@@ -7,6 +7,7 @@ import random
 
 import numpy as np
 
+from replayer.view.curve_files import curves_as_csv
 from replayer.view.mark_index import MarkIndex, curve_points
 
 
@@ -59,3 +60,12 @@ def test_a_curve_keeps_each_peak_and_draws_nothing_over_unknown_ticks() -> None:
         for (tick, value), (following, after) in itertools.pairwise(points):
             if value is not None and after is not None:  # A line is drawn: all ticks between are known.
                 assert set(range(tick, following)) <= set(ticks.tolist())
+
+
+def test_curves_as_csv_have_no_formulas() -> None:
+    """A name that a spreadsheet would evaluate gets a quotation mark; values are exact, and empty where none is known."""
+    ticks, values = np.array([1, 2, 4], np.int64), np.array([0.1, -2.0, 1e300])
+    other = np.array([2, 9], np.int64), np.array([float("inf"), 3.0])
+    text = curves_as_csv([("", "=1+1", (ticks, values)), ("B ", "=x", other)], 2, 4)
+    assert text == "tick,'=1+1,B =x\r\n2,-2.0,inf\r\n4,1e+300,\r\n"
+    assert curves_as_csv([], 0, 9) == "tick\r\n"

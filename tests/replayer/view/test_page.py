@@ -166,6 +166,29 @@ def test_two_tapes_are_compared(open_page: Open, address: str) -> None:
 
 
 @pytest.mark.seldom(0.5)
+def test_what_is_seen_can_be_saved(open_page: Open, tapes: list[Path]) -> None:
+    """A picture, the curves, a command that renders the loop, and one that shows the same page."""
+    with serving(str(tapes[0]), "--sim", "viewed_worlds:Pond", "--show", "tick=12&loop=5-9&curves=rained") as url:
+        page = open_page(url)
+        playwright.expect(page.get_by_label(re.compile("^water, tick 12,"))).to_be_visible(timeout=10_000)
+        page.keyboard.press("s")
+        box = page.get_by_role("dialog", name="Save")
+        with page.expect_download() as picture:
+            box.get_by_role("button", name="Save picture").click()
+        assert picture.value.suggested_filename == "one-12.png"
+        assert Path(picture.value.path()).read_bytes().startswith(b"\x89PNG")
+        with page.expect_download() as curves:
+            box.get_by_role("link", name="Save CSV").click()
+        assert Path(curves.value.path()).read_text().splitlines()[0] == "tick,rained"
+        render, show = box.locator("code").all_inner_texts()
+        expected = "--sim viewed_worlds:Pond --ticks 5..9 --layer water --fps 30 -o one.mp4"
+        assert render == f"replay render {tapes[0]} {expected}"
+        assert show.startswith(f"replay view {tapes[0]} --sim viewed_worlds:Pond --show 'tapes=one.tape&tick=12&")
+        page.keyboard.press("Escape")
+        page.close()
+
+
+@pytest.mark.seldom(0.5)
 def test_the_address_holds_what_is_seen(open_page: Open, address: str) -> None:
     """A reload shows the same; texts of a tape are texts."""
     page = open_page(f"{address}#tick=20&compare=difference&curves=rained&map=inferno")

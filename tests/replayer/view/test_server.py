@@ -334,6 +334,12 @@ def test_a_curve_of_a_field_is_computed_on_the_way(client: TestClient, page: Pag
             break
     assert points == truth
     assert client.get("/api/curve?name=nothing&first=0&last=9&bins=5").json() == {"points": []}
+    answer = client.get("/curves.csv?name=rained&name==1%2B1&first=9&last=10")
+    assert answer.headers["content-disposition"] == 'attachment; filename="curves.csv"'
+    heading, *lines = answer.text.splitlines()
+    assert heading == "tick,A rained,A =1+1,B rained,B =1+1"
+    found = [line.split(",")[:3] for line in lines]
+    assert found == [[str(tick), str(float(pond_at(tick).state["rained"])), ""] for tick in (9, 10)]
 
 
 @pytest.mark.parametrize(

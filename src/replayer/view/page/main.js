@@ -7,6 +7,7 @@ import { Curves } from '/f/curves.js';
 import { Inspector } from '/f/inspector.js';
 import { Maps } from '/f/maps.js';
 import { Playback } from '/f/playback.js';
+import { openSave } from '/f/save.js';
 import { openSearch } from '/f/search.js';
 import { TimeBar } from '/f/timebar.js';
 import { PREVIEW, Wire } from '/f/wire.js';
@@ -16,7 +17,7 @@ const KEYS = {
   Space: 'play or pause', 'J K L': 'backwards, stop, forwards; again: faster', '← →': 'one tick', 'Shift ← →': 'ten ticks', 'Home End': 'first, last tick',
   'PgUp PgDn': 'keyframe before, after', '[ ]': 'event before, after (of the chosen kind)', '{ }': 'input before, after', 'D  Shift D': 'next, previous difference', 'F  Shift F': 'next, previous finding',
   G: 'type a tick (−1 is the last)', '/': 'search', '+ − 0': 'zoom the time bar, whole run', 'I O': 'loop from, to here', '\\': 'no loop', '1 … 9': 'layer on or off',
-  C: 'compare: next way', B: 'blink: the other tape', T: 'colour scheme', '?': 'these keys', Esc: 'close',
+  C: 'compare: next way', B: 'blink: the other tape', S: 'save: picture, curves, video, this view', T: 'colour scheme', '?': 'these keys', Esc: 'close',
 };
 const THEMES = { auto: 'light', light: 'dark', dark: 'auto' };
 const REST_MS = 90, ADDRESS_MS = 300, DETAIL_MS = 250, LAYERS_MAX = 12, CURVES_MAX = 6, CURVES_SHOWN = 4;
@@ -226,19 +227,21 @@ function buildNames() {
 
 // --- the address
 
+function address() {
+  const query = new URLSearchParams({ tapes: state.tapes.map(({ name }) => name).join('|'), tick: state.tick, layers: state.layers.join('|'), curves: state.curves.join('|'), tab: state.tab });
+  if (state.tapes.length > 1) query.set('compare', state.compare);
+  if (state.window[0] > state.first || state.window[1] < state.last) query.set('window', state.window.join('-'));
+  if (state.loopRange) query.set('loop', state.loopRange.join('-'));
+  if (state.kind) query.set('kind', state.kind);
+  if (state.map !== 'viridis') query.set('map', state.map);
+  if (state.scale !== 'grows') query.set('scale', state.scale);
+  if (state.hidden.size) query.set('hidden', [...state.hidden].join('|'));
+  return query.toString();
+}
+
 function changed() {
   clearTimeout(addressTimer);
-  addressTimer = setTimeout(() => {
-    const query = new URLSearchParams({ tapes: state.tapes.map(({ name }) => name).join('|'), tick: state.tick, layers: state.layers.join('|'), curves: state.curves.join('|'), tab: state.tab });
-    if (state.tapes.length > 1) query.set('compare', state.compare);
-    if (state.window[0] > state.first || state.window[1] < state.last) query.set('window', state.window.join('-'));
-    if (state.loopRange) query.set('loop', state.loopRange.join('-'));
-    if (state.kind) query.set('kind', state.kind);
-    if (state.map !== 'viridis') query.set('map', state.map);
-    if (state.scale !== 'grows') query.set('scale', state.scale);
-    if (state.hidden.size) query.set('hidden', [...state.hidden].join('|'));
-    history.replaceState(null, '', `#${query}`);
-  }, ADDRESS_MS);
+  addressTimer = setTimeout(() => history.replaceState(null, '', `#${address()}`), ADDRESS_MS);
 }
 
 function readAddress() {
@@ -282,7 +285,7 @@ function onKey(event) {
     i: () => setLoop(state.tick, state.loopRange?.[1] ?? state.last), o: () => setLoop(state.loopRange?.[0] ?? state.first, state.tick), '\\': () => setLoop(),
     c: () => { if (isTwo) { state.compare = modes[(modes.indexOf(state.compare) + 1) % modes.length]; look(); } },
     b: () => { if (isTwo) { if (state.compare !== 'blink') { state.compare = 'blink'; look(); } else { state.blink = 1 - state.blink; maps.paint(); } } },
-    t: () => setTheme(THEMES[state.theme]), '?': () => byId('keys').showModal(),
+    s: () => openSave(state, maps, address), t: () => setTheme(THEMES[state.theme]), '?': () => byId('keys').showModal(),
   };
   const layer = /^[1-9]$/.test(key) ? state.info.layers[Number(key) - 1] : undefined;
   const act = layer !== undefined ? () => setLayer(layer, !state.layers.includes(layer)) : acts[key.toLowerCase()];
@@ -359,8 +362,8 @@ async function start() {
   let theme = 'auto';
   try { theme = localStorage.getItem('theme') ?? 'auto'; } catch { /* Storage is off. */ }
   setTheme(theme in THEMES ? theme : 'auto');
-  const { tapes, finding } = await ask('info', {});
-  Object.assign(state, { tapes, finding, info: tapes[0] });
+  const { tapes, finding, command } = await ask('info', {});
+  Object.assign(state, { tapes, finding, command, info: tapes[0] });
   buildNames();
   document.title = `${tapes.map(({ name }) => name).join(' | ')} – replay view`;
   const bad = tapes.find((tape) => tape.refused);
@@ -386,6 +389,7 @@ async function start() {
   byId('keys').onclick = () => byId('keys').close();
   byId('help').onclick = () => byId('keys').showModal();
   byId('find').onclick = () => openSearch(state, bar, curves, actions);
+  byId('keep').onclick = () => openSave(state, maps, address);
   byId('theme').onclick = () => setTheme(THEMES[state.theme]);
   addEventListener('keydown', onKey);
   addEventListener('hashchange', () => { readAddress(); curves.build(); inspector.build(); look(); go(state.tick); });

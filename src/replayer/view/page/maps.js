@@ -4,7 +4,7 @@ import { h, byId, css, figure, whole, tip } from '/f/dom.js';
 import { MAPS, NOT_FINITE, POINT_COLOURS, table, wordOf } from '/f/colours.js';
 import { DIFFERENCE, OTHER_TICK, PICTURE, POINT, valueOf } from '/f/wire.js';
 
-const GAP = 10, CARD_PADDING = 22, TOP = 46, CAPTION = 20, SIDE_GAP = 8, EXACT_MS = 220, SIZES_SHOWN = 6;
+const GAP = 10, CARD_PADDING = 22, TOP = 46, CAPTION = 20, SIDE_GAP = 8, EXACT_MS = 220, SIZES_SHOWN = 6, SMOOTH_TO = 3;
 const SHAPE = { width: 48, height: 48 }; // Until the first frame is there.
 export { MAPS };
 
@@ -146,7 +146,7 @@ export class Maps {
       return;
     }
     const differing = this.paintCells(one, layer, range, ground);
-    pen.imageSmoothingEnabled = one.canvas.width < layer.width || layer.kind === PICTURE;
+    pen.imageSmoothingEnabled = one.canvas.width < layer.width * (layer.kind === PICTURE ? SMOOTH_TO : 1);
     pen.clearRect(0, 0, one.canvas.width, one.canvas.height);
     pen.drawImage(one.small, 0, 0, one.canvas.width, one.canvas.height);
     one.note.textContent = side < 2 ? state.tapes[side].role ?? state.tapes[side].name : differing ? `${whole(differing)} ${differing === 1 ? 'cell differs' : 'cells differ'}, by ${figure(layer.high)} at most` : 'the same';

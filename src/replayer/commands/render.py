@@ -1,0 +1,180 @@
+"""The command ``replay render``: what `replay view` shows of some ticks, as a picture, a GIF or a video."""
+
+from __future__ import annotations
+
+import importlib
+import re
+from pathlib import Path
+from types import ModuleType
+from typing import Annotated, Literal
+
+import attrs
+from cyclopts import Parameter
+from cyclopts.validators import Number
+
+from recorder.console.argument_types import Positive
+from recorder.console.output import print_json
+from recorder.console.progress import progress_bar
+from recorder.exit_codes import SAME, UsageError
+from recorder.storage.atomic_file import atomic_file
+from recorder.storage.os_errors import reading, writing
+from recorder.text import counted
+from recorder.visible_text import print_visible
+from replayer.commands.arguments import choose, ensure_states, factory_of, note_losses, note_version
+from replayer.commands.options import Json, Sim
+from replayer.tape.tape import Tape
+from replayer.value_text import tick_range
+from replayer.view.states.page_json import page_text
+from replayer.view.worker.view_cursor import ViewCursor
+from sim.extras import missing_package
+
+SUFFIXES = (".png", ".gif", ".mp4", ".webm")
+VIDEOS = (".mp4", ".webm")
+LAYERS_SHOWN = 2  # If none is named, as on the page.
+_RANGE = re.compile(r"(-?\d{1,19})(?:\.\.(-?\d{1,19}))?")
+
+
+@attrs.frozen(kw_only=True)
+class RenderOptions:
+    """How it is drawn, each with its help."""
+
+    layer: Annotated[
+        list[str] | None,
+        Parameter(negative="", help="A layer, as the page names it. May be repeated. By default the first two."),
+    ] = None
+    hide: Annotated[list[str] | None, Parameter(negative="", help="A kind of points not to draw. May be repeated.")] = (
+        None
+    )
+    map: Annotated[Literal["viridis", "cividis", "inferno", "grey"], Parameter(help="The colours of maps.")] = "viridis"
+    own_scale: Annotated[
+        bool, Parameter(negative="", help="Colours span each tick's own values, not those of all rendered ticks.")
+    ] = False
+    dark: Annotated[bool, Parameter(negative="", help="On a dark page.")] = False
+    size: Annotated[Positive, Parameter(help="Pixels of the longer side of a map, at least.")] = 480
+
+
+def render(
+    tape: Path | None = None,
+    /,
+    *,
+    ticks: Annotated[str, Parameter(allow_leading_hyphen=True)],
+    output: Annotated[Path, Parameter(alias="-o")],
+    every: Positive = 1,
+    fps: Annotated[float, Parameter(validator=Number(gt=0, lte=240))] = 30.0,
+    options: Annotated[RenderOptions | None, Parameter(name="*")] = None,
+    sim: Sim = None,
+    as_json: Json = False,
+) -> int:
+    """Draw what the page of replay view shows of a tick or a range of ticks.
+
+    Examples:
+    replay render run.tape --ticks 412 -o tick.png
+    replay render run.tape --ticks 0..-1 --every 5 -o run.mp4
+    replay render ants.tape --ticks 100..200 --layer trail -o trail.gif --sim ants:Ants
+
+    Each tick is re-simulated and compared with its recorded hash.
+
+    Exit code: 0 done, 1 a tick differs from the recording, 3 the tape has no tick yet, 5 not a tape.
+
+    Parameters
+    ----------
+    tape
+        The tape; by default the newest in recordings/.
+    ticks
+        A tick, or the first and the last as A..B. Negative ticks count from the end.
+    output
+        A name that ends in .png (of one tick), .gif, .mp4 or .webm. An existing file is replaced.
+    every
+        Draw every N-th tick.
+    fps
+        Pictures a second. A GIF has at most 50.
+    sim
+        module:factory of the simulation, for a tape that names no registered world.
+    as_json
+        Print one JSON object.
+    """
+    options = options or RenderOptions()
+    if output.suffix not in SUFFIXES:
+        raise UsageError(f"{output}: expected a name that ends in {', '.join(SUFFIXES)}")
+    first, last = _parsed(ticks)
+    if output.suffix == ".png" and last is not None:
+        raise UsageError(f"--ticks {ticks}: a PNG holds one tick; a range needs {', '.join(SUFFIXES[1:])}")
+    drawing, path = _load_drawing(output.suffix), choose(tape)
+    with reading(path), Tape(path) as opened:
+        ensure_states(opened)
+        note_version(opened)
+        note_losses(opened)
+        chosen = _ticks_of(opened, ticks, first, first if last is None else last)[::every]
+    with reading(path):
+        cursor = ViewCursor(path, factory_of(sim))
+    if cursor.problem is not None:
+        raise UsageError(f"{path}: {cursor.problem}")
+    layers = _layers_of(cursor, path, options.layer)
+    paint = drawing.PaintOptions(
+        options.map, "dark" if options.dark else "light", options.size, _points_of(cursor, options.hide), _caption(path)
+    )
+    request = drawing.RenderRequest(chosen, layers, options.own_scale, fps, paint)
+    with (
+        reading(path),
+        writing(output),
+        progress_bar("rendering", len(chosen), quiet=as_json) as show,
+        atomic_file(output, existing="replace") as part,
+    ):
+        drawing.render(cursor, request, part, output.suffix, show)
+    if as_json:
+        facts = {"path": str(output), "first_tick": chosen[0], "last_tick": chosen[-1], "pictures": len(chosen)}
+        print_json(facts | {"layers": list(layers), "not_shown": [why for _, why in cursor.shown.problems.values()]})
+        return SAME
+    print_visible(f"{output}: {tick_range(chosen[0], chosen[-1])}, {counted(len(chosen), 'picture')}")
+    for tick, why in cursor.shown.problems.values():
+        print_visible(f"  not shown at tick {tick:,}: {why}")
+    return SAME
+
+
+def _load_drawing(suffix: str) -> ModuleType:
+    """The module that renders. Raises UsageError if a package is not installed."""
+    for module, package in (("PIL", "pillow"), *([("imageio_ffmpeg", "imageio-ffmpeg")] if suffix in VIDEOS else [])):
+        try:
+            importlib.import_module(module)
+        except ImportError:
+            raise UsageError(missing_package(f"rendering {suffix} files", package, "render")) from None
+    return importlib.import_module("replayer.view.drawing.render_range")
+
+
+def _parsed(ticks: str) -> tuple[int, int | None]:
+    match = _RANGE.fullmatch(ticks)
+    if match is None:
+        raise UsageError(f"--ticks: expected a tick, or the first and the last as A..B, got {ticks!r:.60}")
+    return int(match[1]), None if match[2] is None else int(match[2])
+
+
+def _ticks_of(tape: Tape, text: str, first: int, last: int) -> range:
+    """The ticks, counted from the start. Raises UsageError for a tick that the tape does not have."""
+    ends = tape.first_tick, tape.last_tick
+    begin, end = (tick + ends[1] + 1 if tick < 0 else tick for tick in (first, last))
+    if not ends[0] <= begin <= end <= ends[1]:
+        raise UsageError(f"--ticks {text}: {tape.path} has {tick_range(*ends)}")
+    return range(begin, end + 1)
+
+
+def _layers_of(cursor: ViewCursor, path: Path, names: list[str] | None) -> tuple[str, ...]:
+    known = cursor.shown.names
+    if not known:
+        raise UsageError(f"{path}: its state has no field of two dimensions, so there is no map to draw")
+    for name in names or ():
+        if name not in known:
+            raise UsageError(f"no layer {page_text(name)!r}; the layers are {', '.join(map(page_text, known))}")
+    return tuple(names or known[:LAYERS_SHOWN])
+
+
+def _points_of(cursor: ViewCursor, hidden: list[str] | None) -> tuple[int, ...]:
+    known = cursor.shown.point_kinds
+    for name in hidden or ():
+        if name not in known:
+            kinds = f"the kinds are {', '.join(map(page_text, known))}" if known else "this tape has none"
+            raise UsageError(f"no points {page_text(name)!r}; {kinds}")
+    return tuple(number for number, name in enumerate(known) if name not in (hidden or ()))
+
+
+def _caption(path: Path) -> str:
+    return page_text(path.name, 60)

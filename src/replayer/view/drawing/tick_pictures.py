@@ -1,0 +1,147 @@
+"""Paint one tick as the page shows it: its maps side by side, points over them, and a line that says what it is."""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Iterator, Mapping
+
+import attrs
+import numpy as np
+import numpy.typing as npt
+from PIL import Image, ImageDraw, ImageFont
+
+from replayer.view.drawing.colour_maps import POINT_COLOURS, colours_of
+from replayer.view.states.frame_encoding import PICTURE, EncodedTick
+from replayer.view.states.page_json import page_text
+
+GAP, LINE, TEXT = 10, 20, 13  # Pixels between maps, of a line of text, and of its letters.
+TITLE_MAX = 60  # Characters.
+SCHEMES = {"light": ("#f6f7f8", "#16191d", "#e9ecef"), "dark": ("#14171a", "#e7eaee", "#0d0f11")}  # Page, text, map.
+
+Picture = npt.NDArray[np.uint8]
+Range = tuple[float, float]
+
+
+@attrs.frozen
+class DecodedLayer:
+    """A layer of an EncodedTick.
+
+    Attributes:
+        kind, steps, range: as frame_encoding has them.
+        codes: (height, width) or, of a picture, (height, width, 3).
+    """
+
+    kind: int
+    steps: int
+    range: Range
+    codes: Picture
+
+
+@attrs.frozen
+class PaintOptions:
+    """How ticks are painted.
+
+    Attributes:
+        colours: the name of a colour map.
+        scheme: "light" or "dark".
+        side: the least number of pixels of the longer side of a map.
+        points: numbers of the kinds of points that are drawn.
+        caption: in front of the tick.
+    """
+
+    colours: str
+    scheme: str
+    side: int
+    points: tuple[int, ...]
+    caption: str
+
+
+def decode_layer(encoded: bytes) -> DecodedLayer | None:
+    """A layer from its bytes; None for one that this tick lacks."""
+    if not encoded:
+        return None
+    _, kind, steps, width, height, size, low, high = struct.unpack_from("<HBBIIIdd", encoded)
+    shape = (height, width, 3) if kind == PICTURE else (height, width)
+    return DecodedLayer(kind, steps, (low, high), np.frombuffer(encoded, np.uint8, size, 32).reshape(shape))
+
+
+def decode_points(encoded: bytes) -> Iterator[tuple[int, npt.NDArray[np.float32]]]:
+    """The number of each kind, and its points: (count, 3)."""
+    at = 0
+    while at < len(encoded):
+        kind, count = struct.unpack_from("<II", encoded, at)
+        yield kind, np.frombuffer(encoded, "<f4", count * 3, at + 8).reshape(count, 3)
+        at += 8 + count * 12
+
+
+class TickPainter:
+    """Paints the ticks of one tape, all in one size.
+
+    Attributes:
+        ranges: of the colour scale of each layer.
+    """
+
+    def __init__(self, options: PaintOptions, ranges: Mapping[str, Range], sizes: Mapping[int, float]) -> None:
+        """sizes: the largest size of each kind of points, by its number."""
+        self._options, self.ranges, self._sizes = options, ranges, sizes
+        self._page, self._ink, self._ground = SCHEMES[options.scheme]
+        self._font = ImageFont.load_default(TEXT)
+        self._shapes: dict[str, tuple[int, int]] = {}
+
+    def paint(self, tick: int, encoded: EncodedTick) -> Image.Image:
+        """The picture of a tick, in RGB."""
+        cards = [(name, self._map(name, encoded)) for name in encoded.layers]
+        columns = math.ceil(math.sqrt(len(cards)))
+        wide = max((image.width for _, image in cards), default=self._options.side)
+        tall = max((image.height for _, image in cards), default=0)
+        rows = math.ceil(len(cards) / max(1, columns))
+        size = (max(1, columns) * (wide + GAP) + GAP, rows * (tall + LINE + GAP) + GAP + LINE)
+        page = Image.new("RGB", (size[0] + size[0] % 2, size[1] + size[1] % 2), self._page)  # Videos have even sides.
+        pen = ImageDraw.Draw(page)
+        for number, (name, image) in enumerate(cards):
+            x, y = GAP + number % columns * (wide + GAP), GAP + number // columns * (tall + LINE + GAP)
+            pen.text((x, y), self._title(name), self._ink, self._font)
+            page.paste(image, (x, y + LINE))
+        where = f"tick {tick:,}" if encoded.shown == tick else f"tick {tick:,}: keyframe {encoded.shown:,}"
+        pen.text((GAP, page.height - LINE - 2), f"{self._options.caption}   {where}", self._ink, self._font)
+        return page
+
+    def _title(self, name: str) -> str:
+        title = page_text(name, TITLE_MAX)
+        low, high = self.ranges.get(name, (math.nan, math.nan))
+        return title if math.isnan(low) else f"{title}   {low:.4g} … {high:.4g}"
+
+    def _map(self, name: str, encoded: EncodedTick) -> Image.Image:
+        layer = decode_layer(encoded.layers[name])
+        if layer is None:  # It has the size that it had before.
+            return Image.new("RGB", self._shapes.get(name, (self._options.side, self._options.side)), self._ground)
+        height, width = layer.codes.shape[:2]
+        cell = max(1, math.ceil(self._options.side / max(height, width)))
+        self._shapes[name] = (width * cell, height * cell)
+        if layer.kind == PICTURE:
+            return Image.fromarray(layer.codes).resize(self._shapes[name], Image.Resampling.NEAREST)
+        ground = np.array([int(self._ground[at : at + 2], 16) for at in (1, 3, 5)], np.uint8)
+        colours = colours_of(self._options.colours, layer.steps, layer.range, self.ranges[name], ground)
+        image = Image.fromarray(colours[layer.codes]).resize(self._shapes[name], Image.Resampling.NEAREST)
+        if self._options.points:
+            self._draw_points(image, encoded, cell)
+        return image
+
+    def _draw_points(self, image: Image.Image, encoded: EncodedTick, cell: int) -> None:
+        """Rings: the value below stays seen, and their areas tell the sizes."""
+        pen = ImageDraw.Draw(image)
+        plain = max(2.2, min(cell * 0.4, 8.0))
+        most = max(plain, min(cell * 1.5, 14.0))
+        for kind, places in decode_points(encoded.points):
+            if kind not in self._options.points:
+                continue
+            colour = POINT_COLOURS[kind % len(POINT_COLOURS)]
+            for x, y, size in places[np.isfinite(places[:, :2]).all(axis=1)].tolist():
+                share = size / self._sizes[kind] if self._sizes.get(kind) else 0.0
+                radius = plain if math.isnan(size) else max(2.2, most * math.sqrt(max(0.0, min(1.0, share))))
+                box = (x * cell - radius, y * cell - radius, x * cell + radius, y * cell + radius)
+                pen.ellipse(box, outline="#000000", width=max(3, round(plain * 0.55)))
+                pen.ellipse(
+                    [box[0] + 1, box[1] + 1, box[2] - 1, box[3] - 1], outline=colour, width=max(1, round(plain * 0.34))
+                )

@@ -1,0 +1,207 @@
+"""`replay render`: pictures, GIFs and videos of what the page shows."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from optional_packages import LazyModule, needs
+
+import replayer.commands.main
+from recorder.console.app import run_app
+
+from oracle.command_lines import assert_one_line
+from project_paths import ROOT
+from small_worlds import Walkers, record
+from viewed_worlds import HEIGHT, TICKS, WIDTH, DriftingPond, Pond, inputs_of_pond, pond_at
+
+needs("PIL", "imageio_ffmpeg")
+image = LazyModule("PIL.Image")
+
+SIM = ("--sim", "viewed_worlds:Pond")
+VIRIDIS_LOWEST, VIRIDIS_HIGHEST = (0x44, 0x01, 0x54), (0xFD, 0xE7, 0x25)
+GROUND = (0xE9, 0xEC, 0xEF)
+CELL = 60  # Pixels: 480 for 8 cells.
+
+
+@pytest.fixture(scope="module")
+def tape(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A pond of 60 ticks."""
+    path = tmp_path_factory.mktemp("render") / "pond.tape"
+    record(path, Pond(), inputs_of_pond(TICKS), keyframe_interval_ticks=20)
+    return path
+
+
+def render(*arguments: object) -> int:
+    """The exit code of the command."""
+    words = ["render", *map(str, arguments)]
+    return run_app(replayer.commands.main.load(words), words)
+
+
+def cells_of(picture: object) -> np.ndarray:
+    """The colour in the middle of each cell of the one map, (height, width, 3)."""
+    pixels = np.asarray(picture.convert("RGB"))  # type: ignore[attr-defined]
+    top, left = 10 + 20, 10
+    return pixels[top + CELL // 2 : top + HEIGHT * CELL : CELL, left + CELL // 2 : left + WIDTH * CELL : CELL]
+
+
+@pytest.mark.parametrize("tick", ["41", "-20"])
+def test_a_picture_has_the_values_of_the_tick(tape: Path, tmp_path: Path, tick: str) -> None:
+    """The highest value has the brightest colour, nothing has that of the ground, and no other cell has either."""
+    output = tmp_path / "tick.png"
+    assert render(tape, "--ticks", tick, "-o", output, "--hide", "frogs", *SIM) == 0
+    with image.open(output) as picture:
+        water, colours = pond_at(41).state["water"], cells_of(picture)
+    assert ((colours == VIRIDIS_HIGHEST).all(axis=2) == (water == water.max())).all()
+    assert ((colours == GROUND).all(axis=2) == (water == 0)).all()
+
+
+def test_points_are_where_they_are(tape: Path, tmp_path: Path) -> None:
+    """Rings in the colour of their kind around the centres of the frogs' cells, and nowhere else."""
+    with_frogs, without = tmp_path / "with.png", tmp_path / "without.png"
+    assert render(tape, "--ticks", 41, "-o", with_frogs, *SIM) == 0
+    assert render(tape, "--ticks", 41, "-o", without, "--hide", "frogs", *SIM) == 0
+    with image.open(with_frogs) as one, image.open(without) as other:
+        pixels, plain = np.asarray(one), np.asarray(other)
+    rows, columns = np.nonzero((pixels != plain).any(axis=2))
+    ringed = {((x - 10) // CELL, (y - 30) // CELL) for y, x in zip(rows.tolist(), columns.tolist(), strict=True)}
+    state = pond_at(41).state
+    assert ringed == set(zip(state["frogs.x"].tolist(), state["frogs.y"].tolist(), strict=True))
+    assert (pixels[rows, columns] == (0xE6, 0x9F, 0x00)).all(axis=1).any()
+
+
+def test_one_scale_for_all_ticks_or_each_its_own(tape: Path, tmp_path: Path) -> None:
+    """By default a value has one colour in all pictures of a GIF."""
+    for options, is_own in (((), False), (("--own-scale",), True)):
+        output = tmp_path / "run.gif"
+        assert render(tape, "--ticks", "1..60", "--every", 59, "-o", output, "--hide", "frogs", *SIM, *options) == 0
+        with image.open(output) as film:
+            assert film.n_frames == 2
+            assert film.info["duration"] == 30
+            brightest = cells_of(film)[pond_at(1).state["water"] == 3].astype(int)
+        assert (np.abs(brightest - VIRIDIS_HIGHEST).max() < 12) == is_own
+
+
+@pytest.mark.parametrize("suffix", [".mp4", ".webm"])
+def test_a_video_has_each_tick(tape: Path, tmp_path: Path, suffix: str) -> None:
+    """As many pictures as ticks, each with the cells of its tick."""
+    import imageio_ffmpeg
+
+    output = tmp_path / f"run{suffix}"
+    assert render(tape, "--ticks", "30..41", "--fps", 25, "-o", output, "--hide", "frogs", *SIM) == 0
+    command = [imageio_ffmpeg.get_ffmpeg_exe(), "-i", output, "-f", "rawvideo", "-pix_fmt", "rgb24", "-"]
+    decoded = subprocess.run(command, capture_output=True, check=True, timeout=60)
+    assert b"25 fps" in decoded.stderr
+    width, height = WIDTH * CELL + 20, HEIGHT * CELL + 60
+    frames = np.frombuffer(decoded.stdout, np.uint8).reshape(-1, height, width, 3)
+    assert len(frames) == 12
+    for tick in (30, 41):
+        colours = cells_of(image.fromarray(frames[tick - 30])).astype(int)
+        is_ground = np.abs(colours - GROUND).max(axis=2) < 24
+        assert (is_ground == (pond_at(tick).state["water"] == 0)).all()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--ticks", "1", "-o", "a.jpg"], "a.jpg: expected a name that ends in .png, .gif, .mp4, .webm"),
+        (["--ticks", "1..2", "-o", "a.png"], "--ticks 1..2: a PNG holds one tick; a range needs .gif, .mp4, .webm"),
+        (["--ticks", "x", "-o", "a.png"], "--ticks: expected a tick, or the first and the last as A..B, got 'x'"),
+        (["--ticks", "1...3", "-o", "a.gif"], "--ticks: expected a tick"),
+        (["--ticks", "61", "-o", "a.png"], "has ticks 0 to 60"),
+        (["--ticks", "-62", "-o", "a.png"], "has ticks 0 to 60"),
+        (["--ticks", "9..3", "-o", "a.gif"], "has ticks 0 to 60"),
+        (["--ticks", "1", "-o", "a.png", "--layer", "fire"], "no layer 'fire'; the layers are water"),
+        (["--ticks", "1", "-o", "a.png", "--hide", "fish"], "no points 'fish'; the kinds are frogs"),
+        (["--ticks", "1", "-o", "a.png", "--map", "jet"], "jet"),
+        (["--ticks", "1", "-o", "a.gif", "--fps", "0"], "fps"),
+        (["--ticks", "1", "-o", "nowhere/a.png"], "nowhere/a.png"),
+    ],
+)
+def test_a_mistake_gets_one_line(
+    capsys: pytest.CaptureFixture[str],
+    tape: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: list[str],
+    said: str,
+) -> None:
+    """And no file."""
+    monkeypatch.chdir(tmp_path)
+    assert render(tape, *arguments, *SIM) not in {0, 1}
+    assert_one_line(capsys.readouterr(), said)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_without_a_map_or_a_simulation_it_says_so(
+    capsys: pytest.CaptureFixture[str], tape: Path, tmp_path: Path
+) -> None:
+    """In one line each."""
+    flat = tmp_path / "flat.tape"
+    record(flat, Walkers(), [None] * 3)
+    assert render(flat, "--ticks", 1, "-o", tmp_path / "a.png", "--sim", "small_worlds:Walkers") == 2
+    assert_one_line(capsys.readouterr(), "no field of two dimensions")
+    assert render(tape, "--ticks", 1, "-o", tmp_path / "a.png") == 2
+    assert_one_line(capsys.readouterr(), "--sim")
+
+
+def test_a_desync_leaves_the_old_file(capsys: pytest.CaptureFixture[str], tape: Path, tmp_path: Path) -> None:
+    """A tick that is not as recorded is not drawn."""
+    output = tmp_path / "a.gif"
+    output.write_bytes(b"old")
+    code = render(tape, "--ticks", "0..19", "-o", output, "--sim", f"viewed_worlds:{DriftingPond.__name__}")
+    assert code == 1
+    assert "desync" in capsys.readouterr().err.lower()
+    assert [path.name for path in tmp_path.iterdir()] == ["a.gif"]
+    assert output.read_bytes() == b"old"
+
+
+def test_it_reports_as_json(capsys: pytest.CaptureFixture[str], tape: Path, tmp_path: Path) -> None:
+    """The range, the pictures and the layers."""
+    output = tmp_path / "a.gif"
+    assert render(tape, "--ticks", "0..-1", "--every", 25, "-o", output, "--json", *SIM) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert facts == {
+        "path": str(output), "first_tick": 0, "last_tick": 50, "pictures": 3, "layers": ["water"], "not_shown": [],
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("module", "package", "suffix"), [("PIL", "pillow", "png"), ("imageio_ffmpeg", "imageio-ffmpeg", "mp4")]
+)
+def test_a_missing_package_is_one_line(tape: Path, tmp_path: Path, module: str, package: str, suffix: str) -> None:
+    """With the command that installs it. A GIF needs no program for videos."""
+    program = f"import sys; sys.modules[{module!r}] = None\nfrom replayer.commands.main import main; main()"
+    options = ["--ticks", "1", *SIM]
+
+    def run(output: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-c", program, "render", str(tape), "-o", str(tmp_path / output), *options]
+        path = f"{ROOT / 'src'}:{ROOT / 'tests/support'}"
+        return subprocess.run(command, capture_output=True, text=True, check=False, env={"PYTHONPATH": path})
+
+    finished = run(f"a.{suffix}")
+    assert (finished.returncode, finished.stdout) == (2, "")
+    (line,) = finished.stderr.splitlines()
+    assert f"rendering .{suffix} files needs {package}: " in line
+    if module == "imageio_ffmpeg":
+        assert run("a.gif").returncode == 0
+
+
+def test_the_colours_are_those_of_the_page() -> None:
+    """The stops of each map, the colours of points, and the mix between two stops."""
+    from replayer.view.drawing.colour_maps import POINT_COLOURS, STOPS, table
+
+    script = (ROOT / "src/replayer/view/page/colours.js").read_text()
+    stops = dict(re.findall(r"^  (\w+): '([0-9a-f]+)',$", script, re.MULTILINE))
+    assert {name: stops[name] for name in STOPS} == STOPS
+    named = re.search(r"POINT_COLOURS = \[(.*?)\]", script)
+    assert named is not None
+    assert tuple(re.findall(r"#[0-9a-f]{6}", named[1])) == POINT_COLOURS
+    assert tuple(table("viridis")[0]) == VIRIDIS_LOWEST
+    assert tuple(table("viridis")[255]) == VIRIDIS_HIGHEST
+    assert table("grey")[51].tolist() == [64] * 3  # A fifth of the way from the third stop, 60, to the fourth, 82.
