@@ -27,6 +27,8 @@ COMMANDS = {  # The function of each command; its module is imported only when t
     "contracts": "replayer.commands.contracts:contracts",
     "drift": "replayer.commands.drift:drift",
     "explain": "replayer.commands.explain:explain",
+    "find": "replayer.commands.find:find",
+    "who": "replayer.commands.who:who",
     "bisect": "replayer.commands.bisect:bisect",
     "export": "replayer.commands.export:export",
     "extract": "replayer.commands.extract:extract_tapes",
@@ -57,6 +59,8 @@ def load(arguments: Sequence[str]) -> App:
         "  replay tail run.tape                   follow a recording while it runs\n"
         "  replay view run.tape                   scrub through it in the browser\n"
         "  replay render run.tape --ticks 0..-1 -o run.mp4\n"
+        "  replay find 'plants.energy.sum() > 2000' run.tape --first\n"
+        "  replay who run.tape --field plants.energy --row 7\n"
         "  replay plot run.tape -o run.png        populations, energies, deaths\n"
         "  replay diff one.tape other.tape        where two recordings diverge\n"
         "  replay bisect run.tape --good v1.2     the first commit under which it no longer verifies\n"

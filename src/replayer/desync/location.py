@@ -157,9 +157,13 @@ def watched_advance(cursor: Cursor, before: Snapshot) -> list[PhaseStep]:
         steps.append(PhaseStep(phase, short_hash(now.hash()), written))
         last = now
 
+    def before_phase(_: str) -> None:
+        nonlocal last
+        last = cursor.state.snapshot()  # What the step wrote between two phases was written by neither.
+
     with ExitStack() as watching:
         with suppress(TypeError):  # It has no phases, or they cannot be replaced.
-            watching.enter_context(watched_phases(cursor.simulation, after))
+            watching.enter_context(watched_phases(cursor.simulation, after, before_phase))
         cursor.advance()
     return steps
 

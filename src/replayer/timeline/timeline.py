@@ -10,7 +10,7 @@ import operator
 import os
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, overload
@@ -23,13 +23,17 @@ from replayer.desync.finding import find_desync
 from replayer.html_renderers import RenderedAsHtml
 from replayer.playback.cursor import Arrival, Cancelled, Cursor, MismatchError, Progress
 from replayer.playback.make_simulation import Factory, make_simulation
+from replayer.search.counted_cursor import CountedCursor
 from replayer.tape.environment_calls import EnvironmentCall, call_at
 from replayer.tape.episodes import Episode, find_episodes
 from replayer.tape.tape import Mode, Tape
+from replayer.timeline.snapshots import Snapshots, from_tick
 from sim.kernel.simulation import Simulation, inner_of, subject_of
 from sim.kernel.state import Snapshot, State
 
 if TYPE_CHECKING:
+    from replayer.search.last_write import LastWrite
+    from replayer.search.matches import Condition, Finder, Matches
     from replayer.timeline.verify import VerificationReport
 
 
@@ -150,7 +154,7 @@ class Timeline(RenderedAsHtml):
         Nothing is simulated, and the timeline does not move. Raises ValueError for a tape of anything but a Gymnasium
         or PettingZoo environment, MissingTickError for a tick without a call, CorruptError for a damaged one.
         """
-        return call_at(self.tape, self._absolute(tick))
+        return call_at(self.tape, self.absolute_tick(tick))
 
     def __len__(self) -> int:
         return self.last_tick - self.first_tick + 1
@@ -194,7 +198,7 @@ class Timeline(RenderedAsHtml):
         """
         start_s = time.perf_counter()
         with self._lock:
-            target = self._absolute(self._target(tick, episode, step))
+            target = self.absolute_tick(self._target(tick, episode, step))
             if self._cursor is None:
                 self._cursor = self._make_cursor()
             arrival = self._go(self._cursor, target, progress, cancelled)
@@ -231,7 +235,7 @@ class Timeline(RenderedAsHtml):
     def at(self, tick: int) -> Snapshot:
         """A copy of the state at a tick; the timeline does not move. Raises as seek does."""
         with self._lock:
-            target = self._absolute(tick)
+            target = self.absolute_tick(tick)
             if self._reader is None:
                 self._reader = self._make_cursor()
             self._go(self._reader, target)
@@ -243,7 +247,7 @@ class Timeline(RenderedAsHtml):
     def __getitem__(self, ticks: slice) -> Snapshots: ...
     def __getitem__(self, ticks: int | slice) -> Snapshot | Snapshots:
         if isinstance(ticks, slice):
-            return Snapshots(self, _from_tick(self.first_tick, range(self.last_tick + 1)[ticks]))
+            return Snapshots(self.at, from_tick(self.first_tick, range(self.last_tick + 1)[ticks]))
         return self.at(ticks)
 
     def __iter__(self) -> Iterator[Snapshot]:
@@ -255,6 +259,49 @@ class Timeline(RenderedAsHtml):
         If the user's factory returns one object each time, the next seek restores it. Raises as make_simulation does.
         """
         return self._make_cursor().simulation
+
+    # --- asking
+
+    def find(self, condition: Condition, *, first_tick: int | None = None, last_tick: int | None = None) -> Matches:
+        """All ticks at which a condition holds; parameters and result as in search.matches. The timeline does not move.
+
+        condition: a text such as "plants.energy.sum() > 2000", or a function of a Snapshot. Raises ExpressionError.
+        """
+        return self.finder(condition).find("all", first_tick, last_tick)
+
+    def first(self, condition: Condition) -> int | None:
+        """The first tick at which a condition holds, None if there is none. Raises as find does, and UnprovedAnswerError."""
+        return self.finder(condition).find("first").only()
+
+    def last(self, condition: Condition) -> int | None:
+        """The last tick at which a condition holds, None if there is none. Raises as first does."""
+        return self.finder(condition).find("last").only()
+
+    def last_write(
+        self, field: str, row: int | tuple[int, ...] = (), *, entity: int | None = None, at: int = -1, line: bool = True
+    ) -> LastWrite:
+        """The last change of a value at or before a tick; the timeline does not move.
+
+        field: a field, or the path of a value in recorded objects: "units[14].hp". row: the index of an element.
+        entity: instead of a row, the number of an entity in the column "id" of the field's table. line: find the source
+        line, too, by another run of that step in a copy of this process. Raises ExpressionError for an unknown value,
+        and as seek does.
+        """
+        from replayer.search.last_write import WriteSearch  # noqa: PLC0415 - rarely asked
+        from replayer.search.watched_value import watched_value  # noqa: PLC0415
+
+        watched = watched_value(field, row if isinstance(row, tuple) else (row,), entity)
+        return WriteSearch(self.tape, self.counted_cursor, watched).last(self.absolute_tick(at), wants_line=line)
+
+    def finder(self, condition: Condition) -> Finder:
+        """A search for the ticks at which a condition holds, with all its ways. Raises ExpressionError."""
+        from replayer.search.matches import Finder  # noqa: PLC0415 - rarely asked
+
+        return Finder(self.tape, self.counted_cursor, condition)
+
+    def counted_cursor(self) -> CountedCursor:
+        """A further cursor, with a simulation of its own, that counts its steps. Raises as make_simulation does."""
+        return CountedCursor(self.tape, make_simulation(self.tape, self._world))
 
     # --- checking
 
@@ -287,7 +334,8 @@ class Timeline(RenderedAsHtml):
             raise MissingTickError(self.first_tick, f"there is no episode {number}: the tape has {available}")
         return episodes[number].tick_of(operator.index(step or 0))
 
-    def _absolute(self, tick: int) -> int:
+    def absolute_tick(self, tick: int) -> int:
+        """A tick that counts from the end as one that counts from the start. Raises TypeError, MissingTickError."""
         tick = operator.index(tick)  # Raises TypeError for a float or a text.
         first, last = self.first_tick, self.last_tick
         absolute = tick + last + 1 if tick < 0 else tick
@@ -336,36 +384,3 @@ class Timeline(RenderedAsHtml):
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self.close()
-
-
-def _from_tick(first: int, ticks: range) -> range:
-    """The ticks of a range that are not below first, calculated without iterating."""
-    if ticks.step < 0:
-        return range(ticks.start, max(ticks.stop, first - 1), ticks.step)
-    skipped = max(0, -(-(first - ticks.start) // ticks.step))
-    return range(ticks.start + skipped * ticks.step, ticks.stop, ticks.step)
-
-
-class Snapshots(Sequence[Snapshot]):
-    """A lazy sequence of the states at some ticks; each is made when it is accessed."""
-
-    def __init__(self, timeline: Timeline, ticks: range) -> None:
-        self._timeline = timeline
-        self.ticks = ticks
-
-    def __repr__(self) -> str:
-        which = f": ticks {self.ticks[0]} to {self.ticks[-1]}" if self.ticks else ""
-        steps = f", every {abs(self.ticks.step)}" if len(self.ticks) > 1 and abs(self.ticks.step) > 1 else ""
-        return f"<Snapshots of {len(self.ticks)} states{which}{steps}>"
-
-    def __len__(self) -> int:
-        return len(self.ticks)
-
-    @overload
-    def __getitem__(self, index: int) -> Snapshot: ...
-    @overload
-    def __getitem__(self, index: slice) -> Snapshots: ...
-    def __getitem__(self, index: int | slice) -> Snapshot | Snapshots:
-        if isinstance(index, slice):
-            return Snapshots(self._timeline, self.ticks[index])
-        return self._timeline.at(self.ticks[index])

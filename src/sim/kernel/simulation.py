@@ -82,8 +82,12 @@ def run_phases(phases: Sequence[Phase], inputs: Any) -> None:
 
 
 @contextmanager
-def watched_phases(simulation: Any, after: Callable[[str], None]) -> Iterator[None]:
+def watched_phases(
+    simulation: Any, after: Callable[[str], None], before: Callable[[str], None] | None = None
+) -> Iterator[None]:
     """Call ``after`` with the name of each phase that has run, for as long as the context lasts.
+
+    before: called with the name of each phase that is about to run. A step may write between its phases, too.
 
     Raises TypeError if the simulation has no phases, or they cannot be replaced.
     """
@@ -94,6 +98,8 @@ def watched_phases(simulation: Any, after: Callable[[str], None]) -> Iterator[No
 
     def watched(phase: Phase) -> Phase:
         def run(inputs: Any) -> None:
+            if before is not None:
+                before(phase.name)
             phase.run(inputs)
             after(phase.name)
 

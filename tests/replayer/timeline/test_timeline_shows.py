@@ -12,7 +12,7 @@ from recorder.format.blocks.file_header import make_file_header
 from recorder.format.blocks.frame import encode_frame
 from recorder.format.segments.segment_encoder import SegmentEncoder, frames_piece, full_pieces
 from replayer.playback.cursor import TELL_S
-from replayer.timeline.timeline import _from_tick
+from replayer.timeline.snapshots import from_tick
 from replayer.timeline.verify import verify_tape
 from sim.kernel.plain_data import encode_plain
 
@@ -51,7 +51,7 @@ def test_ranges_are_cut_as_if_each_tick_was_looked_at(first: int, step: int) -> 
     for start in (None, 0, 3, 28, -1):
         for stop in (None, 0, 9, 31, -2):
             whole = range(31)[start:stop:step]
-            assert list(_from_tick(first, whole)) == [tick for tick in whole if tick >= first]
+            assert list(from_tick(first, whole)) == [tick for tick in whole if tick >= first]
 
 
 def test_representations_say_what_is_there(tmp_path: Path) -> None:

@@ -21,12 +21,12 @@ from recorder.processes.fork_call import in_a_copy
 from replayer.desync.location import PhaseStep
 from replayer.diagnose.explain import traced_array as array_view
 from replayer.diagnose.explain.foreign.foreign_calls import watch_foreign_calls
-from replayer.diagnose.explain.line_hooks import listening
 from replayer.diagnose.explain.line_trace import LineTracer
 from replayer.diagnose.explain.step_trace import LINE, StepTrace, snapshot_from_plain, snapshot_to_plain
 from replayer.diagnose.explain.values.identities import identities_of
 from replayer.diagnose.explain.values.process_settings import process_settings
 from replayer.diagnose.explain.values.reloaded import NotGivenBack
+from replayer.playback.line_hooks import listening
 from sim.kernel.hooks import HasAdapter, hook
 from sim.kernel.simulation import Simulation, inner_of
 from sim.kernel.state import Snapshot

@@ -1,0 +1,1 @@
+"""Questions about all ticks of a recording: where a condition holds, and which step changed a value last."""

@@ -1,0 +1,239 @@
+"""Calculate with values of states: whole numbers are exact, in arrays as well, and do not wrap around."""
+
+from __future__ import annotations
+
+import ast
+import operator
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+INT64 = np.iinfo(np.int64)
+
+
+class ExpressionError(ValueError):
+    """A text is not a condition; the message says where and why, in one line."""
+
+
+class UndefinedError(Exception):
+    """A condition has no value in a state: a value is not there, or a reduction has nothing to reduce."""
+
+
+def exact(calculate: Callable[[Any, Any], Any], one: Any, other: Any) -> Any:
+    """Calculate; whole numbers in arrays are int64 where the result fits, else Python's own."""
+    one, other = _number(one), _number(other)
+    if calculate not in BITWISE:
+        one, other = _counted(one), _counted(other)
+    is_division = calculate in {operator.floordiv, operator.mod, operator.truediv}
+    if is_division and np.any(np.asarray(other) == 0):
+        raise UndefinedError("a division by zero")
+    arrays = [_as_array(part) for part in (one, other)]
+    if not any(array.ndim for array in arrays):
+        return calculate(one, other)
+    if all(array.dtype.kind in "iO" and _is_whole(array) for array in arrays):
+        fits = _fits(calculate, arrays)
+        dtype: Any = np.int64 if fits else object
+        return calculate(*(array.astype(dtype) for array in arrays))
+    if all(array.dtype == bool for array in arrays):
+        return calculate(*arrays)
+    return calculate(*(array.astype(np.float64) for array in arrays))
+
+
+def _as_array(value: Any) -> np.ndarray[Any, Any]:
+    """An array of one of the kinds of _number; NumPy would make a large whole number unsigned."""
+    is_large = isinstance(value, int) and not INT64.min <= value <= INT64.max
+    return np.asarray(value, object if is_large else None)
+
+
+def _counted(value: Any) -> Any:
+    """True counts as 1: NumPy would add two truth values to True."""
+    if isinstance(value, np.ndarray):
+        return value.astype(np.int64) if value.dtype == bool else value
+    return int(value) if isinstance(value, bool) else value
+
+
+def _is_whole(array: np.ndarray[Any, Any]) -> bool:
+    return array.dtype.kind == "i" or all(isinstance(value, int) for value in array.ravel().tolist())
+
+
+def _fits(calculate: Callable[[Any, Any], Any], arrays: list[np.ndarray[Any, Any]]) -> bool:
+    """Return True if no result can leave int64; the extremes of +, - and * are at the extremes of the operands."""
+    if any(array.dtype.kind == "O" for array in arrays):
+        return False
+    if calculate in BITWISE or not all(array.size for array in arrays):
+        return True
+    if calculate in {operator.floordiv, operator.mod}:
+        return int(arrays[0].min()) > INT64.min  # The one quotient that is too large is that of the least by -1.
+    if calculate is operator.truediv:
+        return True
+    ends = [(int(array.min()), int(array.max())) for array in arrays]
+    results = [calculate(a, b) for a in ends[0] for b in ends[1]]
+    return bool(min(results) >= INT64.min and max(results) <= INT64.max)
+
+
+def _number(value: Any) -> Any:
+    """A value to calculate with: Python's numbers, int64, float64, or whole numbers of Python in an array of objects."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, np.ndarray):
+        if value.dtype.kind == "u" and value.dtype.itemsize == 8:
+            return value.astype(object)  # It may be more than int64 holds.
+        if value.dtype.kind in "iu":
+            return value.astype(np.int64)
+        if value.dtype.kind in "fbO":
+            return value.astype(np.float64) if value.dtype.kind == "f" else value
+        raise ExpressionError(f"values of {value.dtype} cannot be calculated with")
+    if isinstance(value, bool | int | float):
+        return value
+    raise ExpressionError(f"{type(value).__name__} cannot be calculated with")
+
+
+def compared(test: Callable[[Any, Any], Any], one: Any, other: Any) -> Any:
+    """Compare two values; whole numbers with floats exactly, as Python does. Raises ExpressionError for texts and <."""
+    texts = [value is None or isinstance(value, str) for value in (one, other)]
+    if any(texts):
+        if test not in {operator.eq, operator.ne}:
+            raise ExpressionError("texts and None can be compared with == and != only")
+        return test(one, other)
+    one, other = _number(one), _number(other)
+    if isinstance(one, np.ndarray) or isinstance(other, np.ndarray):
+        return np.asarray(test(*_comparable(one, other)), bool)
+    return test(one, other)  # Python compares whole numbers with others exactly.
+
+
+def _comparable(one: Any, other: Any) -> tuple[Any, Any]:
+    """Two operands whose comparison is exact: NumPy turns whole numbers into float64 beside others, and rounds them."""
+    arrays = [_as_array(part) for part in (one, other)]
+    kinds = {array.dtype.kind for array in arrays}
+    if "O" in kinds or ("f" in kinds and "i" in kinds):
+        large = any(array.dtype.kind == "i" and array.size and _is_large(array) for array in arrays)
+        if "O" in kinds or large:
+            return arrays[0].astype(object), arrays[1].astype(object)
+    return arrays[0], arrays[1]
+
+
+def _is_large(array: np.ndarray[Any, Any]) -> bool:
+    return max(abs(int(array.min())), abs(int(array.max()))) > 1 << 53  # Beyond, float64 has gaps.
+
+
+def both(one: Any, other: Any) -> Any:
+    """And, element by element if one of the two is an array."""
+    if isinstance(one, np.ndarray) or isinstance(other, np.ndarray):
+        return np.logical_and(one, other)
+    return bool(one) and bool(other)
+
+
+def negated(value: Any) -> Any:
+    """Not, element by element of an array."""
+    return np.logical_not(value) if isinstance(value, np.ndarray) else not value
+
+
+def inverted(value: Any) -> Any:
+    """The operator ~: not, of truth values; all bits inverted, of whole numbers. Raises ExpressionError for others."""
+    value = _number(value)
+    if isinstance(value, bool):
+        return not value
+    if isinstance(value, float) or (isinstance(value, np.ndarray) and value.dtype.kind == "f"):
+        raise ExpressionError("~ needs whole numbers or a condition")
+    return ~value
+
+
+def selected(array: Any, mask: Any) -> Any:
+    """The rows of an array where a condition holds. Raises ExpressionError if the shapes do not fit."""
+    if not isinstance(array, np.ndarray) or not isinstance(mask, np.ndarray) or mask.dtype != bool:
+        raise ExpressionError("a condition in brackets selects rows of a field: field[other > 3]")
+    if mask.shape != array.shape[: mask.ndim]:
+        raise ExpressionError(f"a condition over {mask.shape} values cannot select from {array.shape}")
+    return array[mask]
+
+
+def element(value: Any, place: Any) -> Any:
+    """The elements of an array, a text or a list at a place. Raises UndefinedError if there are none."""
+    try:
+        return _plain(value[place])
+    except IndexError:
+        raise UndefinedError(f"there is nothing at index {place}") from None
+    except (KeyError, TypeError):
+        raise ExpressionError(f"{type(value).__name__} has no index {place}") from None
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value
+
+
+# --- reductions
+
+
+def _array(value: Any) -> np.ndarray[Any, Any]:
+    if isinstance(value, list | tuple):
+        value = np.asarray(value) if all(type(part) in (int, float, bool) for part in value) else None
+    if value is None or isinstance(value, str | Mapping):
+        raise ExpressionError("only numbers can be reduced")
+    return _as_array(_number(value))
+
+
+def _nonempty(value: Any) -> np.ndarray[Any, Any]:
+    array = _array(value)
+    if not array.size:
+        raise UndefinedError("there are no values to reduce")
+    return array
+
+
+def _sum(value: Any) -> Any:
+    array = _array(value)
+    if array.dtype.kind in "ib" and array.size:
+        largest = max(abs(int(array.min())), abs(int(array.max())))
+        if largest * array.size > INT64.max:
+            return sum(array.ravel().tolist())
+    return _plain(array.sum()) if array.dtype.kind != "O" else sum(array.ravel().tolist())
+
+
+def _length(value: Any) -> int:
+    if isinstance(value, np.ndarray) and not value.ndim:
+        raise ExpressionError("a single number has no length")
+    if isinstance(value, np.ndarray | list | tuple | str | Mapping):
+        return len(value)
+    raise ExpressionError(f"{type(value).__name__} has no length")
+
+
+def _absolute(value: Any) -> Any:
+    number = _number(value)
+    if isinstance(number, np.ndarray) and number.dtype.kind == "i" and number.size and int(number.min()) == INT64.min:
+        number = number.astype(object)
+    return abs(number)
+
+
+REDUCTIONS: dict[str, Callable[[Any], Any]] = {
+    "sum": _sum,
+    "min": lambda value: _plain(_nonempty(value).min()),
+    "max": lambda value: _plain(_nonempty(value).max()),
+    "mean": lambda value: _sum(value) / _nonempty(value).size,
+    "any": lambda value: bool(_array(value).any()),
+    "all": lambda value: bool(_array(value).all()),
+    "count": lambda value: int(np.count_nonzero(_array(value))),
+    "len": _length,
+    "abs": _absolute,
+}
+ARITHMETIC: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+    ast.BitAnd: operator.and_,
+    ast.BitOr: operator.or_,
+    ast.BitXor: operator.xor,
+}
+BITWISE = {operator.and_, operator.or_, operator.xor}
+COMPARISONS: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+    ast.Is: operator.eq,  # ``target is None`` is what people write; there is no identity in a recorded value.
+    ast.IsNot: operator.ne,
+}

@@ -1,0 +1,157 @@
+"""Find the step that changed a value last before a tick: a watchpoint in reverse.
+
+The intervals between keyframes are simulated one by one, the last first, and the value is compared after each step.
+Keyframes alone prove nothing: a value may change and come back between two of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import attrs
+
+from recorder.errors import RecordingError
+from replayer.playback.sampled_states import Missing, Walker
+from replayer.search.counted_cursor import CountedCursor
+from replayer.search.exact_values import ExpressionError
+from replayer.search.state_values import StateValues, unknown_name
+from replayer.search.watched_value import ABSENT, AskedValue, are_same
+from replayer.search.written_line import WrittenLine, find_line
+from replayer.tape.tape import Tape
+from sim.kernel.simulation import watched_phases
+from sim.kernel.state import Snapshot
+
+Progress = Callable[[int, int], None]  # Ticks looked at so far, ticks in all.
+
+
+@attrs.frozen
+class LastWrite:
+    """The last change of a value at or before a tick.
+
+    Attributes:
+        value: the name of the value.
+        tick: the tick whose step changed it; None if no step after the first tick did.
+        before, after: the value before that step and after it; ABSENT where there is none. Without a change, both are
+            the value of the first tick.
+        phase: the phase that changed it; None if none did, or the simulation has none that can be watched.
+        line: the source line that changed it; None if that was not asked for or is not known, see line_note.
+        line_note: why there is no line.
+        inputs: the inputs of that tick.
+        simulated: the number of steps run to find it.
+        missing: ticks after the answer that could not be reached: a later change may be among them.
+    """
+
+    value: str
+    tick: int | None
+    before: Any
+    after: Any
+    phase: str | None = None
+    line: WrittenLine | None = None
+    line_note: str | None = None
+    inputs: Any = None
+    simulated: int = 0
+    missing: list[Missing] = attrs.field(factory=list)
+
+    @property
+    def is_proved(self) -> bool:
+        """False if a later change may be among ticks that could not be reached."""
+        return not self.missing
+
+
+class WriteSearch:
+    """Finds changes of one value, each time further back."""
+
+    def __init__(self, tape: Tape, make_cursor: Callable[[], CountedCursor], watched: AskedValue) -> None:
+        self._tape = tape
+        self._cursor = make_cursor()
+        self._watched = watched
+
+    def last(self, tick: int, progress: Progress | None = None, *, wants_line: bool = True) -> LastWrite:
+        """The last change in the steps up to tick, included.
+
+        Raises ExpressionError if there is no such value at tick nor at the first tick, MissingTickError if tick cannot be reached.
+        """
+        start = self._cursor.steps
+        self._ensure_exists(tick)
+        stop, missing = tick, list[Missing]()
+        for begin in self._starts(tick):
+            change, lost = self._last_in(begin, stop)
+            missing += [one for one in lost if change is None or one.last_tick > change[0]]
+            if progress is not None:
+                progress(tick - begin, tick - self._tape.first_tick)
+            if change is not None:
+                found = self._described(*change, wants_line=wants_line)
+                return attrs.evolve(found, simulated=self._cursor.steps - start, missing=missing)
+            stop = begin
+        value = self._value_at(self._tape.first_tick)
+        return LastWrite(str(self._watched), None, value, value, simulated=self._cursor.steps - start, missing=missing)
+
+    def _ensure_exists(self, tick: int) -> None:
+        """Raise ExpressionError for a name that neither the state of tick nor the first one has."""
+        names = {name for name in (self._watched.name, self._watched.id_column) if name is not None}
+        known: list[str] = []
+        for reached in (tick, self._tape.first_tick):
+            self._cursor.seek(reached)
+            values = StateValues(reached, self._cursor.state, {})
+            self._watched.read(reached, self._cursor.state)  # Raises ExpressionError for a row that no array has.
+            known = known or list(values.names())
+            names = {name for name in names if not values.has(name)}
+            if not names:
+                return
+        ticks = f"tick {tick:,}, tick {self._tape.first_tick:,}"
+        raise ExpressionError(f"{unknown_name(min(names, key=str), known)} ({ticks})")
+
+    def _starts(self, tick: int) -> list[int]:
+        """The ticks of the keyframes before tick, the last first."""
+        places = [place.tick for place in self._tape.keyframes if place.tick < tick]
+        return list(dict.fromkeys(reversed(places)))
+
+    def _last_in(self, begin: int, stop: int) -> tuple[tuple[int, Any, Any] | None, list[Missing]]:
+        """The last change in the steps from begin to stop, as tick, value before and after; and ticks not reached."""
+        walker = Walker(self._cursor)
+        change: tuple[int, Any, Any] | None = None
+        before, last_tick = ABSENT, None
+        for tick, _ in walker.samples(range(begin, stop + 1)):
+            value = self._watched.read(tick, self._cursor.state)
+            if last_tick == tick - 1 and not are_same(before, value):
+                change = (tick, before, value)
+            before, last_tick = value, tick
+        return change, walker.missing
+
+    def _value_at(self, tick: int) -> Any:
+        self._cursor.seek(tick)
+        return self._watched.read(tick, self._cursor.state)
+
+    def _described(self, tick: int, before: Any, after: Any, *, wants_line: bool) -> LastWrite:
+        """The change with its phase, its line and the inputs of its tick."""
+        self._cursor.seek(tick - 1)
+        start = self._cursor.state.snapshot()
+        frame = self._tape.frame(tick)
+        line, note = None, None
+        if wants_line:
+            line, note = find_line(self._cursor.simulation, frame.inputs, tick, self._watched, after)
+        phase = self._phase(tick, start)
+        return LastWrite(str(self._watched), tick, before, after, phase, line, note, frame.inputs)
+
+    def _phase(self, tick: int, start: Snapshot) -> str | None:
+        """The phase that changed the value last; None if the step changed it outside of its phases, or has none."""
+        reading = self._watched.read(tick, start)
+        last: str | None = None
+
+        def look(phase: str | None) -> None:
+            nonlocal reading, last
+            now = self._watched.read(tick, self._cursor.state)
+            if not are_same(reading, now):
+                last = phase
+            reading = now
+
+        try:
+            with watched_phases(self._cursor.simulation, look, lambda _: look(None)):
+                self._cursor.advance()
+            look(None)
+        except (TypeError, RecordingError):  # It has no phases, or they cannot be replaced.
+            return None
+        finally:
+            self._cursor.leave()
+        return last

@@ -1,0 +1,208 @@
+"""Read values of a state by their names: fields, recorded objects by path, telemetry, and the tick itself."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from replayer.desync.object_diff import MALFORMED, objects_in
+from replayer.search.exact_values import ExpressionError, UndefinedError, element
+from replayer.search.value_names import NameStep, ValueName
+from replayer.tape.fields import GRAPH_MARK, shown_slots
+from sim.kernel.schema import Blob
+from sim.kernel.state import Snapshot, State
+
+if TYPE_CHECKING:
+    from sim.adapters.object_view.object_tree import ObjectTree
+    from sim.adapters.object_view.shown_values import Composite
+
+TICK, TELEMETRY = "tick", "telemetry"
+NAMES_SHOWN = 12  # In a message.
+
+
+class StateValues:
+    """The values of one state. It is read while the state stays as it is."""
+
+    def __init__(self, tick: int, state: Snapshot | State, telemetry: Mapping[str, Any]) -> None:
+        """telemetry: the figures recorded for this tick; empty if there are none."""
+        self._tick = tick
+        self._state = state
+        self._telemetry = telemetry
+        self._tree: ObjectTree | None = None
+        self._has_looked = False
+
+    def __call__(self, name: ValueName) -> Any:
+        """The value of a name. Raises UndefinedError if this state has none of that name."""
+        if is_tick(name):
+            return self._tick
+        if is_telemetry(name):
+            return self._figure(name)
+        tree = self._objects()
+        if tree is not None:
+            found, value = _in_tree(tree, name.steps)
+            if found:
+                return value
+        return self._field(name)
+
+    def has(self, name: ValueName) -> bool:
+        """Return True if this state has a value of that name."""
+        try:
+            self(name)
+        except UndefinedError:
+            return False
+        return True
+
+    def _figure(self, name: ValueName) -> Any:
+        key = str(name.steps[1].value)
+        if key not in self._telemetry:
+            raise UndefinedError(f"there is no figure {key!r} in the telemetry of tick {self._tick}")
+        return self._telemetry[key]
+
+    def _objects(self) -> ObjectTree | None:
+        if not self._has_looked and GRAPH_MARK not in self._state.layout.slots:
+            self._has_looked = True  # A snapshot of any other state is a copy that tells nothing.
+        if not self._has_looked:
+            snapshot = self._state if isinstance(self._state, Snapshot) else self._state.snapshot()
+            self._tree, self._has_looked = objects_in(snapshot), True
+        return self._tree
+
+    def _field(self, name: ValueName) -> Any:
+        blobs = {entry.name for entry in self._state.layout.schema.entries if isinstance(entry, Blob)}
+        for length in range(name.dotted_length, 0, -1):
+            field = "".join(map(str, name.steps[:length]))
+            if field in self._state.layout.slots and field not in blobs:
+                value: Any = self._state[field]
+                for step in name.steps[length:]:
+                    value = element(value, _place(step, name))
+                return value.item() if isinstance(value, np.ndarray) and not value.ndim else value
+        raise UndefinedError(f"there is no {str(name)!r}")
+
+    def names(self) -> Iterator[str]:
+        """The names of fields and of the attributes of recorded objects, for a message."""
+        tree = self._objects()
+        if tree is not None:
+            yield from (entry.step for entry in tree.entries)
+        yield from (
+            slot.name for slot in shown_slots(self._state.layout) if tree is None or slot.name not in tree.fields
+        )
+        yield from (f"{TELEMETRY}.{name}" for name in self._telemetry)
+
+
+def is_tick(name: ValueName) -> bool:
+    """Return True for the name of the tape's own tick."""
+    return str(name) == TICK
+
+
+def is_telemetry(name: ValueName) -> bool:
+    """Return True for the name of a recorded figure."""
+    return len(name.steps) == 2 and str(name.steps[0]) == TELEMETRY and name.steps[1].kind == "attribute"
+
+
+def unknown_name(name: ValueName, known: list[str]) -> str:
+    """A line about a name that no state has, with those that are near it."""
+    near = difflib.get_close_matches(str(name), known, 3)
+    if near:
+        return f"there is no {str(name)!r}: did you mean {', '.join(near)}?"
+    shown = ", ".join(known[:NAMES_SHOWN]) + (", …" if len(known) > NAMES_SHOWN else "")
+    return f"there is no {str(name)!r}; there are {shown}" if known else f"there is no {str(name)!r}"
+
+
+def _place(step: NameStep, name: ValueName) -> Any:
+    match step.kind:
+        case "every":
+            return slice(None)
+        case "index":
+            return step.value
+    raise UndefinedError(f"there is no {str(name)!r}")
+
+
+# --- objects
+
+
+def _in_tree(tree: ObjectTree, steps: tuple[NameStep, ...]) -> tuple[bool, Any]:
+    """Whether the objects have a value of that name, and the value."""
+    texts = [str(step) for step in steps]
+    for skipped in (0, 1) if len(texts) > 1 and f"{texts[0]}." == tree.prefix else (0,):
+        first = [
+            text.removeprefix(".") if skipped and not number else text for number, text in enumerate(texts[skipped:])
+        ]
+        for length in range(len(first), 0, -1):
+            joined = "".join(first[:length])
+            for entry in tree.entries:
+                if entry.step == joined:
+                    return True, _below(tree, entry.value, steps[skipped + length :])
+    return False, None
+
+
+def _below(tree: ObjectTree, value: Any, steps: tuple[NameStep, ...]) -> Any:
+    """The value that the steps lead to, from a value of the tree on."""
+    for number, step in enumerate(steps):
+        opened = _opened(value)
+        if isinstance(opened, np.ndarray):
+            return _element_below(opened, steps[number:])
+        if opened is None:
+            raise UndefinedError(f"there is no {''.join(map(str, steps[: number + 1]))!r} in it")
+        if step.kind == "every":
+            return _together([_below(tree, entry.value, steps[number + 1 :]) for entry in opened.entries])
+        value = _entry(opened, step)
+    return _plain(tree, value)
+
+
+def _opened(value: Any) -> Any:
+    """The parts of a value, or its array; None if it has no parts."""
+    from sim.adapters.object_view.shown_values import Composite, Ref  # noqa: PLC0415 - most tapes have no objects
+
+    if isinstance(value, Ref):
+        value = value.source.composite(value.number)
+    if isinstance(value, Composite):
+        only = value.entries[0] if len(value.entries) == 1 else None
+        return only.value if only is not None and not only.step and isinstance(only.value, np.ndarray) else value
+    return value if isinstance(value, np.ndarray) else None
+
+
+def _entry(opened: Composite, step: NameStep) -> Any:
+    if step.kind == "index" and opened.is_list and not opened.is_dict and not opened.is_set:
+        index = int(step.value)
+        if not -len(opened.entries) <= index < len(opened.entries):
+            raise UndefinedError(f"there is nothing at index {index}")
+        return opened.entries[index].value
+    wanted = str(step)
+    for entry in opened.entries:
+        if entry.step == wanted:
+            return entry.value
+    raise UndefinedError(f"there is no {wanted} in it")
+
+
+def _element_below(array: np.ndarray[Any, Any], steps: tuple[NameStep, ...]) -> Any:
+    value: Any = array
+    for step in steps:
+        if step.kind not in ("every", "index"):
+            raise UndefinedError(f"an array has no {step}")
+        value = element(value, slice(None) if step.kind == "every" else step.value)
+    return value
+
+
+def _together(values: list[Any]) -> Any:
+    """The values of all items as an array if they are numbers, else as a list."""
+    if all(type(value) in (int, float, bool) for value in values):
+        whole = all(isinstance(value, int) for value in values)
+        fits = all(-(1 << 63) <= value < 1 << 63 for value in values) if whole else True
+        return np.asarray(values, dtype=None if values and fits else object if values else np.int64)
+    return values
+
+
+def _plain(tree: ObjectTree, value: Any) -> Any:
+    opened = _opened(value)
+    if opened is None:
+        try:
+            return tree.plain("", value)
+        except MALFORMED as error:
+            raise ExpressionError(f"a value of this state cannot be read: {error}") from None
+    if isinstance(opened, np.ndarray):
+        return opened.item() if not opened.ndim else opened
+    if opened.is_list and not opened.is_dict and not opened.is_set:
+        return _together([entry.value if _opened(entry.value) is None else entry for entry in opened.entries])
+    return {entry.step: entry for entry in opened.entries}
