@@ -100,7 +100,10 @@ class TapeCopy:
 
     def optional(self, block: OptionalBlock) -> None:
         """Add a block that this program need not know. Raises CorruptError or TornError if it is damaged."""
-        payload, kind, first_tick = block.payload(), block.entry.kind, block.entry.first_tick
+        self.optional_payload(block.entry.kind, block.payload(), block.entry.first_tick)
+
+    def optional_payload(self, kind: int, payload: bytes, first_tick: int) -> None:
+        """Add a block of a kind that may be skipped, from its content. first_tick: that it begins with."""
         for start in range(0, max(1, len(payload)), PIECE_RAW_BYTES):
             flags = Flags.CONTINUATION if start else Flags(0)
             flags |= Flags.CONTINUES if start + PIECE_RAW_BYTES < len(payload) else Flags(0)

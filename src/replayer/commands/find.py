@@ -17,6 +17,7 @@ from recorder.text import counted
 from recorder.visible_text import print_visible
 from replayer.commands.arguments import choose, ensure_states, factory_of, note_losses, note_version
 from replayer.commands.options import Json, Sim
+from replayer.commands.tick_ranges import parse_ticks
 from replayer.search.exact_values import ExpressionError
 from replayer.search.matches import Matches, Which
 from replayer.timeline.timeline import Timeline
@@ -123,22 +124,6 @@ def tick_runs(ticks: list[int]) -> list[tuple[int, int]]:
         else:
             runs.append((tick, tick))
     return runs
-
-
-def parse_ticks(text: str, first: int, last: int) -> tuple[int, int]:
-    """The range that A..B selects from the ticks of a tape. Raises UsageError."""
-    parts = text.split("..")
-    try:
-        numbers = [int(part) if part else None for part in parts]
-    except ValueError:
-        numbers = []
-    if len(numbers) != 2:
-        raise UsageError(f"--ticks {text}: expected A..B, as in 100..200 or 100..-1")
-    begin, end = (default if number is None else number for number, default in zip(numbers, (first, last), strict=True))
-    begin, end = (tick + last + 1 if tick < 0 else tick for tick in (begin, end))
-    if not first <= begin <= end <= last:
-        raise UsageError(f"--ticks {text}: the tape has ticks {first} to {last}")
-    return begin, end
 
 
 def _lines(condition: str, matches: Matches, which: Which, ranges_max: int) -> list[str]:

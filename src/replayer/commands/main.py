@@ -27,6 +27,9 @@ COMMANDS = {  # The function of each command; its module is imported only when t
     "contracts": "replayer.commands.contracts:contracts",
     "drift": "replayer.commands.drift:drift",
     "explain": "replayer.commands.explain:explain",
+    "cut": "replayer.commands.reshape:cut",
+    "rekey": "replayer.commands.reshape:rekey",
+    "join": "replayer.commands.reshape:join",
     "find": "replayer.commands.find:find",
     "who": "replayer.commands.who:who",
     "bisect": "replayer.commands.bisect:bisect",
@@ -61,6 +64,7 @@ def load(arguments: Sequence[str]) -> App:
         "  replay render run.tape --ticks 0..-1 -o run.mp4\n"
         "  replay find 'plants.energy.sum() > 2000' run.tape --first\n"
         "  replay who run.tape --field plants.energy --row 7\n"
+        "  replay cut run.tape --ticks 2400..2500 -o incident.tape\n"
         "  replay plot run.tape -o run.png        populations, energies, deaths\n"
         "  replay diff one.tape other.tape        where two recordings diverge\n"
         "  replay bisect run.tape --good v1.2     the first commit under which it no longer verifies\n"

@@ -46,6 +46,11 @@ def encode_telemetry(ticks: Sequence[int], names: Sequence[str], rows: Sequence[
     return encode_plain({"tick": np.array(ticks, np.int64), "columns": columns})
 
 
+def encode_columns(columns: Columns) -> bytes:
+    """Encode columns as decode_telemetry returns them, the ticks among them."""
+    return encode_plain({"tick": columns[TICK], "columns": {n: c for n, c in columns.items() if n != TICK}})
+
+
 def decode_telemetry(payload: bytes, offset: int) -> Columns:
     """Decode the columns of the block at offset, the ticks first. Raises CorruptError if it is not a TELEMETRY block."""
     try:
