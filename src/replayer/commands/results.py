@@ -35,8 +35,8 @@ from sim.scenario.results.result import ScenarioResult
 LINES_SHOWN = 10
 _VERDICTS = {
     "exact_raw_match": "the same: every event, in the same order",
-    "equivalent_under_normalization": "equivalent: the same events in each session, interleaved differently",
-    "safety_visible_divergence": "different: a session has different events",
+    "equivalent_under_normalization": "equivalent: the same events in the same causal order, interleaved differently",
+    "safety_visible_divergence": "different: the events or their causal order differ",
 }
 
 
@@ -107,8 +107,9 @@ def compare(
     replay compare first.tape second.tape
     replay compare lossy-1 lossy-2          folders of record sweep or record batch
 
-    Two tapes are the same, equivalent (each session has the same events,
-    interleaved differently) or different. The first event that differs is shown.
+    Two tapes are the same, equivalent (each role, session and message has the same
+    events in the same order, interleaved differently) or different. The first event
+    that differs is shown.
     If one tape begins later or was cut off, the ticks that both have are compared,
     and the report says so. To compare states instead of events, use replay diff.
 
@@ -236,9 +237,13 @@ def _comparison_lines(comparison: RunComparison, one: str, other: str) -> list[s
     first: Divergence | None = comparison.normalised or comparison.raw
     if first is None:
         return lines
-    where = f"event {first.index} of session {first.session}" if first.session is not None else f"event {first.index}"
-    lines.append(f"  first difference: {where}")
-    return [*lines, f"    {one}: {_event_text(first.one)}", f"    {other}: {_event_text(first.other)}"]
+    if comparison.only_length:
+        lines.append("  no event that both have differs: one run has further events")
+    places = [first.of] if first.of else []
+    places += [f"session {first.session}"] if first.session is not None else []
+    lines.append(f"  first difference: {' of '.join([f'event {first.index}', *places])}")
+    lines += [f"    {one}: {_event_text(first.one)}", f"    {other}: {_event_text(first.other)}"]
+    return [*lines, "  normalised: " + "; ".join(comparison.normalisation)]
 
 
 def _event_text(event: Any) -> str:

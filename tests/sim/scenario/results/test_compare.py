@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -10,6 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sim.scenario.results.compare import Divergence, RunComparison, compare_runs
+from sim.worlds.choreography import Choreography
+from sim.worlds.choreography.protocol.builder import branch, choice, loop, protocol, send
 
 Run = list[tuple[int, dict[str, Any]]]
 
@@ -67,6 +70,96 @@ def test_an_additional_event(swap: bool) -> None:  # noqa: FBT001
     assert comparison.raw == Divergence("b", 1, *events)
 
 
+def said(kind: str, role: str, message: int | None = None, **more: Any) -> dict[str, Any]:
+    """An event of a role in session 0."""
+    return event(0, kind, message, role=role, **more)
+
+
+def verdict(one: list[dict[str, Any]], other: list[dict[str, Any]]) -> str:
+    """The verdict on two runs with one event a tick."""
+    return compare_runs(enumerate(one), enumerate(other)).verdict
+
+
+def test_observability_comparison_is_insensitive_to_order_over_session_normalised_events() -> None:
+    """Two roles of one session that act in either order give equivalent runs; the report names the normalisation."""
+    east = [said("opened", "East"), said("sent", "East", 0, to="South")]
+    north = [said("opened", "North"), said("sent", "North", 1, to="West")]
+    swapped = [{**north[1], "message": 0}, {**east[1], "message": 1}]
+    comparison = compare_runs(enumerate([*east, *north]), enumerate([north[0], east[0], *swapped]))
+    assert comparison.verdict == "equivalent_under_normalization"
+    assert any("role" in sentence for sentence in comparison.normalisation)
+
+
+def rounds_of(rng: random.Random) -> Iterator[tuple[int, dict[str, Any]]]:
+    """A protocol with choices and an end, whose roles act in a drawn order in each round; two sessions."""
+    rounds = loop("ring", send("A", "B", "x", payload="number"), send("B", "C", "y"), send("C", "A", "z"), times=3)
+    chosen = choice(
+        "A", "B", branch("yes", send("B", "C", "told")), branch("no", send("B", "C", "no")), schedule=["no"]
+    )
+    world = Choreography({
+        "protocol": protocol(["A", "B", "C"], rounds, chosen),
+        "sessions": 2,
+        "scheduler": {"concurrency": 6},
+    })  # fmt: skip
+    while not world.ended():
+        world.step({"order": rng.sample(world.roles, rng.randint(1, 6))})
+        yield from ((int(world.state["tick"]), event) for event in world.events())
+
+
+@given(st.integers(0, 1 << 30))
+@settings(max_examples=8, deadline=None)
+def test_one_protocol_in_any_order_of_its_roles_is_equivalent(seed: int) -> None:
+    """Whatever the order in which the roles act, the runs do not differ; without an event they do."""
+    runs = [list(rounds_of(random.Random(f"{seed} {n}"))) for n in range(2)]
+    assert compare_runs(*runs).verdict != "safety_visible_divergence"
+    without = [entry for entry in runs[1] if entry[1]["kind"] != "chose"]
+    assert compare_runs(runs[0], without).verdict == "safety_visible_divergence"
+
+
+def test_a_session_closes_with_whichever_role_stops_last() -> None:
+    """The role of the event closed is that of the last stop; a session that closes one stop earlier differs."""
+    stops = [said("halted", "Bob"), said("halted", "Alice"), said("closed", "Alice")]
+    other = [said("halted", "Alice"), said("halted", "Bob"), said("closed", "Bob")]
+    assert verdict(stops, other) == "equivalent_under_normalization"
+    early = [said("halted", "Alice"), said("closed", "Alice"), said("halted", "Bob")]
+    assert verdict(stops, early) == "safety_visible_divergence"
+    doors = [{"kind": "closed", "role": "north"}], [{"kind": "closed", "role": "south"}]
+    assert verdict(*doors) == "safety_visible_divergence"  # Of a world's own, not of a session.
+
+
+def test_causal_order_must_hold_per_role_session_and_message() -> None:
+    """One swap in a role, in a session, of a message's own events, or of two messages on one way is a divergence."""
+    role = [said("chose", "Alice"), said("halted", "Alice")]
+    assert verdict(role, role[::-1]) == "safety_visible_divergence"
+    session = [event(0, "opened"), event(0, "closed")]
+    assert verdict(session, session[::-1]) == "safety_visible_divergence"
+    message = [said("sent", "Alice", 0, to="Bob"), said("received", "Bob", 0, **{"from": "Alice"})]
+    assert verdict(message, message[::-1]) == "safety_visible_divergence"
+    way = [said("received", "Bob", n, **{"from": "Alice"}) for n in (0, 1)]
+    sent = [said("sent", "Alice", n, to="Bob") for n in (0, 1)]
+    assert verdict([*sent, *way], [*sent, *way[::-1]]) == "safety_visible_divergence"
+    effects = [said("withheld", "Alice", n, to="Bob", by="fog") for n in (0, 1)]
+    assert verdict([*sent, effects[0]], [*sent, effects[1]]) == "safety_visible_divergence"
+
+
+def test_a_run_that_got_further_is_told_from_one_that_differs() -> None:
+    """Further events are a difference, but of the length alone."""
+    run = [said("sent", "Alice", 0, to="Bob"), said("halted", "Alice")]
+    cut = compare_runs(enumerate(run), enumerate(run[:1]))
+    assert (cut.verdict, cut.only_length) == ("safety_visible_divergence", True)
+    other = compare_runs(enumerate(run), enumerate([said("sent", "Alice", 0, to="Carol"), run[1]]))
+    assert (other.verdict, other.only_length) == ("safety_visible_divergence", False)
+    assert other.normalised is not None
+    assert other.normalised.of == "role Alice"
+
+
+def test_an_effect_on_a_message_is_recorded_after_its_round() -> None:
+    """A message that is corrupted and received in one round, or received in a later one, has the same history."""
+    sent, corrupted = said("sent", "Alice", 0, to="Bob"), said("corrupted", "Alice", 0, to="Bob", by="fog")
+    received = said("received", "Bob", 0, **{"from": "Alice"})
+    assert verdict([sent, received, corrupted], [sent, corrupted, received]) == "equivalent_under_normalization"
+
+
 def test_samples_count_raw_only() -> None:
     """The figures of a round depend on the session that advanced in it."""
     sample = {"kind": "sample", "step": 1, "role": "a", "values": [1]}
@@ -82,7 +175,7 @@ def test_values_that_do_not_compare() -> None:
 
 
 def normal_form(run: Run) -> list[str]:
-    """The definition of the comparison: the events of each session in order, numbered within it."""
+    """The definition of the comparison for events without a role: those of each session in order, numbered within it."""
     by_session: dict[Any, list[str]] = {}
     numbers: dict[Any, dict[int, int]] = {}
     for _, entry in run:
