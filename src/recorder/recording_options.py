@@ -87,7 +87,7 @@ class OptionArguments(TypedDict, total=False):
     run_id: bytes | None
     notes: Mapping[str, Any] | None
     trial_ms: float
-    between_steps: bool
+    between_steps: bool | None
     on_desync: OnDesync
 
 
@@ -108,7 +108,7 @@ def _check_trial(_: Any, field: attrs.Attribute[Any], value: Any) -> None:
         raise ValueError(f"{field.name}={value!r}: expected 0 (no trial) to an hour, in milliseconds")
 
 
-def _check_events(_: Any, field: attrs.Attribute[Any], value: Any) -> None:
+def _check_choice(_: Any, field: attrs.Attribute[Any], value: Any) -> None:
     if not isinstance(value, bool | None):
         raise TypeError(f"{field.name}={value!r}: expected True, False or None")
 
@@ -180,7 +180,8 @@ class RecordingOptions:
         trial_ms: try the simulation first for about this many milliseconds, in copies of the process: restored and run
             again, it must give the same states and results. 0 disables it; so does mode "changes".
         between_steps: compare the state before each step with the one that the last step left, and warn at once, with
-            the path, if other code changed it.
+            the path, if other code changed it. By default the first steps are compared, for 3 ms, without a warning: a
+            change is noted at the end of the tape, for a tick that differs in a replay.
         on_desync: when a peer's hash differs (report_hash): "raise" (PeerDesyncError), "warn", or a function that takes
             the error; once for each divergence, after its dump was written.
     """
@@ -216,12 +217,12 @@ class RecordingOptions:
     )
     mode: Mode = attrs.field(default="events", validator=one_of(MODES))
     changes: ChangeTracking = attrs.field(default="auto", validator=one_of(CHANGE_TRACKINGS))
-    events: bool | None = attrs.field(default=None, validator=_check_events)
+    events: bool | None = attrs.field(default=None, validator=_check_choice)
     run_id: bytes | None = attrs.field(default=None, validator=_check_run_id)
     notes: Mapping[str, Any] | None = attrs.field(default=None, validator=_check_notes)
     trial_ms: float = attrs.field(default=TRIAL_MS, validator=_check_trial, metadata={"maximum": TRIAL_MS_MAX})
-    between_steps: bool = attrs.field(
-        default=False, validator=check_flag, metadata={**RECORDED, "older": False, "omit": True}
+    between_steps: bool | None = attrs.field(
+        default=None, validator=_check_choice, metadata={**RECORDED, "older": None, "omit": True}
     )
     on_desync: OnDesync = attrs.field(default="raise", validator=_check_on_desync)
 

@@ -6,6 +6,7 @@ Code of a user interface, render() or a camera does so by mistake. No replay kno
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -15,6 +16,7 @@ from sim.kernel.simulation import ArenaOfSaved, Simulation, inner_of
 
 KEY = "between_steps"  # In the end of a tape.
 KEPT_MAX = 16  # Changes that the end of a tape lists.
+FIRST_STEPS_NS = 3_000_000  # What comparing the first steps may take: some ten steps of a game of 20 objects.
 
 
 class BetweenSteps:
@@ -65,12 +67,18 @@ class BetweenSteps:
                 "attribute itself, which becomes an input"
             )
 
+    @property
+    def is_over(self) -> bool:
+        """True once no further step is compared."""
+        return False
+
     def outcome(self, end: Any) -> Any:
         """The end of the tape with what was found; unchanged unless it is a mapping."""
-        if not isinstance(end, dict):
-            return end
+        return {**end, KEY: self._found()} if isinstance(end, dict) else end
+
+    def _found(self) -> dict[str, Any]:
         changes = [[tick, what] for tick, what in self.changes]
-        return {**end, KEY: {"first_tick": self._first_tick, "count": self.count, "changes": changes}}
+        return {"first_tick": self._first_tick, "count": self.count, "changes": changes}
 
     def _difference(self) -> str | None:
         """The path of a value that has changed, or the fields; None if nothing has."""
@@ -85,3 +93,49 @@ class BetweenSteps:
         same_layout = len(fields) == len(kept_fields)
         names = differing_fields(list(state.layout.slots), kept_fields, fields) if same_layout else []
         return ", ".join(names) or "the state"
+
+
+class BetweenFirstSteps(BetweenSteps):
+    """Comparisons of the first steps of a recording, as many as a few milliseconds allow; nothing is said of them live.
+
+    What is changed there may be written again by the next step, and then harms no replay: only a tick that differs in a
+    replay is explained by it. An error of a comparison ends them: the user did not ask for any.
+    """
+
+    def __init__(self, simulation: Simulation, path: str | os.PathLike[str], tick: int) -> None:
+        """As BetweenSteps, without a notice."""
+        self._spent_ns = 0
+        self._last_tick = tick
+        self._has_failed = False
+        super().__init__(simulation, lambda _: None, path, tick)
+
+    @property
+    def is_over(self) -> bool:
+        """True once the time is spent."""
+        return self._has_failed or self._spent_ns > FIRST_STEPS_NS
+
+    def keep(self) -> None:
+        """Keep the state as it is now."""
+        self._timed(super().keep)
+
+    def before_step(self, tick: int) -> None:
+        """Note a change since the last keep."""
+        before = super().before_step
+        self._timed(lambda: before(tick))
+        self._last_tick = tick
+
+    def outcome(self, end: Any) -> Any:
+        """The end of the tape; with what was found only if there was a change."""
+        return super().outcome(end) if self.count else end
+
+    def _found(self) -> dict[str, Any]:
+        return {**super()._found(), "last_tick": self._last_tick}
+
+    def _timed(self, work: Callable[[], None]) -> None:
+        start_ns = time.perf_counter_ns()
+        try:
+            if not self._has_failed:
+                work()
+        except Exception:  # noqa: BLE001 - whatever a value raises when it is read: the recording goes on without this
+            self._has_failed = True
+        self._spent_ns += time.perf_counter_ns() - start_ns

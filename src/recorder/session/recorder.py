@@ -26,7 +26,7 @@ from recorder.errors import (
 from recorder.notebook.recorder_mixin import NotebookMixin
 from recorder.processes.fork_guard import refuse_after_fork
 from recorder.recording_options import OptionArguments, RecordingOptions, takes_options
-from recorder.session.between_steps import BetweenSteps
+from recorder.session.between_steps import BetweenFirstSteps, BetweenSteps
 from recorder.session.blame_hashes import PhaseBlame
 from recorder.session.capture_check import CaptureCheck, capture_again, digest_maker
 from recorder.session.change_source import ChangeSources, find_source
@@ -167,6 +167,9 @@ class Recorder(StepRecorder, NotebookMixin):
                 self._journal = Journal(session.files, session.run_id, self._writer, required=required)
             if settings.between_steps:
                 self.between = BetweenSteps(simulation, self._writer.notify, path, self.tick)
+            elif settings.between_steps is None and not settings.deterministic:  # How many steps depends on the clock.
+                self.between = BetweenFirstSteps(simulation, path, self.tick)
+            self._compared = self.between
         except BaseException:
             self._writer.stop()
             raise
@@ -234,7 +237,7 @@ class Recorder(StepRecorder, NotebookMixin):
         encode_small(outcome, "the outcome")
         wait_for_others(self._steps)  # A step of another thread still belongs to the recording.
         end = self._outcome({"reason": "closed"}) if outcome is None else outcome
-        end = end if self.between is None else self.between.outcome(end)
+        end = end if self._compared is None else self._compared.outcome(end)
         self._attention = True
         if not self._writer.seals:
             self._keyframes.close()

@@ -34,7 +34,8 @@ from replayer.diagnose.explain.trace_step import NOT_REPEATABLE
 from replayer.diagnose.explain.values.process_settings import DifferingSetting
 from replayer.diagnose.explain.variants import VariantOutcome
 from replayer.diagnose.investigation.investigate import investigate
-from replayer.report.before_step import LOAD, before_step_lines
+from replayer.report.before_step import before_step_lines
+from replayer.report.cause_text import cause_text, where_from
 from replayer.report.outside_lines import outside_lines, unrepeated_lines
 from replayer.report.party_report import CauseTexts
 from replayer.status import STATUS_CODES
@@ -251,44 +252,33 @@ def _field_lines(explanation: Explanation) -> list[str]:
 
 def _cause_lines(cause: Cause, proved: Sequence[DifferingSetting] = ()) -> list[str]:
     is_setting = proved and cause.kind in _NOT_THEMSELVES
-    text = f"{_SETTING.format(proved[0].name)}; the two diverge at this line" if is_setting else _cause_text(cause)
-    lines = [f"cause: {text}", *_place_lines(cause.place, "A" if cause.other_place is not None else None)]
+    text = f"{_SETTING.format(proved[0].name)}; the two diverge at this line" if is_setting else cause_text(cause)
+    lines = [
+        f"{'first difference' if cause.kind == 'unseen' else 'cause'}: {text}",
+        *_place_lines(cause.place, "A" if cause.other_place is not None else None),
+    ]
     if cause.other_place is not None:
         lines += _place_lines(cause.other_place, "B")
+    if cause.read_at is not None:
+        lines += ["  the step reads it first in", *_place_lines(cause.read_at, None)]
     if cause.value is not None:
         lines += _value_lines(cause.value, elements=_ELEMENTS_SHOWN)
     for value in cause.orders:
-        lines += [f"  order of {value.name}:", f"      A  {value.first}", f"      B  {value.second}"]
+        lines += _order_lines(value)
     for value in cause.outside:
-        lines += _value_lines(value, elements=1, where="outside the state: ")
+        lines += _value_lines(value, elements=1, where=where_from(cause))
+    if cause.loaded_at is not None:
+        lines += ["  B has it from load():", *_place_lines(cause.loaded_at, None)]
     if len(cause.way) > 1:
         lines.append("  path into the state:")
         lines += [f"    {place.name:<20} {changed:<20} {place.text}".rstrip() for place, changed in cause.way]
     return lines
 
 
-def _cause_text(cause: Cause) -> str:
-    match cause.kind:
-        case "operation":
-            return f"{cause.operation} gives different results from the same inputs"
-        case "edited" if cause.other_place is None:
-            return "only one version of the code has this line"
-        case "edited":
-            return "the two versions of the code differ in this line"
-        case "outside":
-            return "this line reads hidden state"
-        case "identity":
-            return "this line changes an object that has two names in only one of the two"
-        case "load":
-            return f"{LOAD}; this line reads it"
-        case "order":
-            return "this line iterates over a set that has the same members in another order"
-        case "branch":
-            return "the two take different branches after this line"
-    if cause.place.function.endswith(".save"):
-        return "not known: this line of save() gives different values, and no line of the step was seen to make them"
-    called = f", calling {', '.join(cause.calls)}" if cause.calls else ""
-    return f"this line gives different values, and no difference was seen in those that it reads{called}"
+def _order_lines(value: DifferingValue) -> list[str]:
+    if value.first == value.second:
+        return [f"  order of {value.name}: differs; the members that are shown look alike: {value.first}"]
+    return [f"  order of {value.name}:", f"      A  {value.first}", f"      B  {value.second}"]
 
 
 def _place_lines(place: SourceLocation, letter: str | None) -> list[str]:

@@ -64,7 +64,8 @@ def between_steps(tape: Tape, tick: int) -> TestedCause | None:
     ]
     if named:
         return TestedCause(cause, f"changed {where}: {named[0]}, as the recorder saw live", suspicious=True)
-    if tick < first or count != len(changes):
+    last = tape.outcome["between_steps"].get("last_tick")
+    if tick < first or (isinstance(last, int) and tick > last) or count != len(changes):
         return None
     found = (
         f"no value changed {where}: the recorder compared the values before the step with those that the last step left; "

@@ -181,6 +181,8 @@ class StepRecorder:
                 keyframes.next_tick = tick + 1
             if self.between is not None:
                 self.between.keep()
+                if self.between.is_over:
+                    self.between = None
         except Exception:
             self._failed_tick = None
             raise

@@ -61,15 +61,18 @@ class Cause:
         kind: "operation" (same inputs, different results), "edited" (the line differs in the other version),
             "outside" (it reads hidden state that differed before the step), "branch" (the two took different branches
             after it), "identity" (it changes an object that two names lead to in one of the two alone), "order" (it iterates
-            over a set with the same members in another order), "load" (it reads what load() did not give back) or "line" (it gave different values, and of those that it
-            reads none was seen to differ).
-        place: of the line.
+            over a set with the same members in another order), "load" (load() did not give back what the step reads),
+            "line" (it gave different values, and of those that it reads none was seen to differ) or "unseen" (as "line",
+            but what it reads was not all seen, or it calls nothing that could give other values: the cause is before it).
+        place: of the line; of a "load", of the line of load() if that is known, else of the line that reads it.
         other_place: of the line in the other version; None if it has none, or the same.
         operation: for example np.exp; None if none is known.
         calls: the functions that the line calls, as written.
         value: the first value that differs; None if it was not kept.
         outside: the hidden state that the line reads and that differed before the step.
         orders: of an "order": the set, and the first members in both orders.
+        read_at: of a "load" whose place is in load(): the line of the step that reads it.
+        loaded_at: of what is "outside": the line of load() that gave B its value; None if load() gave it none.
         way: the lines from this one to the state, each with the value that it changed; the last is in the state.
     """
 
@@ -82,3 +85,5 @@ class Cause:
     outside: list[DifferingValue]
     way: list[tuple[SourceLocation, str]]
     orders: list[DifferingValue] = attrs.field(factory=list)
+    read_at: SourceLocation | None = None
+    loaded_at: SourceLocation | None = None

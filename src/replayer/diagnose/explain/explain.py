@@ -27,8 +27,8 @@ from replayer.diagnose.explain.answer.explanation import DifferingField, Explana
 from replayer.diagnose.explain.answer.writers import lines_that_write
 from replayer.diagnose.explain.find_cause import find_cause
 from replayer.diagnose.explain.values.identities import differing_identities
+from replayer.diagnose.explain.values.load_cause import with_load
 from replayer.diagnose.explain.values.process_settings import DifferingSetting, differing_settings, process_settings
-from replayer.diagnose.explain.values.reloaded import is_field
 from replayer.diagnose.explain.variant_choice import SEEDS, choose_pair, first_variants, seeded, stages
 from replayer.diagnose.explain.variant_process import OTHER_THREADS
 from replayer.diagnose.explain.variants import Variant, VariantFailedError, VariantOutcome, VariantRunner
@@ -88,8 +88,10 @@ def explain_tape(
         reads, notes = _reads(explanation), list(explanation.notes)
         if any(map(starts_thread, reads)) and OTHER_THREADS not in notes:
             notes.append(OTHER_THREADS)
-        compared = compare_reads(noted_outside(tape), reads)
-        return attrs.evolve(explanation, between=between, outside=compared, notes=notes)
+        compared, cause = compare_reads(noted_outside(tape), reads), explanation.cause
+        if cause is not None and cause.kind == "line" and OTHER_THREADS in notes:
+            cause = attrs.evolve(cause, kind="unseen")  # Lines of a thread may have given the line what it reads.
+        return attrs.evolve(explanation, between=between, outside=compared, notes=notes, cause=cause)
 
 
 def _reads(explanation: Explanation) -> list[OutsideRead]:
@@ -332,9 +334,8 @@ def _explained(
     if cause is not None and any(one.is_cause(cause) for one in identities):
         cause = attrs.evolve(cause, kind="identity", outside=[])
     lost = [] if first.not_given_back else second.not_given_back
-    if cause is not None and cause.kind == "outside" and lost:
-        cause = attrs.evolve(cause, outside=[one for one in cause.outside if not is_field(one.name, lost)])
-        cause = cause if cause.outside else attrs.evolve(cause, kind="load")
+    if cause is not None and cause.kind == "outside":
+        cause = with_load(cause, lost, second.loaded)
     explanation = Explanation(tick, recorded_hash, outcomes, pair, fields, cause, [], None, [], notes, place)
     return attrs.evolve(explanation, identities=identities, not_given_back=lost)
 

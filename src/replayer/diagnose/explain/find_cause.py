@@ -16,43 +16,24 @@ from replayer.desync.ulps import compare_elements
 from replayer.diagnose.explain.align import ARGUMENT, DIVERGED, HIDDEN, Alignment, Item, ValueOrigin
 from replayer.diagnose.explain.answer.not_passed import is_not_passed
 from replayer.diagnose.explain.answer.saved_changes import changed_before_save
+from replayer.diagnose.explain.answer.search_ends import first_difference, may_make_values, only_fetches
 from replayer.diagnose.explain.answer.set_orders import orders_of_made, orders_of_names
 from replayer.diagnose.explain.cause import Cause, DifferingValue, SourceLocation
 from replayer.diagnose.explain.source_lines import Statement
 from replayer.diagnose.explain.step_trace import RESUME, RETURN, Operation, Record, is_inner, is_of_module
 from replayer.diagnose.explain.values.value_parts import differing_parts, named_part
 
+_OWN = "self"  # The attributes of the object whose method runs are read before each of its lines.
 PATH_LINES_MAX = 50  # A longer path back is shown up to there.
 
 
 def find_cause(alignment: Alignment) -> Cause | None:
     """The cause of the difference at the end of a step; None if no line of the user's code is known to take part."""
-    start = _start(alignment) or _divergence(alignment)
+    start = first_difference(alignment)
     if start is None:
         return None
     name, origin = start
     return _BackwardSearch(alignment).find(name, origin)
-
-
-def _start(alignment: Alignment) -> tuple[str, ValueOrigin] | None:
-    """The value to start from: of the fields that differ at the end, the one that began to differ first."""
-    final = alignment.final()
-    fields = {name: origin for name, origin in final.items() if name.startswith("s:")}
-    # A simulation that saves its state has no fields before the step is over: the values that it holds count.
-    kept = {name: origin for name, origin in final.items() if name[0] in "ocg" and origin.kind != HIDDEN}
-    chosen = fields or kept
-    if not chosen:
-        return None
-    return min(chosen.items(), key=lambda entry: (entry[1].item, entry[0]))
-
-
-def _divergence(alignment: Alignment) -> tuple[str, ValueOrigin] | None:
-    """The last common item if the two never met again, for example because one of them raised an exception."""
-    last = alignment.items[-1] if alignment.items else None
-    if last is None or (last.first is not None and last.second is not None):
-        return None
-    both = [index for index, item in enumerate(alignment.items) if item.first is not None and item.second is not None]
-    return ("", ValueOrigin(DIVERGED, both[-1])) if both else None
 
 
 class _BackwardSearch:
@@ -60,6 +41,7 @@ class _BackwardSearch:
         self._alignment = alignment
         self._items = alignment.items
         self._path: list[tuple[SourceLocation, str]] = []
+        self._way: list[tuple[int, str, ValueOrigin]] = []  # The items of the path, with what differs after each.
 
     def find(self, name: str, origin: ValueOrigin) -> Cause | None:
         """Search back from a value and the origin of its difference."""
@@ -69,6 +51,7 @@ class _BackwardSearch:
                 return None  # The two diverged before their first common line, or no line was traced.
             item = origin.item
             self._path.insert(0, (self._place(item), self._shown(name, item)))
+            self._way.insert(0, (item, name, origin))
             seen.add(item)
             parents = self._parents(item) + self._since(origin)
             outside = list(dict.fromkeys(parent for parent, where in parents if where.kind == HIDDEN))
@@ -80,7 +63,16 @@ class _BackwardSearch:
             if changed is not None and changed[1].item not in seen:
                 name, origin = changed
                 continue
-            return self._cause(item, name, origin, outside)
+            return self._first_use(outside)
+
+    def _first_use(self, outside: list[str]) -> Cause:
+        """The cause at the first line of the path that does more than fetch an object that differs already inside."""
+        cause = self._cause(*self._way[0], outside)
+        for further in self._way[1:]:
+            if not only_fetches(cause):
+                break
+            cause = self._cause(*further, outside)
+        return cause
 
     # --- going back
 
@@ -234,6 +226,8 @@ class _BackwardSearch:
         elif orders:
             kind = "order"
         statement = self._statement(item)
+        if kind == "line" and (self._reads_held_objects(item) or not may_make_values(statement)):
+            kind = "unseen"
         return Cause(
             kind,
             place,
@@ -245,6 +239,11 @@ class _BackwardSearch:
             self._path,
             orders if kind == "order" else [],
         )
+
+    def _reads_held_objects(self, item: int) -> bool:
+        """Return True if a line reads an object whose attributes were read only where one of its methods ran."""
+        held = (self._alignment.first.holds, self._alignment.second.holds)
+        return any(name in holds for name in self._reads(item) for holds in held if not name.endswith(f":{_OWN}"))
 
     def _orders(self, name: str, item: int) -> list[DifferingValue]:
         """The sets that a line iterates over, with the same members in different orders."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import dis
 import inspect
 import re
+from collections import deque
 from pathlib import Path
 from types import FrameType, ModuleType
 from typing import Any
@@ -42,6 +43,8 @@ LARGE_BYTES = 1 << 16  # An array above this is read again only where a line nam
 READS_MAX = 16  # Of a large value at one line; beyond that, at the 32nd time, the 64th and so on.
 MEMBERS_MAX = 50_000  # Of sets whose orders are noted, in all.
 LARGE_PARTS = 200  # An object or a container of more parts is read again only where a line names it.
+
+_WITH_CONTENT = (list, tuple, dict, set, frozenset, deque)  # Their attributes, if they have any, are not all of them.
 
 _WORD = re.compile(r"[A-Za-z_]\w*")
 
@@ -213,7 +216,7 @@ class LineTracer:
         self._seen[name] = digest
 
     def _current_digest(self, name: str, value: Any, record: int) -> int:
-        if id(value) in self._objects:
+        if id(value) in self._objects and not isinstance(value, _WITH_CONTENT):
             self.trace.holds[name] = self._objects[id(value)][0]
             return 0  # Its attributes are read one by one.
         self.trace.holds.pop(name, None)
@@ -279,7 +282,7 @@ class LineTracer:
         code = frame.f_code
         owner = frame.f_locals.get(code.co_varnames[0]) if code.co_argcount else None
         attributes = getattr(owner, "__dict__", None)
-        if isinstance(attributes, dict) and not isinstance(owner, type | ModuleType | State):
+        if isinstance(attributes, dict) and not isinstance(owner, type | ModuleType | State | np.ndarray):
             number = self._objects.setdefault(id(owner), (len(self._objects), owner))[0]
             values |= {f"o{number}:{name}": value for name, value in attributes.items() if is_data(value)}
             for cls in type(owner).__mro__[:-1]:

@@ -24,6 +24,7 @@ from replayer.diagnose.explain.foreign.foreign_calls import watch_foreign_calls
 from replayer.diagnose.explain.line_trace import LineTracer
 from replayer.diagnose.explain.step_trace import LINE, StepTrace, snapshot_from_plain, snapshot_to_plain
 from replayer.diagnose.explain.values.identities import identities_of
+from replayer.diagnose.explain.values.loaded_lines import LoadedValue
 from replayer.diagnose.explain.values.process_settings import process_settings
 from replayer.diagnose.explain.values.reloaded import NotGivenBack
 from replayer.playback.line_hooks import listening
@@ -48,6 +49,7 @@ class TracedStep:
         note: a remark on the tracing, in a sentence; None if there is none.
         reads: what the step read of the outside world, in a further run of it.
         not_given_back: of a simulation that was just loaded: the fields in which save() differed before the step.
+        loaded: of such a simulation: the values that load() sets, with their lines.
         phases: the effect of each phase of the untraced step; empty if it has none that can be watched.
     """
 
@@ -59,6 +61,7 @@ class TracedStep:
     reads: list[OutsideRead] = attrs.field(factory=list)
     phases: list[PhaseStep] = attrs.field(factory=list)
     not_given_back: list[NotGivenBack] = attrs.field(factory=list)
+    loaded: list[LoadedValue] = attrs.field(factory=list)
 
     def to_plain(self) -> dict[str, Any]:
         """Encode as plain data."""
@@ -71,6 +74,7 @@ class TracedStep:
             "reads": [read.to_plain() for read in self.reads],
             "phases": [list(attrs.astuple(phase)) for phase in self.phases],
             "not_given_back": [one.to_plain() for one in self.not_given_back],
+            "loaded": [one.to_plain() for one in self.loaded],
         }
 
     @staticmethod
@@ -81,7 +85,8 @@ class TracedStep:
         trace = StepTrace.from_plain(plain["trace"])
         reads = list(map(OutsideRead.from_plain, plain["reads"]))
         lost = list(map(NotGivenBack.from_plain, plain["not_given_back"]))
-        return TracedStep(state, plain["raised"], trace, plain["is_same"], plain["note"], reads, phases, lost)
+        loaded = list(map(LoadedValue.from_plain, plain["loaded"]))
+        return TracedStep(state, plain["raised"], trace, plain["is_same"], plain["note"], reads, phases, lost, loaded)
 
 
 Run = Callable[[Callable[[Simulation], dict[str, Any]]], dict[str, Any]]  # Calls it with a simulation, in a copy.

@@ -25,6 +25,7 @@ from recorder.processes.interpreter import begin_as_python, module_program
 from replayer.desync.location import PhaseStep, watched_advance
 from replayer.diagnose.explain.step_trace import snapshot_from_plain, snapshot_to_plain
 from replayer.diagnose.explain.trace_step import TracedStep, trace_step, trace_step_in
+from replayer.diagnose.explain.values.loaded_lines import loaded_values
 from replayer.diagnose.explain.values.process_settings import set_process_settings
 from replayer.diagnose.explain.values.reloaded import not_given_back
 from replayer.playback.cursor import Cursor, MismatchError
@@ -167,8 +168,9 @@ def _trace_one(tape: Tape, load: Load, job: dict[str, Any], start: int | None) -
         return {"threads": hazard}
     before = snapshot_from_plain(job["before"])
     lost = not_given_back(cursor.simulation, before) if start is None else []
+    loaded = loaded_values(lambda: make_simulation(tape, load()), before) if start is None else []
     step = trace_step(cursor.simulation, tape.frame(job["tick"]).inputs)
-    step = attrs.evolve(step, phases=_phases(cursor, before, step), not_given_back=lost)
+    step = attrs.evolve(step, phases=_phases(cursor, before, step), not_given_back=lost, loaded=loaded)
     return _plain_of(step)
 
 

@@ -53,7 +53,8 @@ def investigate(
             return environments
 
         explanation = explain_tape(path, sim=sim, on_stage=on_stage, last_variants=last_variants, **how)
-        if explanation.cause is not None or explanation.tick is None:
+        cause = explanation.cause
+        if (cause is not None and cause.kind != "unseen") or explanation.tick is None:
             return explanation
         if explanation.agrees and not explanation.is_only_here:
             return explanation

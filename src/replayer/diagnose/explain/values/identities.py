@@ -39,7 +39,7 @@ class DifferingIdentity:
 
         Or if both are one attribute of two objects, and the line changes this attribute of its own object.
         """
-        if cause.kind not in {"line", "outside"} or cause.value is None:
+        if cause.kind not in {"line", "unseen", "outside"} or cause.value is None:
             return False
         attributes = {name.rpartition(".")[2] for name in self.names}
         if (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 from typing import Any
 
 import attrs
@@ -11,6 +12,7 @@ from recorder.processes.fork_call import in_a_copy
 from replayer.desync.ulps import compare_elements
 from replayer.diagnose.explain.cause import SourceLocation
 from replayer.diagnose.explain.source_lines import SourceFile, Statement
+from replayer.diagnose.explain.values.value_parts import differing_parts, parts_of
 from sim.kernel.hooks import HasAdapter, hook
 from sim.kernel.schema import Blob
 from sim.kernel.simulation import ArenaOfSaved, Simulation
@@ -75,8 +77,11 @@ def _differing(inner: Any, loaded: Snapshot, again: State) -> list[NotGivenBack]
     found = []
     blobs = {entry.name for entry in again.layout.schema.entries if isinstance(entry, Blob)}
     for name in again:
-        if name not in loaded.layout.slots or name in blobs:
-            continue  # Bytes, such as a pickle, may differ and mean the same.
+        if name not in loaded.layout.slots:
+            continue
+        if name in blobs:
+            found += _differing_json(inner, name, loaded.blob(name), again.blob(name))
+            continue
         elements = compare_elements(loaded[name], again[name])
         if elements is None:
             sizes = [f"{one.size:,} elements" for one in (loaded[name], again[name])]
@@ -86,6 +91,16 @@ def _differing(inner: Any, loaded: Snapshot, again: State) -> list[NotGivenBack]
             where = f"[{', '.join(map(str, index))}]" if index else ""
             found.append(NotGivenBack(f"{name}{where}", f"{first}", f"{second}", _lines_of_load(inner, name)))
     return found
+
+
+def _differing_json(inner: Any, name: str, loaded: bytes, again: bytes) -> list[NotGivenBack]:
+    """The first part in which two texts of JSON differ; other bytes, such as a pickle, may differ and mean the same."""
+    try:
+        first, second = json.loads(loaded), json.loads(again)
+    except (ValueError, RecursionError):
+        return []
+    differing = differing_parts(parts_of(first), parts_of(second))
+    return [NotGivenBack(f"{name}: {path}", one, two, _lines_of_load(inner, name)) for path, one, two in differing[:1]]
 
 
 def _lines_of_load(inner: Any, name: str) -> list[SourceLocation]:

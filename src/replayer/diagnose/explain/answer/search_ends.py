@@ -1,0 +1,52 @@
+"""Where the search for a cause starts, and which line it does not end at."""
+
+from __future__ import annotations
+
+from replayer.diagnose.explain.align import DIVERGED, HIDDEN, Alignment, ValueOrigin
+from replayer.diagnose.explain.cause import Cause
+from replayer.diagnose.explain.source_lines import Statement
+
+_ARITHMETIC = {"abs", "bool", "divmod", "float", "int", "len", "max", "min", "pow", "round", "sum"}
+
+
+def first_difference(alignment: Alignment) -> tuple[str, ValueOrigin] | None:
+    """The value to start from, with the origin of its difference; None if nothing differs."""
+    return _start(alignment) or _divergence(alignment)
+
+
+def _start(alignment: Alignment) -> tuple[str, ValueOrigin] | None:
+    """The value to start from: of the fields that differ at the end, the one that began to differ first."""
+    final = alignment.final()
+    fields = {name: origin for name, origin in final.items() if name.startswith("s:")}
+    # A simulation that saves its state has no fields before the step is over: the values that it holds count.
+    kept = {name: origin for name, origin in final.items() if name[0] in "ocg" and origin.kind != HIDDEN}
+    chosen = fields or kept
+    if not chosen:
+        return None
+    return min(chosen.items(), key=lambda entry: (entry[1].item, entry[0]))
+
+
+def _divergence(alignment: Alignment) -> tuple[str, ValueOrigin] | None:
+    """The last common item if the two never met again, for example because one of them raised an exception."""
+    last = alignment.items[-1] if alignment.items else None
+    if last is None or (last.first is not None and last.second is not None):
+        return None
+    both = [index for index, item in enumerate(alignment.items) if item.first is not None and item.second is not None]
+    return ("", ValueOrigin(DIVERGED, both[-1])) if both else None
+
+
+def only_fetches(cause: Cause) -> bool:
+    """Return True if all that differs after a line is inside an object that the line fetched from outside as it was.
+
+    For example the head of a loop over objects: the line that reads the part that differs comes later.
+    """
+    if cause.kind != "outside" or cause.value is None or not cause.outside:
+        return False
+    parts = [part for part in cause.value.parts if part[0] != cause.value.name]
+    had = {texts for one in cause.outside for _, *both in one.parts for texts in [tuple(both)]}
+    return bool(parts) and len(parts) == len(cause.value.parts) and all((one, two) in had for _, one, two in parts)
+
+
+def may_make_values(statement: Statement | None) -> bool:
+    """Return False for a line whose result follows from what it reads: it calls nothing but functions of arithmetic."""
+    return statement is None or any(call not in _ARITHMETIC for call in statement.calls) or statement.displays

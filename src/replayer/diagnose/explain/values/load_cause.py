@@ -1,0 +1,27 @@
+"""Tell hidden state from state that load() does not give back."""
+
+from __future__ import annotations
+
+import attrs
+
+from replayer.diagnose.explain.cause import Cause
+from replayer.diagnose.explain.values.loaded_lines import LoadedValue, line_of_attribute, line_that_loaded
+from replayer.diagnose.explain.values.reloaded import NotGivenBack, is_field
+
+
+def with_load(cause: Cause, lost: list[NotGivenBack], loaded: list[LoadedValue]) -> Cause:
+    """A cause of the kind "outside", with what load() has to do with it.
+
+    lost: fields that save() returned with other values right after load(). loaded: the values that load() sets. Where
+    all that the line reads from outside is in attributes that load() sets, and fields are lost, load() is the cause.
+    """
+    at = line_that_loaded(cause.outside, loaded)
+    if not lost:
+        return attrs.evolve(cause, loaded_at=at)
+    others = [one for one in cause.outside if not is_field(one.name, lost)]
+    if not others or all(line_of_attribute([one], loaded) is not None for one in others):
+        at = at or line_of_attribute(cause.outside, loaded)
+        if at is None:
+            return attrs.evolve(cause, kind="load", outside=others)
+        return attrs.evolve(cause, kind="load", place=at, read_at=cause.place)
+    return attrs.evolve(cause, outside=others, loaded_at=at)

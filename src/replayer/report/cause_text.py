@@ -1,0 +1,42 @@
+"""The sentence of replay explain about the line of a cause."""
+
+from __future__ import annotations
+
+from replayer.diagnose.explain.cause import Cause
+from replayer.report.before_step import LOAD
+
+
+def cause_text(cause: Cause) -> str:
+    """What is said of the line of a cause."""
+    match cause.kind:
+        case "operation":
+            return f"{cause.operation} gives different results from the same inputs"
+        case "edited" if cause.other_place is None:
+            return "only one version of the code has this line"
+        case "edited":
+            return "the two versions of the code differ in this line"
+        case "identity":
+            return "this line changes an object that has two names in only one of the two"
+        case "load":
+            return LOAD if cause.read_at is not None else f"{LOAD}; this line reads it"
+        case "order":
+            return "this line iterates over a set that has the same members in another order"
+        case "unseen":
+            return "after this line a value differs; the cause is not known, since not all that the line reads was seen"
+        case "outside" if cause.loaded_at is not None:
+            return "this line reads state that a save and a load do not bring back"
+        case "outside":
+            return "this line reads hidden state"
+        case "branch":
+            return "the two take different branches after this line"
+    if cause.place.function.endswith(".save"):
+        return "not known: this line of save() gives different values, and no line of the step was seen to make them"
+    called = f", calling {', '.join(cause.calls)}" if cause.calls else ""
+    return f"this line gives different values, and no difference was seen in those that it reads{called}"
+
+
+def where_from(cause: Cause) -> str:
+    """Where a value comes from that the line reads and that differed before the step."""
+    if cause.kind == "load":
+        return "after load(): "
+    return "before the step: " if cause.loaded_at is not None else "outside the state: "
