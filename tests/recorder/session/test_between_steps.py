@@ -14,6 +14,7 @@ import pytest
 import recorder
 import replayer.commands.main
 from recorder import Recorder, RecordingWarning
+from recorder.session import between_steps
 from replayer import Tape
 from replayer.timeline.verify import verify_tape
 
@@ -276,3 +277,61 @@ def test_a_resumed_recording_continues_to_compare() -> None:
             game.step()
     with Tape("run.tape") as recording:
         assert recording.outcome[KEY] == {"first_tick": 6, "count": 1, "changes": [[7, "Camp.units[2].hp"]]}
+
+
+def spoiled_camp(path: str, ticks: int, changed_at: int, **options: Any) -> list[str]:
+    """Record a camp whose render() changes it before one step; return the warnings."""
+    with (
+        warnings.catch_warnings(record=True) as caught,
+        recorder.record(Camp(), path, quiet=True, trial_ms=0, keyframe_interval_ticks=10, **options) as game,
+    ):
+        warnings.simplefilter("always")
+        for tick in range(ticks):
+            if tick == changed_at:
+                game.render()
+            game.step()
+    return [str(one.message) for one in caught if one.category is RecordingWarning]
+
+
+def test_the_first_steps_are_compared_by_default_and_nothing_is_said_live() -> None:
+    """The end of the tape has the change, for the tick that differs; a tape without a change has no note of it."""
+    assert spoiled_camp("run.tape", 30, 2) == []
+    with Tape("run.tape") as tape:
+        found = tape.outcome[KEY]
+        assert KEY not in tape.meta["settings"]
+    assert (found["count"], found["changes"]) == (1, [[3, "Camp.units[14].hp"]])
+    assert 3 <= found["last_tick"] <= 30
+    tested = between("run.tape", Camp)
+    assert tested is not None
+    assert (
+        tested.found == "changed between tick 2 and 3, outside of the step: Camp.units[14].hp, as the recorder saw live"
+    )
+    assert spoiled_camp("sound.tape", 30, 99) == []
+    with Tape("sound.tape") as tape:
+        assert KEY not in tape.outcome
+
+
+def test_what_comes_after_the_first_steps_is_not_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither that something was changed there, nor that nothing was."""
+    monkeypatch.setattr(between_steps, "FIRST_STEPS_NS", 1)
+    spoiled_camp("run.tape", 30, 12)
+    with Tape("run.tape") as tape:
+        assert KEY not in tape.outcome
+    assert between("run.tape", Camp) is None
+
+
+def test_deterministic_tapes_do_not_depend_on_the_clock() -> None:
+    """How many steps are compared does: none are, and two runs have the same bytes."""
+    for name in ("one.tape", "two.tape"):
+        spoiled_camp(name, 20, 2, deterministic=True)
+    with Tape("one.tape") as tape:
+        assert KEY not in tape.outcome
+    assert Path("one.tape").read_bytes() == Path("two.tape").read_bytes()
+
+
+def test_an_error_of_the_comparison_ends_it_and_not_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The user did not ask for it."""
+    monkeypatch.setattr(between_steps.BetweenSteps, "_difference", lambda _: 1 // 0)
+    assert spoiled_camp("run.tape", 20, 2) == []
+    with Tape("run.tape") as tape:
+        assert (tape.last_tick, KEY in tape.outcome) == (20, False)

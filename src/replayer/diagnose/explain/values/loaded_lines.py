@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections import Counter
 from collections.abc import Callable
 from functools import partial
@@ -22,6 +23,7 @@ from sim.kernel.state import Snapshot
 
 LINES_MAX = 300  # Of one load(): all values are read after each, which takes a millisecond for 2,000 of them.
 _SELF = "self"
+_NO_TEXT = ""  # Of an attribute that a line of load() names: no value is known to have changed there.
 
 
 @attrs.frozen
@@ -72,7 +74,24 @@ def _watched_load(make: Callable[[], Simulation], loaded: Snapshot) -> dict[str,
     with listening(watch, is_own):
         restore(simulation, loaded)
     watch.look()
-    return {"values": [] if watch.count > LINES_MAX else watch.plain()}
+    return {"values": [] if watch.count > LINES_MAX else [*_named(simulation.inner), *watch.plain()]}
+
+
+def _named(inner: Any) -> list[Any]:
+    """The attributes that load() names, each with the line, in which it may keep what it finds there."""
+    code = getattr(inspect.unwrap(type(inner).load), "__code__", None)
+    if code is None:
+        return []
+    source = SourceFile(code.co_filename)
+    found = []
+    for number in sorted({number for *_, number in code.co_lines() if number is not None}):
+        statement = source.statement(number)
+        if statement is None:
+            continue
+        line = SourceLocation(code.co_filename, statement.first_line, code.co_qualname, source.statement_text(number))
+        names = {word for word in statement.reads | statement.writes if word.startswith(f"{_SELF}.")}
+        found += [LoadedValue(word.removeprefix(_SELF), _NO_TEXT, line).to_plain() for word in sorted(names)]
+    return found
 
 
 class _LoadWatch:
