@@ -19,8 +19,11 @@ from replayer.tape.tape import Tape
 from replayer.value_text import plain_text, tick_range, to_json
 
 
-def tape_facts(tape: Tape, *, check: bool = True) -> dict[str, Any]:
-    """The JSON object of ``replay info --json``. check: read every block instead of trusting the index."""
+def tape_facts(tape: Tape, *, check: bool = True, with_episodes: bool = True) -> dict[str, Any]:
+    """The JSON object of ``replay info --json``.
+
+    check: read every block instead of trusting the index. with_episodes: find the episodes, which reads all inputs.
+    """
     problems = tape.check_blocks() if check else []  # First: ticks and status then come from all blocks.
     meta = tape.meta
     settings = meta.get("settings") or meta  # Tapes of format 0.1 have them among the rest.
@@ -40,7 +43,7 @@ def tape_facts(tape: Tape, *, check: bool = True) -> dict[str, Any]:
         "hashes": (meta.get("settings") or {}).get("hashes", "states"),
         "level": meta.get("level"),
         "adapter": _adapter_name(meta),
-        "episodes": episode_facts(find_episodes(tape)) if has_state else [],
+        "episodes": episode_facts(find_episodes(tape)) if has_state and with_episodes else [],
         "first_tick": tape.first_tick if has_state else None,
         "last_tick": tape.last_tick if has_state else None,
         "sealed": tape.sealed,

@@ -15,7 +15,7 @@ export const NOT_FINITE = 0xffff00ff; // Magenta: in none of the maps.
 
 const made = new Map();
 
-export const isDark = () => getComputedStyle(document.documentElement).colorScheme === 'dark';
+export const isDark = () => document.documentElement.dataset.theme === 'dark';
 
 export const word = (r, g, b) => ((255 << 24) | (b << 16) | (g << 8) | r) >>> 0;
 

@@ -1,6 +1,6 @@
 // Curves over ticks, on the time bar's own axis. Tape A is solid, tape B dashed. Names that begin alike share a scale.
 
-import { ask, byId, css, figure, h, sized, tip, whole } from '/f/dom.js';
+import { ask, byId, copied, css, figure, h, measure, penOf, sizeOf, tell, tip, whole } from '/f/dom.js';
 import { GUTTER } from '/f/timebar.js';
 
 const CURVES_MAX = 6, PADDING = 6;
@@ -12,7 +12,8 @@ export class Curves {
     this.actions = actions;
     this.plot = byId('plot');
     this.points = new Map(); // "side name" to points.
-    new ResizeObserver(() => { this.load(); this.draw(); }).observe(this.plot);
+    this.base = document.createElement('canvas'); // The curves without the cursor.
+    new ResizeObserver(() => { measure(this.plot); this.load(); this.draw(); }).observe(this.plot);
     const go = (event, drag) => { if (event.offsetX >= GUTTER) actions.go(actions.tickAt(event.offsetX), drag); };
     this.plot.onpointerdown = (event) => { this.plot.setPointerCapture(event.pointerId); actions.pause(); go(event, true); };
     this.plot.onpointermove = (event) => { if (event.buttons) go(event, true); else this.over(event); };
@@ -42,7 +43,7 @@ export class Curves {
     if (this.loading) { this.again = true; return; }
     this.loading = true;
     try {
-      const { state } = this, [first, last] = state.window, bins = Math.max(10, Math.round(this.plot.clientWidth - GUTTER));
+      const { state } = this, [first, last] = state.window, bins = Math.max(10, Math.round(sizeOf(this.plot).width - GUTTER));
       const asked = [];
       for (const side of state.tapes.keys()) {
         for (const name of state.curves) asked.push(ask('curve', { name, side, first, last, bins }).then(({ points }) => [`${side} ${name}`, points]));
@@ -57,9 +58,14 @@ export class Curves {
 
   valueAt(side, name, tick) {
     const points = this.points.get(`${side} ${name}`) ?? [];
-    let found = null;
-    for (const [at, value] of points) { if (at > tick) break; found = at === tick ? value : null; }
-    return found;
+    let low = 0, high = points.length; // The first point that is not before the tick.
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (points[middle][0] < tick) low = middle + 1;
+      else high = middle;
+    }
+    while (points[low + 1]?.[0] === tick) low++;
+    return points[low]?.[0] === tick ? points[low][1] : null;
   }
 
   scales() {
@@ -79,11 +85,9 @@ export class Curves {
   }
 
   draw() {
-    const { state } = this;
-    if (!this.plot.clientWidth || !state.window) return;
-    const { pen, width, height } = sized(this.plot), scales = this.scales();
-    const [first, last] = state.window;
-    const x = (tick) => GUTTER + ((tick + 0.5 - first) / (last - first + 1)) * (width - GUTTER);
+    const { state } = this, { width, height } = sizeOf(this.plot);
+    if (!width || !state.window) return;
+    const pen = penOf(this.base, width, height), scales = this.scales(), x = (tick) => this.x(tick);
     const y = (value, { low, high }) => height - PADDING - ((value - low) / (high - low || 1)) * (height - 2 * PADDING - 8);
     pen.font = '11px system-ui, "DejaVu Sans", sans-serif';
     pen.textBaseline = 'middle';
@@ -100,11 +104,24 @@ export class Curves {
     pen.restore();
     pen.setLineDash([]);
     this.drawGroups(pen, width, scales);
+    this.move();
+  }
+
+  x(tick) {
+    const [first, last] = this.state.window;
+    return GUTTER + ((tick + 0.5 - first) / (last - first + 1)) * (sizeOf(this.plot).width - GUTTER);
+  }
+
+  // The cursor alone has moved.
+  move() {
+    const { state } = this, { width, height } = sizeOf(this.plot);
+    if (!width || !state.window) return;
+    const [first, last] = state.window, pen = copied(this.base, this.plot, width, height);
     if (state.tick >= first && state.tick <= last) {
       pen.fillStyle = css('--accent');
-      pen.fillRect(x(state.tick) - 1, 0, 2, height);
+      pen.fillRect(this.x(state.tick) - 1, 0, 2, height);
     }
-    for (const { name, value } of this.chips ?? []) value.textContent = [...state.tapes.keys()].map((side) => figure(this.valueAt(side, name, state.tick))).join(' | ');
+    for (const { name, value } of this.chips ?? []) tell(value, [...state.tapes.keys()].map((side) => figure(this.valueAt(side, name, state.tick))).join(' | '));
   }
 
   // A line only between ticks whose values are known: null breaks it.
@@ -142,7 +159,7 @@ export class Curves {
       pen.fillStyle = css('--line');
       pen.fillRect(GUTTER, Math.round(y(value, scale)), width - GUTTER, 1);
       pen.fillStyle = css('--dim');
-      pen.fillText(figure(value), GUTTER - 8, Math.min(y(value, scale), this.plot.clientHeight - 7), GUTTER - 10);
+      pen.fillText(figure(value), GUTTER - 8, Math.min(y(value, scale), sizeOf(this.plot).height - 7), GUTTER - 10);
     }
   }
 

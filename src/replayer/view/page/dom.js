@@ -35,7 +35,15 @@ export function figure(value) {
   return Number(value.toPrecision(5)).toLocaleString('en', { maximumSignificantDigits: 5 });
 }
 
-export const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+// Values of style rules are kept until the scheme changes: each look at them could make the browser compute all styles.
+let rules = {};
+export const css = (name) => (rules[name] ??= getComputedStyle(document.documentElement).getPropertyValue(name).trim());
+export const restyle = () => { rules = {}; };
+
+// A text that is the same is not set anew: that would lay out the page again.
+export function tell(element, text) {
+  if (element.textContent !== text) element.textContent = text;
+}
 
 export function tip(event, text) {
   const box = byId('tip');
@@ -55,18 +63,33 @@ export async function ask(path, parameters) {
   return response.json();
 }
 
-// A canvas as large as it is shown, in device pixels; returns its context in CSS pixels.
-export function sized(canvas, height = null) {
+// The size of an element in CSS pixels, as it was when it was measured last: reading it may lay out the page.
+const sizes = new WeakMap();
+export function measure(element) {
+  sizes.set(element, { width: element.clientWidth, height: element.clientHeight });
+}
+
+export function sizeOf(element) {
+  if (!sizes.get(element)?.width) measure(element);
+  return sizes.get(element);
+}
+
+// Clear a canvas of this size in CSS pixels; returns its context in CSS pixels.
+export function penOf(canvas, width, height) {
   const ratio = devicePixelRatio || 1;
-  const width = canvas.clientWidth;
-  const tall = height ?? canvas.clientHeight;
-  if (height !== null) canvas.style.height = `${height}px`;
-  if (canvas.width !== Math.round(width * ratio) || canvas.height !== Math.round(tall * ratio)) {
+  if (canvas.width !== Math.round(width * ratio) || canvas.height !== Math.round(height * ratio)) {
     canvas.width = Math.round(width * ratio);
-    canvas.height = Math.round(tall * ratio);
+    canvas.height = Math.round(height * ratio);
   }
   const pen = canvas.getContext('2d');
   pen.setTransform(ratio, 0, 0, ratio, 0, 0);
-  pen.clearRect(0, 0, width, tall);
-  return { pen, width, height: tall };
+  pen.clearRect(0, 0, width, height);
+  return pen;
+}
+
+// What was drawn before, and a pen to draw over it.
+export function copied(base, canvas, width, height) {
+  const pen = penOf(canvas, width, height);
+  if (base.width && base.height) pen.drawImage(base, 0, 0, width, height);
+  return pen;
 }

@@ -1,6 +1,6 @@
 // The page of `replay view`: its state, going to ticks, keys, and the address, which holds what is seen.
 
-import { ask, byId, h, whole } from '/f/dom.js';
+import { ask, byId, h, restyle, tell, whole } from '/f/dom.js';
 import { showBanner } from '/f/banner.js';
 import { MAPS, POINT_COLOURS } from '/f/colours.js';
 import { Curves } from '/f/curves.js';
@@ -52,20 +52,20 @@ function go(tick, drag = false) {
   state.tick = state.clamp(tick);
   state.trouble = null;
   if (has(state.tick)) { dragged = null; paint(); }
-  else if (isWaiting && drag) { dragged = { tick: state.tick }; maps.paint(); }
+  else if (isWaiting && drag) { dragged = { tick: state.tick }; maps.soon(); }
   else {
     wire.seek(state.tick, drag);
     dragged = null;
     isWaiting = true;
-    maps.paint();
+    maps.soon();
     requestAnimationFrame(() => {
       isWaiting = false;
       if (dragged) go(dragged.tick, true);
     });
   }
   if (!drag) bar.follow();
-  bar.draw();
-  curves.draw();
+  bar.move();
+  curves.move();
   say();
   clearTimeout(restTimer);
   restTimer = setTimeout(rest, drag ? 2 * REST_MS : REST_MS);
@@ -75,7 +75,6 @@ function go(tick, drag = false) {
 function rest() {
   wire.seek(state.tick, false);
   inspector.load();
-  curves.draw();
   showBanner(state, actions);
   changed();
   byId('live').textContent = `tick ${state.tick}`;
@@ -90,8 +89,8 @@ function arrive(tick) {
   state.tick = tick;
   paint();
   bar.follow();
-  bar.draw();
-  curves.draw();
+  bar.move();
+  curves.move();
   say();
   const now = performance.now();
   if (now - detailed > DETAIL_MS) { detailed = now; inspector.load(); }
@@ -174,6 +173,7 @@ function setTheme(next) {
   state.theme = next;
   const dark = next === 'dark' || (next === 'auto' && matchMedia('(prefers-color-scheme: dark)').matches);
   document.documentElement.dataset.theme = dark ? 'dark' : 'light';
+  restyle();
   byId('theme').textContent = { auto: '◐', light: '☀', dark: '☾' }[next];
   byId('theme').ariaLabel = `Colour scheme: ${next}`;
   try { localStorage.setItem('theme', next); } catch { /* Storage is off: the choice lasts as long as the page. */ }
@@ -215,7 +215,7 @@ function say() {
   const shown = maps.frames[0], fill = bar.ready ?? [];
   const count = fill.reduce((sum, { ranges }) => sum + ranges.reduce((part, [first, last]) => part + last - first + 1, 0), 0);
   const isDone = fill.length && fill.every((one) => one.done);
-  playback.status.textContent = !wire.isOpen ? 'no connection, trying again …' : shown && shown.shown !== state.shownTick(0) && !has(state.tick) ? `at ${whole(shown.shown)}, going to ${whole(state.tick)} …` : fill.length ? `${whole(count)} ticks ready${isDone ? '' : ' …'}` : '';
+  tell(playback.status, !wire.isOpen ? 'no connection, trying again …' : shown && shown.shown !== state.shownTick(0) && !has(state.tick) ? `at ${whole(shown.shown)}, going to ${whole(state.tick)} …` : fill.length ? `${whole(count)} ticks ready${isDone ? '' : ' …'}` : '');
 }
 
 function buildNames() {

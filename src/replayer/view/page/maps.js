@@ -1,7 +1,8 @@
 // Heat maps and pictures: one card a layer, in it one figure a side, with legend, points, cross hair and values on hover.
 
-import { h, byId, css, figure, whole, tip } from '/f/dom.js';
+import { h, byId, css, figure, tell, tip, whole } from '/f/dom.js';
 import { MAPS, NOT_FINITE, POINT_COLOURS, table, wordOf } from '/f/colours.js';
+import { Rings } from '/f/rings.js';
 import { DIFFERENCE, OTHER_TICK, PICTURE, POINT, valueOf } from '/f/wire.js';
 
 const GAP = 10, CARD_PADDING = 22, TOP = 46, CAPTION = 20, SIDE_GAP = 8, EXACT_MS = 220, SIZES_SHOWN = 6, SMOOTH_TO = 3;
@@ -36,11 +37,11 @@ export class Maps {
   card(name) {
     const card = { name, figures: [], legend: h('canvas', { width: 256, height: 1 }), low: h('span'), high: h('span'), shape: SHAPE };
     for (const side of this.sides()) {
-      const one = { side, canvas: h('canvas', { role: 'img' }), small: document.createElement('canvas'), wait: h('div', { className: 'wait', hidden: true }), mark: h('span'), note: h('span') };
+      const one = { side, canvas: h('canvas', { role: 'img' }), small: document.createElement('canvas'), rings: new Rings(), wait: h('div', { className: 'wait', hidden: true }), mark: h('span'), note: h('span') };
       one.element = h('figure', {}, one.canvas, one.wait);
       if (this.state.tapes.length > 1) one.element.append(h('figcaption', {}, one.mark, one.note));
       one.canvas.onpointermove = (event) => this.over(event, one, card);
-      one.canvas.onpointerleave = () => { this.hover = null; tip(null); this.paint(); };
+      one.canvas.onpointerleave = () => { this.hover = null; tip(null); this.soon(); };
       card.figures.push(one);
     }
     card.legendBox = h('div', { className: 'legend' }, card.low, card.legend, card.high);
@@ -67,7 +68,7 @@ export class Maps {
       }
     }
     if (changed) this.fit();
-    else this.paint();
+    else this.soon();
   }
 
   // As many columns as make the smallest map largest; whole device pixels a cell where there is room.
@@ -101,7 +102,14 @@ export class Maps {
     this.paint();
   }
 
+  // Once a picture of the screen, however often it is asked for.
+  soon() {
+    this.frame ||= requestAnimationFrame(() => this.paint());
+  }
+
   paint() {
+    cancelAnimationFrame(this.frame);
+    this.frame = 0;
     const ground = wordOf(css('--map'));
     for (const card of this.cards) {
       const range = this.rangeOf(card);
@@ -135,21 +143,22 @@ export class Maps {
     const isLate = !frame || frame.shown !== expected;
     one.element.classList.toggle('stale', isLate && !state.playing);
     one.wait.hidden = !isLate || state.playing;
-    one.wait.textContent = !frame ? 'reading …' : frame.flags & OTHER_TICK && frame.asked === expected ? (state.tapes[side]?.role === 'recorded' ? `not recorded; tick ${whole(frame.shown)}, the last that agrees` : `keyframe ${whole(frame.shown)}`) : `${whole(frame.shown)} – on the way to ${whole(expected)}`;
-    one.mark.textContent = 'ABΔ'[side];
+    tell(one.wait, !frame ? 'reading …' : frame.flags & OTHER_TICK && frame.asked === expected ? (state.tapes[side]?.role === 'recorded' ? `not recorded; tick ${whole(frame.shown)}, the last that agrees` : `keyframe ${whole(frame.shown)}`) : `${whole(frame.shown)} – on the way to ${whole(expected)}`);
+    tell(one.mark, 'ABΔ'[side]);
     one.mark.className = `side s${side}`;
-    one.canvas.setAttribute('aria-label', this.label(card, side, frame, layer));
+    const label = this.label(card, side, frame, layer);
+    if (one.canvas.ariaLabel !== label) one.canvas.ariaLabel = label;
     const pen = one.canvas.getContext('2d');
     if (!layer) {
       if (frame) pen.clearRect(0, 0, one.canvas.width, one.canvas.height);
-      one.note.textContent = frame ? 'not at this tick' : '';
+      tell(one.note, frame ? 'not at this tick' : '');
       return;
     }
     const differing = this.paintCells(one, layer, range, ground);
     pen.imageSmoothingEnabled = one.canvas.width < layer.width * (layer.kind === PICTURE ? SMOOTH_TO : 1);
     pen.clearRect(0, 0, one.canvas.width, one.canvas.height);
     pen.drawImage(one.small, 0, 0, one.canvas.width, one.canvas.height);
-    one.note.textContent = side < 2 ? state.tapes[side].role ?? state.tapes[side].name : differing ? `${whole(differing)} ${differing === 1 ? 'cell differs' : 'cells differ'}, by ${figure(layer.high)} at most` : 'the same';
+    tell(one.note, side < 2 ? state.tapes[side].role ?? state.tapes[side].name : differing ? `${whole(differing)} ${differing === 1 ? 'cell differs' : 'cells differ'}, by ${figure(layer.high)} at most` : 'the same');
     if (layer.kind === 0) this.paintPoints(pen, one, frame, layer);
     this.paintHair(pen, one, layer);
   }
@@ -203,26 +212,23 @@ export class Maps {
 
   // Rings: the value below stays seen.
   paintPoints(pen, one, frame, layer) {
+    if (!frame.points.size) return;
     const scale = one.canvas.width / layer.width, ratio = devicePixelRatio || 1;
+    one.rings.begin(one.canvas.width, one.canvas.height);
     const least = 2.2 * ratio, plain = Math.max(least, Math.min(scale * 0.4, 8));
     for (const [kind, places] of frame.points) {
       const name = this.state.tapes[frame.side].points[kind];
       if (this.state.hidden.has(name)) continue;
       const largest = this.largest(name, places), most = Math.max(plain, Math.min(scale * 1.5, 14 * ratio));
-      pen.beginPath();
+      const dark = Math.max(2.6 * ratio, plain * 0.55), line = Math.max(1.5 * ratio, plain * 0.34);
+      const colour = POINT_COLOURS[this.state.info.points.indexOf(name) % POINT_COLOURS.length];
       for (let i = 0; i < places.length; i += POINT) {
-        const x = places[i] * scale, y = places[i + 1] * scale, size = places[i + 2];
+        const size = places[i + 2];
         const radius = Number.isNaN(size) ? plain : Math.max(least, most * Math.sqrt(size / largest)); // The area tells the size.
-        pen.moveTo(x + radius, y);
-        pen.arc(x, y, radius, 0, 7);
+        one.rings.add(places[i] * scale, places[i + 1] * scale, radius, colour, line, dark);
       }
-      pen.strokeStyle = '#000c';
-      pen.lineWidth = Math.max(2.6 * ratio, plain * 0.55);
-      pen.stroke();
-      pen.strokeStyle = POINT_COLOURS[this.state.info.points.indexOf(name) % POINT_COLOURS.length];
-      pen.lineWidth = Math.max(1.5 * ratio, plain * 0.34);
-      pen.stroke();
     }
+    one.rings.paint(pen);
   }
 
   // The largest size of a kind that was seen: rings can be compared from tick to tick.
@@ -253,13 +259,17 @@ export class Maps {
     const first = card.figures[0], isDifference = first.side === 2;
     const layer = this.layerOf(this.frames[this.sideOf(first)], card.name);
     card.legendBox.hidden = layer?.kind === PICTURE;
-    const pen = card.legend.getContext('2d'), image = pen.createImageData(256, 1);
-    new Uint32Array(image.data.buffer).set(table(isDifference ? 'difference' : this.state.map));
-    pen.putImageData(image, 0, 0);
+    const colours = table(isDifference ? 'difference' : this.state.map);
+    if (card.colours !== colours) {
+      card.colours = colours;
+      const pen = card.legend.getContext('2d'), image = pen.createImageData(256, 1);
+      new Uint32Array(image.data.buffer).set(colours);
+      pen.putImageData(image, 0, 0);
+    }
     const { low, high } = isDifference ? layer ?? { low: NaN, high: NaN } : range;
     const short = (value) => (Number.isFinite(value) ? figure(Number.isInteger(value) ? value : Number(value.toPrecision(3))) : '');
-    card.low.textContent = short(low);
-    card.high.textContent = short(high);
+    tell(card.low, short(low));
+    tell(card.high, short(high));
   }
 
   over(event, one, card) {
@@ -270,7 +280,7 @@ export class Maps {
     this.hover = { x, y, layer: card.name };
     const lines = this.lines(card, x, y, side);
     tip(event, lines.join('\n'));
-    this.paint();
+    this.soon();
     clearTimeout(this.exactly);
     if (!this.state.playing) this.exactly = setTimeout(() => this.exact(event, card.name, x, y, lines), EXACT_MS);
   }

@@ -1,6 +1,6 @@
 // The time bar: a strip of the whole run, a ruler and tracks of marks over the visible stretch of ticks.
 
-import { ask, byId, css, sized, tip, whole } from '/f/dom.js';
+import { ask, byId, copied, css, measure, penOf, sizeOf, tip, whole } from '/f/dom.js';
 
 export const GUTTER = 76;
 const RULER = 20, OVERVIEW = 18;
@@ -22,11 +22,19 @@ export class TimeBar {
     this.fills = [];
     this.pointer = null;
     this.drag = null;
-    new ResizeObserver(() => { this.load(); this.draw(); }).observe(this.tracks);
+    this.bases = [document.createElement('canvas'), document.createElement('canvas')]; // Both canvases without the cursor.
+    this.seen = 0;
+    new ResizeObserver(() => {
+      measure(this.tracks);
+      if (this.seen === this.width) return; // Its height alone has changed, of itself.
+      this.seen = this.width;
+      this.load();
+      this.draw();
+    }).observe(this.tracks);
     this.listen();
   }
 
-  get width() { return Math.max(1, this.tracks.clientWidth - GUTTER); }
+  get width() { return Math.max(1, sizeOf(this.tracks).width - GUTTER); }
   x(tick) { const [first, last] = this.state.window; return GUTTER + ((tick - first) / (last - first + 1)) * this.width; }
   exactTick(x) { const [first, last] = this.state.window; return first + ((x - GUTTER) / this.width) * (last - first + 1); }
   tickAt(x) { return this.state.clamp(Math.floor(this.exactTick(x))); }
@@ -47,7 +55,7 @@ export class TimeBar {
       if (drag?.scrub || (drag && drag.from !== undefined && !drag.moved)) this.actions.go(this.tickAt(event.offsetX), false);
       this.actions.changed();
     };
-    tracks.onpointerleave = () => { this.pointer = null; tip(null); this.draw(); };
+    tracks.onpointerleave = () => { this.pointer = null; tip(null); this.move(); };
     tracks.ondblclick = () => this.show(this.state.first, this.state.last);
     tracks.addEventListener('wheel', (event) => {
       event.preventDefault();
@@ -152,10 +160,13 @@ export class TimeBar {
   }
 
   draw() {
-    if (!this.tracks.clientWidth) return;
+    const { width } = sizeOf(this.tracks);
+    if (!width) return;
     const { state } = this, rows = this.rows();
     const total = RULER + rows.reduce((sum, row) => sum + HEIGHTS[row] + 3, 0);
-    const { pen, width } = sized(this.tracks, total);
+    if (this.total !== total) this.tracks.style.height = `${total}px`;
+    this.total = total;
+    const pen = penOf(this.bases[0], width, total);
     pen.font = '11px system-ui, "DejaVu Sans", sans-serif';
     pen.textBaseline = 'middle';
     this.drawRuler(pen, width, total);
@@ -177,9 +188,18 @@ export class TimeBar {
       this.places.push([row, y, y + height]);
       y += height + 3;
     }
-    this.drawCursor(pen, total);
-    this.drawStrip();
-    const { tracks } = this;
+    this.drawStrip(penOf(this.bases[1], width, OVERVIEW), width);
+    this.move();
+  }
+
+  // The cursor alone has moved.
+  move() {
+    const { width } = sizeOf(this.tracks), { state, tracks, total } = this;
+    if (!width || !total) return;
+    this.drawCursor(copied(this.bases[0], tracks, width, total), total);
+    const pen = copied(this.bases[1], this.strip, width, OVERVIEW);
+    pen.fillStyle = css('--accent');
+    pen.fillRect(this.stripX(state.tick + 0.5) - 1, 0, 2, OVERVIEW);
     tracks.setAttribute('aria-valuemin', state.first);
     tracks.setAttribute('aria-valuemax', state.last);
     tracks.setAttribute('aria-valuenow', state.tick);
@@ -298,9 +318,13 @@ export class TimeBar {
     pen.fill();
   }
 
-  drawStrip() {
-    const { state, whole: all } = this, { pen, width, height } = sized(this.strip, OVERVIEW);
-    const x = (tick) => GUTTER + ((tick - state.first) / (state.last - state.first + 1)) * this.width;
+  stripX(tick) {
+    const { first, last } = this.state;
+    return GUTTER + ((tick - first) / (last - first + 1)) * this.width;
+  }
+
+  drawStrip(pen, width) {
+    const { state, whole: all } = this, height = OVERVIEW, x = (tick) => this.stripX(tick);
     pen.font = '11px system-ui, "DejaVu Sans", sans-serif';
     pen.textBaseline = 'middle';
     pen.textAlign = 'right';
@@ -323,14 +347,12 @@ export class TimeBar {
     }
     pen.strokeStyle = css('--accent');
     pen.strokeRect(x(state.window[0]) + 0.5, 0.5, Math.max(3, x(state.window[1] + 1) - x(state.window[0]) - 1), height - 1);
-    pen.fillStyle = css('--accent');
-    pen.fillRect(x(state.tick + 0.5) - 1, 0, 2, height);
   }
 
   over(event) {
     const { data, state } = this;
     this.pointer = event.offsetX >= GUTTER ? event.offsetX : null;
-    if (this.pointer === null || !data) { tip(null); return this.draw(); }
+    if (this.pointer === null || !data) { tip(null); return this.move(); }
     const tick = this.tickAt(event.offsetX), lines = [`tick ${whole(tick)}`];
     const row = this.places?.find(([, top, bottom]) => event.offsetY >= top && event.offsetY <= bottom)?.[0];
     const bin = Math.floor((tick - data.first) / data.width);
@@ -356,6 +378,6 @@ export class TimeBar {
       lines.push(filled ? 'in the cache: shown at once' : 'not in the cache: re-simulated when you go there');
     }
     tip(event, lines.join('\n'));
-    return this.draw();
+    return this.move();
   }
 }

@@ -94,7 +94,7 @@ def _episodes(tape: Tape) -> list[list[Any]]:
 
 def _checked(tape: Tape) -> dict[str, Any]:
     """Damage is known only after all blocks have been read: an index hides it."""
-    facts = tape_facts(tape)
+    facts = tape_facts(tape, with_episodes=False)
     return {
         "status": facts["status"],
         "missing": facts["missing_ticks"],

@@ -20,7 +20,7 @@ def view_facts(cursor: ViewCursor) -> dict[str, Any]:
     """The facts as JSON. Names are kept as they are: the page sends them back."""
     tape = cursor.run.tape
     first, _ = cursor.state(cursor.run.first_tick)
-    facts = tape_facts(tape, check=False)
+    facts = tape_facts(tape, check=False, with_episodes=False)
     wanted = (
         "world",
         "scenario",

@@ -1,0 +1,348 @@
+"""The page of `replay view` in Chromium: from a wish to the painted tick, beside a bare loop of seek and layers.
+
+Needs the groups test and viewers, and Chromium (tools/get_chromium.sh). Each part records its tapes, serves them, opens
+the page and measures in the page itself. The load of the machine, the CPU time of all processes and the ratio to the bare
+loop, which runs right before, are told with the times: on a shared machine those count.
+
+    python tools/bench/viewing.py [--only filled cold ...] [--quick] [--json FILE]
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+from rich.console import Console
+from rich.table import Table
+
+import recorder
+import replayer
+from replayer.view.states.frame_encoding import encode_points, encode_values
+from replayer.view.states.shown_layers import ShownLayers
+
+RECORD = "from recorder.commands.main import main; main()"
+REPLAY = "from replayer.commands.main import main; main()"
+TICKS, LARGE_TICKS, LONG_TICKS, SAMPLES = 1500, 90, 1_000_000, 40
+SEED, OTHER_SEED, DRAG_EVENTS, DRAG_S, PLAY_S = 5, 6, 200, 2.0, 5.0
+LAYERS = ("plant energy", "heads of caterpillar")
+ZOOMED_TICKS = 20
+WAIT_MS = 600_000
+KERNEL_CLOCK = os.sysconf("SC_CLK_TCK")
+
+# In the page: go to ticks by the box of the transport, and wait until every map says that it shows the tick.
+GO_TO = """async ([ticks, pause]) => {
+  const maps = () => [...document.querySelectorAll('#maps canvas[role=img]')];
+  const box = document.getElementById('tick'), times = [];
+  const shows = (tick) => maps().length && maps().every((map) => map.ariaLabel?.includes(`tick ${tick}`) && !new RegExp(`tick ${tick}\\\\d`).test(map.ariaLabel));
+  for (const tick of ticks) {
+    await new Promise((done) => setTimeout(done, pause));
+    const began = performance.now();
+    box.value = String(tick);
+    box.dispatchEvent(new KeyboardEvent('keydown', { key: 'Enter', bubbles: true }));
+    while (!shows(tick)) await new Promise((done) => requestAnimationFrame(done));
+    times.push(performance.now() - began);
+  }
+  return times;
+}"""
+COUNT_PAINTED = """() => {
+  const map = document.querySelector('#maps canvas[role=img]');
+  window.painted = [];
+  let last = map.ariaLabel;
+  new MutationObserver(() => {
+    if (map.ariaLabel !== last) window.painted.push(performance.now());
+    last = map.ariaLabel;
+  }).observe(map, { attributeFilter: ['aria-label'] });
+}"""
+# Playwright's own mouse waits for the page after each event: with it the drag takes as long as the page likes.
+DRAG = """async ([events, ms]) => {
+  const tracks = document.getElementById('tracks'), box = tracks.getBoundingClientRect();
+  tracks.setPointerCapture = () => {}; // There is no such pointer.
+  const send = (kind, share) => tracks.dispatchEvent(new PointerEvent(kind, {
+    clientX: box.left + 80 + (box.width - 100) * share, clientY: box.top + 30, pointerId: 1, buttons: 1, bubbles: true }));
+  const place = (at) => 0.5 - 0.5 * Math.cos((2.7 * Math.PI * at) / events);
+  const began = performance.now();
+  send('pointerdown', 0);
+  for (let at = 1; at <= events; at++) {
+    await new Promise((done) => setTimeout(done, began + (ms * at) / events - performance.now()));
+    send('pointermove', place(at));
+  }
+  const painted = window.painted.length, took = performance.now() - began;
+  send('pointerup', place(events));
+  return [painted, took];
+}"""
+
+
+class Bench:
+    """The lines of the table, and one browser for all of them."""
+
+    def __init__(self, browser: Browser, folder: Path, *, quick: bool) -> None:
+        self.browser, self.folder, self.quick = browser, folder, quick
+        self.lines: list[dict[str, Any]] = []
+
+    def say(self, what: str, measured: str, target: str, *, met: bool | None, **figures: Any) -> None:
+        """Add a line, and print it at once."""
+        load = os.getloadavg()[0]
+        self.lines.append({"what": what, "measured": measured, "target": target, "met": met, "load": load, **figures})
+        print(f"{what}: {measured} ({target}; load {load:.1f})", file=sys.stderr, flush=True)
+
+    def meadow(self, name: str, *more: str, ticks: int, seed: int = SEED, scenario: str = "arms-race") -> Path:
+        """Record a meadow, once."""
+        tape = self.folder / name
+        if not tape.exists():
+            run = ["run", scenario, "-o", str(tape), "--ticks", str(ticks), "--seed", str(seed), "-q", *more]
+            subprocess.run([sys.executable, "-c", RECORD, *run], check=True)
+        return tape
+
+    @contextlib.contextmanager
+    def page(self, *arguments: str | Path, shown: str = "") -> Iterator[tuple[Page, int]]:
+        """`replay view` and its page, and the process id of the command."""
+        command = [sys.executable, "-c", REPLAY, "view", "--no-browser", *map(str, arguments)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+            assert server.stdout is not None
+            url = server.stdout.readline().strip()
+            page = self.browser.new_page(viewport={"width": 1280, "height": 800})
+            try:
+                page.goto(f"{url}#{shown}")
+                yield page, server.pid
+            finally:
+                page.close()
+                server.send_signal(signal.SIGINT)
+                server.wait()
+
+
+def sampled(first: int, last: int, count: int, seed: int) -> list[int]:
+    """Different ticks in random order."""
+    drawn = np.random.default_rng(seed).choice(np.arange(first, last + 1), count, replace=False)
+    return [int(tick) for tick in drawn]
+
+
+def quantiles(times_ms: list[float]) -> tuple[float, float]:
+    """p50 and p95."""
+    p50, p95 = np.percentile(times_ms, [50, 95])
+    return float(p50), float(p95)
+
+
+def bare(tape: Path, ticks: list[int], layers: tuple[str, ...]) -> list[float]:
+    """Milliseconds of seek, layers, points and their encoding for each tick, without a page."""
+    times = []
+    with replayer.open(tape) as run:
+        run.seek(0)
+        shown = ShownLayers(run, None, {0: run.state.snapshot()}, can_simulate=True)
+        for tick in ticks:
+            start_s = time.perf_counter()
+            run.seek(tick)
+            snapshot = run.state.snapshot()
+            snapshot.hash()
+            for number, values in enumerate(shown.layers(tick, snapshot, list(layers)).values()):
+                encode_values(number, values)
+            for number, places in enumerate(shown.points(tick, snapshot).values()):
+                encode_points(number, places)
+            times.append((time.perf_counter() - start_s) * 1000)
+    return times
+
+
+def filled(page: Page, ticks: int, sides: int = 1) -> None:
+    """Wait until the cache holds all ticks."""
+    expect(page.locator("#transport .state")).to_have_text(f"{sides * (ticks + 1):,} ticks ready", timeout=WAIT_MS)
+
+
+def address(*layers: str, **more: object) -> str:
+    """The part of the page's address after #."""
+    query = {"layers": "|".join(layers), **more}
+    return "&".join(f"{name}={str(value).replace(' ', '+')}" for name, value in query.items())
+
+
+def measure_filled(bench: Bench) -> None:
+    """Scrub over filled ticks; play them."""
+    tape = bench.meadow("meadow.tape", "--events", ticks=TICKS)
+    ticks = sampled(1, TICKS - 1, SAMPLES, 1)
+    with bench.page(tape, shown=address(*LAYERS)) as (page, pid):
+        filled(page, TICKS)
+        p50, p95 = quantiles(page.evaluate(GO_TO, [ticks, 30]))
+        bench.say(
+            "scrub, filled", f"p50 {p50:.0f} ms, p95 {p95:.0f} ms", "p95 <= 50 ms", met=p95 <= 50, p50=p50, p95=p95
+        )
+        play(bench, page, pid, "play, filled, 48^2", 50, 60)
+
+
+def play(bench: Bench, page: Page, pid: int, what: str, least: float, speed: int) -> None:
+    """Pictures a second at some ticks a second, from the first tick on."""
+    seconds = 1.0 if bench.quick else PLAY_S
+    page.evaluate(GO_TO, [[0], 30])
+    page.wait_for_timeout(500)
+    page.get_by_label("Speed").select_option(str(speed))
+    page.evaluate(COUNT_PAINTED)
+    before_s, start = cpu_s(pid), int(page.locator("#tick").input_value().replace(",", ""))
+    page.keyboard.press(" ")
+    page.wait_for_timeout(seconds * 1000)
+    page.keyboard.press(" ")
+    painted = page.evaluate("window.painted")
+    used_s, ticks = cpu_s(pid) - before_s, int(page.locator("#tick").input_value().replace(",", "")) - start
+    rate = len(painted) / seconds
+    gaps = np.diff(painted)
+    text = f"{rate:.1f} pictures/s of {ticks / seconds:.1f} ticks/s, longest gap {max(gaps, default=0):.0f} ms, server's CPU {used_s / seconds:.0%}"
+    bench.say(what, text, f">= {least:.0f} pictures/s", met=rate >= least, rate=rate)
+
+
+def measure_two(bench: Bench) -> None:
+    """Two tapes with their difference, filled."""
+    tapes = [bench.meadow(f"two-{seed}.tape", ticks=TICKS // 3, seed=seed) for seed in (SEED, OTHER_SEED)]
+    ticks = sampled(1, TICKS // 3 - 1, SAMPLES, 2)
+    with bench.page(*tapes, shown=address(*LAYERS, compare="both")) as (page, pid):
+        filled(page, TICKS // 3, 2)
+        p50, p95 = quantiles(page.evaluate(GO_TO, [ticks, 30]))
+        bench.say(
+            "scrub, two and difference", f"p50 {p50:.0f} ms, p95 {p95:.0f} ms", "p95 <= 80 ms", met=p95 <= 80, p95=p95
+        )
+        play(bench, page, pid, "play, two and difference", 0, 60)
+
+
+def measure_cold(bench: Bench) -> None:
+    """Seek without a cache, beside the bare loop; drag over it."""
+    tape = bench.meadow("meadow.tape", "--events", ticks=TICKS)
+    ticks = sampled(1, TICKS - 1, SAMPLES, 3)
+    alone = bare(tape, ticks, LAYERS)
+    with bench.page(tape, "--cache-mb", "0", shown=address(*LAYERS, tick=0)) as (page, _):
+        page.get_by_label("plant energy, tick 0").wait_for()
+        page.wait_for_timeout(2000)
+        times = page.evaluate(GO_TO, [ticks, 30])
+        (bare50, bare95), (p50, p95) = quantiles(alone), quantiles(times)
+        text = f"p50 {p50:.0f} ms, p95 {p95:.0f} ms; bare {bare50:.0f} and {bare95:.0f}; {p50 / bare50:.2f} x, {p95 / bare95:.2f} x"
+        bench.say(
+            "seek, cold", text, "<= 1.5 x bare", met=p50 <= 1.5 * bare50, ratio50=p50 / bare50, ratio95=p95 / bare95
+        )
+    with bench.page(tape, shown=address(*LAYERS, tick=0)) as (page, _):
+        page.get_by_label("plant energy, tick 0").wait_for()
+        drag(bench, page, tape)
+
+
+def drag(bench: Bench, page: Page, tape: Path) -> None:
+    """A drag of 200 events in two seconds, over a tape that has just been opened."""
+    page.evaluate(COUNT_PAINTED)
+    painted, took_ms = page.evaluate(DRAG, [DRAG_EVENTS, DRAG_S * 1000])
+    tick = int(page.locator("#tick").input_value().replace(",", ""))
+    start_s = time.monotonic()
+    page.get_by_label(f"plant energy, tick {tick},").wait_for(timeout=WAIT_MS)
+    ended_s = time.monotonic() - start_s
+    with replayer.open(tape) as run:
+        run.seek(tick)
+        expect(page.locator("#panel")).to_contain_text(f"{run.state.hash():016x}", timeout=WAIT_MS)
+    text = f"{painted} pictures in {took_ms / 1000:.1f} s, tick {tick} with its hash {ended_s * 1000:.0f} ms after the drag"
+    bench.say("drag, cold", text, ">= 30 pictures", met=painted >= 30, painted=painted)
+
+
+def measure_large(bench: Bench) -> None:
+    """A meadow of 512^2, filled."""
+    tape = bench.meadow("large.tape", ticks=LARGE_TICKS, scenario="large")
+    with bench.page(tape, shown=address("plant energy")) as (page, pid):
+        filled(page, LARGE_TICKS)
+        p50, p95 = quantiles(page.evaluate(GO_TO, [sampled(1, LARGE_TICKS - 1, 30, 4), 30]))
+        bench.say("scrub, filled, 512^2", f"p50 {p50:.0f} ms, p95 {p95:.0f} ms", "p95 <= 50 ms", met=p95 <= 50, p95=p95)
+        page.evaluate(GO_TO, [[0], 30])
+        page.keyboard.press("i")  # From here to the end, again and again.
+        play(bench, page, pid, "play, filled, 512^2", 20, 60)
+
+
+def window_of(page: Page) -> tuple[int, int] | None:
+    """The visible stretch of ticks, as the address has it; None for the whole run."""
+    found = re.search(r"window=(\d+)-(\d+)", page.url)
+    return (int(found[1]), int(found[2])) if found else None
+
+
+class Walk:
+    """A small state, for a long run."""
+
+    def __init__(self) -> None:
+        self.field = np.zeros((8, 8))
+        self.tick = 0
+
+    def step(self) -> None:
+        """One step: one cell changes."""
+        self.tick += 1
+        self.field[self.tick % 8, self.tick // 8 % 8] += 1
+
+
+def measure_long(bench: Bench) -> None:
+    """A run of a million ticks opens, and is zoomed to 20 ticks."""
+    tape, ticks = bench.folder / "long.tape", LONG_TICKS // (20 if bench.quick else 1)
+    recording: Any = recorder.record(Walk(), tape, keyframe_interval_ticks=1000, durability="none", sync="never")
+    with recording as walk:
+        for _ in range(ticks):
+            walk.step()
+    start_s = time.monotonic()
+    os.environ["PYTHONPATH"] = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
+    with bench.page(tape, "--sim", "viewing:Walk", shown=f"tick={ticks // 2 + 77}") as (page, _):
+        page.get_by_label(f"field, tick {ticks // 2 + 77}").wait_for(timeout=WAIT_MS)
+        opened_s = time.monotonic() - start_s
+        bench.say(
+            f"open {ticks:,} ticks", f"{opened_s:.1f} s to the first picture", "<= 3 s", met=opened_s <= 3, s=opened_s
+        )
+        expect(page.locator("#tracks")).to_be_visible()
+        start_s, presses = time.monotonic(), int(np.ceil(np.log2(ticks / ZOOMED_TICKS)))
+        for _ in range(presses):
+            page.keyboard.press("+")
+        while (shown := window_of(page)) is None or shown[1] - shown[0] > ZOOMED_TICKS:
+            page.wait_for_timeout(50)
+        text = f"{time.monotonic() - start_s:.1f} s, {presses} presses: ticks {shown[0]:,} to {shown[1]:,}"
+        bench.say("zoom to 20 ticks", text, "works", met=None)
+
+
+def cpu_s(pid: int) -> float:
+    """CPU seconds of a process and its children that live."""
+    total = 0.0
+    for one in [pid, *children(pid)]:
+        with contextlib.suppress(OSError):
+            fields = Path(f"/proc/{one}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+            total += (int(fields[11]) + int(fields[12])) / KERNEL_CLOCK
+    return total
+
+
+def children(pid: int) -> list[int]:
+    """The processes that a process has started."""
+    found = Path(f"/proc/{pid}/task").glob("*/children")
+    return [int(child) for tasks in found for child in tasks.read_text(encoding="ascii").split()]
+
+
+PARTS = {
+    "filled": measure_filled, "two": measure_two, "cold": measure_cold, "large": measure_large, "long": measure_long,
+}  # fmt: skip
+
+
+def main() -> None:
+    """Measure, and print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", nargs="*", choices=PARTS, default=list(PARTS))
+    parser.add_argument("--quick", action="store_true", help="small and short, to try this program")
+    parser.add_argument("--json", type=Path, help="a file for the figures")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder, sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        bench = Bench(browser, Path(folder), quick=arguments.quick)
+        for name in arguments.only:
+            PARTS[name](bench)
+        browser.close()
+    table = Table("what", "measured", "target", "met", "load")
+    for line in bench.lines:
+        met = {True: "yes", False: "NO", None: ""}[line["met"]]
+        table.add_row(line["what"], line["measured"], line["target"], met, f"{line['load']:.1f}")
+    Console(width=160).print(table)
+    if arguments.json is not None:
+        arguments.json.write_text(json.dumps(bench.lines, indent=2) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
