@@ -30,7 +30,7 @@ from sim.kernel.registry import UnknownWorldError
 from sim.kernel.simulation import ArenaOfSaved, Simulation, inner_of, restore
 from sim.kernel.state import Snapshot, State
 
-NEAR_STATES_MAX = 64  # States kept in memory: up to this many ticks back, step_back is a copy instead of a seek.
+NEAR_STATES_MAX = 64  # States kept in memory: up to this many ticks back, step_back is a copy, not a seek.
 NEAR_BYTES_MAX = 256 << 20  # Of all kept states: fewer are kept when the state is large.
 TELL_S = 0.1  # Interval between two progress reports of a seek.
 
@@ -131,8 +131,9 @@ class Cursor:
         arrival = self._seek_by_changes(tick) if self.tape.logs_changes else None
         if arrival is not None:
             return arrival
+        goes_back = self.tick is not None and self.tick - NEAR_STATES_MAX <= tick < self.tick
         start = self._nearest(tick)
-        if not self._run_to(tick, progress, cancelled):
+        if not self._run_to(tick, progress, cancelled, remembers_all=goes_back):
             raise SeekCancelledError(tick, self._reached(start))
         return self._arrive(tick, start)
 
@@ -318,10 +319,18 @@ class Cursor:
             self.put(best, self._near[best])
         return best
 
-    def _run_to(self, tick: int, progress: Progress | None, cancelled: Cancelled | None) -> bool:
-        """Step to tick; False if cancelled() became True before that."""
+    def _run_to(
+        self, tick: int, progress: Progress | None, cancelled: Cancelled | None, *, remembers_all: bool
+    ) -> bool:
+        """Step to tick; False if cancelled() became True before that.
+
+        remembers_all: keep the states of all ticks on the way, as far as they fit: who goes back tick by tick will ask for
+        them, and each tick is simulated once on the way back.
+        """
         start, reported_s = self._current_tick(), time.monotonic()
-        states_max = min(NEAR_STATES_MAX, NEAR_BYTES_MAX // max(1, self.state.layout.size_bytes))
+        states_max = NEAR_BYTES_MAX // max(1, self.state.layout.size_bytes)
+        if not remembers_all:
+            states_max = min(NEAR_STATES_MAX, states_max)
         while self._current_tick() < tick:
             if cancelled is not None and cancelled():
                 return False
