@@ -18,7 +18,7 @@ from recorder.console.stop_signals import StoppedBySignal, heed_signals_again, i
 from recorder.errors import RecordingError, RecordingWarning
 from recorder.exit_codes import SAME, UsageError
 from recorder.runs.input_source import InputSource
-from recorder.runs.outcome import outcome_at
+from recorder.runs.outcome import end_with_scores, outcome_at
 from recorder.session.recorder import Recorder
 from recorder.storage.file_names import segment_numbers, segment_path
 from recorder.storage.open_tape import OpenTape
@@ -97,11 +97,17 @@ def _run_ticks(
             except KeyboardInterrupt as interrupt:
                 ignore_further_signals()
                 stopped = stop_of(interrupt)
-            recorder.close({"reason": stopped.word} if stopped else outcome_at(recorder, input_source, last_tick))
+            recorder.close({"reason": stopped.word} if stopped else _end_of(recorder, input_source, last_tick))
     finally:
         if stopped is None:
             heed_signals_again()
     return stopped
+
+
+def _end_of(recorder: Recorder, input_source: InputSource, last_tick: int) -> dict[str, Any] | None:
+    """What the tape says of the end of the run. With its scores, a reader need not run it again to know who won."""
+    end = outcome_at(recorder, input_source, last_tick)
+    return end if end is None else end_with_scores(recorder, end)
 
 
 def _step(recorder: Recorder, input_source: InputSource, tick: int) -> None:

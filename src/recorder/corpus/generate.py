@@ -23,7 +23,7 @@ from typing import Any
 import attrs
 
 from recorder.corpus.corpus import TAPE_SUFFIX, Corpus, note_run
-from recorder.corpus.inspect_tape import SCENARIO_NOTE, SCORES, SOURCE_NOTE, examine, family_of, scores_of
+from recorder.corpus.inspect_tape import SCENARIO_NOTE, SOURCE_NOTE, examine, family_of
 from recorder.corpus.run import GENERATED, Run, Settings
 from recorder.exit_codes import UsageError
 from recorder.format.recording.assembly import NOT_CHECKED
@@ -31,6 +31,7 @@ from recorder.processes.pool import Pool
 from recorder.recording_options import KEYFRAME_INTERVAL_TICKS
 from recorder.runs.input_source import input_source_of
 from recorder.runs.outcome import outcome_at
+from recorder.runs.scores import SCORES, scores_of
 from recorder.scenarios.batch import Job, RunRecord, clear_unfinished, input_source_of_job, job_of, run_many
 from recorder.scenarios.run_scenario import raced_inputs
 from recorder.session.recorder import Recorder

@@ -5,7 +5,6 @@ Nothing is written here. A damaged file, or one that is not a tape, gives a Run 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,13 +19,13 @@ from recorder.errors import MemoryBudgetError, RecordingError
 from recorder.format.blocks.full_keyframe import decode_head
 from recorder.format.recording.assembly import Assembled
 from recorder.format.recording.recording import Recording
+from recorder.runs.scores import SCORES, plain_scores, scores_of, world_of
 from recorder.storage.open_tape import OpenTape
 from recorder.storage.run_seed import meta_seed
-from sim.kernel.registry import ConfigError, UnknownWorldError, World, find_world
-from sim.kernel.state import State
+from sim.kernel.registry import ConfigError, UnknownWorldError, find_world
 from sim.scenario.config.identity import scenario_hash
 
-SOURCE_NOTE, SCENARIO_NOTE, SCORES = "source", "scenario", "scores"  # Keys that record generate writes to a tape.
+SOURCE_NOTE, SCENARIO_NOTE = "source", "scenario"  # Keys that record generate writes to a tape.
 _WHOLE_MAX = (1 << 63) - 1  # The largest integer of the database.
 
 
@@ -180,19 +179,6 @@ def _scores(outcome: Mapping[str, Any]) -> dict[str, float]:
     return plain_scores(scores) if isinstance(scores, Mapping) else {}
 
 
-def plain_scores(scores: Mapping[Any, Any]) -> dict[str, float]:
-    """Return the scores that are finite numbers, by name."""
-    numbers = {name: score for name, score in scores.items() if isinstance(name, str) and _is_number(score)}
-    return {name: float(score) for name, score in numbers.items()}
-
-
-def _is_number(value: Any) -> bool:
-    try:
-        return not isinstance(value, bool | str | bytes) and math.isfinite(float(value))
-    except (TypeError, ValueError, OverflowError):
-        return False
-
-
 def _text(value: Any) -> str | None:
     return value if isinstance(value, str) else None
 
@@ -202,20 +188,8 @@ def _whole(value: Any) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) and abs(value) <= _WHOLE_MAX else None
 
 
-def _world_of(meta: Mapping[str, Any]) -> tuple[World, dict[str, Any]] | None:
-    """Return the installed world of the tape, and its configuration; None if this version is not installed."""
-    match meta.get("world"):
-        case {"name": str(name), "version": int(version), "config": dict(config)}:
-            try:
-                world = find_world(name)
-            except UnknownWorldError:
-                return None
-            return (world, config) if world.version == version else None
-    return None
-
-
 def _agents(meta: Mapping[str, Any]) -> Sequence[str]:
-    installed = _world_of(meta)
+    installed = world_of(meta)
     if installed is None or installed[0].agents is None:
         return ()
     try:
@@ -271,7 +245,7 @@ def count_inputs(inputs: Any, *, by_role: bool) -> int:
 
 def _scheduled(meta: Mapping[str, Any]) -> Callable[[int], int]:
     """Return a function that counts the scheduled inputs of a tick; it gives 0 if the world is not installed."""
-    installed = _world_of(meta)
+    installed = world_of(meta)
     if installed is None:
         return lambda _: 0
     try:
@@ -283,7 +257,7 @@ def _scheduled(meta: Mapping[str, Any]) -> Callable[[int], int]:
 
 def _with_scores(assembled: Assembled, run: Run) -> Run:
     """Add the scores of the last state, if its world has scores and the state can be rebuilt and checked by its hash."""
-    installed = _world_of(assembled.meta)
+    installed = world_of(assembled.meta)
     if installed is None or installed[0].outcome is None:
         return run
     from recorder.reopen.resume import make_world, restore_last_tick  # noqa: PLC0415 - loads the whole recorder
@@ -296,8 +270,3 @@ def _with_scores(assembled: Assembled, run: Run) -> Run:
     scores = scores_of(*installed, simulation.state)
     agents = [player.player for player in run.players]
     return attrs.evolve(run, players=players_of(agents, run.policies, scores))
-
-
-def scores_of(world: World, config: Mapping[str, Any], state: State) -> dict[str, float]:
-    """Return the world's score of each player; empty if the world has no scores."""
-    return plain_scores(world.outcome(config, state)) if world.outcome is not None else {}

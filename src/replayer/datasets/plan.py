@@ -15,11 +15,11 @@ from typing import Any
 
 import attrs
 
-from recorder.corpus.inspect_tape import SCORES, plain_scores
 from recorder.corpus.run import is_end_of_run
 from recorder.errors import CorruptError, MissingTickError, RecordingError, TornError
 from recorder.exit_codes import CORRUPT, UNREADABLE
 from recorder.processes.pool import Pool, Report, results_in_order
+from recorder.runs.scores import SCORES, plain_scores
 from replayer.datasets.functions import Setting
 from replayer.datasets.request import ExtractionError, Request
 from replayer.playback.make_simulation import Factory

@@ -11,11 +11,13 @@ import pytest
 from corpora import change, duel_folder, generate  # noqa: F401 - a fixture
 
 import recorder.commands.main
+import recorder.commands.run_loop
 import replayer
 from recorder import Recorder
 from recorder.corpus import PlayerResult, Quality, examine, glance
-from recorder.corpus.inspect_tape import count_inputs, plain_scores
+from recorder.corpus.inspect_tape import count_inputs
 from recorder.corpus.run import outcomes_of, tier_of
+from recorder.runs.scores import plain_scores
 from sim.scenario.config.identity import scenario_hash
 
 from oracle.command_lines import run
@@ -70,9 +72,16 @@ def test_a_recorded_run(policy: str) -> None:
     )
 
 
-def test_a_glance_reads_headers_only() -> None:
+def unscored(monkeypatch: pytest.MonkeyPatch, name: str, line: str) -> Path:
+    """Make a tape as record run did before it wrote scores."""
+    with monkeypatch.context() as patched:
+        patched.setattr(recorder.commands.run_loop, "end_with_scores", lambda _, end: end)
+        return recorded(name, line)
+
+
+def test_a_glance_reads_headers_only(monkeypatch: pytest.MonkeyPatch) -> None:
     """A glance differs from an examination only in the quality, and in scores that are not on the tape."""
-    tape = recorded("one", "heaps.toml --player left=push")
+    tape = unscored(monkeypatch, "one", "heaps.toml --player left=push")
     at_once, read = glance(tape), examine(tape)
     assert at_once.quality is None
     assert [one.score for one in at_once.players] == [None, None]
@@ -84,6 +93,34 @@ def test_a_glance_reads_headers_only() -> None:
     at_once, read = glance(tape), examine(tape)
     assert at_once.players == read.players
     assert read.players[0].score is not None
+
+
+def test_record_run_and_resume_write_the_scores(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The scores on the tape are those that the world computes from its last state; a glance has them."""
+    tape = recorded("one", "heaps.toml --player left=push --ticks 20")
+    computed = examine(unscored(monkeypatch, "two", "heaps.toml --player left=push --ticks 20")).players
+    assert computed[0].score is not None
+    assert glance(tape).players == computed
+
+    assert run(recorder.commands.main.main, "resume one.tape --ticks 30 -q") == 0
+    longer = examine(unscored(monkeypatch, "three", "heaps.toml --player left=push --ticks 30")).players
+    assert glance(tape).players == longer != computed
+
+
+def test_a_run_whose_scores_raise_is_sealed(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The run ended well: its tape says so, without scores, and a line says what the world raised."""
+
+    def no_scores(*_: Any) -> dict[str, float]:
+        raise ZeroDivisionError("no heap")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("recorder.runs.outcome.scores_of", no_scores)
+        found = glance(recorded("one", "heaps.toml --player left=push"))
+    assert (found.sealed, found.ended, found.error) == (True, True, None)
+    assert {player.score for player in found.players} == {None}
+    assert "warning: the end is written without scores: ZeroDivisionError: no heap" in capsys.readouterr().err
 
 
 def test_a_run_that_did_not_end_has_no_outcome() -> None:
@@ -213,11 +250,14 @@ def test_any_values_in_meta() -> None:
 
 
 def test_another_version_of_the_world(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither the last state nor the agents are available: the description has only the notes of the tape."""
+    """Neither the last state nor the agents are available: the description has only what the tape states."""
     import attrs
 
-    tape = recorded("one", "heaps.toml --player left=push")
+    tape = unscored(monkeypatch, "one", "heaps.toml --player left=push")
+    with_scores = recorded("two", "heaps.toml --player left=push")
+    as_installed = examine(with_scores).players
     monkeypatch.setattr(duel_world, "WORLD", attrs.evolve(duel_world.WORLD, version=2))
     found = examine(tape)
     assert found.players == (PlayerResult("left", "push"),)
     assert (found.status, found.error) == ("not checked", None)
+    assert examine(with_scores).players == as_installed

@@ -12,6 +12,7 @@ import pytest
 import recorder.commands.main
 import replayer
 from replayer.datasets.extract import extract
+from replayer.datasets.plan import TapeInput, _scores, _source
 from replayer.datasets.request import ExtractionError
 
 from oracle.command_lines import run
@@ -104,6 +105,20 @@ def test_all_have_the_outcome_of_their_run(tapes: list[Path], tmp_path: Path) ->
     expected = outcomes(tapes)
     assert whose(tmp_path / "all") == {(*key, outcome) for key, outcome in expected.items()}
     assert len({*expected.values()}) > 1
+
+
+def test_the_scores_of_a_tape_need_no_replay(tapes: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    """The tapes of record run state what the world computes from their last states."""
+    computed = [_scores(_source_of(path, needs_scores=False)) for path in tapes]
+    monkeypatch.setattr("replayer.datasets.plan.Timeline", None)
+    assert [_source_of(path, needs_scores=True).scores for path in tapes] == computed
+    assert all(computed)
+
+
+def _source_of(path: Path, *, needs_scores: bool) -> TapeInput:
+    source = _source(path, None, needs_scores=needs_scores)
+    assert isinstance(source, TapeInput)
+    return source
 
 
 @pytest.mark.seldom(0.4)
