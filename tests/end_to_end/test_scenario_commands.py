@@ -31,7 +31,7 @@ id = "idle"
 kind = "crash"
 role = "snail"
 budget = { total = 1 }
-trigger = { at_tick = 900 }
+trigger = { at_tick = 20 }
 [[scenario.properties]]
 name = "young"
 kind = "always"

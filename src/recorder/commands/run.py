@@ -116,21 +116,23 @@ def run(
     players = _players(loaded, player, start, tick_count, inputs)
     input_source, notes = _input_source(loaded, players, inputs, sim), notes_of(tick_count, players, inputs)
     if mode == "auto":
-        mode = _chosen_mode(loaded, _input_source(loaded, players, inputs, sim), changes, quiet=quiet)
+        mode = _chosen_mode(loaded, tick_count, _input_source(loaded, players, inputs, sim), changes, quiet=quiet)
     options: OptionArguments = {"keyframe_interval_ticks": keyframe_interval, "full_every": full_every, "sync": sync}
     options |= {"durability": durability, "on_error": on_error, "keep": keep, "split": split, "blame": blame}
     options |= {"seek_budget_ms": seek_budget, "deterministic": deterministic, "changes": changes, "events": events}
     options |= {"mode": mode, "hashes": hashes, "notes": notes}
-    recorder = _start(output, loaded, options, start)
+    recorder = _start(output, loaded, options, start, tick_count)
     _announce(loaded, tick_count, recorder, start, quiet=quiet, is_named=output is not None)
     violations = ViolationWatch(notes)
     code = run_watched(recorder, input_source, tick_count, violations, quiet=quiet, ticks_a_second=realtime)
     return code or report_violations(violations, Path(recorder.path), loaded, players, input_source, quiet=quiet)
 
 
-def _chosen_mode(loaded: Scenario, input_source: InputSource, changes: ChangeTracking, *, quiet: bool) -> Mode:
+def _chosen_mode(
+    loaded: Scenario, ticks: int, input_source: InputSource, changes: ChangeTracking, *, quiet: bool
+) -> Mode:
     """Choose the mode that suits a scenario, and print it."""
-    choice = choose_mode(loaded.make, input_source.inputs, changes)
+    choice = choose_mode(lambda: loaded.make(ticks), input_source.inputs, changes)
     if not quiet:
         say(f"mode {choice.mode}: {choice.why}")
     return choice.mode
@@ -182,12 +184,14 @@ def _announce(
         say(str(recorder.path))  # The user has no other way to know it.
 
 
-def _start(output: Path | None, loaded: Scenario, arguments: OptionArguments, start: Path | None) -> Recorder:
+def _start(
+    output: Path | None, loaded: Scenario, arguments: OptionArguments, start: Path | None, ticks: int
+) -> Recorder:
     """Start the recorder of a scenario. Raises UsageError, ConfigError, OSError; nothing is written then.
 
-    start: a checkpoint to continue from.
+    start: a checkpoint to continue from. ticks: the last tick.
     """
-    simulation = loaded.make()
+    simulation = loaded.make(ticks)
     path = output if output is not None else _new_path(loaded.name)
     if path.exists():
         raise UsageError(f"{path} already exists: choose a different name with -o")

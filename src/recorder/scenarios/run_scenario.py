@@ -24,6 +24,7 @@ from sim.kernel.messages import Event
 from sim.kernel.registry import ConfigError
 from sim.kernel.simulation import inner_of
 from sim.kernel.state import State
+from sim.scenario.config.can_act import ensure_can_act, planned_last_tick
 from sim.scenario.config.identity import scenario_hash
 from sim.scenario.config.scenario import Execution, ScenarioConfig, read_scenario_config
 from sim.scenario.middleware.monitors import PropertyFunction
@@ -93,6 +94,7 @@ def run_with_scenario(
     """
     config = read_scenario_config(scenario)
     wrapped = ScenarioSimulation(simulation, config, scenario, functions)
+    ensure_can_act(wrapped, planned_last_tick(wrapped, steps))
     last_tick = _last_tick(config, steps)
     notes = {"ticks": last_tick, **(settings or {}).get("notes", {})}
     plan = _Plan(wrapped, config, last_tick, inputs, Checkpoints.of(config, artifacts, notes))

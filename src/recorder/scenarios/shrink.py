@@ -17,6 +17,7 @@ import tomli_w
 from recorder.scenarios.run_scenario import InputsOf, run_with_scenario
 from recorder.storage.atomic_file import write_file
 from sim.kernel.registry import ConfigError, World
+from sim.scenario.config.can_act import without_late_parts
 from sim.scenario.results.result import Violation
 
 Plain = dict[str, Any]
@@ -63,7 +64,7 @@ def trial_of(world: World, config: Mapping[str, Any], inputs: InputsOf, name: st
         try:
             result = run_with_scenario(
                 world.make(config),
-                scenario,
+                without_late_parts(scenario, ticks),
                 inputs=inputs,
                 steps=ticks + 1,
                 functions=world.properties,
@@ -104,6 +105,7 @@ class _Search:
             changed = sum(map(self._try, self._smaller())) > 0
         for index in range(len(self.scenario.get("adversaries", ()))):
             self._shrink_budget(index)
+        self.scenario = without_late_parts(self.scenario, self.violation.tick)
         if "steps" in self.scenario:
             self.scenario["steps"] = self.violation.tick + 1
 

@@ -15,7 +15,7 @@ from sim.kernel.registry import Config, ConfigError, World, find_world, world_na
 from sim.kernel.simulation import Simulation
 from sim.scenario.config.scenario import read_scenario_config
 from sim.scenario.config.structure import shown
-from sim.scenario.wrap import wrap_scenario
+from sim.scenario.wrap import ensure_new_run, wrap_scenario
 
 SUFFIX = ".toml"
 
@@ -48,9 +48,16 @@ class Scenario:
     config: dict[str, Any]
     provocation: dict[str, Any] | None = None
 
-    def make(self) -> Simulation:
-        """Build the world at tick 0, with its scenario around it. Raises ConfigError."""
-        return wrap_scenario(self.world.make(self.config), self.provocation, self.world.properties)
+    def make(self, ticks: int | None = None) -> Simulation:
+        """Build the world at tick 0, with its scenario around it, for a new run.
+
+        ticks: of the run; by default the scenario's own. Raises ConfigError, also for a part that can never act.
+        """
+        simulation = wrap_scenario(self.world.make(self.config), self.provocation, self.world.properties)
+        if self.provocation is not None:
+            plans = [count for count in (ticks, self.ticks) if type(count) is int]
+            ensure_new_run(simulation, max(plans, default=None))
+        return simulation
 
     @property
     def ticks(self) -> Any:
@@ -89,6 +96,8 @@ def load_scenario(name_or_path: str, *, seed: int | None = None) -> Scenario:
         )
     config = _with_base(_parse(content, name_or_path), path.parent, shipped)
     name = config.get("name") or stem
+    if isinstance(name, str) and {"/", "\\"} & set(name):
+        raise ConfigError("name", f"expected a name, got a path: {name!r}")
     provocation = config.pop("scenario", None)
     if seed is not None:
         config["seed"] = seed

@@ -36,6 +36,16 @@ def wrap_scenario(
         raise ConfigError("scenario.properties", str(error)) from None
 
 
+def ensure_new_run(simulation: Any, last_tick: int | None) -> None:
+    """Raise ConfigError if the scenario around a simulation has a part that can never act; see can_act.ensure_can_act."""
+    from sim.scenario.config.can_act import ensure_can_act  # noqa: PLC0415 - as above.
+
+    try:
+        ensure_can_act(simulation, last_tick)
+    except ConfigError as error:
+        raise ConfigError(f"scenario.{error.key}", error.problem) from None
+
+
 def _ensure_same(wrapped: Any, plain: Mapping[str, Any] | None) -> None:
     """Raise TypeError if the scenario around a simulation does not have the hash of the recorded one."""
     from sim.scenario.config.identity import scenario_hash, scenario_hash_around  # noqa: PLC0415

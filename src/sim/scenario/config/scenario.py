@@ -199,9 +199,16 @@ def _named_roles(config: ScenarioConfig) -> list[tuple[str, str, bool]]:
     def add(key: str, name: str | None, *, may_be_any: bool = False) -> None:
         entries.extend([(key, name, may_be_any)] if name is not None else [])
 
-    def add_each(key: str, names: Sequence[str] | None, *, may_be_any: bool = False) -> None:
+    def add_receiver(key: str, name: str | None) -> None:
+        if name != WORLD:  # Of a world whose inputs are the messages; can_act.py refuses it for any other.
+            add(key, name, may_be_any=True)
+
+    def add_each(
+        key: str, names: Sequence[str] | None, *, may_be_any: bool = False, may_be_world: bool = False
+    ) -> None:
         for index, name in enumerate(names or ()):
-            add(f"{key}[{index}]", name, may_be_any=may_be_any)
+            if not may_be_world or name != WORLD:
+                add(f"{key}[{index}]", name, may_be_any=may_be_any)
 
     def add_trigger(key: str, trigger: AdversaryTrigger) -> None:
         pattern = trigger.on_event
@@ -210,23 +217,26 @@ def _named_roles(config: ScenarioConfig) -> list[tuple[str, str, bool]]:
 
     for index, link in enumerate(config.network.links if config.network else ()):
         add(f"network.links[{index}].from", link.from_)
-        add(f"network.links[{index}].to", link.to, may_be_any=True)
+        add_receiver(f"network.links[{index}].to", link.to)
     for index, group in enumerate(config.network.partition if config.network else ()):
-        add_each(f"network.partition[{index}]", group, may_be_any=True)
+        add_each(f"network.partition[{index}]", group, may_be_any=True, may_be_world=True)
     for index, adversary in enumerate(config.adversaries):
         key = f"adversaries[{index}]"
         add(f"{key}.role", adversary.role)
         add_each(f"{key}.senders", adversary.senders)
-        add_each(f"{key}.receivers", [name for name in adversary.receivers if name != WORLD], may_be_any=True)
+        add_each(f"{key}.receivers", adversary.receivers, may_be_any=True, may_be_world=True)
         add_trigger(key, adversary.trigger)
     for index, change in enumerate(config.reconfigurations):
         key = f"reconfigurations[{index}]"
         add(f"{key}.from", change.from_, may_be_any=change.kind == "handoff")
-        add(f"{key}.to", change.to, may_be_any=change.kind in {"link", "handoff"})
+        if change.kind == "link":
+            add_receiver(f"{key}.to", change.to)
+        else:
+            add(f"{key}.to", change.to, may_be_any=change.kind == "handoff")
         add_each(f"{key}.roles", change.roles)
         for number, group in enumerate(change.groups or ()):
-            add_each(f"{key}.groups[{number}]", group, may_be_any=True)
+            add_each(f"{key}.groups[{number}]", group, may_be_any=True, may_be_world=True)
         add_trigger(key, change.trigger)
     for index, body in enumerate(config.environment.bodies if config.environment else ()):
-        add(f"environment.bodies[{index}].role", body.role, may_be_any=True)
+        add_receiver(f"environment.bodies[{index}].role", body.role)
     return entries

@@ -38,11 +38,11 @@ steps = 6
 backend = "canonical"
 [scenario.network]
 tick_ms = 10
-links = [{ from = "snail", to = "snail", latency_ms = 5 }]
-partition = [["snail"]]
+links = [{ from = "snail", to = "world", latency_ms = 5 }]
+partition = [["snail"], ["world"]]
 [scenario.environment]
 reach = 5
-bodies = [{ role = "snail", x = 3 }]
+bodies = [{ role = "snail", x = 3 }, { role = "world" }]
 [[scenario.adversaries]]
 id = "thief"
 kind = "withholding"
@@ -64,7 +64,7 @@ budget = { total = 1 }
 id = "cut"
 kind = "link"
 from = "snail"
-to = "snail"
+to = "world"
 enabled = false
 [[scenario.properties]]
 name = "early"
@@ -246,8 +246,8 @@ MISTAKES = [
     ),
     (
         "latency_ms = 5 }",
-        'latency_ms = 5 }, { from = "snail", to = "snail" }',
-        "scenario.network.links[1]: a second link from snail to snail: merge the two",
+        'latency_ms = 5 }, { from = "snail", to = "world" }',
+        "scenario.network.links[1]: a second link from snail to world: merge the two",
     ),
     (
         'links = [{ from = "snail"',
@@ -255,12 +255,12 @@ MISTAKES = [
         "scenario.network.links[0].from: slug is not a role; roles: snail",
     ),
     (
-        'partition = [["snail"]]',
+        'partition = [["snail"], ["world"]]',
         'partition = [["slug"]]',
         "scenario.network.partition[0][0]: slug is not a role; roles: snail",
     ),
     (
-        'partition = [["snail"]]',
+        'partition = [["snail"], ["world"]]',
         'partition = [["snail"], ["snail"]]',
         "scenario.network.partition[1][0]: snail is in a group already",
     ),
@@ -297,12 +297,12 @@ MISTAKES = [
         "scenario.reconfigurations[0].from: this key is missing: link needs it",
     ),
     (
-        'from = "snail"\nto = "snail"\nenabled = false',
+        'from = "snail"\nto = "world"\nenabled = false',
         'groups = [["snail"], ["snail"]]',
         "scenario.reconfigurations[0].from: this key is missing: link needs it",
     ),
     (
-        'kind = "link"\nfrom = "snail"\nto = "snail"\nenabled = false',
+        'kind = "link"\nfrom = "snail"\nto = "world"\nenabled = false',
         'kind = "federation"\ngroups = [["snail"], ["snail"]]',
         "scenario.reconfigurations[0].groups[1][0]: snail is in a group already",
     ),
