@@ -30,13 +30,7 @@ from sim.adapters.capture.known_objects import KnownObjects, Place, kept_values
 from sim.adapters.capture.pack import KINDS_FIELD, STEPS_FIELD, StepPacker, array_field, is_hot, room_for
 from sim.adapters.capture.pickle_protocol import Pickler
 from sim.adapters.capture.rng_state import PCG_WORDS, parts_of_pcg
-from sim.adapters.capture.survey import (
-    Classify,
-    Surveyor,
-    field_name,
-    slots_of,
-    type_name,
-)
+from sim.adapters.capture.survey import Classify, Surveyor, field_name, is_alike, slots_of, type_name
 from sim.adapters.capture.unpack import releasable, restore_objects, with_rest
 from sim.adapters.interface.adapter_registry import NotCapturedError
 from sim.kernel.class_names import module_of
@@ -225,7 +219,7 @@ class CapturedState:
                 )
         replaced = self._replaced()
         structure, self.objects = self._surveyor.survey(self._layers, with_rest(self.structure, replaced))
-        if structure.encode() == self.structure.encode():
+        if is_alike(structure, self.structure):
             self.structure = structure
             self._find_all()
             self._make_packer()
@@ -386,7 +380,7 @@ class CapturedState:
             state, self._layers, self._surveyor, constants, graph, self._detached
         )
         surveyed, objects = self._surveyor.survey(self._layers, self.structure)
-        if surveyed.encode() == self.structure.encode():  # With the attributes that are watched but not written.
+        if is_alike(surveyed, self.structure):  # With the attributes that are watched but not written.
             self.structure, self.objects = surveyed, objects
         self._steps = int(state[STEPS_FIELD])
         self._find_all()
