@@ -36,8 +36,9 @@ def turn(env: Any, actions: list[int]) -> float:
 
 
 def collector() -> Any:
-    """Minari's, if it is installed; else None."""
+    """Minari's, if it is installed with what it needs to collect; else None."""
     try:
+        import jax.tree_util  # noqa: F401, PLC0415 - the collector imports it in its first step
         from minari import DataCollector  # noqa: PLC0415 - a peer that may be missing
     except ImportError:
         return None
