@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -22,9 +23,12 @@ from replayer.diagnose.certify.arithmetic import processor_count
 from replayer.report.report_text import print_report, print_values, report_facts
 from replayer.status import STATUS_CODES
 from replayer.tape.tape import Tape
-from replayer.timeline.values_check import NoValuesError, ValuesReport, check_values
-from replayer.timeline.verify import check_seal, verify_tape
+from replayer.timeline.values_check import NoValuesError, ValuesReport, check_values, measure_values_alone
+from replayer.timeline.verify import VerificationReport, check_seal, verify_tape
 from replayer.value_text import plain_text
+
+SLOW_CPU_S = 5.0  # Of a verification, from which on a faster one is spoken of.
+FASTER_MIN = 2.0  # So many times as fast at least.
 
 
 def verify(
@@ -77,6 +81,7 @@ def verify(
     checked = _compare_values(path, sim, tick_count, as_json=as_json) if values else None
     if checked is not None and checked.differing is None:
         return STATUS_CODES[checked.status]
+    start_s = _cpu_s()
     with progress_bar("verifying", tick_count, quiet=as_json) as show:
         report = verify_tape(
             path,
@@ -95,9 +100,31 @@ def verify(
             print_visible(
                 "  only the run in one go, without states, differs: the tape is verified (docs: Values alone)"
             )
+        elif checked is None:
+            _tell_of_values(path, sim, report, _cpu_s() - start_s)
     if report.first_bad is not None or report.wrong_keyframes:
         return DIFFERS
     return STATUS_CODES[report.status]
+
+
+def _cpu_s() -> float:
+    """The processor time of this process and of its children that have ended, in seconds."""
+    return sum(os.times()[:4])
+
+
+def _tell_of_values(path: Path, sim: str | None, report: VerificationReport, cpu_s: float) -> None:
+    """After a long verification of a captured object: say what --values takes, by stepping some ticks in that way."""
+    if cpu_s < SLOW_CPU_S or not (report.ok and report.proved_keyframes and report.verified_ticks):
+        return
+    speed = measure_values_alone(path, factory_of(sim))
+    if speed is None:
+        return
+    times = cpu_s / report.verified_ticks * speed.ticks / max(speed.cpu_s, 1e-9)
+    if times >= FASTER_MIN:
+        print_visible(
+            f"  took {cpu_s:,.1f} s of processor time. replay verify --values compares keyframes only: its steps took "
+            f"1/{times:,.0f} of that, measured on {counted(speed.ticks, 'tick')}"
+        )
 
 
 def _compare_values(path: Path, sim: str | None, tick_count: int, *, as_json: bool) -> ValuesReport:

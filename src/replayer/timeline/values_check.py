@@ -17,7 +17,7 @@ from collections.abc import Callable
 
 import attrs
 
-from recorder.errors import CorruptError, MissingTickError, RecordingError, TornError
+from recorder.errors import CorruptError, MissingTickError, RecordingError, SimulationFailedError, TornError
 from recorder.format.segments.block_location import KeyframeLocation
 from replayer.playback.cursor import Cursor
 from replayer.playback.make_simulation import Factory, make_simulation
@@ -109,6 +109,35 @@ def check_values(
         )
 
 
+@attrs.frozen
+class SpeedOfValues:
+    """How long steps take where values alone are compared.
+
+    Attributes:
+        ticks: number of ticks that were stepped.
+        cpu_s: their processor time in seconds, without that of a digest.
+    """
+
+    ticks: int
+    cpu_s: float
+
+
+def measure_values_alone(
+    path: str | os.PathLike[str], world: Factory | None = None, *, budget_s: float = 0.25
+) -> SpeedOfValues | None:
+    """Step the first ticks as check_values does, for so many seconds of processor time or to the end of the tape.
+
+    Returns None where check_values could compare nothing, or stops in the first of these ticks. Raises as Timeline does
+    on opening.
+    """
+    with Tape(path) as tape:
+        try:
+            run = _Run(Cursor(tape, make_simulation(tape, world)), 0.0, None)
+            return run.for_a_while(budget_s)
+        except (NoValuesError, CorruptError, TornError, MissingTickError, SimulationFailedError):
+            return None
+
+
 class _Run:
     """One pass over a tape.
 
@@ -156,6 +185,19 @@ class _Run:
                 self.skipped += 1
             if self._progress is not None and (tick % REPORT_TICKS == 0 or tick == last):
                 self._progress(tick - first + 1, last - first + 1)
+
+    def for_a_while(self, budget_s: float) -> SpeedOfValues | None:
+        """Step from the first keyframe for so much processor time; None if its values were not compared, or differ."""
+        tape, cursor = self.cursor.tape, self.cursor
+        self._load(tape.keyframe_at(tape.first_tick))
+        if not self.compared:
+            return None
+        start_s, spent_s, ticks = time.process_time(), 0.0, 0
+        while tape.first_tick + ticks < tape.last_tick and spent_s < budget_s:
+            cursor.advance()
+            ticks += 1
+            spent_s = time.process_time() - start_s
+        return SpeedOfValues(ticks, spent_s) if ticks else None
 
     def _last_with_digest(self) -> int:
         """The tick of the last keyframe whose values can be compared; -1 without any."""

@@ -17,7 +17,7 @@ import replayer.commands.main
 from recorder import Recorder
 from recorder.format.blocks.block import HEADER_BYTES, BlockKind
 from replayer.tape.tape import Tape
-from replayer.timeline.values_check import NoValuesError, check_values
+from replayer.timeline.values_check import NoValuesError, SpeedOfValues, check_values, measure_values_alone
 from sim.adapters import adapt, fields
 
 from oracle.command_lines import run as run_line
@@ -308,3 +308,74 @@ def test_a_tape_without_digests_is_refused(path: Path, monkeypatch: pytest.Monke
         record_game(path, Game())
     with pytest.raises(NoValuesError, match="a digest of values"):
         check_values(path, Game)
+
+
+@pytest.mark.parametrize(
+    ("cpu_s", "speed", "said"),
+    [
+        (12.25, SpeedOfValues(50, 0.5), "1/12 of that, measured on 50 ticks"),  # 101 ticks: 121 and 10 ms a tick.
+        (12.25, SpeedOfValues(1, 0.05), "1/2 of that, measured on 1 tick"),
+        (12.25, SpeedOfValues(50, 5.0), ""),  # 121 and 100 ms.
+        (4.9, SpeedOfValues(50, 0.001), ""),  # The whole takes too little.
+        (12.25, None, ""),
+    ],
+)
+def test_a_long_verification_ends_with_what_values_alone_take(
+    path: Path, run: Any, monkeypatch: pytest.MonkeyPatch, cpu_s: float, speed: SpeedOfValues | None, said: str
+) -> None:
+    record_game(path, Game())
+    times = iter([100.0, 100.0 + cpu_s])
+    monkeypatch.setattr("replayer.commands.verify._cpu_s", lambda: next(times))
+    monkeypatch.setattr("replayer.commands.verify.measure_values_alone", lambda *_: speed)
+    code, out, _ = run(VERIFY + "Game")
+    assert code == 0
+    [first, *more] = out.splitlines()
+    assert first.startswith("run.tape: all 101 ticks match the recording")
+    if not said:
+        assert more == []
+        return
+    assert more == [
+        f"  took {cpu_s:,.1f} s of processor time. replay verify --values compares keyframes only: its steps took {said}"
+    ]
+
+
+@pytest.mark.parametrize("options", ["Drifting", "Game --values", "Game --json"])
+def test_nothing_is_measured_after_a_desync_with_values_or_as_json(
+    path: Path, run: Any, monkeypatch: pytest.MonkeyPatch, options: str
+) -> None:
+    record_game(path, Game())
+    monkeypatch.setattr("replayer.commands.verify.SLOW_CPU_S", 0)
+    monkeypatch.setattr("replayer.commands.verify.measure_values_alone", lambda *_: pytest.fail("it was measured"))
+    code, out, _ = run(VERIFY + options)
+    assert code == (1 if options == "Drifting" else 0)
+    assert "processor time" not in out
+
+
+def test_steps_without_states_are_measured(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """To the end of the tape if the time is enough, and at least one."""
+    record_game(path, Game())
+    taken: list[int] = []
+    monkeypatch.setattr("sim.adapters.capture.captured_state.CapturedState.pack", lambda _: taken.append(1))
+    whole = measure_values_alone(path, Game, budget_s=math.inf)
+    assert whole is not None
+    assert whole.ticks == TICKS
+    assert whole.cpu_s > 0
+    one = measure_values_alone(path, Game, budget_s=1e-12)
+    assert one is not None
+    assert one.ticks == 1
+    assert taken == []
+
+
+@pytest.mark.parametrize("kind", ["no object", "no tick", "raises"])
+def test_where_values_cannot_be_compared_nothing_is_measured(path: Path, kind: str) -> None:
+    if kind == "no object":
+        record(path, Walkers(), [None] * 20)
+        assert measure_values_alone(path, Walkers) is None
+        return
+    record_game(path, Game(), 0 if kind == "no tick" else TICKS)
+
+    def raising(_self: Any, _: Any = None) -> float:
+        raise RuntimeError
+
+    world = type("Game", (Game,), {"step": raising})
+    assert measure_values_alone(path, world) is None
