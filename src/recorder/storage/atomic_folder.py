@@ -10,16 +10,19 @@ Invariants:
        folder counts as abandoned only if the marker exists and is unlocked. In an abandoned folder, and after a failed
        write, only files of known names are removed: files that a user has put there are kept.
     3. An OSError names the path that the folder would have had.
+    4. exchange_folders swaps two names in one step of the file system: at any instant each of them has one folder, complete.
 
 Single files: atomic_file.py.
 """
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import fcntl
 import filecmp
 import os
+import shutil
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -30,6 +33,8 @@ from recorder.storage.file_names import numbered
 MARKER = "unfinished"
 MARKER_TEXT = "A dump is being written into this folder. If its process was killed, the next dump removes the folder.\n"
 EXISTS = "this name is taken: choose a different name"
+_AT_FDCWD, _RENAME_EXCHANGE = -100, 2  # Of linux/fcntl.h and linux/fs.h.
+NO_LINKS = (errno.EPERM, errno.EMLINK, errno.EXDEV, errno.ENOTSUP)  # Errors of a file system without hard links.
 TAKEN = (errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR)  # Errors of a rename if the name was taken in the meantime.
 
 
@@ -72,6 +77,33 @@ def publish_folder(folder: Path, target: Path) -> None:
         if os.path.lexists(target) or not _renamed(folder, target):
             raise FileExistsError(errno.EEXIST, EXISTS, os.fspath(target))
         sync_folder(target.parent)
+
+
+def exchange_folders(folder: Path, target: Path) -> None:
+    """Swap the names of two folders of one file system: in one step, after all files of the first one are on the disk.
+
+    Raises OSError if the system or the file system cannot do it; both are then unchanged unless the last step failed.
+    """
+    with _errors_naming(target, folder):
+        _sync_below(folder)
+        rename = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
+        if rename is None:
+            raise OSError(errno.ENOTSUP, "this system cannot exchange two folders in one step", os.fspath(target))
+        names = os.fsencode(folder), os.fsencode(target)
+        if rename(_AT_FDCWD, names[0], _AT_FDCWD, names[1], ctypes.c_uint(_RENAME_EXCHANGE)):
+            code = ctypes.get_errno()
+            raise OSError(code, f"two folders cannot be exchanged here: {os.strerror(code)}", os.fspath(target))
+        sync_folder(target.parent)
+
+
+def link_or_copy(source: Path, target: Path) -> None:
+    """Give a file that nobody writes any more a second name, or copy it where that is not possible. Raises OSError."""
+    try:
+        os.link(source, target, follow_symlinks=False)
+    except OSError as error:
+        if error.errno not in NO_LINKS:
+            raise
+        shutil.copy2(source, target, follow_symlinks=False)
 
 
 def _sync_below(folder: Path) -> None:

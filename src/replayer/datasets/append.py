@@ -8,15 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from recorder.errors import RecordingError
-from replayer.datasets.build import Manifest
+from replayer.datasets.build import Manifest, ensure_growing
 from replayer.datasets.dataset import Dataset
 from replayer.datasets.grow import merge
-from replayer.datasets.manifest import MANIFEST
+from replayer.datasets.grow_store import remove_replaced
+from replayer.datasets.manifest import ADDED, MANIFEST
 from replayer.datasets.request import ExtractionError
 from replayer.tape.digest import tape_digest
 from replayer.tape.tape import Tape
-
-ADDED = ".added"  # The folder of rows that are being added.
 
 
 def append_tapes(folder: Path, tapes: Sequence[Path], extract_into: Callable[[list[Path], Path, Manifest], Any]) -> Any:
@@ -26,6 +25,7 @@ def append_tapes(folder: Path, tapes: Sequence[Path], extract_into: Callable[[li
     as it does, ExtractionError if the rows do not fit; the data set is then unchanged.
     """
     added = folder / ADDED
+    remove_replaced(folder)
     if (added / MANIFEST).exists():  # A call was killed before the rows were in the manifest, or just after that.
         _take(folder, added)
     elif added.exists():
@@ -34,6 +34,7 @@ def append_tapes(folder: Path, tapes: Sequence[Path], extract_into: Callable[[li
     paths = new_tapes(tapes, folder, manifest)
     if not paths:
         return None
+    ensure_growing(folder, manifest)  # Before anything is simulated.
     extraction = extract_into(paths, added, manifest)
     _take(folder, added)
     return extraction
@@ -48,7 +49,7 @@ def _take(folder: Path, added: Path) -> None:
     except ExtractionError:
         shutil.rmtree(added)
         raise
-    (added / MANIFEST).unlink()
+    (added / MANIFEST).unlink(missing_ok=True)  # A folder that was built anew has none.
     shutil.rmtree(added)
 
 

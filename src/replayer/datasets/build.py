@@ -25,7 +25,7 @@ from recorder.storage.atomic_file import PART_SUFFIX, atomic_file, is_part_of, w
 from recorder.storage.atomic_folder import publish_folder
 from replayer.datasets.manifest import FORMAT_VERSION, MANIFEST, described_file
 from replayer.datasets.parts.worker import FileRecord, PartRecord
-from replayer.datasets.plan import DatasetPart, TapeInput
+from replayer.datasets.plan import LOST_KEYFRAME, DatasetPart, TapeInput
 from replayer.datasets.request import ExtractionError
 from replayer.datasets.rows.records import BATCH_ROWS, column_forms, read_rows
 from replayer.datasets.stores.store_formats import Store
@@ -34,7 +34,8 @@ from replayer.playback.sampled_states import Missing
 
 UNFINISHED_SUFFIX = ".unfinished"
 COLUMNS = "columns"  # The entry of the plan for the columns of transitions, which are found before the first row.
-GROWING_FORMATS = ("parquet", "arrow")  # Those with a file for each part.
+FILE_FORMATS = ("parquet", "arrow")  # Those with a file for each part.
+GROWING_FORMATS = (*FILE_FORMATS, "zarr", "minari")
 
 Manifest = Mapping[str, Any]
 
@@ -124,7 +125,7 @@ class Building:
 
     def finish(self, manifest: Mapping[str, Any]) -> None:
         """Write the manifest and give the folder its final name. Raises OSError."""
-        if manifest["format"] in (*GROWING_FORMATS, "lerobot"):
+        if manifest["format"] in (*FILE_FORMATS, "lerobot"):
             from replayer.datasets.stores.dataset_card import write_card  # noqa: PLC0415 - pyarrow is an extra
 
             write_card(self.folder, manifest)
@@ -211,12 +212,22 @@ def table_entry(
     return {"rows": sum(file["rows"] for file in files), "columns": columns, "files": files}
 
 
-def ensure_same_request(folder: Path, manifest: Manifest, other: Manifest) -> None:
-    """Raise ExtractionError unless both were made by the same request, which can be met run by run."""
+def ensure_growing(folder: Path, manifest: Manifest) -> None:
+    """Raise ExtractionError unless rows of other runs can be added to a data set."""
     if manifest["format"] not in GROWING_FORMATS:
         raise ExtractionError(
             f"{folder} is a data set of format {manifest['format']}, to which nothing can be added: extract all tapes again"
         )
+    if manifest["request"]["mode"] == "balanced":
+        raise ExtractionError(
+            f"{folder}: the mode balanced depends on all runs, so other runs would change which of its rows stay: extract "
+            "all tapes again"
+        )
+
+
+def ensure_same_request(folder: Path, manifest: Manifest, other: Manifest) -> None:
+    """Raise ExtractionError unless both were made by the same request, which can be met run by run."""
+    ensure_growing(folder, manifest)
     ones, others = ({"format": made["format"], **_plain(made["request"])} for made in (manifest, other))
     differing = [name for name in {**ones, **others} if ones.get(name) != others.get(name)]
     if differing:
@@ -225,8 +236,6 @@ def ensure_same_request(folder: Path, manifest: Manifest, other: Manifest) -> No
             f"{folder} was made with a different request ({name}: {ones.get(name)}, now {others.get(name)}): "
             "give the same options, or a different name"
         )
-    if ones["mode"] == "balanced":
-        raise ExtractionError("the mode balanced depends on all runs: extract all tapes again")
 
 
 def _plain(value: Any) -> Any:
@@ -262,8 +271,8 @@ def listed_losses(
     """List the samples that are missing, by tape, for the manifest."""
     losses: dict[tuple[int, Missing], None] = {}
     for number, source in enumerate(sources):
-        for first, last, why in source.lost_ends:
-            losses[number, Missing(first, last, why)] = None
+        if source.lost_ticks is not None:
+            losses[number, Missing(*source.lost_ticks, LOST_KEYFRAME)] = None
     for part, record in zip(parts, records, strict=True):
         for missing in record.missing:
             losses[part.source, missing] = None

@@ -120,7 +120,7 @@ def file_table(folder: Path, file_format: str, name: str, entry: Mapping[str, An
 
     def describe() -> Columns:
         path = _ensured(folder, _to_file(entry["files"][0]))
-        shapes = {column: _to_shape(shape) for column, shape in entry["columns"].items()}
+        shapes = {column: to_shape(shape) for column, shape in entry["columns"].items()}
         return Columns(SCHEMAS[file_format](path), shapes)
 
     def batches(columns: Sequence[str] | None) -> Iterator[pa.RecordBatch]:
@@ -158,7 +158,8 @@ _READERS: dict[str, Callable[[Path, Sequence[str] | None], Iterator[pa.RecordBat
 SCHEMAS: dict[str, Callable[[Path], pa.Schema]] = {"parquet": pq.read_schema, "arrow": _arrow_schema}
 
 
-def _to_shape(plain: Mapping[str, Any]) -> Shape | None:
+def to_shape(plain: Mapping[str, Any]) -> Shape | None:
+    """The shape of a column's entry in the manifest; None for a column of records."""
     if "form" in plain:
         return None
     return Shape(str(plain["dtype"]), tuple(map(int, plain["shape"])), is_list=bool(plain["is_list"]))
@@ -215,7 +216,7 @@ def _check(manifest: Mapping[str, Any]) -> None:
     for table in manifest["tables"].values():
         int(table["rows"])
         for shape in table["columns"].values():
-            _to_shape(shape)
+            to_shape(shape)
         if not table["files"]:
             raise ValueError("a table without files")
         for plain in table["files"]:

@@ -150,8 +150,8 @@ def extract(
     world: makes the simulation, for tapes that name no registered world. jobs: the number of processes, which does not
     change the files; tables that are not written are made in the process that reads them. file_format: "parquet",
     "arrow", "zarr", "minari" or "lerobot". fps: frames per second of lerobot; None takes the environment's render_fps, or
-    else 30. append: if output exists, read only tapes that it does not hold, and add their rows (of
-    parquet and arrow); the request must be the same. progress: called with the ticks done and all ticks; looking, before
+    else 30. append: if output exists, read only tapes that it does not hold, and add their rows (not
+    of lerobot); the request must be the same. progress: called with the ticks done and all ticks; looking, before
     that, with the number of tapes inspected. command: for the manifest. pool: runs the parts instead of processes forked here, see
     recorder.processes.pool. wanted: see Request.
 

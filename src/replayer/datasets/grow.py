@@ -2,7 +2,7 @@
 
 Invariant: the manifest lists complete files at any time. New files are in place before it is replaced; files that it lists
 no more are removed after that. A kill in between leaves files that no manifest lists: the same call, made again, replaces
-or removes them.
+or removes them. Stores, whose files hold rows of many tapes, are built anew, see grow_store.py.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ from typing import Any
 import pyarrow.dataset
 
 from recorder.storage.atomic_file import atomic_file, make_folder, write_file
-from replayer.datasets.build import GROWING_FORMATS, Manifest, ensure_same_request
+from replayer.datasets.build import FILE_FORMATS, Manifest, ensure_same_request
 from replayer.datasets.dataset import Dataset
+from replayer.datasets.grow_store import merge_stores
 from replayer.datasets.manifest import MANIFEST, described_file
 from replayer.datasets.request import ExtractionError
 from replayer.datasets.rows.records import BATCH_ROWS, Row, joined_forms, parsed
@@ -63,6 +64,24 @@ def merge(folder: Path, manifest: Manifest, other: Path, added: Manifest) -> Man
     if twin is not None:
         raise ExtractionError(f"both data sets hold the run {twin['run']} ({twin['name']}): remove it from one of them")
     _ensure_same_columns(folder, manifest, other, added)
+    joined = _joined(manifest, added)
+    if manifest["format"] not in FILE_FORMATS:
+        return merge_stores(folder, manifest, other, added, joined)
+    tables = _copied(folder, manifest, other, added)
+    return _replace(folder, manifest, {**manifest, **joined, "tables": tables})
+
+
+def _joined(manifest: Manifest, added: Manifest) -> dict[str, Any]:
+    """The entries of the joined manifest that are not those of files."""
+    joined = {key: [*manifest[key], *added[key]] for key in ("tapes", "notes", "missing", "problems")}
+    if "environments" in manifest:
+        joined["environments"] = [*manifest["environments"], *added["environments"]]
+    history = {"command": added["command"], "versions": added["versions"], "runs": [t["run"] for t in added["tapes"]]}
+    return joined | {"appended": [*manifest.get("appended", ()), history, *added.get("appended", ())]}
+
+
+def _copied(folder: Path, manifest: Manifest, other: Path, added: Manifest) -> dict[str, Any]:
+    """Copy the files of other beside those of folder; return the entries of the tables of both."""
     number = 1 + max((int(_PART.findall(path)[-1]) for path in _paths(manifest)), default=-1)
     numbers = itertools.count(number)
     tables: dict[str, Any] = {}
@@ -87,12 +106,7 @@ def merge(folder: Path, manifest: Manifest, other: Path, added: Manifest) -> Man
                     _rewrite(source / file["path"], manifest["format"], entry["columns"], path, columns)
                 files.append({**file, **described_file(folder, path)})
         tables[name] = {"rows": ours["rows"] + theirs["rows"], "columns": columns, "files": files}
-    joined = {key: [*manifest[key], *added[key]] for key in ("tapes", "notes", "missing", "problems")}
-    if "environments" in manifest:
-        joined["environments"] = [*manifest["environments"], *added["environments"]]
-    history = {"command": added["command"], "versions": added["versions"], "runs": [t["run"] for t in added["tapes"]]}
-    appended = [*manifest.get("appended", ()), history, *added.get("appended", ())]
-    return _replace(folder, manifest, {**manifest, **joined, "tables": tables, "appended": appended})
+    return tables
 
 
 def _remove(folder: Path, manifest: Manifest, runs: Sequence[str]) -> Manifest:
@@ -103,7 +117,7 @@ def _remove(folder: Path, manifest: Manifest, runs: Sequence[str]) -> Manifest:
     if set(known) <= set(runs):
         raise ExtractionError(f"{folder} has no other runs: remove the folder")
     files = [file for table in manifest["tables"].values() for file in table["files"]]
-    if manifest["format"] not in GROWING_FORMATS or not all(file.get("run") for file in files):
+    if manifest["format"] not in FILE_FORMATS or not all(file.get("run") for file in files):
         raise ExtractionError(f"{folder} does not state which files belong to a run: extract the other tapes again")
     tables = {}
     for name, table in manifest["tables"].items():

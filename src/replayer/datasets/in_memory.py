@@ -15,7 +15,7 @@ import pyarrow as pa
 from replayer.datasets.dataset import ensure_known
 from replayer.datasets.parts.kept_tape import KeptTape
 from replayer.datasets.parts.worker import Losses, rows_of_part
-from replayer.datasets.plan import DatasetPart, open_source
+from replayer.datasets.plan import LOST_KEYFRAME, DatasetPart, open_source
 from replayer.datasets.request import ExtractionError
 from replayer.datasets.rows.columns import Block, shape_of
 from replayer.datasets.rows.records import BATCH_ROWS, Row, column_forms
@@ -140,7 +140,8 @@ class _Made:
         losses_text: list[str] = []
         for part in parts:
             source, losses = self._task.sources[part.source], Losses()
-            losses_text += [f"{source.name}, {tick_range(first, last)}: {why}" for first, last, why in source.lost_ends]
+            if source.lost_ticks is not None:
+                losses_text.append(f"{source.name}, {tick_range(*source.lost_ticks)}: {LOST_KEYFRAME}")
             with KeptTape(source, self._task.factory) as kept:
                 made = rows_of_part(self._task, part, kept, lambda _: None, losses, buffer_bytes=buffer_bytes)
                 for name, rows in made:

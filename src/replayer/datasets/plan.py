@@ -27,7 +27,7 @@ from replayer.tape.completeness import tape_code
 from replayer.tape.digest import tape_digest
 from replayer.tape.environment_calls import ENVIRONMENTS, adapter_name
 from replayer.tape.episodes import find_episodes
-from replayer.tape.recorded_ticks import recorded_ticks
+from replayer.tape.recorded_ticks import first_recorded_tick
 from replayer.tape.tape import Tape
 from replayer.timeline.timeline import Timeline
 from sim.kernel.registry import UnknownWorldError, find_world
@@ -38,6 +38,7 @@ TAPES_TOGETHER = 16  # Read by one process: a new one for each imports what the 
 STOPS = ("closed", "ticks")  # Ends of a run that are not the world's own.
 _LOT_BYTES = 16
 WON, LOST, DREW = "won", "lost", "drew"
+LOST_KEYFRAME = "the keyframe that led to them is lost"
 OUTCOMES = ("", WON, LOST, DREW)
 ENDLESS = ("mujoco",)  # Adapters that record resets of simulations in which no episode ever ends.
 
@@ -54,7 +55,7 @@ class TapeInput:
         scores: by agent, at the end of the run, from the sealed tape or from its world; empty if unknown.
         world: its entry in META; None for the user's own simulation.
         environment: the adapter of a tape of environments; "" for any other tape.
-        lost_first, lost_last: the ticks that were recorded.
+        lost_first: the first tick that was recorded.
         split: the name of its split; "" without splits.
     """
 
@@ -70,18 +71,13 @@ class TapeInput:
     scores: dict[str, float]
     world: dict[str, Any] | None
     lost_first: int = 0
-    lost_last: int = 0
     split: str = ""
     environment: str = ""
 
     @property
-    def lost_ends(self) -> list[tuple[int, int, str]]:
-        """The ranges of ticks, first and last, before and after those that can be reached, with the reason."""
-        ends = [
-            (self.lost_first, self.first_tick - 1, "the keyframe that led to them is lost"),
-            (self.last_tick + 1, self.lost_last, "their frames are lost, and those that followed"),
-        ]
-        return [(first, last, why) for first, last, why in ends if first <= last]
+    def lost_ticks(self) -> tuple[int, int] | None:
+        """The ticks, first and last, before those that can be reached: the keyframe that led to them is lost."""
+        return (self.lost_first, self.first_tick - 1) if self.lost_first < self.first_tick else None
 
     def outcome(self, agent: str) -> str:
         """The agent's outcome: won, lost or drew; "" if unknown."""
@@ -206,7 +202,7 @@ def _readable_source(path: Path, factory: Factory | None, *, needs_scores: bool)
             is_end_of_run(reason) and reason not in (*STOPS, tick_limit),
             {},
             registered,
-            *(recorded_ticks(tape) if is_corrupt else (tape.first_tick, tape.last_tick)),
+            first_recorded_tick(tape) if is_corrupt else tape.first_tick,
             environment=name if (name := adapter_name(tape)) in ENVIRONMENTS else "",
         )
     if not is_end_of_run(reason):

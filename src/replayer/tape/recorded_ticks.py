@@ -1,4 +1,7 @@
-"""The ticks that a damaged tape once had, as its seals and the headers of its blocks state."""
+"""The first tick that a damaged tape once had, as its seals and the headers of its blocks state.
+
+Its last tick is Tape.last_tick, which seals and headers count for, too.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +9,10 @@ from recorder.format.blocks.block import BlockKind
 from replayer.tape.tape import Tape
 
 
-def recorded_ticks(tape: Tape) -> tuple[int, int]:
-    """The tick before the first recorded frame, and the last recorded tick, even if no state can be reached there.
-
-    Raises as Tape.first_tick does.
-    """
+def first_recorded_tick(tape: Tape) -> int:
+    """The tick before the first recorded frame, even if no state can be reached there. Raises as Tape.first_tick does."""
     seals = [segment.contents.seal for segment in tape.segments]
-    ranges = [(seal.first_tick, seal.last_tick) for seal in seals if seal is not None and seal.frame_count]
+    firsts = [seal.first_tick for seal in seals if seal is not None and seal.frame_count]
     for segment in tape.segments:
-        entries = [entry for entry in segment.contents.entries if entry.kind == BlockKind.FRAMES]
-        ranges += [(entry.first_tick - 1, entry.first_tick + entry.tick_count - 1) for entry in entries]
-    firsts, lasts = zip((tape.first_tick, tape.last_tick), *ranges, strict=True)
-    return max(0, min(firsts)), max(lasts)
+        firsts += [entry.first_tick - 1 for entry in segment.contents.entries if entry.kind == BlockKind.FRAMES]
+    return max(0, min([tape.first_tick, *firsts]))

@@ -92,7 +92,9 @@ def test_ticks_at_either_end_whose_blocks_are_not_found_are_listed_as_missing(pa
         there = assert_accounted(made, live, TICKS)
         assert block is not last_frames or TICKS not in there
     [tape] = json.loads(Path("out0/manifest.json").read_text())["tapes"]
-    assert tape["lost_last"] == TICKS
+    assert tape["last_tick"] == TICKS
+    [tape] = json.loads(Path("out3/manifest.json").read_text())["tapes"]
+    assert tape["lost_first"] == 0 < tape["first_tick"]
 
 
 def test_of_a_torn_tape_what_there_is(path: Path) -> None:

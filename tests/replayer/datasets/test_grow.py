@@ -291,13 +291,23 @@ def replayer_resumed(path: Path) -> None:
             tape.step([[1, 1]])
 
 
-def test_stores_are_not_appended_to(tapes: list[Path]) -> None:
-    """A Zarr store is made at once."""
-    pytest.importorskip("zarr")
-    asked = {"world": Walkers, "tables": "states", "file_format": "zarr"}
-    extract(tapes[:1], "data", **asked)
-    with pytest.raises(ExtractionError, match="format zarr, to which nothing can be added: extract all tapes again"):
-        extract(tapes, "data", append=True, **asked)
+def test_what_all_runs_decide_is_not_appended_to(tapes: list[Path]) -> None:
+    """The balance of all runs, and LeRobot's statistics and numbers of frames; the line says what to do."""
+    extract(tapes[:1], "data", world=Walkers, tables="states")
+    path = Path("data/manifest.json")
+    manifest = json.loads(path.read_text(encoding="utf-8"))
+    for change, said in (
+        ({"format": "lerobot"}, "format lerobot, to which nothing can be added: extract all tapes again"),
+        (
+            {"mode": "balanced"},
+            "data: the mode balanced depends on all runs, so other runs would change which of its rows stay: extract",
+        ),
+    ):
+        request = {**manifest["request"], "mode": change.get("mode", "all")}
+        path.write_text(json.dumps({**manifest, "request": request, "format": change.get("format", "parquet")}))
+        asked = {"world": Walkers, "tables": "states", "mode": request["mode"]}
+        with pytest.raises(ExtractionError, match=said):
+            extract(tapes, "data", append=True, **asked)
 
 
 def test_the_command(tapes: list[Path], capfd: Any) -> None:

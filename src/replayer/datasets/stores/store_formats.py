@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import importlib.util
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Literal, Protocol, get_args
 
-from replayer.datasets.manifest import Tables
+from replayer.datasets.manifest import JoinedStore, Tables
 from replayer.datasets.request import ExtractionError
 from replayer.datasets.task import Task
 from sim.extras import missing_package
@@ -46,6 +46,11 @@ class Store(Protocol):
 
     def versions(self) -> dict[str, str]:
         """Return the versions of the packages that decide the contents of the store."""
+
+
+# Builds, below the folder given last, the store of the rows of both, and returns its entries for the manifest. Raises
+# ExtractionError if they do not fit together, OSError.
+Join = Callable[[JoinedStore, JoinedStore, Path], Tables]
 
 
 def ensure_rate(fps: float | None, file_format: str) -> None:
@@ -82,3 +87,15 @@ def find_store(file_format: str) -> Store | None:
 
         return lerobot_store
     return None
+
+
+def find_join(file_format: str) -> Join:
+    """Return the function that joins two stores of a format. Raises ExtractionError as find_store does."""
+    find_store(file_format)
+    if file_format == "zarr":
+        from replayer.datasets.stores.zarr_join import join_zarr  # noqa: PLC0415 - an extra, which takes a while to import
+
+        return join_zarr
+    from replayer.datasets.stores.minari_join import join_minari  # noqa: PLC0415 - an extra, too
+
+    return join_minari

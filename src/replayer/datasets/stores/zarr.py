@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -104,7 +104,7 @@ def _write_table(path: Path, name: str, table: DatasetTable) -> None:
         present = _present(table, column)
         if not present.all():
             about = {"ancillary_variables": f"{column}{PRESENT}"}
-            _write(group, f"{column}{PRESENT}", Shape("|b1"), rows, iter([present]), "row", {})
+            write_array(group, f"{column}{PRESENT}", Shape("|b1"), rows, "row", {}, [present])
         if shape.is_list:
             count = 0
             lengths = np.zeros(rows, np.int64)
@@ -115,10 +115,10 @@ def _write_table(path: Path, name: str, table: DatasetTable) -> None:
             count = int(lengths.sum())
             item = f"{column}_item"
             about |= {"sample_dimension": item}
-            _write(group, f"{column}{LENGTHS}", Shape("<i8"), rows, iter([lengths]), "row", about)
-            _write(group, column, shape, count, _values(table, column, shape), item, {})
+            write_array(group, f"{column}{LENGTHS}", Shape("<i8"), rows, "row", about, [lengths])
+            write_array(group, column, shape, count, item, {}, _values(table, column, shape))
         else:
-            _write(group, column, shape, rows, _values(table, column, shape), "row", about)
+            write_array(group, column, shape, rows, "row", about, _values(table, column, shape))
 
 
 def _values(table: DatasetTable, column: str, shape: Shape) -> Iterator[Array]:
@@ -153,15 +153,24 @@ class _Grid:
         return cls(chunk, chunk * chunks)
 
 
-def _write(
+def write_array(
     group: zarr.Group,
     name: str,
     shape: Shape,
     rows: int,
-    pieces: Iterator[Array],
     dimension: str,
     attributes: dict[str, Any],
+    pieces: Iterable[Array],
 ) -> None:
+    """Write an array of this many rows, given in pieces of any length. Raises OSError."""
+    array, shard = create_array(group, name, shape, rows, dimension, attributes)
+    fill_array(array, shard, 0, pieces)
+
+
+def create_array(
+    group: zarr.Group, name: str, shape: Shape, rows: int, dimension: str, attributes: dict[str, Any]
+) -> tuple[zarr.Array[Any], int]:
+    """Create an array without values; return it and the number of rows of a shard."""
     is_text = shape.dtype == "text"
     grid = _Grid.of(TEXT_BYTES if is_text else np.dtype(shape.dtype).itemsize * math.prod(shape.shape), rows)
     inner = tuple(max(size, 1) for size in shape.shape)
@@ -175,14 +184,18 @@ def _write(
         dimension_names=[dimension, *(f"{name}_{axis}" for axis in range(len(shape.shape)))],
         attributes=attributes,
     )
-    start = 0
-    for shard in _regrouped(pieces, grid.shard):
-        array[start : start + len(shard)] = shard
-        start += len(shard)
-    assert start == rows
+    return array, grid.shard
 
 
-def _regrouped(pieces: Iterator[Array], size: int) -> Iterator[Array]:
+def fill_array(array: zarr.Array[Any], shard: int, start: int, pieces: Iterable[Array]) -> None:
+    """Write the rows from start on, a multiple of shard, to the end."""
+    for rows in _regrouped(pieces, shard):
+        array[start : start + len(rows)] = rows
+        start += len(rows)
+    assert start == array.shape[0]
+
+
+def _regrouped(pieces: Iterable[Array], size: int) -> Iterator[Array]:
     """Yield the same rows in arrays of size rows, the last one with the rest."""
     waiting: list[Array] = []
     count = 0
