@@ -97,7 +97,7 @@ def exchange_folders(folder: Path, target: Path) -> None:
 
 
 def link_or_copy(source: Path, target: Path) -> None:
-    """Give a file that nobody writes any more a second name, or copy it where that is not possible. Raises OSError."""
+    """Give a file that is never written again a second name, or copy it where that is not possible. Raises OSError."""
     try:
         os.link(source, target, follow_symlinks=False)
     except OSError as error:

@@ -49,7 +49,7 @@ def _take(folder: Path, added: Path) -> None:
     except ExtractionError:
         shutil.rmtree(added)
         raise
-    (added / MANIFEST).unlink(missing_ok=True)  # A folder that was built anew has none.
+    (added / MANIFEST).unlink(missing_ok=True)  # A rebuilt folder has none.
     shutil.rmtree(added)
 
 

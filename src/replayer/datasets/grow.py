@@ -2,7 +2,7 @@
 
 Invariant: the manifest lists complete files at any time. New files are in place before it is replaced; files that it lists
 no more are removed after that. A kill in between leaves files that no manifest lists: the same call, made again, replaces
-or removes them. Stores, whose files hold rows of many tapes, are built anew, see grow_store.py.
+or removes them. Stores, whose files hold rows of many tapes, are rebuilt, see grow_store.py.
 """
 
 from __future__ import annotations

@@ -93,9 +93,9 @@ def find_join(file_format: str) -> Join:
     """Return the function that joins two stores of a format. Raises ExtractionError as find_store does."""
     find_store(file_format)
     if file_format == "zarr":
-        from replayer.datasets.stores.zarr_join import join_zarr  # noqa: PLC0415 - an extra, which takes a while to import
+        from replayer.datasets.stores.joining.zarr_join import join_zarr  # noqa: PLC0415 - an extra, which takes a while to import
 
         return join_zarr
-    from replayer.datasets.stores.minari_join import join_minari  # noqa: PLC0415 - an extra, too
+    from replayer.datasets.stores.joining.minari_join import join_minari  # noqa: PLC0415 - an extra, too
 
     return join_minari

@@ -229,7 +229,7 @@ class StoppedError(BaseException):
 
 
 STOPS = ("zarr_join.fill_array", "zarr_join.link_or_copy", "minari_join._append", "minari_join._write_metadata")
-PLACES = [(f"stores.{place}", place.partition("_")[0]) for place in STOPS]
+PLACES = [(f"stores.joining.{place}", place.partition("_")[0]) for place in STOPS]
 PLACES += [
     (f"grow_store.{name}", file_format)
     for name in ("_keep_own_files", "write_file", "exchange_folders", "_remove")
