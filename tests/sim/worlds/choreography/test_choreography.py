@@ -372,8 +372,9 @@ def test_progress_by_hand() -> None:
         "remaining_w": 8,
         "consumed": 0,
         "productive_steps": 0,
-        "critical_capacity": 2,
-        "phase": "below",
+        "critical_capacity_phase": "below",
+        "buffer_capacity": 2,
+        "buffer_phase": "below",
     }
     for order, left in ((["A"], 7), (["A"], 7), (["B"], 4), (["A"], 3), (["B"], 0)):
         world.step({"order": order})
@@ -381,16 +382,40 @@ def test_progress_by_hand() -> None:
     assert (world.progress()["consumed"], world.progress()["productive_steps"]) == (8, 4)
 
 
+def test_the_critical_capacity_phase_classifies_productive_steps_against_the_initial_depth_budget() -> None:
+    """Below until the last step of the longest way, then at; a shorter branch stays below; unsupported without an end."""
+    world = make(send("A", "B", "x"), send("A", "B", "y"), buffer_capacity=1)
+    seen = []
+    while not world.ended():
+        world.step(None)
+        progress = world.progress()
+        seen.append((progress["productive_steps"], progress["critical_capacity_phase"]))
+    assert seen[-1] == (4, "at")
+    assert {phase for steps, phase in seen if steps < 4} == {"below"}
+    short = make(choice("A", "B", branch("long", send("A", "B", "x")), branch("short"), schedule=["short"]))
+    while not short.ended():
+        short.step(None)
+    assert (short.progress()["depth_budget"], short.progress()["productive_steps"]) == (4, 2)
+    assert short.progress()["critical_capacity_phase"] == "below"
+    endless = make(loop("l", send("A", "B", "x"), again("l")))
+    assert endless.progress()["critical_capacity_phase"] == "unsupported"
+
+
 def test_progress_of_an_endless_protocol() -> None:
     """Figures without a bound are None; productive steps are counted."""
     world = make(loop("l", send("A", "B", "x"), send("B", "A", "y"), again("l")))
     rounds(world, 3)
-    none = dict.fromkeys(("initial_w", "depth_budget", "remaining_w", "consumed", "critical_capacity"))
-    assert world.progress() == {**none, "productive_steps": 4, "phase": "unsupported"}
+    none = dict.fromkeys(("initial_w", "depth_budget", "remaining_w", "consumed", "buffer_capacity"))
+    phases = dict.fromkeys(("critical_capacity_phase", "buffer_phase"), "unsupported")
+    assert world.progress() == {**none, "productive_steps": 4, **phases}
 
 
 def test_a_capacity_that_takes_too_long_to_find_is_unknown() -> None:
     """The depths are known, the capacity is None."""
     steps = [choice("A", "B", branch("l", send("A", "B", "x")), branch("r")) for _ in range(14)]
     progress = make(*steps).progress()
-    assert (progress["depth_budget"], progress["critical_capacity"], progress["phase"]) == (56, None, "unsupported")
+    assert (progress["depth_budget"], progress["buffer_capacity"], progress["buffer_phase"]) == (
+        56,
+        None,
+        "unsupported",
+    )

@@ -88,7 +88,7 @@ def test_a_protocol_without_endless_loops_ends_under_each_policy(data: st.DataOb
 
 @settings(deadline=None, max_examples=16)
 @given(protocols(endless=False, size=2, roles=3))
-def test_the_critical_capacity_suffices_for_all_orders_of_steps(protocol: dict[str, Any]) -> None:
+def test_the_buffer_capacity_suffices_for_all_orders_of_steps(protocol: dict[str, Any]) -> None:
     """Every interleaving of every combination of choices is tried."""
     paths = []
     for acts in all_paths(protocol):
@@ -102,4 +102,4 @@ def test_the_critical_capacity_suffices_for_all_orders_of_steps(protocol: dict[s
             progress = Choreography(
                 {"protocol": protocol, "registers": REGISTERS, "buffer_capacity": capacity}
             ).progress()
-            assert (progress["critical_capacity"], progress["phase"]) == (needed, phase)
+            assert (progress["buffer_capacity"], progress["buffer_phase"]) == (needed, phase)

@@ -43,7 +43,7 @@ def find_depths(program: Program) -> tuple[int, ...] | None:
     return tuple(depths[place] for place in range(len(program)))
 
 
-def find_critical_capacity(programs: Sequence[Program]) -> int | None:
+def find_buffer_capacity(programs: Sequence[Program]) -> int | None:
     """The smallest capacity with which no role ever waits for room, on any combination of branches.
 
     For each channel, all roles but the receiver run as far as they can before the receiver takes its next step: no other
@@ -107,18 +107,18 @@ class Measures:
 
     Attributes:
         depths: by role and place, the most steps to the end; None if there is an endless loop.
-        critical_capacity: see find_critical_capacity.
+        buffer_capacity: see find_buffer_capacity.
     """
 
     depths: tuple[tuple[int, ...], ...] | None
-    critical_capacity: int | None
+    buffer_capacity: int | None
 
     @staticmethod
     def of(programs: Sequence[Program]) -> Measures:
         """Compute the measures from the programs of all roles."""
         depths = [role_depths for program in programs if (role_depths := find_depths(program)) is not None]
         complete = tuple(depths) if len(depths) == len(programs) else None
-        return Measures(complete, find_critical_capacity(programs))
+        return Measures(complete, find_buffer_capacity(programs))
 
 
 def report(
@@ -126,8 +126,10 @@ def report(
 ) -> dict[str, Any]:
     """The measures of the current tick as plain data; an unknown measure is None.
 
-    places: of all roles, session by session. capacity: of the buffers. ``phase`` compares the capacity with the critical
-    one: below, at, above, or unsupported.
+    places: of all roles, session by session. capacity: of the buffers.
+
+    ``critical_capacity_phase`` compares the productive steps with the initial depth budget, and ``buffer_phase`` the
+    capacity of the buffers with the needed one, ``buffer_capacity``: below, at, above, or unsupported.
     """
     figures: dict[str, Any] = dict.fromkeys(("initial_w", "depth_budget", "remaining_w", "consumed"))
     if measures.depths is not None:
@@ -136,8 +138,17 @@ def report(
         left = sum(measures.depths[role % size][place] for role, place in enumerate(places))
         figures = {"initial_w": 2 * budget, "depth_budget": budget, "remaining_w": 2 * left + buffered}
         figures["consumed"] = figures["initial_w"] - figures["remaining_w"]
-    critical = measures.critical_capacity
-    phase = "unsupported"
-    if critical is not None:
-        phase = "below" if capacity < critical else "at" if capacity == critical else "above"
-    return {**figures, "productive_steps": productive, "critical_capacity": critical, "phase": phase}
+    needed = measures.buffer_capacity
+    return {
+        **figures,
+        "productive_steps": productive,
+        "critical_capacity_phase": _phase(productive, figures["depth_budget"]),
+        "buffer_capacity": needed,
+        "buffer_phase": _phase(capacity, needed),
+    }
+
+
+def _phase(number: int, limit: int | None) -> str:
+    if limit is None:
+        return "unsupported"
+    return "below" if number < limit else "at" if number == limit else "above"
