@@ -13,6 +13,7 @@ import pytest
 import recorder
 import replayer
 from recorder.errors import CorruptError, MissingTickError
+from recorder.format.blocks.block import HEADER_BYTES
 from replayer import Tape
 
 from small_worlds import Herd, Saved, Walkers, record
@@ -46,6 +47,30 @@ def test_a_flipped_bit_in_any_keyframe_header_costs_no_tick(tmp_path: Path) -> N
                 run.seek(tick)
 
                 assert run.state.arena.tobytes() == live[tick]
+
+
+@pytest.mark.parametrize("place", [20, HEADER_BYTES + 3], ids=["header", "content"])
+def test_the_hash_of_a_tick_with_two_keyframes_and_no_frame(tmp_path: Path, place: int) -> None:
+    """Tick 0 of a tape that was resumed before its first step: where one of the keyframes is lost, by the other."""
+    path = tmp_path / "run.tape"
+    recorder.Recorder(path, Walkers(), **OPTIONS).close()
+    recorder.resume(path, Walkers()).close()
+    data = path.read_bytes()
+    with Tape(path) as tape:
+        offsets = [keyframe.entry.offset for keyframe in tape.keyframes]
+        expected = tape.state_hash(0)
+    assert len(offsets) == 2
+    for offset in offsets:
+        at = offset + place
+        path.write_bytes(data[:at] + bytes([data[at] ^ 4]) + data[at + 1 :])
+        with Tape(path) as tape:
+            assert tape.state_hash(0) == expected
+    one, other = (offset + place for offset in offsets)
+    path.write_bytes(
+        data[:one] + bytes([data[one] ^ 4]) + data[one + 1 : other] + bytes([data[other] ^ 4]) + data[other + 1 :]
+    )
+    with Tape(path) as tape, pytest.raises((CorruptError, MissingTickError)):
+        tape.state_hash(0)
 
 
 def test_a_walk_over_keyframes_goes_on_when_the_index_is_found_wrong(tmp_path: Path) -> None:

@@ -135,6 +135,7 @@ class DamageOperations(OperationState):
             return None
         repaired = run.branch(target)
         repaired.sealed, repaired.acknowledged, repaired.account = True, max(must, default=-1), None
+        repaired.harmed = []
         repaired.options = {**run.options, "keep": None}
         repaired.spared, repaired.safe_from = frozenset(must), repaired.last + 1
         view = View(repaired)

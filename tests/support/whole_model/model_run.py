@@ -36,6 +36,7 @@ class Run:
         sealed: it was closed. may_be_sealed: closing it failed, possibly after the seal.
         gone: its files were removed.
         account: of its damage; None while there is none.
+        harmed: all damage so far: file, first byte, end. A resume ends an account, and a block is still as damaged.
         spared: the ticks that damage has left; None if there was none. All from safe_from on were recorded after it.
         journal_is_safe: False once the recording said that it keeps no journal.
         was_rewritten: a file was begun again after a sync that failed.
@@ -54,6 +55,7 @@ class Run:
     may_be_sealed: bool = False
     gone: bool = False
     account: DamageAccount | None = None
+    harmed: list[tuple[str, int, int]] = attrs.field(factory=list)
     spared: frozenset[int] | None = None
     safe_from: int = 0
     journal_is_safe: bool = True
@@ -94,6 +96,9 @@ class Run:
         """Note that bytes of a file will be changed or cut off. files: all of the tape, as they are before."""
         if self.account is None:
             self.account = DamageAccount(files)
+            for harm in self.harmed:
+                self.account.hit(*harm)
+        self.harmed.append((file.name, start, end))
         before = {tick for tick in range(self.last + 1) if self.is_required(tick, self.acknowledged, self.last)}
         self.account.hit(file.name, start, end)
         left = set() if self.was_rewritten else self.account.readable()
@@ -124,7 +129,13 @@ class Run:
     def branch(self, path: Path) -> Run:
         """The same run in another file."""
         return attrs.evolve(
-            self, path=path, states=list(self.states), inputs=list(self.inputs), hashes=list(self.hashes), gone=False
+            self,
+            path=path,
+            states=list(self.states),
+            inputs=list(self.inputs),
+            hashes=list(self.hashes),
+            harmed=list(self.harmed),
+            gone=False,
         )
 
     def ensure_state(self, tick: int, state: Any, state_hash: int | None = None) -> None:

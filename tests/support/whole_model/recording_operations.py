@@ -211,7 +211,7 @@ class RecordingOperations(OperationState):
         refused = self.disk.refused
         try:
             tape.close()
-        except (WriterFailedError, OSError):
+        except (WriterFailedError, OSError, MemoryError):
             ensure(self.disk.refused, f"the writer failed, the disk has refused nothing ({refused})")
             run.may_be_sealed = True  # The journal may be all that could not be removed.
         else:

@@ -81,7 +81,8 @@ class ResumingOperations(RecordingOperations):
             made = self._record(lambda: resume_in(FallibleFiles(run.path, self.disk), run.path, run.rules.make()))
         except DesyncError as error:
             raise BrokenPromiseError(f"a sound run is accused: {error}") from error
-        except (RecordingError, FileNotFoundError) as error:
+        except (RecordingError, FileNotFoundError, FileExistsError) as error:
+            # A file of which too much is cut off cannot be told from one that is not part of the tape.
             empty = run.acknowledged < 0 and isinstance(error, RecordingError)
             may = run.is_damaged or run.is_lossy or empty or self.disk.refused > refused
             ensure(may, f"an undamaged tape cannot be resumed: {type(error).__name__}: {error}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Protocol
 
 from recorder.format.blocks.frame import Frame
@@ -21,8 +21,8 @@ class FrameReader(Protocol):
     def frame(self, tick: int) -> Frame:
         """The frame of one tick."""
 
-    def keyframe_at(self, tick: int) -> KeyframeLocation | None:
-        """The first keyframe of this tick."""
+    def keyframes_at_or_before(self, tick: int) -> Iterator[KeyframeLocation]:
+        """Keyframes from which tick can be reached, the nearest first."""
 
     def snapshot(self, place: KeyframeLocation) -> Snapshot:
         """The state at a keyframe, checked against its hash."""

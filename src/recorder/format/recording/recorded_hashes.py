@@ -33,9 +33,21 @@ class RecordedHashes:
         return state_hash if state_hash is not None else self._hash_of_keyframe(tick)
 
     def _hash_of_keyframe(self, tick: int) -> int | None:
-        """The hash in the keyframe of tick, which needs no frame; None if there is no keyframe."""
-        place = self._reader.keyframe_at(tick)
-        return self._reader.snapshot(place).hash() if place is not None else None
+        """The hash in a keyframe of tick, which needs no frame; None if there is none.
+
+        A resumed tape may have several of one tick. Raises CorruptError or TornError if none of them can be read.
+        """
+        problem: CorruptError | TornError | None = None
+        for place in self._reader.keyframes_at_or_before(tick):
+            if place.tick != tick:
+                break
+            try:
+                return self._reader.snapshot(place).hash()
+            except (CorruptError, TornError) as error:
+                problem = problem or error
+        if problem is not None:
+            raise problem
+        return None
 
     def is_chained(self, tick: int) -> bool:
         """Return True if the frame of tick has a link in place of a state hash."""
