@@ -12,6 +12,7 @@ has one of these names as ``.subject.tape``.
 from __future__ import annotations
 
 import copy
+import inspect
 import operator
 import types
 import weakref
@@ -47,9 +48,18 @@ class RecordedProxy:
         try:
             self.tape.close(outcome)
         finally:
-            close = getattr(self.__subject, "close", None)
+            close = self._recording_own_close()
             if callable(close):
                 close()
+
+    def _recording_own_close(self) -> Any:
+        """The object's own ``close``; None without one. An error of a ``__getattr__`` that was asked for it means none."""
+        try:
+            return getattr(self.__subject, "close", None)
+        except Exception:  # A __getattr__ may raise anything for a name that it does not know.
+            if inspect.getattr_static(self.__subject, "close", None) is not None:
+                raise
+            return None
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.__subject, name)

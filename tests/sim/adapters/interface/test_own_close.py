@@ -1,0 +1,81 @@
+"""Closing a recording closes the object, too, whatever its attributes raise when they are read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import recorder
+from replayer.tape.tape import Tape
+
+
+class Game:
+    def __init__(self) -> None:
+        self.ticks = 0
+
+    def step(self, _: Any = None) -> int:
+        self.ticks += 1
+        return self.ticks
+
+
+class Refusing(Game):
+    """It raises another error than Python expects for an attribute that is not there."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise RuntimeError(f"no {name}")
+
+
+class Delegating(Game):
+    """Its ``close`` is made when it is asked for."""
+
+    closed = 0
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "close":
+            return self.note
+        raise AttributeError(name)
+
+    def note(self) -> None:
+        type(self).closed += 1
+
+
+class Broken(Game):
+    """It has a ``close``, which cannot be read."""
+
+    @property
+    def close(self) -> Any:
+        raise RuntimeError("the connection is gone")
+
+
+def record_and_close(game: Game, path: Path) -> None:
+    recorded = recorder.record(game, path, quiet=True, trial_ms=0)
+    for _ in range(3):
+        recorded.step(None)
+    recorded.close()
+
+
+def is_sealed(path: Path) -> bool:
+    with Tape(path) as tape:
+        tape.check_blocks()
+        return tape.status == "intact" and tape.last_tick == 3
+
+
+def test_an_object_that_refuses_unknown_names_has_no_close(tmp_path: Path) -> None:
+    record_and_close(Refusing(), tmp_path / "run.tape")
+    assert is_sealed(tmp_path / "run.tape")
+
+
+def test_a_close_that_is_made_when_it_is_asked_for_is_called(tmp_path: Path) -> None:
+    before = Delegating.closed
+    record_and_close(Delegating(), tmp_path / "run.tape")
+    assert Delegating.closed == before + 1
+    assert is_sealed(tmp_path / "run.tape")
+
+
+def test_an_own_close_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
+    """The tape is sealed nevertheless."""
+    with pytest.raises(RuntimeError, match="the connection is gone"):
+        record_and_close(Broken(), tmp_path / "run.tape")
+    assert is_sealed(tmp_path / "run.tape")
