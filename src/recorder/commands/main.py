@@ -18,6 +18,7 @@ COMMANDS = {  # The function of each subcommand; its module is imported on use.
     "sweep": "recorder.commands.batch:sweep",
     "generate": "recorder.commands.generate:generate",
     "scenarios": "recorder.commands.scenarios:scenarios",
+    "checkpoints": "recorder.commands.list_checkpoints:checkpoints",
 }
 
 

@@ -47,17 +47,23 @@ class Checkpoint:
         tick: the tick of its state.
         state_hash: the hash of its state, hexadecimal.
         scenario_hash: the hash of its scenario, hexadecimal.
+        created: the time at which it was written, ISO 8601 in UTC, to the second; empty if its tape names none.
+        run: the name and the seed of the scenario of its run.
+        size_bytes: the size of its file.
     """
 
     path: Path
     tick: int
     state_hash: str
     scenario_hash: str
+    created: str = ""
+    run: str = ""
+    size_bytes: int = 0
 
 
 @attrs.frozen
 class Discovery:
-    """The result of a search: checkpoints, newest first, and ignored files by path, with the reason."""
+    """The result of a search: checkpoints, the last written first, and ignored files by path, with the reason."""
 
     checkpoints: tuple[Checkpoint, ...]
     ignored: Mapping[Path, str]
@@ -121,11 +127,13 @@ def write_checkpoint(
     with TapeCopy(path, new_run_id(meta, snapshot, deterministic=True), meta) as copy:
         copy.full(tick, snapshot)
         copy.finish({"reason": "checkpoint", "ticks": tick})
-    return Checkpoint(path, tick, f"{snapshot.hash():016x}", scenario_hash(simulation))
+    return _checkpoint(path, tick, snapshot.hash(), described)
 
 
 def discover_checkpoints(folder: Path, history: Iterable[Checkpoint] = ()) -> Discovery:
-    """Find all checkpoints of a folder and of history, each state of a run once, newest first.
+    """Find all checkpoints of a folder and of history, each state of a run once, the last written first.
+
+    Of those written in one second, the one of the later tick comes first.
 
     history: checkpoints that a run in this process has written. Empty, damaged and missing files are ignored, with the
     reason. Raises OSError if the folder cannot be read.
@@ -140,8 +148,19 @@ def discover_checkpoints(folder: Path, history: Iterable[Checkpoint] = ()) -> Di
             ignored[path] = read
         else:
             checkpoints.setdefault(_identity_of(*read), read[0])
-    newest_first = sorted(checkpoints.values(), key=lambda checkpoint: checkpoint.tick, reverse=True)
-    return Discovery(tuple(newest_first), ignored)
+    return Discovery(_newest_first(checkpoints.values()), ignored)
+
+
+def discover_all_checkpoints(folder: Path) -> Discovery:
+    """Find the checkpoints of a folder and of all folders in it, the last written first. Raises OSError."""
+    folders = sorted({path.parent for path in folder.rglob("checkpoint_*.tape") if _NAME.fullmatch(path.name)})
+    found = [discover_checkpoints(inner) for inner in folders]
+    ignored = {path: why for each in found for path, why in each.ignored.items()}
+    return Discovery(_newest_first(checkpoint for each in found for checkpoint in each.checkpoints), ignored)
+
+
+def _newest_first(checkpoints: Iterable[Checkpoint]) -> tuple[Checkpoint, ...]:
+    return tuple(sorted(checkpoints, key=lambda checkpoint: (checkpoint.created, checkpoint.tick), reverse=True))
 
 
 def read_checkpoint(path: Path) -> tuple[Checkpoint, Mapping[str, Any]]:
@@ -157,8 +176,21 @@ def read_checkpoint(path: Path) -> tuple[Checkpoint, Mapping[str, Any]]:
 
 def _described(path: Path, assembled: Assembled, tick: int, state_hash: int) -> tuple[Checkpoint, Mapping[str, Any]]:
     notes = assembled.meta.get("notes")
-    checkpoint = Checkpoint(path, tick, f"{state_hash:016x}", scenario_hash(assembled.meta))
-    return checkpoint, notes if isinstance(notes, Mapping) else {}
+    return _checkpoint(path, tick, state_hash, assembled.meta), notes if isinstance(notes, Mapping) else {}
+
+
+def _checkpoint(path: Path, tick: int, state_hash: int, meta: Mapping[str, Any]) -> Checkpoint:
+    scenario, created = meta.get("scenario"), meta.get("created")
+    named = [f"{key} {scenario[key]}" for key in ("name", "seed") if key in scenario] if scenario else []
+    return Checkpoint(
+        path,
+        tick,
+        f"{state_hash:016x}",
+        scenario_hash(meta),
+        created if isinstance(created, str) else "",
+        ", ".join(named).removeprefix("name "),
+        path.stat().st_size,
+    )
 
 
 def _last_state(path: Path, assembled: Assembled) -> tuple[KeyframeLocation, Snapshot]:
