@@ -6,6 +6,16 @@ from replayer.diagnose.explain.align import DIVERGED, HIDDEN, Alignment, ValueOr
 from replayer.diagnose.explain.cause import Cause
 from replayer.diagnose.explain.source_lines import Statement
 
+_ITERATING = {
+    "enumerate",
+    "zip",
+    "reversed",
+    "iter",
+    "range",
+    "len",
+    "list",
+    "tuple",
+}  # They make no values of objects.
 _ARITHMETIC = {"abs", "bool", "divmod", "float", "int", "len", "max", "min", "pow", "round", "sum"}
 
 
@@ -44,7 +54,10 @@ def only_fetches(cause: Cause) -> bool:
         return False
     parts = [part for part in cause.value.parts if part[0] != cause.value.name]
     had = {texts for one in cause.outside for _, *both in one.parts for texts in [tuple(both)]}
-    return bool(parts) and len(parts) == len(cause.value.parts) and all((one, two) in had for _, one, two in parts)
+    if not parts or len(parts) != len(cause.value.parts):
+        return False
+    is_loop = cause.place.text.startswith("for ") and all(call in _ITERATING for call in cause.calls)
+    return is_loop or all((one, two) in had for _, one, two in parts)
 
 
 def may_make_values(statement: Statement | None) -> bool:
