@@ -27,6 +27,7 @@ from replayer.search.counted_cursor import CountedCursor
 from replayer.tape.environment_calls import EnvironmentCall, call_at
 from replayer.tape.episodes import Episode, find_episodes
 from replayer.tape.tape import Mode, Tape
+from replayer.timeline.shown_page import ShownAsPage
 from replayer.timeline.snapshots import Snapshots, from_tick
 from sim.kernel.simulation import Simulation, inner_of, subject_of
 from sim.kernel.state import Snapshot, State
@@ -58,7 +59,7 @@ class SeekReport(RenderedAsHtml):
     applied_ticks: int = 0
 
 
-class Timeline(RenderedAsHtml):
+class Timeline(RenderedAsHtml, ShownAsPage):
     """A recording with access to the state of every tick; a context manager.
 
     ``run[tick]`` is the Snapshot at a tick, ``run[a:b:c]`` a lazy sequence of snapshots; negative ticks count from the

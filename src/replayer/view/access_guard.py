@@ -6,6 +6,9 @@ Pure ASGI, so that HTTP and WebSockets pass through the same checks:
     Origin   must be this server, if there is one; a WebSocket must have one (cross-site WebSockets)
     token    in the address once, then in a cookie: other users of this machine do not have it
 
+A page in a frame of another site, such as a notebook's, gets no cookies from the browser. There the token begins the path
+of each address, and the page's own files, which are no secret, need none.
+
 Each response carries the headers that forbid scripts in the page's text, and any request elsewhere.
 """
 
@@ -26,6 +29,8 @@ CONTENT_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
+FRAMING_SITES = "http: https: vscode-webview:"  # None of them knows the address, unless it was given the token.
+_STATIC = "/f/"  # The page's own files.
 _HEADERS = {
     "content-security-policy": CONTENT_POLICY,
     "x-content-type-options": "nosniff",
@@ -36,13 +41,19 @@ _HEADERS = {
     "cache-control": "no-store",
 }
 ENCODED_HEADERS = [(name.encode(), value.encode()) for name, value in _HEADERS.items()]
+FRAMED_HEADERS = [
+    (name, value.replace(b"frame-ancestors 'none'", f"frame-ancestors {FRAMING_SITES}".encode()))
+    for name, value in ENCODED_HEADERS
+    if name != b"x-frame-options"
+]
 
 
 class AccessGuard:
     """An ASGI application around another one."""
 
-    def __init__(self, app: ASGIApp, host: str, port: int, token: str) -> None:
-        """host: the address that the server listens at."""
+    def __init__(self, app: ASGIApp, host: str, port: int, token: str, *, is_framed: bool = False) -> None:
+        """host: the address that the server listens at. is_framed: the token is in each path, and there is no cookie."""
+        self._is_framed, self._headers = is_framed, FRAMED_HEADERS if is_framed else ENCODED_HEADERS
         self._app, self._token, self._port = app, token, port
         self._names = _names_of(host)
         self._any_address = _is_wildcard(host)
@@ -53,7 +64,7 @@ class AccessGuard:
         if scope["type"] not in ("http", "websocket"):
             await self._app(scope, receive, send)
             return
-        given = self._given_token(scope)
+        scope, given = self._inner(scope) if self._is_framed else (scope, self._given_token(scope))
         why = self._refusal(scope, given)
         if scope["type"] == "websocket":
             if why is None:
@@ -65,12 +76,14 @@ class AccessGuard:
 
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
-                message = {**message, "headers": [*message.get("headers", []), *ENCODED_HEADERS]}
+                message = {**message, "headers": [*message.get("headers", []), *self._headers]}
             await send(message)
 
         if why is not None:
             await PlainTextResponse(f"refused: {why}\n", FORBIDDEN)(scope, receive, send_with_headers)
-        elif given is not None:  # The token leaves the address at once, and so the browser's history.
+        elif (
+            given is not None and not self._is_framed
+        ):  # The token leaves the address at once, and so the browser's history.
             response = RedirectResponse("/", 303)
             response.set_cookie(self.cookie_name, self._token, httponly=True, samesite="strict")
             await response(scope, receive, send_with_headers)
@@ -85,7 +98,10 @@ class AccessGuard:
             return "host"
         if (origin is not None or scope["type"] == "websocket") and origin != f"http://{host}":
             return "origin"
-        token = given if given is not None else _cookie(headers.get("cookie", ""), self.cookie_name)
+        if self._is_framed and scope["type"] == "http" and scope["path"].startswith(_STATIC):
+            return None
+        cookie = "" if self._is_framed else _cookie(headers.get("cookie", ""), self.cookie_name)
+        token = given if given is not None else cookie
         if not secrets.compare_digest(token.encode(), self._token.encode()):
             return "token"
         return None
@@ -99,6 +115,13 @@ class AccessGuard:
         if name is None or port != self._port or parts.username is not None or parts.path:
             return False
         return name in self._names or (self._any_address and _is_address(name))
+
+    def _inner(self, scope: Scope) -> tuple[Scope, str | None]:
+        """A request without the token that its path begins with, and that token."""
+        _, given, *rest = str(scope["path"]).split("/", 2)
+        if not rest or scope["path"].startswith(_STATIC):
+            return scope, None
+        return {**scope, "path": f"/{rest[0]}"}, given
 
     def _given_token(self, scope: Scope) -> str | None:
         if scope["type"] != "http" or scope["path"] != "/":

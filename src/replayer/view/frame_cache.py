@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import bisect
+
 import attrs
 import numpy as np
 
@@ -26,7 +28,7 @@ class FrameCache:
         self.size_bytes = 0
         self._ticks: dict[int, EncodedTick] = {}
         self._look = ViewSelection()
-        self._ready: set[int] = set()
+        self._ready: list[int] = []  # Ascending.
 
     @property
     def ready_count(self) -> int:
@@ -48,7 +50,9 @@ class FrameCache:
         self._ticks[tick] = encoded
         self.size_bytes += encoded.size_bytes
         if _has(encoded, self._look):
-            self._ready.add(tick)
+            place = bisect.bisect_left(self._ready, tick)
+            if self._ready[place : place + 1] != [tick]:
+                self._ready.insert(place, tick)
         if self.size_bytes > self.budget_bytes * SLACK and len(self._ticks) > TICKS_MIN:
             self._drop_furthest()
 
@@ -57,11 +61,17 @@ class FrameCache:
         self.centre = tick
         if look != self._look:
             self._look = look
-            self._ready = {known for known, encoded in self._ticks.items() if _has(encoded, look)}
+            self._ready = sorted(known for known, encoded in self._ticks.items() if _has(encoded, look))
+
+    def nearest(self, tick: int) -> int | None:
+        """The tick nearest to a tick that has all that is looked at; None if there is none."""
+        place = bisect.bisect_left(self._ready, tick)
+        around = self._ready[max(0, place - 1) : place + 1]
+        return min(around, key=lambda known: abs(known - tick), default=None)
 
     def ready_ranges(self) -> list[list[int]]:
         """Ranges of ticks, first and last, that have all that is looked at."""
-        ticks = np.sort(np.fromiter(self._ready, np.int64, len(self._ready)))
+        ticks = np.array(self._ready, np.int64)
         if not len(ticks):
             return []
         cuts = np.flatnonzero(np.diff(ticks) > 1)
@@ -71,9 +81,9 @@ class FrameCache:
     def _drop_furthest(self) -> None:
         for tick in sorted(self._ticks, key=lambda known: -abs(known - self.centre)):
             if self.size_bytes <= self.budget_bytes or len(self._ticks) <= TICKS_MIN:
-                return
+                break
             self.size_bytes -= self._ticks.pop(tick).size_bytes
-            self._ready.discard(tick)
+        self._ready = [tick for tick in self._ready if tick in self._ticks]
 
 
 def _has(encoded: EncodedTick, look: ViewSelection) -> bool:

@@ -33,6 +33,7 @@ class ViewRequest:
         finding: a desync of the one tape: it is shown as recorded and as replayed, side by side.
         arguments: of the command that shows the same, for the page to tell.
         shown: what stands after # in the page's address: the tick and the view; empty for the beginning.
+        is_framed: pages of other sites, such as a notebook, may show the page in a frame; see AccessGuard.
     """
 
     tapes: Sequence[Path]
@@ -44,6 +45,7 @@ class ViewRequest:
     finding: ViewedFinding | None = None
     arguments: Sequence[str] = ()
     shown: str = ""
+    is_framed: bool = False
 
 
 def serve_view(request: ViewRequest, on_ready: Callable[[str], None]) -> None:
@@ -57,7 +59,9 @@ def serve_view(request: ViewRequest, on_ready: Callable[[str], None]) -> None:
     family = socket.AF_INET6 if ":" in request.host else socket.AF_INET
     with socket.create_server((request.host, request.port), family=family) as listener:
         port = listener.getsockname()[1]
-        app = ViewServer(viewed_tapes(request), request.finding, request.arguments).app(request.host, port, token)
+        app = ViewServer(viewed_tapes(request), request.finding, request.arguments).app(
+            request.host, port, token, is_framed=request.is_framed
+        )
         shown_host = f"[{request.host}]" if ":" in request.host else request.host
         config = uvicorn.Config(
             app,
@@ -72,7 +76,8 @@ def serve_view(request: ViewRequest, on_ready: Callable[[str], None]) -> None:
             server_header=False,
         )
         fragment = f"#{request.shown}" if request.shown else ""
-        server = _ReadyServer(config, lambda: on_ready(f"http://{shown_host}:{port}/?token={token}{fragment}"))
+        entry = f"{token}/" if request.is_framed else f"?token={token}"
+        server = _ReadyServer(config, lambda: on_ready(f"http://{shown_host}:{port}/{entry}{fragment}"))
         server.run(sockets=[listener])
 
 

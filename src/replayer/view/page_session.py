@@ -35,6 +35,8 @@ class PageSession:
         self._look = ViewSelection()
         self._request = 0
         self._wanted: set[tuple[int, int]] = set()  # Side and tick.
+        self._dragged: dict[int, int] = {}  # By side the tick that a drag is at, and is not shown yet.
+        self._nearest: dict[int, int] = {}  # By side, how far from it the tick is that was sent in its place.
         self._queue: asyncio.Queue[str | bytes] = asyncio.Queue(QUEUE_MAX)
 
     async def next_message(self) -> str | bytes:
@@ -62,11 +64,23 @@ class PageSession:
         """A tick of a tape is in its cache."""
         if (side, tick) in self._wanted or (DIFFERENCE_SIDE, tick) in self._wanted:
             self._send_wanted(tick, 0)
+        self._approach(side, tick)
 
     def preview(self, side: int, tick: int, encoded: EncodedTick) -> None:
-        """Show a keyframe on the way."""
-        if (side, tick) in self._wanted:
+        """Show a keyframe on the way, if nothing nearer is shown."""
+        distance = abs(encoded.shown - tick)
+        if (side, tick) in self._wanted and distance < self._nearest.get(side, TICK_MAX):
+            self._nearest[side] = distance
             self._send(side, tick, encoded, PREVIEW)
+
+    def _approach(self, side: int, tick: int | None) -> None:
+        """Show a tick of the cache in place of the one that a drag is at, if it is nearer than what is shown."""
+        goal = self._dragged.get(side)
+        if tick is None or goal is None or (side, goal) not in self._wanted:
+            return
+        encoded = self._tapes[side].cache.get(tick, self._look)
+        if encoded is not None and encoded.shown == tick:
+            self.preview(side, goal, encoded)
 
     def _look_at(self, layers: list[Any], curves: list[Any], *, difference: bool) -> None:
         known = {name for tape in self._tapes for name in (tape.facts or {}).get("layers", [])}
@@ -79,10 +93,15 @@ class PageSession:
 
     def _seek(self, request: int, tick: int, *, is_drag: bool) -> None:
         self._wanted.clear()
+        self._dragged.clear()
+        self._nearest.clear()
         self._request = request
         for tape in self._tapes:
             here = self._want(tape, tick)
             tape.seek(self.name, here, self._look, is_drag=is_drag)
+            if is_drag and tape.cache.get(here, self._look) is None:
+                self._dragged[tape.side] = here
+                self._approach(tape.side, tape.near(here))
         for here in {tape.clamp(tick) for tape in self._tapes}:
             self._send_wanted(here, CACHED)
 

@@ -53,8 +53,8 @@ class ViewServer:
             entry.name: entry.read_bytes() for entry in folder.iterdir() if entry.name.partition(".")[2] in _TYPES
         }
 
-    def app(self, host: str, port: int, token: str) -> ASGIApp:
-        """The ASGI application, with its guard."""
+    def app(self, host: str, port: int, token: str, *, is_framed: bool = False) -> ASGIApp:
+        """The ASGI application, with its guard. is_framed: see AccessGuard."""
         routes = [
             Route("/", self._page),
             Route("/f/{name}", self._file),
@@ -66,7 +66,7 @@ class ViewServer:
             Route("/api/detail", self._detail),
             WebSocketRoute("/frames", self._frames),
         ]
-        return AccessGuard(Starlette(routes=routes, lifespan=self._lifespan), host, port, token)
+        return AccessGuard(Starlette(routes=routes, lifespan=self._lifespan), host, port, token, is_framed=is_framed)
 
     @contextlib.asynccontextmanager
     async def _lifespan(self, _: Starlette) -> AsyncIterator[None]:

@@ -171,6 +171,7 @@ class ViewedTape:
 
     def _reached(self, reached: ShownTick) -> None:
         if reached.page is not None:
+            self.cache.put(reached.encoded.shown, reached.encoded)
             self._audience.preview(self.side, reached.page, reached.tick, reached.encoded)
             return
         self.cache.put(reached.tick, reached.encoded)
@@ -213,6 +214,11 @@ class ViewedTape:
         if self.cache.get(tick, look) is None:
             self._send(SeekJob(page, tick, look, is_drag))
         self._look_at(tick, look)
+
+    def near(self, tick: int) -> int | None:
+        """The tick in the cache that is nearest to a tick, in the same keyframe interval; None if there is none."""
+        found = self.cache.nearest(tick)
+        return found if found is not None and self.marks.interval_of(found) == self.marks.interval_of(tick) else None
 
     def play(self, page: str, ticks: list[int], look: ViewSelection) -> None:
         """Get ticks into the cache."""

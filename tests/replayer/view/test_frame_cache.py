@@ -31,3 +31,5 @@ def test_the_furthest_ticks_are_dropped_and_the_tick_looked_at_is_kept(budget_by
     ranges = cache.ready_ranges()
     assert [tick for first, last in ranges for tick in range(first, last + 1)] == kept
     assert cache.get(500, ViewSelection(("water", "other"))) is None
+    for tick in (0, 437, 500, 999):
+        assert cache.nearest(tick) == min(kept, key=lambda known: abs(known - tick))

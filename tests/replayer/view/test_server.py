@@ -36,8 +36,12 @@ from starlette.websockets import WebSocketDisconnect  # noqa: E402
 
 from replayer.diagnose.compare.tape_diff import diff_tapes  # noqa: E402
 from replayer.view.access_guard import is_loopback  # noqa: E402
+from replayer.view.difference_frames import DifferenceFrames  # noqa: E402
+from replayer.view.page_session import PageSession  # noqa: E402
 from replayer.view.server import ViewServer  # noqa: E402
+from replayer.view.states.frame_encoding import EncodedTick  # noqa: E402
 from replayer.view.viewed_tape import ViewedTape  # noqa: E402
+from replayer.view.worker.page_jobs import ViewSelection  # noqa: E402
 
 PORT, TOKEN = 8123, "a-token-of-this-test"
 HOST = f"127.0.0.1:{PORT}"
@@ -97,6 +101,15 @@ class Page:
 
     def seek(self, tick: int, *, drag: bool = False) -> None:
         self.socket.send_text(json.dumps({"op": "seek", "id": 1, "tick": tick, "drag": drag}))
+
+
+def frames_waiting(session: PageSession) -> list[tuple[int, int, int]]:
+    """Of the frames that wait for a page: flags, tick asked and tick shown."""
+    waiting = []
+    while not session._queue.empty():
+        _, _, flags, _, _, asked, shown, _ = struct.unpack_from("<BBBBIQQQ", session._queue.get_nowait())
+        waiting.append((flags, asked, shown))
+    return waiting
 
 
 @pytest.fixture
@@ -229,6 +242,37 @@ def test_a_newer_seek_replaces_older_ones(page: Page) -> None:
         page.seek(tick, drag=True)
     page.seek(23)
     assert page.frame(0, 23)["hash"] == pond_at(23).state.hash()
+
+
+def test_a_drag_shows_the_nearest_tick_that_is_known(tapes: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    """At once one of the same keyframe interval, then nearer ones as they come, and nothing that is further."""
+    monkeypatch.setattr(ViewedTape, "seek", lambda *_, **__: None)  # No process: the test says what arrives.
+    tape = ViewedTape(0, tapes[0], None, None, 10**9)
+    tape.facts = {"first": 0, "last": TICKS, "layers": ["water"], "curves": []}
+    tape.marks.add({"keyframe_ticks": np.array([0, 20, 40, 60])})
+    session = PageSession([tape], DifferenceFrames())
+    session.take('{"op": "look", "layers": ["water"], "difference": false, "curves": []}')
+    look = ViewSelection(("water",))
+
+    def arrives(tick: int) -> list[tuple[int, int, int]]:
+        tape.cache.look_at(tick, look)
+        tape.cache.put(tick, EncodedTick(tick, tick, {"water": b"x"}, b"", {}))
+        session.reached(0, tick)
+        return frames_waiting(session)
+
+    for known in (5, 19, 41):
+        assert arrives(known) == []
+    for goal, drag, shown in ((30, True, []), (10, True, [(1, 10, 5)]), (19, True, [(2, 19, 19)]), (12, False, [])):
+        session.take(json.dumps({"op": "seek", "id": 1, "tick": goal, "drag": drag}))
+        assert frames_waiting(session) == shown
+    session.take('{"op": "seek", "id": 1, "tick": 33, "drag": true}')
+    assert [arrives(tick) for tick in (20, 45, 25, 22, 33)] == [
+        [(1, 33, 20)],
+        [(1, 33, 45)],
+        [(1, 33, 25)],
+        [],
+        [(0, 33, 33)],
+    ]
 
 
 def test_a_block_is_played_and_ticks_outside_of_the_tape_are_not_asked_for(page: Page) -> None:

@@ -1,5 +1,8 @@
 // Small helpers for elements and texts. Text of a tape becomes text nodes only: nothing here parses HTML.
 
+// What all addresses begin with: in a frame of a notebook, the token.
+export const BASE = location.pathname.replace(/[^/]*$/, '');
+
 export const byId = (id) => document.getElementById(id);
 
 export function h(tag, properties = {}, ...children) {
@@ -58,7 +61,7 @@ export function tip(event, text) {
 export async function ask(path, parameters) {
   const query = new URLSearchParams();
   for (const [name, value] of Object.entries(parameters)) if (value !== null && value !== undefined) query.set(name, value);
-  const response = await fetch(`/api/${path}?${query}`);
+  const response = await fetch(`${BASE}api/${path}?${query}`);
   if (!response.ok) throw new Error(`${path}: ${response.status}`);
   return response.json();
 }

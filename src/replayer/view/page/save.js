@@ -1,6 +1,6 @@
 // Taking along what is seen: a picture, the curves as CSV, and the commands that make a video and show the same again.
 
-import { byId, css, h, whole } from '/f/dom.js';
+import { BASE, byId, css, h, whole } from '/f/dom.js';
 
 const PADDING = 12, TITLE = 22, FORMATS = ['mp4', 'gif', 'webm'];
 const quoted = (text) => (/^[\w.,:/=+-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);
@@ -11,7 +11,7 @@ export function openSave(state, maps, address) {
   if (state.curves.length) {
     const [first, last] = state.window, query = new URLSearchParams({ first, last });
     for (const name of state.curves) query.append('name', name);
-    parts.push(entry('Curves', `Ticks ${whole(first)} to ${whole(last)} as CSV: of computed curves, the values that are known so far.`, h('a', { className: 'button', textContent: 'Save CSV', href: `/curves.csv?${query}`, download: 'curves.csv' })));
+    parts.push(entry('Curves', `Ticks ${whole(first)} to ${whole(last)} as CSV: of computed curves, the values that are known so far.`, h('a', { className: 'button', textContent: 'Save CSV', href: `${BASE}curves.csv?${query}`, download: 'curves.csv' })));
   }
   if (maps.cards.length && !state.finding) {
     for (const side of state.tapes.keys()) parts.push(videoOf(state, side));

@@ -1,5 +1,7 @@
 // The socket, the decoding of frames (see frame_encoding.py), and the frames that the page itself keeps.
 
+import { BASE } from '/f/dom.js';
+
 export const PREVIEW = 1, CACHED = 2, OTHER_TICK = 4;
 export const VALUES = 0, PICTURE = 1, DIFFERENCE = 2;
 export const POINT = 3; // Numbers of a point: x, y and its size, NaN without one.
@@ -69,7 +71,7 @@ export class Wire {
   }
 
   connect() {
-    this.socket = new WebSocket(`ws://${location.host}/frames`);
+    this.socket = new WebSocket(`ws://${location.host}${BASE}frames`);
     this.socket.binaryType = 'arraybuffer';
     this.socket.onopen = () => {
       this.wait = RETRY_MS[0];

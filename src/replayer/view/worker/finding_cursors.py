@@ -77,6 +77,11 @@ class ReplayedCursor(ViewCursor):
         """True: a keyframe of the tape is not a state of this side."""
         return True
 
+    @property
+    def tick(self) -> int | None:
+        """Where the last walk has come to; None if it is at no tick."""
+        return self._free.tick if self._free is not None else None
+
     def walk(self, tick: int, is_stale: IsStale) -> bool:
         """Step to a tick; False if is_stale() became True on the way. Raises SimulationFailedError if a step does."""
         if self.problem is not None:

@@ -11,6 +11,7 @@ Invariants:
 
 from __future__ import annotations
 
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -41,6 +42,7 @@ from replayer.view.worker.tick_details import TickDetails
 from replayer.view.worker.view_cursor import ViewCursor
 from replayer.view.worker.view_facts import view_facts
 
+PICTURE_S = 0.03  # A drag shows where its seeks have come to this often, at most.
 FAR_TICKS = 60  # A seek over more steps first shows the keyframe that it starts from.
 TICKS_MAX = 50_000  # Kept at most: the bookkeeping of the cache is linear in them.
 
@@ -70,6 +72,7 @@ class _TapeProcess:
         self._blocks: OrderedDict[str, BlockJob] = OrderedDict()
         self._questions: OrderedDict[str, DetailJob] = OrderedDict()
         self._told = set(reader.shown.problems)  # Names of the user's methods, see _tell_problems.
+        self._pictured_s = 0.0  # When a drag was shown where it has come to.
         self._filling: Iterator[None] | None = None
         self._filler: ViewCursor | None = None
 
@@ -130,6 +133,9 @@ class _TapeProcess:
             self._pipe.send(ShownTick(job.tick, encoded, job.look, {}, job.page))
         if reader.walk(job.tick, lambda: self._is_replaced(job.page)):
             self._send(reader, job.tick, job.look)
+        elif job.is_drag and reader.tick is not None and time.perf_counter() - self._pictured_s > PICTURE_S:
+            self._send(reader, reader.tick, job.look)
+            self._pictured_s = time.perf_counter()
 
     def _play(self, block: BlockJob) -> None:
         """Show the ticks in ascending order, also if they are played backwards: each step is run once."""

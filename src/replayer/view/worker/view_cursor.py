@@ -97,6 +97,11 @@ class ViewCursor:
         here = self.run.tick
         return here is not None and -NEAR_TICKS <= tick - here <= AT_HAND_TICKS
 
+    @property
+    def tick(self) -> int | None:
+        """Where the last walk has come to; None if it is at no tick."""
+        return self.run.tick
+
     def walk(self, tick: int, is_stale: IsStale) -> bool:
         """Go to a tick; False if is_stale() became True on the way. Raises as Timeline.seek does."""
         if self.problem is not None or self.run.tick == tick:

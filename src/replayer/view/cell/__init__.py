@@ -1,0 +1,1 @@
+"""The page of `replay view` in a cell of a notebook."""
