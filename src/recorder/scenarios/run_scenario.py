@@ -32,6 +32,7 @@ from sim.scenario.results.result import ScenarioResult, fold_events
 from sim.scenario.scenario_file import load_scenario
 from sim.scenario.scenario_simulation import ScenarioSimulation
 from sim.scenario.thread_race import RacedInputs
+from sim.scenario.wrap import with_input_form
 
 InputsOf = Callable[[int, State], Any]  # Maps a tick, and the state before it, to the inputs of its step.
 TICKS_BY_DEFAULT = 1000  # The default of a world's file.
@@ -92,6 +93,7 @@ def run_with_scenario(
     that is incomplete, of a different scenario or after the last step, OSError and RecordingError for tape and
     checkpoint. An exception of the simulation ends the run and is part of the result.
     """
+    scenario = with_input_form(simulation, scenario)
     config = read_scenario_config(scenario)
     wrapped = ScenarioSimulation(simulation, config, scenario, functions)
     ensure_can_act(wrapped, planned_last_tick(wrapped, steps))

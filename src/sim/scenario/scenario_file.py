@@ -15,7 +15,7 @@ from sim.kernel.registry import Config, ConfigError, World, find_world, world_na
 from sim.kernel.simulation import Simulation
 from sim.scenario.config.scenario import read_scenario_config
 from sim.scenario.config.structure import shown
-from sim.scenario.wrap import ensure_new_run, wrap_scenario
+from sim.scenario.wrap import ensure_new_run, with_input_form, wrap_scenario
 
 SUFFIX = ".toml"
 
@@ -53,7 +53,9 @@ class Scenario:
 
         ticks: of the run; by default the scenario's own. Raises ConfigError, also for a part that can never act.
         """
-        simulation = wrap_scenario(self.world.make(self.config), self.provocation, self.world.properties)
+        world = self.world.make(self.config)
+        provocation = with_input_form(world, self.provocation) if self.provocation is not None else None
+        simulation = wrap_scenario(world, provocation, self.world.properties)
         if self.provocation is not None:
             plans = [count for count in (ticks, self.ticks) if type(count) is int]
             ensure_new_run(simulation, max(plans, default=None))

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from sim.kernel.hooks import HasScenario, hook
-from sim.kernel.registry import ConfigError
-from sim.kernel.simulation import Simulation, as_simulation
+from sim.kernel.hooks import HasOrigin, HasRoles, HasScenario, hook
+from sim.kernel.registry import ConfigError, Origin
+from sim.kernel.simulation import Simulation, as_simulation, inner_of
 
 
 def wrap_scenario(
@@ -34,6 +34,20 @@ def wrap_scenario(
         raise ConfigError(f"scenario.{error.key}" if error.key else "scenario", error.problem) from None
     except LookupError as error:
         raise ConfigError("scenario.properties", str(error)) from None
+
+
+def with_input_form(simulation: Any, plain: Mapping[str, Any]) -> dict[str, Any]:
+    """A scenario as plain data, for a new run around a simulation: with the form of its inputs, if it declares roles.
+
+    A simulation of the user's own gets the value of its only role, or a table with an entry for each. Without this key,
+    as on tapes of earlier versions, one that declares roles gets a list, as a registered world does.
+    """
+    world = inner_of(simulation)
+    with_roles, with_origin = hook(world, HasRoles), hook(simulation, HasOrigin)
+    is_registered = with_origin is not None and isinstance(with_origin.origin, Origin)
+    if with_roles is None or is_registered or hasattr(world, "router") or plain.get("inputs", "auto") != "auto":
+        return dict(plain)
+    return {**plain, "inputs": "one" if len(with_roles.roles) == 1 else "by_role"}
 
 
 def ensure_new_run(simulation: Any, last_tick: int | None) -> None:

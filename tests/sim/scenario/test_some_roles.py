@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
 from staging import Tally, happened, staged, totals
 from tiny_roles import Ring
 
+import replayer
+from recorder.scenarios import run_with_scenario
+from recorder.session.recorder import Recorder
+from replayer.timeline.verify import verify_tape
 from sim.kernel.registry import ConfigError
 
 THIEF = {"id": "x", "kind": "withholding", "budget": {"total": 99}}
@@ -123,3 +129,42 @@ def test_a_table_has_an_entry_for_every_role(idle: dict[str, Any]) -> None:
         {"p": None, "q": 2},
     ]
     assert json.loads(robbed.state.blob("log")) == {"p": idle_input, "q": 2}
+
+
+def recorded_inputs(path: Path, plain: dict[str, Any], inputs: Sequence[Any], world: type[Tally]) -> list[Any]:
+    """The inputs that a simulation gets in a run that is recorded, and that verifies."""
+    result = run_with_scenario(
+        world(), {"name": "x", **plain}, inputs=lambda tick, _: inputs[tick - 1], steps=len(inputs) + 1, tape=path
+    )
+    assert result.error is None
+    assert verify_tape(path, world).ok
+    with replayer.Timeline(path, world=world) as timeline:
+        timeline.seek(len(inputs))
+        return [json.loads(line) for line in timeline.state.blob("log").splitlines()]
+
+
+class Soloist(Tally):
+    """A world of one player."""
+
+    roles = ("p",)
+
+
+def test_roles_of_a_simulation_of_ones_own_get_their_inputs_as_scenarios_md_says(tmp_path: Path) -> None:
+    """A table with an entry for every role, or the value of the only one; idle for a role from which nothing arrives."""
+    sent = [{"p": 1, "q": 2}, {"r": 3}, None]
+    table = recorded_inputs(tmp_path / "a.tape", {}, sent, Players)
+    assert table == [{"p": 1, "q": 2, "r": None}, {"p": None, "q": None, "r": 3}, dict.fromkeys("pqr")]
+    withheld = recorded_inputs(
+        tmp_path / "b.tape", {"adversaries": [{**THIEF, "senders": ["p"]}], "idle": 0}, sent[:1], Players
+    )
+    assert withheld == [{"p": 0, "q": 2, "r": 0}]
+    assert recorded_inputs(tmp_path / "c.tape", {}, [5, None], Soloist) == [5, None]
+    listed = recorded_inputs(tmp_path / "d.tape", {"inputs": "list"}, [{"p": [1], "q": [2, 3]}], Players)
+    assert listed == [[1, 2, 3]]
+
+
+def test_a_tape_of_an_earlier_version_still_gives_a_list(tmp_path: Path) -> None:
+    """Its scenario does not name the form of the inputs."""
+    with Recorder(tmp_path / "a.tape", staged({"name": "x"}, Players())) as recorder:
+        recorder.step({"p": [1], "q": [2]})
+    assert verify_tape(tmp_path / "a.tape", Players).ok
