@@ -122,10 +122,10 @@ class Journal:
     def _try_to_map(self, area_bytes: int, frames: list[bytes]) -> bool:
         try:
             self._map(area_bytes, frames)
-        except OSError as error:
+        except (OSError, MemoryError) as error:
             self._refusal = error
             self._retry_at_s = time.monotonic() + RETRY_S  # An attempt can take longer than a step.
-            return self._suspend(str(error))
+            return self._suspend(str(error) or "memory ran out")
         self._suspended = False
         return True
 

@@ -219,6 +219,8 @@ class Tail:
         if place == self._offset and self._is_trailer():
             self._offset += TRAILER_BYTES
             if self._seal is not None and self._seal.final and self._offset == size_bytes:
+                if self._following() is not None and self._open_next(seen):
+                    return True  # It was resumed since, in a further file.
                 seen.append(Ended(self._seal.outcome))
                 self._ended = True
                 return False

@@ -243,6 +243,22 @@ def test_without_room_for_a_larger_journal_one_notice_is_given(monkeypatch: pyte
     assert len(writer.told) == 1
 
 
+def test_without_memory_for_a_larger_journal_the_step_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where the disk refuses it: one notice, and the journal's content stays."""
+    files, writer, journal = make_journal(monkeypatch)
+
+    def refuse(*_: Any) -> Any:
+        raise MemoryError
+
+    monkeypatch.setattr(files, "map_journal", refuse)
+    for tick in range(1, 30):
+        journal.put(tick, frame_of(tick, 40))
+    kept = set(found_in(files))
+    assert kept == set(range(1, len(kept) + 1))
+    (notice,) = writer.told
+    assert "the journal cannot be used (memory ran out)" in notice
+
+
 def test_while_the_disk_refuses_nothing_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     """With a full journal and a refusing disk, put returns at once, and this is reported once."""
     monkeypatch.setattr(recorder.writer.journal, "SLOW_AREA_BYTES_MAX", AREA)

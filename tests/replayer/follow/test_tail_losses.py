@@ -146,3 +146,27 @@ def test_files_dropped_by_a_ring_are_reported(tmp_path: Path) -> None:
     ]
     assert all("a ring has dropped it" in one.why for one in missed)
     assert len(missed) == 2
+
+
+def test_a_seal_with_a_file_behind_it_is_no_end(tmp_path: Path) -> None:
+    """A run that was closed and resumed goes on in a further file if the disk refuses the one with the seal."""
+    (tmp_path / "parts").mkdir()
+    options = {"keyframe_interval_ticks": 5, "run_id": bytes(range(16)), "trial_ms": 0}
+    for path, ticks, split in ((tmp_path / "run.tape", 10, None), (tmp_path / "parts" / "run.tape", 200, 1200)):
+        with Recorder(path, Walkers(), split=split, **options) as tape:
+            for _ in range(ticks):
+                tape.step(None)
+    later = [number for number in segment_numbers(tmp_path / "parts" / "run.tape") if number]
+    assert len(later) > 1
+    with Tail(tmp_path / "run.tape") as tail:
+        for number in later[:-1]:
+            content = segment_path(tmp_path / "parts" / "run.tape", number).read_bytes()
+            segment_path(tmp_path / "run.tape", number).write_bytes(content)
+        items = tail.poll()
+        assert not [item for item in items if isinstance(item, Ended)]
+        content = segment_path(tmp_path / "parts" / "run.tape", later[-1]).read_bytes()
+        segment_path(tmp_path / "run.tape", later[-1]).write_bytes(content)
+        items += tail.poll()
+
+    assert isinstance(items[-1], Ended)
+    assert [item.tick for item in items if isinstance(item, Frame)][-1] == 200

@@ -91,6 +91,8 @@ class ResumingOperations(RecordingOperations):
             return None
         if made:
             self._compare_resumed(run)
+        else:  # It may have written behind the seal before the disk refused.
+            run.sealed, run.may_be_sealed = False, run.sealed or run.may_be_sealed
         return None
 
     def _compare_resumed(self, run: Run) -> None:
