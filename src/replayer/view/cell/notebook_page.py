@@ -11,6 +11,7 @@ import contextlib
 import html
 import multiprocessing
 import os
+import signal
 import sys
 import threading
 from collections.abc import Callable
@@ -25,7 +26,7 @@ from replayer.playback.make_simulation import Factory
 from replayer.view.listening import ViewRequest, serve_view
 
 READY_S = 60.0  # The longest wait for the server.
-END_S = 5.0
+STOP_S, END_S = 4.0, 8.0  # The server gets this long to stop of itself, and to be gone.
 
 
 class NotebookPage:
@@ -128,4 +129,6 @@ def _serve(pipe: Connection, request: ViewRequest) -> None:
 def _end_with(pipe: Connection) -> None:
     with contextlib.suppress(EOFError, OSError):
         pipe.recv()
-    os._exit(0)  # The processes of the tapes end with this one.
+    os.kill(os.getpid(), signal.SIGTERM)  # The server then ends the processes of the tapes.
+    threading.Event().wait(STOP_S)
+    os._exit(0)  # They end with this one.
