@@ -254,7 +254,7 @@ function readAddress() {
   state.layers = list('layers', info.layers) ?? info.layers.slice(0, 2);
   state.curvesChosen = query.has('curves');
   if (state.curvesChosen) state.curves = query.get('curves').split('|').filter(Boolean).slice(0, CURVES_MAX);
-  else state.curves = (state.telemetry.length ? state.telemetry : info.curves).slice(0, CURVES_SHOWN);
+  else state.curves = (state.telemetry.length ? state.telemetry : info.first_curves).slice(0, CURVES_SHOWN);
   state.window = range('window') ?? [state.first, state.last];
   state.loopRange = range('loop');
   state.kind = query.get('kind');

@@ -5,7 +5,7 @@ import { MAPS, NOT_FINITE, POINT_COLOURS, table, wordOf } from '/f/colours.js';
 import { Rings } from '/f/rings.js';
 import { DIFFERENCE, OTHER_TICK, PICTURE, POINT, valueOf } from '/f/wire.js';
 
-const GAP = 10, CARD_PADDING = 22, TOP = 46, CAPTION = 20, SIDE_GAP = 8, EXACT_MS = 220, SIZES_SHOWN = 6, SMOOTH_TO = 3;
+const GAP = 10, CARD_PADDING = 22, TOP = 46, CAPTION = 20, SIDE_GAP = 8, EXACT_MS = 220, SIZES_SHOWN = 6, SMOOTH_TO = 3, KEPT_SHARE = 0.85;
 const SHAPE = { width: 48, height: 48 }; // Until the first frame is there.
 export { MAPS };
 
@@ -71,7 +71,7 @@ export class Maps {
     else this.soon();
   }
 
-  // As many columns as make the smallest map largest; whole device pixels a cell where there is room.
+  // As many columns as make the smallest map largest; whole device pixels a cell, if little is lost.
   fit() {
     if (!this.cards.length) return;
     const sides = this.cards[0].figures.length, count = this.cards.length;
@@ -89,7 +89,8 @@ export class Maps {
     this.root.style.gridTemplateColumns = `repeat(${columns}, max-content)`;
     for (const card of this.cards) {
       const exact = Math.max(scale(card, columns), 40 / card.shape.width);
-      const cell = exact * ratio >= 2 ? Math.floor(exact * ratio) / ratio : exact;
+      const whole = Math.floor(exact * ratio); // Device pixels; uneven cells are better than a map that is much smaller.
+      const cell = whole >= 2 && whole >= KEPT_SHARE * exact * ratio ? whole / ratio : exact;
       const shown = { width: card.shape.width * cell, height: card.shape.height * cell };
       card.element.style.width = `${Math.max(170, sides * shown.width + SIDE_GAP * (sides - 1) + 20)}px`;
       for (const { canvas } of card.figures) {
@@ -159,6 +160,7 @@ export class Maps {
     pen.clearRect(0, 0, one.canvas.width, one.canvas.height);
     pen.drawImage(one.small, 0, 0, one.canvas.width, one.canvas.height);
     tell(one.note, side < 2 ? state.tapes[side].role ?? state.tapes[side].name : differing ? `${whole(differing)} ${differing === 1 ? 'cell differs' : 'cells differ'}, by ${figure(layer.high)} at most` : 'the same');
+    one.note.title = one.note.textContent; // It may be wider than the map.
     if (layer.kind === 0) this.paintPoints(pen, one, frame, layer);
     this.paintHair(pen, one, layer);
   }

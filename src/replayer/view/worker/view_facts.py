@@ -6,14 +6,18 @@ from collections.abc import Mapping
 from itertools import islice
 from typing import Any
 
+from recorder.errors import DesyncError, SimulationFailedError
 from replayer.desync.object_diff import MALFORMED, objects_in
 from replayer.export.viewers.object_values import PATHS_MAX, values_of
 from replayer.report.tape_facts import tape_facts
-from replayer.view.states.figures import curve_names
+from replayer.view.states.figures import curve_names, figures_of
 from replayer.view.states.page_json import page_json, page_text
 from replayer.view.states.shown_rows import table_names
 from replayer.view.worker.view_cursor import ViewCursor
 from sim.kernel.state import Snapshot
+
+FIRST_CURVES = 4  # Shown before the user chooses.
+PROBED_TICKS = (3, 4)  # From the first one on.
 
 
 def view_facts(cursor: ViewCursor) -> dict[str, Any]:
@@ -34,6 +38,7 @@ def view_facts(cursor: ViewCursor) -> dict[str, Any]:
         "bytes",
     )
     values = _object_values(first)
+    curves, first_curves = _curves(cursor, first)
     return {
         "name": page_text(tape.path.name),
         **{key: page_json(facts[key]) for key in wanted},
@@ -52,8 +57,32 @@ def view_facts(cursor: ViewCursor) -> dict[str, Any]:
         "points": cursor.shown.point_kinds,
         "tables": table_names(first.layout),
         "has_object": bool(values),
-        "curves": curve_names(first, values),
+        "curves": curves,
+        "first_curves": first_curves,
     }
+
+
+def _curves(cursor: ViewCursor, first: Snapshot) -> tuple[list[str], list[str]]:
+    """The names of all curves, and of those to begin with: values that change in an early step tell most.
+
+    Some values are there only after the first steps: what an environment returned, for instance.
+    """
+    run, names = cursor.run, curve_names(first, _object_values(first))
+    if cursor.problem is not None:
+        return names, names[:FIRST_CURVES]
+    try:
+        probed = [cursor.state(min(run.last_tick, run.first_tick + ticks))[0] for ticks in PROBED_TICKS]
+    except (DesyncError, SimulationFailedError):
+        return names, names[:FIRST_CURVES]  # The page reports it when it is visited.
+    names = list(dict.fromkeys([*names, *curve_names(probed[1], _object_values(probed[1]))]))
+    before, after = (figures_of(snapshot, names) for snapshot in probed)
+    seen: dict[tuple[float | None, float | None], str] = {}
+    for name in names:
+        seen.setdefault(
+            (before.get(name), after.get(name)), name
+        )  # One of those that are the same under several names.
+    moving = [name for (one, other), name in seen.items() if one != other]
+    return names, list(dict.fromkeys([*moving, *names]))[:FIRST_CURVES]
 
 
 def hook_facts(problems: Mapping[str, tuple[int, str]]) -> list[list[Any]]:
