@@ -86,6 +86,7 @@ class Groups:
         self._by_key: dict[bytes, Group] = {}
         self._of_class: dict[type, list[Group]] = {}
         self.global_names: dict[int, str] = {}
+        self._found: set[type] = set()  # Classes whose names were looked up in this capture, and lead to them.
         self._plain: dict[Any, Group] = {}  # Lists and dicts, by type and by what else tells them apart.
 
     def of(self, value: Any) -> Group | None:
@@ -100,7 +101,15 @@ class Groups:
             return self._make([_family(kind), kind.__name__, self._extra(value)])
         if kind in KINDS:
             return None
-        return self.of_object(value) if ensure_savable(value, self._finder) else None
+        if kind not in self._found:
+            if not ensure_savable(value, self._finder):
+                return None
+            self._found.add(kind)
+        return self.of_object(value)
+
+    def forget_found(self) -> None:
+        """Look each class up again: a step may have replaced it in its module."""
+        self._found.clear()
 
     def _extra(self, value: Any) -> Any:
         """What tells two containers of a type apart besides their items."""

@@ -107,6 +107,7 @@ class ObjectGraph:
         if self.is_forgotten:
             self._empty_columns()
         root[:] = roots
+        self.groups.forget_found()
         known = find_known()
         before = self.encoder.known
         is_known_alike = known is before or known == before or not self._concerns_known(known)
