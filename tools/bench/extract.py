@@ -145,7 +145,7 @@ def only_replayed(tape: Path, *, compares: bool) -> int:
         Cursor(opened, simulation).place_before(0)
         known_tick, steps = opened.first_tick + 300, 0
         for block in decoded_blocks(opened.recording, 1, opened.last_tick):
-            for tick, (inputs, expected) in enumerate(zip(block.inputs, block.hashes, strict=True), block.first_tick):
+            for tick, (inputs, expected) in enumerate(zip(block.inputs(), block.hashes, strict=True), block.first_tick):
                 is_compared = compares or tick < known_tick
                 if tick == known_tick:
                     simulation.capture_skipped = not compares

@@ -12,6 +12,7 @@ import attrs
 
 from recorder.errors import CorruptError, MissingTickError
 from recorder.format.recording.decoded_blocks import decoded_blocks
+from recorder.format.recording.frame_columns import NumberInputs
 from replayer.tape.environment_calls import plain_options
 from replayer.tape.tape import Tape
 from sim.adapters.interface.attempts import is_attempt
@@ -100,10 +101,15 @@ def find_calls(tape: Tape) -> CallsOnTape:
 
     next_tick = tape.first_tick + 1
     for block in decoded_blocks(tape.recording, next_tick, tape.last_tick):
-        for tick, inputs in enumerate(block.inputs, next_tick):
-            if type(inputs) is dict and _NUMBER not in inputs:
-                take(tick, inputs)
-        next_tick += len(block.inputs)
+        columns = block.columns
+        if isinstance(columns, NumberInputs) and columns.key in ("", _NUMBER):
+            for index, inputs in columns.others.items():
+                take(next_tick + index, inputs)
+        else:
+            for tick, inputs in enumerate(block.inputs(), next_tick):
+                if type(inputs) is dict and _NUMBER not in inputs:
+                    take(tick, inputs)
+        next_tick += len(block)
     for run in tape.recording.runs(next_tick, tape.last_tick):
         if run.error is not None:
             lost.append((run.first_tick, run.last_tick))

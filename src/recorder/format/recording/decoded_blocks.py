@@ -14,23 +14,37 @@ import numpy as np
 
 from recorder.errors import CorruptError, TornError
 from recorder.format.limits import INPUT_BYTES_MAX
-from recorder.format.recording.frame_columns import unpack_block
+from recorder.format.recording.frame_columns import NumberInputs, unpack_block, unpack_numbers
 from recorder.format.recording.recording import Recording
 from recorder.format.segments.segment_reader import Segment
 
 
-@attrs.frozen
+@attrs.frozen(eq=False)
 class DecodedBlock:
     """Consecutive ticks.
 
     Attributes:
         first_tick: the first of them.
-        hashes: of the states, one for each tick. inputs: as plain data, one for each tick; the caller owns them.
+        hashes: of the states, one for each tick.
+        columns: the inputs: a list of plain data, one for each tick, or numbers; the caller owns them.
     """
 
     first_tick: int
     hashes: list[int]
-    inputs: list[Any]
+    columns: list[Any] | NumberInputs
+
+    def __len__(self) -> int:
+        return len(self.hashes)
+
+    def inputs(self) -> list[Any]:
+        """The inputs as plain data, one for each tick."""
+        return self.columns.inputs() if isinstance(self.columns, NumberInputs) else self.columns
+
+    def cut(self, start: int, stop: int) -> DecodedBlock:
+        """Some of the ticks."""
+        columns = self.columns
+        some = columns.cut(start, stop) if isinstance(columns, NumberInputs) else columns[start:stop]
+        return DecodedBlock(self.first_tick + start, self.hashes[start:stop], some)
 
 
 def decoded_blocks(recording: Recording, first_tick: int, last_tick: int) -> Iterator[DecodedBlock]:
@@ -42,14 +56,15 @@ def decoded_blocks(recording: Recording, first_tick: int, last_tick: int) -> Ite
                 return
             entry = part.entry(row)
             payload = segment.joined(entry, part.end_of(row))
-            found = (
-                None if len(payload) > INPUT_BYTES_MAX else unpack_block(payload, entry.first_tick, entry.tick_count)
-            )
+            if len(payload) > INPUT_BYTES_MAX:
+                return
+            about = payload, entry.first_tick, entry.tick_count
+            found = unpack_numbers(*about) or unpack_block(*about)
             if found is None:
                 return
             hashes, inputs = found
-            start, end = tick - row_first, min(len(inputs), last_tick + 1 - row_first)
-            yield DecodedBlock(tick, hashes[start:end], inputs[start:end])
+            start, end = tick - row_first, min(len(hashes), last_tick + 1 - row_first)
+            yield DecodedBlock(row_first, hashes, inputs).cut(start, end)
             tick = row_first + end
     except (CorruptError, TornError):
         return

@@ -2,7 +2,8 @@
 
 MessagePack reads numbers, texts and dicts quickly, but calls us for each array. So where most inputs are arrays of one
 dtype and shape, one of them is decoded, and those with the same bytes around their numbers are read as columns. The
-remaining inputs are decoded one by one.
+remaining inputs are decoded one by one. Where most inputs are small whole numbers, alone or in a map of one key, they stay
+columns: a block of them is read without an object for each tick.
 
 Invariant: the result is that of decoding each frame. Of frames read as columns, the first head is at the start, and each
 body is exactly one value, so the next head is where the body ends.
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import attrs
 import numpy as np
 import numpy.typing as npt
 
@@ -25,12 +27,105 @@ from sim.kernel.plain_data import (
     refuse_timestamp,
 )
 
+_FIXED_MAX = 0x7F  # A whole number up to it is its own byte in MessagePack,
+_MAP_OF_1, _SHORT_TEXT = (
+    0x81,
+    0xA0,
+)  # a map of one entry begins with the one, a text below 32 bytes with the other + its size.
+_SHORT_MAX = 31
 _TICK_AT, _HASH_AT = 2, 11  # The words of a head, each after a byte UINT64.
 _EXTENSION_STARTS = frozenset(bytes([one]) for one in b"\xc7\xc8\xc9\xd4\xd5\xd6\xd7\xd8")  # By MessagePack.
 _COMES_BEFORE_TYPE = np.zeros(256, np.bool_)
 _COMES_BEFORE_TYPE[[*BEFORE_TIMESTAMP]] = True
 
 _Bytes = npt.NDArray[np.uint8]
+
+
+@attrs.frozen(eq=False)
+class NumberInputs:
+    """The inputs of consecutive ticks, most of which are whole numbers from 0 to 127.
+
+    Attributes:
+        key: of the map in which each number is; "" for numbers alone.
+        numbers: int64, one for each tick; 0 where the inputs are among the others.
+        others: the decoded inputs of the other ticks, by their index; the caller owns them.
+    """
+
+    key: str
+    numbers: npt.NDArray[np.int64]
+    others: dict[int, Any]
+
+    def inputs(self) -> list[Any]:
+        """The inputs of each tick, as plain data."""
+        made: list[Any] = self.numbers.tolist()
+        if self.key:
+            made = [{self.key: number} for number in made]
+        for index, inputs in self.others.items():
+            made[index] = inputs
+        return made
+
+    def cut(self, start: int, stop: int) -> NumberInputs:
+        """The inputs of some of the ticks."""
+        others = {index - start: inputs for index, inputs in self.others.items() if start <= index < stop}
+        return NumberInputs(self.key, self.numbers[start:stop], others)
+
+
+def unpack_numbers(payload: bytes, first_tick: int, tick_count: int) -> tuple[list[int], NumberInputs] | None:
+    """The state hashes and the inputs of frames that are mostly small whole numbers; None for any other frames."""
+    second = payload.find(payload[:_TICK_AT], HEAD_BYTES) + HEAD_BYTES
+    if not any(payload[at : at + 1] <= bytes([_MAP_OF_1]) for at in (HEAD_BYTES, second)):
+        return None
+    data = np.frombuffer(payload, np.uint8)
+    starts = _starts(data, first_tick, tick_count)
+    if starts is None:
+        return None
+    bodies, ends = starts + HEAD_BYTES, np.append(starts[1:], len(data))
+    sizes = ends - bodies
+    if sizes.min() < 1:
+        return None
+    size = int(np.bincount(sizes).argmax())
+    same = np.flatnonzero(sizes == size)
+    before = payload[bodies[same[0]] : ends[same[0]] - 1]
+    rows = data[bodies[same][:, None] + np.arange(size)]
+    is_number = (rows[:, -1] <= _FIXED_MAX) & (rows[:, :-1] == rows[0, :-1]).all(axis=1)
+    same = same[is_number]
+    if 2 * len(same) <= tick_count:
+        return None
+    is_other = np.ones(tick_count, np.bool_)
+    is_other[same] = False
+    others = np.flatnonzero(is_other).tolist()
+    try:
+        key = _key_of(before)
+        values = _decode_each([payload[bodies[index] : ends[index]] for index in others])
+    except DECODE_ERRORS:
+        return None
+    numbers = np.zeros(tick_count, np.int64)
+    numbers[same] = rows[is_number, -1]
+    return _words(data, starts + _HASH_AT).tolist(), NumberInputs(key, numbers, dict(zip(others, values, strict=True)))
+
+
+def _key_of(before: bytes) -> str:
+    """The key of a map of one number, from what is before the number; "" if nothing is. Raises ValueError for anything else."""
+    if not before:
+        return ""
+    size = len(before) - 2
+    if not 0 < size <= _SHORT_MAX or before[:2] != bytes([_MAP_OF_1, _SHORT_TEXT + size]):
+        raise ValueError
+    return before[2:].decode()
+
+
+def _decode_each(pieces: list[bytes]) -> list[Any]:
+    """Decode pieces, each of exactly one value. Raises one of DECODE_ERRORS for any others."""
+    joined = b"".join(pieces)
+    unpacker, values, end = make_unpacker(joined), [], 0
+    for piece in pieces:
+        values.append(unpacker.unpack())
+        end += len(piece)
+        if unpacker.tell() != end:
+            raise ValueError
+    if joined and _may_hold_timestamp(joined):
+        refuse_timestamp(values, joined)
+    return values
 
 
 def unpack_block(payload: bytes, first_tick: int, tick_count: int) -> tuple[list[int], list[Any]] | None:

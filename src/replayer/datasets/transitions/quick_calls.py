@@ -12,6 +12,7 @@ import attrs
 import numpy as np
 
 from recorder.format.recording.decoded_blocks import DecodedBlock
+from recorder.format.recording.frame_columns import NumberInputs
 from replayer.datasets.request import Request
 from replayer.datasets.rows.columns import Array
 from replayer.datasets.transitions.flat_values import Space
@@ -41,8 +42,11 @@ class BlockOfCalls:
         number: the dtype of most actions, if these are NumPy numbers.
         """
         make = np.dtype(number).type if number else None
+        columns = self.calls.columns
+        if isinstance(columns, NumberInputs) and columns.key in ("", number):
+            return self._actions_of_numbers(columns)
         actions: list[Any] = []
-        for tick, inputs in enumerate(self.calls.inputs, self.calls.first_tick):
+        for tick, inputs in enumerate(self.calls.inputs(), self.calls.first_tick):
             action = inputs
             if type(inputs) is dict:
                 plain = inputs.get(number)
@@ -53,6 +57,16 @@ class BlockOfCalls:
             elif inputs is None:
                 raise UnusualError
             actions.append(action)
+        return actions
+
+    def _actions_of_numbers(self, columns: NumberInputs) -> list[Any]:
+        actions: list[Any] = [*columns.numbers.astype(columns.key)] if columns.key else columns.numbers.tolist()
+        for index, inputs in columns.others.items():
+            if inputs is None:
+                raise UnusualError
+            is_step = self.calls.first_tick + index not in self.others
+            action = inputs if type(inputs) is not dict else decode_call(inputs)[1] if is_step else None
+            actions[index] = action
         return actions
 
 
@@ -121,6 +135,7 @@ class SingleCalls:
         rewards: list[Any] = []
         ends: tuple[list[Any], list[Any]] = ([], [])
         begin, first, skips = 0, block.calls.first_tick, simulation.capture_skipped
+        inputs = block.calls.inputs()
         stops = [
             i
             for i, (action, one) in enumerate(zip(actions, block.expected, strict=True))
@@ -142,7 +157,7 @@ class SingleCalls:
                 ends[0].append(is_terminated)
                 ends[1].append(is_truncated)
             else:
-                simulation.step(block.calls.inputs[stop])
+                simulation.step(inputs[stop])
                 has_seen[stop + 1] = first + stop not in block.attempts
                 if has_seen[stop + 1]:
                     see(last.observation)
@@ -195,11 +210,12 @@ class ParallelCalls:
         rewards: list[Any] = []
         ends: tuple[list[Any], list[Any]] = ([], [])
         done = 0
+        inputs = block.calls.inputs()
         for index, (actions, expected) in enumerate(zip(block.actions(), block.expected, strict=True)):
             acting = [] if actions is None else [agent for agent in actions if str(agent) not in self._ignored]
             for agent in acting:
                 self._do[str(agent)](actions[agent])
-            simulation.step(block.calls.inputs[index])
+            simulation.step(inputs[index])
             _ensure_compared(simulation, expected)
             if block.calls.first_tick + index in block.attempts:
                 continue

@@ -145,7 +145,7 @@ class QuickSteps:
                 made = self._replayed(block, first)
             except Exception:  # noqa: BLE001 - whatever it is, the way step by step meets it again and reports it
                 return
-            cursor.tick = block.first_tick + len(block.inputs) - 1
+            cursor.tick = block.first_tick + len(block) - 1
             if cursor.tick < first:
                 continue
             self.done = cursor.tick
@@ -200,6 +200,5 @@ def _unless_all(present: Array) -> Array | None:
 def _pieces(blocks: Iterator[DecodedBlock]) -> Iterator[DecodedBlock]:
     """The blocks, in pieces at the end of which a state is compared in any case."""
     for block in blocks:
-        for start in range(0, len(block.inputs), SAMPLED_TICKS):
-            piece = slice(start, start + SAMPLED_TICKS)
-            yield DecodedBlock(block.first_tick + start, block.hashes[piece], block.inputs[piece])
+        for start in range(0, len(block), SAMPLED_TICKS):
+            yield block.cut(start, min(len(block), start + SAMPLED_TICKS))
