@@ -40,6 +40,11 @@ class DecodedBlock:
         """The inputs as plain data, one for each tick."""
         return self.columns.inputs() if isinstance(self.columns, NumberInputs) else self.columns
 
+    def inputs_at(self, index: int) -> Any:
+        """The inputs of one tick."""
+        columns = self.columns
+        return columns.inputs_at(index) if isinstance(columns, NumberInputs) else columns[index]
+
     def cut(self, start: int, stop: int) -> DecodedBlock:
         """Some of the ticks."""
         columns = self.columns

@@ -64,6 +64,13 @@ class NumberInputs:
             made[index] = inputs
         return made
 
+    def inputs_at(self, index: int) -> Any:
+        """The inputs of one tick."""
+        if index in self.others:
+            return self.others[index]
+        number = int(self.numbers[index])
+        return {self.key: number} if self.key else number
+
     def cut(self, start: int, stop: int) -> NumberInputs:
         """The inputs of some of the ticks."""
         others = {index - start: inputs for index, inputs in self.others.items() if start <= index < stop}

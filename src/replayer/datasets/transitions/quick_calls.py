@@ -101,6 +101,8 @@ def _values(
     observed: Mapping[str, Array], before: Array, after: Array, done: Mapping[str, Array], rewards: list[Any]
 ) -> dict[str, Array]:
     """The columns of the rows. before, after: the rows' places among the observations."""
+    if any(len(column) != len(before) for column in done.values()):
+        raise UnusualError
     seen = {name: column[before] for name, column in observed.items()}
     then = {THEN + name.removeprefix(OBSERVED): column[after] for name, column in observed.items()}
     return {**seen, **done, WORTH: decimals(rewards), **then}
@@ -116,6 +118,7 @@ class SingleCalls:
         assert observation is not None
         assert action is not None
         self._see, self._do = self._observed.adder(observation), self._done.adder(action)
+        self._arrays = self._observed.arrays_of(observation)
         form = columns.forms.get(DONE)
         self._number = form.dtype if form is not None and not form.shape else ""
 
@@ -125,9 +128,12 @@ class SingleCalls:
         self._observed.clear()
         self._done.clear()
         actions = block.actions(self._number)
-        for action in actions:
-            if action is not None:
-                self._do(action)
+        done = self._done_numbers(block)
+        if done is None:
+            for action in actions:
+                if action is not None:
+                    self._do(action)
+            done = self._done.columns()
         has_seen = np.ones(len(actions) + 1, np.bool_)
         has_seen[0] = last.observation is not None  # None before the first reset.
         if has_seen[0]:
@@ -135,7 +141,7 @@ class SingleCalls:
         rewards: list[Any] = []
         ends: tuple[list[Any], list[Any]] = ([], [])
         begin, first, skips = 0, block.calls.first_tick, simulation.capture_skipped
-        inputs = block.calls.inputs()
+        inputs = block.calls.inputs_at
         stops = [
             i
             for i, (action, one) in enumerate(zip(actions, block.expected, strict=True))
@@ -148,6 +154,8 @@ class SingleCalls:
             if stop == len(actions):
                 break
             expected = block.expected[stop]
+            if expected is None and first + stop not in block.attempts and self._reset(inputs(stop)):
+                continue
             if skips is (expected is not None):
                 skips = simulation.capture_skipped = expected is None
             if actions[stop] is not None:
@@ -157,26 +165,58 @@ class SingleCalls:
                 ends[0].append(is_terminated)
                 ends[1].append(is_truncated)
             else:
-                simulation.step(inputs[stop])
+                simulation.step(inputs(stop))
                 has_seen[stop + 1] = first + stop not in block.attempts
                 if has_seen[stop + 1]:
                     see(last.observation)
             _ensure_compared(simulation, expected)
         places = np.cumsum(has_seen) - 1
         at = np.array([index for index, action in enumerate(actions) if action is not None], np.int64)
-        values = _values(self._observed.columns(), places[at], places[at + 1], self._done.columns(), rewards)
+        values = _values(self._observed.columns(), places[at], places[at + 1], done, rewards)
         return Replayed(at, None, values, dict(zip(ENDS, map(flags, ends), strict=True)))
+
+    def _done_numbers(self, block: BlockOfCalls) -> dict[str, Array] | None:
+        """The column of actions, if all of a block's are numbers of its dtype, as they were decoded; else None."""
+        columns, first = block.calls.columns, block.calls.first_tick
+        if not isinstance(columns, NumberInputs) or columns.key != self._number or not self._number:
+            return None
+        if any(first + index not in block.others for index in columns.others):
+            return None
+        is_step = np.ones(len(columns.numbers), np.bool_)
+        is_step[[*columns.others]] = False
+        return {DONE: columns.numbers[is_step].astype(self._number)}
 
     def _steps(self, actions: list[Any], rewards: list[Any], terminated: list[Any], truncated: list[Any]) -> None:
         """Make steps that nothing is captured of."""
-        step, see = self._simulation.env.step, self._see
-        for action in actions:
-            observation, reward, is_terminated, is_truncated, _ = step(action)
-            see(observation)
-            rewards.append(reward)
-            terminated.append(is_terminated)
-            truncated.append(is_truncated)
+        step = self._simulation.env.step
+        see, reward_with = self._see, rewards.append
+        terminate_with, truncate_with = terminated.append, truncated.append
+        if self._arrays is not None:  # The most frequent case, without a call of ours for each step.
+            see_with = self._arrays.append
+            for action in actions:
+                observation, reward, is_terminated, is_truncated, _ = step(action)
+                see_with(observation.copy())
+                reward_with(reward)
+                terminate_with(is_terminated)
+                truncate_with(is_truncated)
+        else:
+            for action in actions:
+                observation, reward, is_terminated, is_truncated, _ = step(action)
+                see(observation)
+                reward_with(reward)
+                terminate_with(is_terminated)
+                truncate_with(is_truncated)
         self._simulation.count_steps(len(actions))
+
+    def _reset(self, inputs: Any) -> bool:
+        """Make a reset that nothing is captured of; False if the inputs are another call. Raises ValueError."""
+        if type(inputs) is not dict or "reset" not in inputs:
+            return False
+        _, arguments = decode_call(inputs)
+        observation, _ = self._simulation.env.reset(**arguments)
+        self._see(observation)
+        self._simulation.count_steps(1)
+        return True
 
 
 class ParallelCalls:

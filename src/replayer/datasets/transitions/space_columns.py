@@ -90,6 +90,12 @@ class SpaceColumns:
             return lambda value: values.append(value[()] if type(value) is np.ndarray else value)
         return lambda value: values.append(value.copy())
 
+    def arrays_of(self, space: Space) -> list[Any] | None:
+        """The list to which copies of the values of a space can be appended, if its values are arrays of one column."""
+        values, form = self._values.get(self._prefix), self._forms.get(self._prefix)
+        is_one = [*paths_of(space)] == [""]
+        return values if is_one and form is not None and form.shape else None
+
     def columns(self) -> dict[str, Array]:
         """The values added since the last call, by the names of their columns. Raises UnusualError."""
         made = {name: _column(self._values[name], form) for name, form in self._forms.items()}

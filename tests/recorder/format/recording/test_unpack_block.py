@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from recorder.format.blocks.frame import decode_frame, encode_frame
-from recorder.format.recording.frame_columns import unpack_block
+from recorder.format.recording.frame_columns import unpack_block, unpack_numbers
 from sim.kernel.plain_data import encode_plain
 
 INPUTS: list[Any] = [0, {"<i8": 3}, {"reset": 7, "options": b"x"}, [1, [2.5, None]], b"\xd6\xff", "reset"]
@@ -115,6 +115,49 @@ def test_each_cut_and_each_flipped_byte_gives_what_the_frames_give() -> None:
             assert found[0] == [frame.state_hash for frame in frames]
             assert all(map(are_equal, found[1], [frame.inputs for frame in frames]))
     assert unpacked > 12 * 12  # A flipped byte of a hash or a number is seen by the state or the block alone.
+
+
+@pytest.mark.parametrize("name", ALIKE)
+def test_numbers_are_those_of_the_frames(name: str) -> None:
+    """Blocks of numbers are columns, with anything else among them; other blocks are not."""
+    is_number = name in ("numbers", "typed numbers")
+    for inserted in ([], [0, 20, 40], list(range(0, 60, 2))):
+        inputs = list(ALIKE[name])
+        for number, place in enumerate(inserted):
+            inputs.insert(place, STRANGERS[number % len(STRANGERS)])
+        frames = [encode_frame(9 + n, (7 << 60) + n, encode_plain(one)) for n, one in enumerate(inputs)]
+        found = unpack_numbers(b"".join(frames), 9, len(frames))
+        assert (found is not None) is is_number
+        if found is None:
+            continue
+        hashes, columns = found
+        assert hashes == [(7 << 60) + n for n in range(len(inputs))]
+        assert columns.key == ("<i8" if name == "typed numbers" else "")
+        assert len(columns.inputs()) == len(inputs)
+        assert all(map(are_equal, columns.inputs(), inputs))
+        assert all(are_equal(columns.inputs_at(index), one) for index, one in enumerate(inputs))
+        assert all(map(are_equal, columns.cut(3, 25).inputs(), inputs[3:25]))
+
+
+@pytest.mark.parametrize("name", ["numbers", "typed numbers"])
+def test_each_cut_and_each_flipped_byte_of_numbers_gives_what_the_frames_give(name: str) -> None:
+    """A damaged block is read as columns only if it has exactly the frames that the header states."""
+    inputs = [{"reset": 3}, *ALIKE[name][:10], {"reset": None, "ended": {"steps": 4}}]
+    whole = b"".join(encode_frame(1 + n, n, encode_plain(one)) for n, one in enumerate(inputs))
+    unpacked = 0
+    for place in range(len(whole)):
+        flipped = bytearray(whole)
+        flipped[place] ^= 1 << place % 8
+        for payload in (whole[:place], bytes(flipped)):
+            found = unpack_numbers(payload, 1, len(inputs))
+            if found is None:
+                continue
+            unpacked += 1
+            ends = [payload.index(frame_head(tick)) for tick in range(2, len(inputs) + 1)]
+            frames = [decode_frame(payload[i:j], 0) for i, j in zip([0, *ends], [*ends, len(payload)], strict=True)]
+            assert found[0] == [frame.state_hash for frame in frames]
+            assert all(map(are_equal, found[1].inputs(), [frame.inputs for frame in frames]))
+    assert unpacked > 8 * 12
 
 
 def frame_head(tick: int) -> bytes:
