@@ -74,7 +74,6 @@ class Oddities(gymnasium.Env):
 
     def __init__(self) -> None:
         self.t = 0
-        self.kind = spaces.GraphInstance  # A class of a package that it would not refer to otherwise.
 
     def _observed(self) -> Any:
         random, n = self.np_random, self.t % 3
@@ -82,7 +81,7 @@ class Oddities(gymnasium.Env):
         stacked = {"a": np.arange(n), "b": random.random((n, 3)).astype(np.float32)}
         edges = np.arange(n) if n else None
         links = np.array([[0, 1]] * n, np.int32) if n else None
-        graph = self.kind(random.random((n + 1, 2)).astype(np.float32), edges, links)
+        graph = spaces.GraphInstance(random.random((n + 1, 2)).astype(np.float32), edges, links)
         chosen = (np.int64(0), np.int64(n)) if n % 2 else (np.int64(1), random.random(2).astype(np.float32))
         return ("täxt"[:n], boxes, stacked, graph, chosen, tuple("ab"[:n]), np.zeros(0, np.float32))
 

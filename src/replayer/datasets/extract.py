@@ -288,7 +288,9 @@ def make_task(
     if TRANSITIONS in tables:
         ensure_transitions(sources, request, methods)
     elif request.info:
-        raise ExtractionError("infos are columns of the table transitions: add it to the tables")
+        raise ExtractionError(
+            "infos are columns of the table transitions: add it to the tables (--table transitions), or leave --info out"
+        )
     if "pairs" not in tables and (request.observations or request.rewards or request.actions):
         raise ExtractionError(
             "observations, rewards and encodings of actions are columns of the table pairs: add it to the tables"

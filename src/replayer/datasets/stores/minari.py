@@ -47,12 +47,16 @@ def ensure_fits(task: Task) -> None:
         return
     if task.tables != ("pairs",):
         others = ", ".join(set(task.tables) - {"pairs", TRANSITIONS}) or "pairs and transitions together"
-        raise ExtractionError(f"Minari holds only pairs or transitions, not the table {others}")
+        raise ExtractionError(
+            f"Minari holds only pairs or transitions, not the table {others}: choose one of them with --table, or use parquet"
+        )
     if len(request.rewards) != 1:
         names = ", ".join(request.rewards) or "none"
-        raise ExtractionError(f"Minari holds one reward per step: expected one reward, got {names}")
+        raise ExtractionError(f"Minari holds one reward per step: expected one reward, got {names} (--reward)")
     if not task.encodings:
-        raise ExtractionError("Minari needs actions: give an encoding, since the inputs are not numbers")
+        raise ExtractionError(
+            "Minari needs actions: give an encoding, since the inputs are not numbers (--action), or use parquet"
+        )
     if request.mode == "inputs" or len(request.ranges) > 1:
         cause = "only pairs with inputs" if request.mode == "inputs" else "several ranges of ticks"
         raise ExtractionError(f"an episode of Minari must not have gaps, which {cause} would cause")
@@ -65,7 +69,7 @@ def ensure_columns(table: str, columns: Mapping[str, Mapping[str, Any]]) -> None
     for name, shape in columns.items():
         if shape["is_list"]:
             raise ExtractionError(
-                f"Minari holds arrays of one shape, and {name} is a list of any length (table {table})"
+                f"Minari holds arrays of one shape, and {name} is a list of any length (table {table}): use parquet"
             )
         if shape["dtype"][1] == "c":
             raise ExtractionError(
@@ -73,10 +77,10 @@ def ensure_columns(table: str, columns: Mapping[str, Mapping[str, Any]]) -> None
                 "and imaginary parts, or use another format"
             )
         if "/" in name:
-            raise ExtractionError(f"Minari cannot hold a column called {name} (table {table})")
+            raise ExtractionError(f"Minari cannot hold a column called {name} (table {table}): use parquet")
     for prefix, kind in ((OBSERVED, "observation"), (DONE, "action")):
         if not any(name.startswith(prefix) for name in columns):
-            raise ExtractionError(f"Minari needs an {kind} for each step, and the pairs have none")
+            raise ExtractionError(f"Minari needs an {kind} for each step, and the pairs have none: use parquet")
 
 
 def versions() -> dict[str, str]:

@@ -38,8 +38,9 @@ def ensure_episodes_fit(task: Task) -> None:
     """Raise ExtractionError if Minari cannot hold the transitions of these environments."""
     if len(task.request.ranges) > 1:
         raise ExtractionError("an episode of Minari must not have gaps, which several ranges of ticks would cause")
+    assert task.columns is not None
     for prefix in (OBSERVED, DONE):
-        _space_of(task, prefix)
+        _ensure_values_fit(_space_of(task, prefix), prefix, task.columns.forms)
     _ensure_infos(_infos_of(task))
 
 
@@ -92,6 +93,30 @@ def _buffer(
         truncations=truncated,
         infos=({"tick": np.append(ticks, ticks[-1] + 1)} if is_each_tick else {}) | _infos(episode, infos),
     )
+
+
+def _ensure_values_fit(space: Space, path: str, forms: Mapping[str, ColumnForm]) -> None:
+    """Raise ExtractionError if steps had values of another kind than their space describes: Minari reads them by it."""
+    match space:
+        case {"type": "Dict", "spaces": list(inner)}:
+            for key, one in inner:
+                _ensure_values_fit(one, joined(path, key), forms)
+            return
+        case {"type": "Tuple", "spaces": list(inner)}:
+            for index, one in enumerate(inner):
+                _ensure_values_fit(one, joined(path, index), forms)
+            return
+    form = forms.get(path)
+    expected = "text" if space["type"] == "Text" else "array"
+    if form is None and 0 in space.get("shape", ()):
+        return
+    others = [name for name in forms if name.startswith(f"{path}.")]
+    if form is None or form.kind != expected or others:
+        had = f"{others[0]}, {forms[others[0]]}" if others else str(form)
+        raise ExtractionError(
+            f"{path}: the space is a {space.get('class', space['type'])}, and steps had {had}, which Minari cannot read by this "
+            "space: correct the space, or use parquet"
+        )
 
 
 def _infos_of(task: Task) -> dict[str, ColumnForm]:

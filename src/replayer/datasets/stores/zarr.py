@@ -52,7 +52,10 @@ def ensure_columns(table: str, columns: Mapping[str, Mapping[str, Any]]) -> None
     """Raise ExtractionError if Zarr cannot hold these columns."""
     for name in columns:
         if "/" in name or name in (".", "..", "zarr.json"):
-            raise ExtractionError(f"Zarr cannot hold a column called {name} (table {table})")
+            raise ExtractionError(
+                f"Zarr cannot hold a column called {name} (table {table}): leave it out (--field with the names of others), "
+                "or use parquet"
+            )
         if columns[name]["is_list"] and f"{name}{LENGTHS}" in columns:
             raise ExtractionError(
                 f"the column {name}{LENGTHS} clashes with the lengths of {name}, which get this name in Zarr"

@@ -17,6 +17,7 @@ Invariant: a flat value shares no memory with the value, which the environment m
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
@@ -27,6 +28,7 @@ import numpy.typing as npt
 from replayer.value_text import to_json
 
 Array = npt.NDArray[Any]
+_ADDRESS = re.compile(r"(?<=[\w>)]) at 0x[0-9a-f]+(?=>)")
 Kind = Literal["array", "list", "text", "texts", "json"]
 Space = Mapping[str, Any]  # As sim.adapters.gymnasium.space_codec describes it.
 
@@ -144,8 +146,9 @@ def number_form(space: Space) -> tuple[str, tuple[int, ...]]:
 
 
 def json_text(value: Any) -> str:
-    """Any value as JSON text; objects of other classes as Python prints them."""
-    return json.dumps(to_json(value), ensure_ascii=False, default=repr)
+    """Any value as JSON text; objects of other classes as Python prints them, without the addresses, which runs differ in."""
+    text = json.dumps(to_json(value), ensure_ascii=False, default=repr)
+    return _ADDRESS.sub("", text) if " at 0x" in text else text
 
 
 def joined(path: str, key: Any) -> str:

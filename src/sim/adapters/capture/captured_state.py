@@ -306,7 +306,10 @@ class CapturedState:
     def _make_graph(self, state: State) -> ObjectGraph:
         """An empty graph over a state."""
         for layer in self.objects.values():
-            self._finder.register(type(layer))
+            for cls in type(
+                layer
+            ).__mro__:  # An environment returns values of classes of Gymnasium's, its base's package.
+                self._finder.register(cls)
         graph = ObjectGraph(state, self._finder, pickler=self._pickler, ignored=self._ignored)
         graph.nodes.elsewhere = self._constants.addresses
         graph.special.find_holders = lambda: holders_of_bases(self._elsewhere)

@@ -44,7 +44,6 @@ class Vectors(gymnasium.Env[Any, Any]):
 
     def __init__(self, space: Any = None, fps: Any = None) -> None:
         self.observation_space = space or spaces.Box(-1, 1, (2,), np.float32)
-        self.kind = spaces.GraphInstance  # A class of a package that it would not refer to otherwise.
         self.metadata = {**self.metadata, "render_fps": fps} if fps is not None else self.metadata
 
     def _observed(self) -> Any:

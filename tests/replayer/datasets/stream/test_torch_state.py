@@ -199,6 +199,48 @@ def test_torchdata_does_not_simulate_its_way_there_again(path: Path) -> None:
     assert CountedWalkers.steps < 30
 
 
+class Tallied(Walkers):
+    """Counts the steps of all processes, in a file."""
+
+    tally = Path()
+
+    def step(self, inputs: Any) -> None:
+        super().step(inputs)
+        with self.tally.open("ab") as file:
+            file.write(b".")
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_torchdata_resumes_a_shuffled_epoch_from_keyframes(tmp_path: Path, workers: int, monkeypatch: Any) -> None:
+    """Only the pieces whose rows wait in the buffers are simulated again, in this process and in workers."""
+    ticks, rest = 600, 10
+    monkeypatch.setattr(Tallied, "tally", tmp_path / "tally")
+    path = tmp_path / "long.tape"
+    record_live(path, Walkers(4), [[[1, 1]]] * ticks, keyframe_interval_ticks=10)
+
+    def loader() -> Any:
+        return stateful(dataset(path, world=Tallied, buffer_rows=8, batch=10), workers, batch_size=None)
+
+    def steps() -> int:
+        taken = Tallied.tally.stat().st_size if Tallied.tally.exists() else 0
+        Tallied.tally.unlink(missing_ok=True)
+        return taken
+
+    whole = [as_bytes(item) for item in loader()]
+    epoch = steps()
+    begun = loader()
+    found = [as_bytes(item) for _, item in zip(range(len(whole) - rest), begun, strict=False)]
+    state = copy.deepcopy(begun.state_dict())
+    later = loader()
+    later.load_state_dict(state)
+    steps()
+    assert found + [as_bytes(item) for item in later] == whole
+    assert epoch > ticks * 0.8  # States at keyframes need no step.
+    taken = steps()
+    print("steps", taken, "of", epoch)
+    assert taken < epoch / 2.5
+
+
 def test_a_state_is_small(path: Path) -> None:
     """It holds the positions of the rows that wait in the buffer, not the rows."""
     data = dataset(path, buffer_rows=40, fields=())
