@@ -88,6 +88,9 @@ class RunRecord:
         extinctions: for each species that ever lived, the tick at which it died out; None if it is alive.
         event_counts: number of events by kind.
         productive: number of productive events.
+        progress: the bounds of a world with protocols at the end of the run: work, depth budget, capacities, phases;
+            None for other worlds, and in manifests of earlier versions.
+        reconfigurations: ScenarioResult.reconfiguration_summary; None in manifests of earlier versions.
         tape: the path of the tape as text; None without a tape.
         error: the failure; None if there was none.
         attempts: number of times the job was started.
@@ -110,6 +113,8 @@ class RunRecord:
     error: str | None = None
     attempts: int = 1
     disk_error: int | None = None
+    progress: Mapping[str, Any] | None = None
+    reconfigurations: Mapping[str, int] | None = None
 
 
 def ensure_registered(loaded: Scenario) -> None:
@@ -207,6 +212,8 @@ def record_of(job: Job, result: ScenarioResult, extinct: Mapping[str, int | None
         sum(result.event_counts.get(kind, 0) for kind in PRODUCTIVE_KINDS),
         str(job.tape) if job.tape is not None else None,
         result.error,
+        progress=dict(result.progress) if result.progress is not None else None,
+        reconfigurations=result.reconfiguration_summary,
     )
 
 

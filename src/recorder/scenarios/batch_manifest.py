@@ -52,6 +52,8 @@ _RECORD_TYPES: Mapping[str, tuple[type, ...]] = {
     "error": (str, type(None)),
     "attempts": (int,),
     "disk_error": (int, type(None)),
+    "progress": (dict, type(None)),
+    "reconfigurations": (dict, type(None)),
 }
 _VIOLATION_TYPES = (str, int, str)  # Property, tick, details.
 Read = TypeVar("Read")
@@ -78,10 +80,12 @@ def read_record(entry: Any) -> RunRecord:
     for violation in record.violations:
         if not isinstance(violation, list) or tuple(map(type, violation)) != _VIOLATION_TYPES:
             raise ValueError(f"'violations': unexpected value {str(violation)[:40]!r}")
-    for by_name in (record.extinctions, record.event_counts):
+    for by_name in (record.extinctions, record.event_counts, record.reconfigurations or {}):
         unexpected = next((value for value in by_name.values() if type(value) not in {int, type(None)}), None)
         if unexpected is not None:
             raise ValueError(f"expected a whole number or null, got {str(unexpected)[:40]!r}")
+    if any(type(value) not in {int, str, type(None)} for value in (record.progress or {}).values()):
+        raise ValueError(f"'progress': unexpected value {str(record.progress)[:40]!r}")
     return record
 
 

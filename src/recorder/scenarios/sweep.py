@@ -226,7 +226,8 @@ class RunChange:
 
     Attributes:
         index: the index of the run.
-        what: the facts that differ: missing, bindings, error, hash, regime, violations, productive.
+        what: the facts that differ: missing, bindings, error, hash, regime, violations, productive, progress,
+            reconfigurations. The last two are compared if both manifests have them.
         productive_delta: productive events of the second run minus those of the first.
     """
 
@@ -244,7 +245,7 @@ def compare_sweeps(first: Sequence[RunRecord], second: Sequence[RunRecord]) -> l
             changes.append(RunChange(index, ("missing",)))
             continue
         a, b = left[index], right[index]
-        pairs = {
+        pairs: dict[str, tuple[Any, Any]] = {
             "bindings": (dict(a.bindings), dict(b.bindings)),
             "error": (a.error, b.error),
             "hash": (a.final_hash, b.final_hash),
@@ -252,6 +253,10 @@ def compare_sweeps(first: Sequence[RunRecord], second: Sequence[RunRecord]) -> l
             "violations": ([list(v) for v in a.violations], [list(v) for v in b.violations]),
             "productive": (a.productive, b.productive),
         }
+        for name in ("progress", "reconfigurations"):  # Manifests of earlier versions have neither.
+            both = getattr(a, name), getattr(b, name)
+            if None not in both:
+                pairs[name] = both
         what = tuple(name for name, (left_fact, right_fact) in pairs.items() if left_fact != right_fact)
         if what:
             changes.append(RunChange(index, what, b.productive - a.productive))

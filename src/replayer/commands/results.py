@@ -81,7 +81,8 @@ def results(
         except UnfitSimulationError as error:
             raise UsageError(str(error)) from None
     if as_json:
-        facts = {"result": attrs.asdict(result), "missing": missing}
+        summary = {"reconfiguration_summary": result.reconfiguration_summary}
+        facts = {"result": {**attrs.asdict(result), **summary}, "missing": missing}
         facts |= {"canonical": _canonical_facts(canonical_replay)} if canonical_replay else {}
         print_json(facts, default=repr)
     else:
@@ -200,6 +201,9 @@ def _result_lines(result: ScenarioResult, path: Path, sim: str | None, missing: 
     lines += _list_lines("in doubt", [f"{entry['diagnostic']} ({entry['by']})" for entry in result.diagnostics])
     changes = [f"{entry['by']} at tick {entry['tick']:,}" for entry in result.reconfigurations]
     lines += _list_lines("reconfigured", changes)
+    if result.reconfigurations:
+        summary = [f"{key} {value:,}" for key, value in result.reconfiguration_summary.items()]
+        lines += _list_lines("reconfigurations", summary)
     lines += _list_lines("events", [f"{kind} {count:,}" for kind, count in result.event_counts.items()], limit=None)
     if result.progress is not None:
         lines += _list_lines("progress", [f"{key} {value}" for key, value in result.progress.items()], limit=None)

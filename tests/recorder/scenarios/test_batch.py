@@ -10,6 +10,7 @@ from typing import Any
 
 import attrs
 import pytest
+import tomli_w
 from batch_work import always_dies, dies_once, dies_with_a_begun_tape, tapes_in
 
 from recorder.scenarios.batch import Job, RunRecord, job_of, run_job, run_many, worker_count
@@ -287,6 +288,39 @@ def test_comparing_sweeps() -> None:
         RunChange(3, ("missing",)),
         RunChange(4, ("missing",)),
     ]
+
+
+def test_a_manifest_holds_progress_and_capacity_of_each_run_and_sums_for_reconfigurations(tmp_path: Path) -> None:
+    """The bounds at the end of each run, the transition budget; a comparison of two sweeps compares them."""
+    change = {"kind": "mode_transition", "roles": ["Coordinator.0"], "mode": "calm"}
+    costs = {"free": 0, "dear": 3, "more": 2}
+    changes = [{"id": name, "cost": cost, **change} for name, cost in costs.items()]
+    text = """base = "two-phase-vote"
+[scenario]
+name = "vote"
+steps = 64
+[[scenario.reconfigurations]]
+""" + "[[scenario.reconfigurations]]\n".join(tomli_w.dumps(one) for one in changes)
+    (tmp_path / "vote.toml").write_text(text)
+    loaded = load_scenario(str(tmp_path / "vote.toml"))
+    sweeps = []
+    for name, capacities in (("one", [1, 2]), ("other", [1, 3])):
+        jobs = sweep_jobs(loaded, [Axis("buffer_capacity", capacities)], tmp_path / name)
+        run_batch(jobs, tmp_path / name, workers=1)
+        sweeps.append(read_manifest(tmp_path / name))
+
+    for record in sweeps[0]:
+        assert record.reconfigurations == {"applied": 3, "pure": 1, "transition": 2, "transition_budget": 5}
+        assert record.progress is not None
+        assert record.progress["initial_w"] == 2 * record.progress["depth_budget"]
+        assert record.progress["critical_capacity_phase"] in {"below", "at"}
+        assert record.progress["buffer_phase"] in {"below", "at", "above"}
+    assert [change.index for change in compare_sweeps(*sweeps)] == [1]
+    looser = attrs.evolve(sweeps[0][1], progress={**(sweeps[0][1].progress or {}), "buffer_phase": "above"})
+    tighter = attrs.evolve(looser, progress={**(looser.progress or {}), "buffer_phase": "below"}, reconfigurations={})
+    assert compare_sweeps([looser], [tighter]) == [RunChange(1, ("progress", "reconfigurations"))]
+    earlier = attrs.evolve(looser, progress=None, reconfigurations=None)  # Of a manifest of an earlier version.
+    assert compare_sweeps([earlier], [tighter]) == []
 
 
 def test_how_many_workers(monkeypatch: pytest.MonkeyPatch) -> None:

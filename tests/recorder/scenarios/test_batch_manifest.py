@@ -197,6 +197,8 @@ def test_half_a_first_line(tmp_path: Path, half: str) -> None:
         ('{"runs": [{"index": "0", "name": "x", "bindings": {}}]}', "run 0: 'index': unexpected value '0'"),
         ('{"runs": [{"index": 0}]}', "run 0: missing 2 required positional arguments"),
         ('{"runs": [{"index": 0, "name": "x", "bindings": {}, "violations": [["p", "3", ""]]}]}', "'violations'"),
+        ('{"runs": [{"index": 0, "name": "x", "bindings": {}, "progress": {"a": [1]}}]}', "'progress'"),
+        ('{"runs": [{"index": 0, "name": "x", "bindings": {}, "reconfigurations": {"pure": "1"}}]}', "whole number"),
     ],
 )
 def test_invalid_manifests(tmp_path: Path, content: str, why: str) -> None:

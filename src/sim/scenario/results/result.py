@@ -123,6 +123,17 @@ class ScenarioResult:
     error: str | None = None
 
     @property
+    def reconfiguration_summary(self) -> dict[str, int]:
+        """How many reconfigurations were made, how many of them cost nothing, and the transition budget that was used.
+
+        ``transition`` counts those with a cost, and ``transition_budget`` is the sum of the costs, in ticks.
+        """
+        costs = [event["cost"] for event in self.reconfigurations if type(event.get("cost")) is int]
+        paid = [cost for cost in costs if cost > 0]
+        counts = {"applied": len(costs), "pure": len(costs) - len(paid), "transition": len(paid)}
+        return {**counts, "transition_budget": sum(paid)}
+
+    @property
     def is_exact(self) -> bool:
         """Return True if every run of the scenario must give the same events in the same order."""
         return self.regime != "threaded_envelope_bounded"
