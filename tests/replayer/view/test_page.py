@@ -5,11 +5,14 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import select
 import shutil
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -27,6 +30,7 @@ playwright = LazyModule("playwright.sync_api")
 CHROMIUM = shutil.which("chromium")
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="the page is not tested: there is no Chromium on this machine")
 
+START_S = 60
 PROGRAM = "from replayer.commands.main import main; main()"
 
 Open = Callable[..., Any]
@@ -47,6 +51,7 @@ def serving(*arguments: str) -> Iterator[str]:
     environment = {**os.environ, "PYTHONPATH": support}
     with subprocess.Popen(command, env=environment, **streams) as server:  # type: ignore[call-overload]
         try:
+            assert select.select([server.stdout], [], [], START_S)[0], "the command has printed no address"
             yield server.stdout.readline().strip()
         finally:
             server.send_signal(signal.SIGINT)
@@ -58,6 +63,7 @@ def serving(*arguments: str) -> Iterator[str]:
 def browser() -> Iterator[Any]:
     """One browser for all tests."""
     with playwright.sync_playwright() as driver:
+        playwright.expect.set_options(timeout=30_000)
         chromium = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         yield chromium
         chromium.close()
@@ -84,7 +90,7 @@ def open_page(browser: Any) -> Iterator[Open]:
         page.on("request", lambda request: asked.add(host_of(request.url)))
         served.add(host_of(url))
         page.goto(url)
-        playwright.expect(page.locator("#tick")).not_to_have_value("", timeout=20_000)
+        playwright.expect(page.locator("#tick")).not_to_have_value("", timeout=30_000)
         return page
 
     yield opened
@@ -102,10 +108,10 @@ def host_of(url: str) -> str:
 def shows(page: Any, tick: int, extra: int | None = None, side: str = "A") -> None:
     """Wait until the page shows a tick with the hash of a plain run."""
     truth = pond_at(tick, extra)
-    playwright.expect(page.locator("#tick")).to_have_value(str(tick), timeout=10_000)
-    playwright.expect(page.locator("#panel")).to_contain_text(f"{truth.state.hash():016x}, as recorded", timeout=10_000)
+    playwright.expect(page.locator("#tick")).to_have_value(str(tick), timeout=30_000)
+    playwright.expect(page.locator("#panel")).to_contain_text(f"{truth.state.hash():016x}, as recorded", timeout=30_000)
     label = re.compile(rf"^water, tape {side}, tick {tick}, from \d+ to {truth.state['water'].max()}$")
-    playwright.expect(page.get_by_label(label)).to_be_visible(timeout=10_000)
+    playwright.expect(page.get_by_label(label)).to_be_visible(timeout=30_000)
 
 
 def test_ticks_are_reached_by_keys_by_pointer_and_by_typing(open_page: Open, address: str) -> None:
@@ -149,7 +155,7 @@ def test_two_tapes_are_compared(open_page: Open, address: str) -> None:
     """The first difference is said, gone to, and marked in the map and in the inspector."""
     page = open_page(f"{address}#tick=5&compare=both")
     banner = page.locator("#banner")
-    playwright.expect(banner).to_contain_text(f"First difference: tick {EXTRA_TICK}", timeout=15_000)
+    playwright.expect(banner).to_contain_text(f"First difference: tick {EXTRA_TICK}", timeout=30_000)
     playwright.expect(banner).to_contain_text(
         f"fields water, rained; inputs differ from tick {EXTRA_TICK}; 28 ticks differ"
     )
@@ -165,12 +171,57 @@ def test_two_tapes_are_compared(open_page: Open, address: str) -> None:
     playwright.expect(row.locator(".differs")).to_contain_text("one int64: value 16")
 
 
+@contextlib.contextmanager
+def notebook(cell: str) -> Iterator[str]:
+    """The address of a page of this machine, under another name, that shows a cell: a browser blocks others' frames."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.send_header("content-type", "text/html; charset=utf-8")
+            self.end_headers()
+            self.wfile.write(f"<!doctype html><link rel=icon href='data:,'>{cell}".encode())
+
+        def log_message(self, *_: object) -> None:
+            """Not to stderr."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"http://localhost:{server.server_port}/"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+@pytest.mark.seldom(0.5)
+def test_a_page_in_the_frame_of_another_site_works_without_cookies(browser: Any, tapes: list[Path]) -> None:
+    """As in a notebook: run.view() in a page of another address, whose frame shows the tick and plays."""
+    import replayer
+
+    complaints: list[str] = []
+    with replayer.open(tapes[0], Pond) as run, run.view(show="tick=12") as cell, notebook(cell._repr_html_()) as url:
+        context = browser.new_context()
+        page = context.new_page()
+        page.on("console", lambda said: complaints.append(said.text) if said.type == "error" else None)
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.goto(url)
+        frame = page.frame_locator("iframe")
+        playwright.expect(frame.get_by_label(re.compile("^water, tick 12,"))).to_be_visible()
+        frame.locator("#tracks").press("End")
+        playwright.expect(frame.get_by_label(re.compile("^water, tick 60,"))).to_be_visible()
+        assert context.cookies() == []
+        context.close()
+    assert complaints == []
+
+
 @pytest.mark.seldom(0.5)
 def test_what_is_seen_can_be_saved(open_page: Open, tapes: list[Path]) -> None:
     """A picture, the curves, a command that renders the loop, and one that shows the same page."""
     with serving(str(tapes[0]), "--sim", "viewed_worlds:Pond", "--show", "tick=12&loop=5-9&curves=rained") as url:
         page = open_page(url)
-        playwright.expect(page.get_by_label(re.compile("^water, tick 12,"))).to_be_visible(timeout=10_000)
+        playwright.expect(page.get_by_label(re.compile("^water, tick 12,"))).to_be_visible(timeout=30_000)
         page.keyboard.press("s")
         box = page.get_by_role("dialog", name="Save")
         with page.expect_download() as picture:
@@ -197,14 +248,14 @@ def test_the_address_holds_what_is_seen(open_page: Open, address: str) -> None:
     page.keyboard.press("ArrowRight")
     playwright.expect(shows_tick).to_have_value("21")
     page.keyboard.press("ArrowLeft")
-    page.locator("summary", has_text="<img").first.click(timeout=10_000)
+    page.locator("summary", has_text="<img").first.click(timeout=30_000)
     playwright.expect(page.locator("#panel")).to_contain_text("onerror=")
     assert page.title() == "one.tape | other.tape – replay view"
     playwright.expect(page).to_have_url(
-        re.compile("tick=20&.*curves=rained.*compare=difference.*map=inferno"), timeout=5_000
+        re.compile("tick=20&.*curves=rained.*compare=difference.*map=inferno"), timeout=15_000
     )
     page.reload()
-    playwright.expect(shows_tick).to_have_value("20", timeout=10_000)
+    playwright.expect(shows_tick).to_have_value("20", timeout=30_000)
     playwright.expect(page.get_by_role("radio", name="Δ", exact=True)).to_have_attribute("aria-checked", "true")
     playwright.expect(page.locator(".chip .name")).to_have_text(["rained"])
     assert "token" not in page.url
@@ -248,7 +299,7 @@ def test_objects_and_a_desync(open_page: Open, tmp_path: Path) -> None:
             played.step()
     with serving(str(game), "--sim", "viewed_worlds:Game") as url:
         page = open_page(f"{url}#tick=7")
-        playwright.expect(page.locator("#panel .leaf", has_text="turn")).to_contain_text("7", timeout=10_000)
+        playwright.expect(page.locator("#panel .leaf", has_text="turn")).to_contain_text("7", timeout=30_000)
         page.locator("summary", has_text="[1]").click()
         playwright.expect(page.locator("#panel .leaf[title='units[1].hp'] .changed")).to_have_text("17")
         page.get_by_role("button", name="curve").first.click()
@@ -256,9 +307,9 @@ def test_objects_and_a_desync(open_page: Open, tmp_path: Path) -> None:
     record(pond, Pond(), [[]] * 40, keyframe_interval_ticks=20)
     with serving(str(pond), "--sim", f"viewed_worlds:{DriftingPond.__name__}") as url:
         page = open_page(f"{url}#tick=18")
-        playwright.expect(page.locator("#banner")).to_contain_text("This tick cannot be shown", timeout=10_000)
+        playwright.expect(page.locator("#banner")).to_contain_text("This tick cannot be shown", timeout=30_000)
         page.keyboard.press("PageDown")
-        playwright.expect(page.get_by_label(re.compile("^water, tick 20,"))).to_be_visible(timeout=10_000)
+        playwright.expect(page.get_by_label(re.compile("^water, tick 20,"))).to_be_visible(timeout=30_000)
         page.close()
 
 
@@ -280,8 +331,8 @@ def test_a_dump_is_seen_from_both_sides(open_page: Open, tmp_path: Path) -> None
         playwright.expect(waiting).to_have_text(f"not recorded; tick {bad - 1}, the last that agrees")
         playwright.expect(page.locator("figcaption").last).to_contain_text("not at this tick")
         page.get_by_role("button", name="Keyframe 20").click()
-        playwright.expect(page.locator("figcaption").last).to_contain_text("1 cell differs", timeout=10_000)
+        playwright.expect(page.locator("figcaption").last).to_contain_text("1 cell differs", timeout=30_000)
         page.keyboard.press("Shift+F")
         page.get_by_role("button", name="Tick before").click()
-        playwright.expect(page.locator("figcaption").last).to_contain_text("the same", timeout=10_000)
+        playwright.expect(page.locator("figcaption").last).to_contain_text("the same", timeout=30_000)
         page.close()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import struct
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,7 @@ from starlette.testclient import TestClient  # noqa: E402
 from starlette.websockets import WebSocketDisconnect  # noqa: E402
 
 from replayer.diagnose.compare.tape_diff import diff_tapes  # noqa: E402
+from replayer.report.tape_facts import tape_facts  # noqa: E402
 from replayer.view.access_guard import is_loopback  # noqa: E402
 from replayer.view.difference_frames import DifferenceFrames  # noqa: E402
 from replayer.view.page_session import PageSession  # noqa: E402
@@ -43,6 +45,7 @@ from replayer.view.states.frame_encoding import EncodedTick  # noqa: E402
 from replayer.view.viewed_tape import ViewedTape  # noqa: E402
 from replayer.view.worker.page_jobs import ViewSelection  # noqa: E402
 
+WAIT_S = 60  # For a message.
 PORT, TOKEN = 8123, "a-token-of-this-test"
 HOST = f"127.0.0.1:{PORT}"
 BASE = f"http://{HOST}"
@@ -70,12 +73,18 @@ class Page:
 
     def __init__(self, socket: Any) -> None:
         self.socket = socket
+        self._waiting = ThreadPoolExecutor(1)
         self.name = self.message("hello")["page"]
+
+    def receive(self) -> dict[str, Any]:
+        """The next message of any kind; a server that sends none is an error, and no endless wait."""
+        received: dict[str, Any] = self._waiting.submit(self.socket.receive).result(WAIT_S)
+        return received
 
     def message(self, kind: str) -> dict[str, Any]:
         """The next message of a kind; others are skipped."""
         while True:
-            received = self.socket.receive()
+            received = self.receive()
             if "text" in received and (found := json.loads(received["text"]))["kind"] == kind:
                 return dict(found)
 
@@ -87,7 +96,7 @@ class Page:
         """The next frames of a tape for some ticks, in any order."""
         frames: dict[int, dict[str, Any]] = {}
         while frames.keys() < ticks:
-            received = self.socket.receive()
+            received = self.receive()
             if received.get("bytes") is None:
                 continue
             data = received["bytes"]
@@ -435,6 +444,30 @@ def test_objects_are_shown_by_paths_and_a_missing_simulation_shows_keyframes(tmp
         if sim is not None:
             assert [leaves[f"units[{number}].hp"] for number in range(3)] == [unit.hp for unit in truth.units]
             assert {leaf[0] for leaf in found["leaves"] if leaf[2]} == {"turn", "units[1].hp"}
+
+
+@pytest.mark.seldom(0.3)
+def test_damage_is_marked_as_replay_info_tells_it(tmp_path: Path) -> None:
+    """Status, lost ticks and keyframes, once all blocks were read."""
+    path = tmp_path / "pond.tape"
+    record(path, Pond(), [[]] * 300, keyframe_interval_ticks=20, full_every=1)
+    content = bytearray(path.read_bytes())
+    middle = len(content) // 2
+    content[middle : middle + 200] = bytes(200)
+    path.write_bytes(content)
+    with replayer.Tape(path) as tape:
+        truth = tape_facts(tape)
+    assert truth["status"] == "corrupt"
+    with TestClient(
+        ViewServer([ViewedTape(0, path, "viewed_worlds:Pond", None, 0)]).app("127.0.0.1", PORT, TOKEN), base_url=BASE
+    ) as client:
+        client.get(f"/?token={TOKEN}")
+        with client.websocket_connect(SOCKET, headers={"origin": BASE}) as socket:
+            page = Page(socket)
+            while (facts := client.get("/api/info").json()["tapes"][0])["status"] == "not checked":
+                page.message("marks")
+    assert (facts["status"], facts["missing"]) == (truth["status"], truth["missing_ticks"])
+    assert facts["keyframes"] == truth["full_keyframes"] + truth["delta_keyframes"]
 
 
 @pytest.mark.seldom(0.3)
