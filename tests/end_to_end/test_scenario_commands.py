@@ -284,3 +284,24 @@ def test_checkpoints_and_continuing_from_one(capsys: pytest.CaptureFixture[str])
     assert_one_line(capsys.readouterr(), "only a simulation with a scenario around it has checkpoints")
     assert run(recorder.commands.main.main, "run saved.toml --from nowhere.tape -o c.tape") == 2
     assert files(Path.cwd()) == before | {"plain.toml": TINY.encode()}
+
+
+def test_results_sum_up_the_reconfigurations(capsys: pytest.CaptureFixture[str]) -> None:
+    """How many were made, how many were free, and the transition budget; no line without any."""
+    change = (
+        '[[scenario.reconfigurations]]\nid = "{}"\nkind = "mode_transition"\nroles = ["snail"]\nmode = "m"\ncost = {}\n'
+    )
+    changes = "".join(change.format(name, cost) for name, cost in (("free", 0), ("dear", 3), ("more", 2)))
+    Path("changed.toml").write_text(PROVOKED.replace("tick < 7", "tick < 21") + changes)
+    Path("good.toml").write_text(PROVOKED.replace("tick < 7", "tick < 21"))
+    for name in ("changed", "good"):
+        assert run(recorder.commands.main.main, f"run {name}.toml --ticks 5 -o {name}.tape -q") == 0
+    capsys.readouterr()
+    assert run(replayer.commands.main.main, "results changed.tape") == 0
+    line = "  reconfigurations: applied 3, pure 1, transition 2, transition_budget 5"
+    assert line in capsys.readouterr().out.splitlines()
+    assert run(replayer.commands.main.main, "results changed.tape --json") == 0
+    summary = json.loads(capsys.readouterr().out)["result"]["reconfiguration_summary"]
+    assert summary == {"applied": 3, "pure": 1, "transition": 2, "transition_budget": 5}
+    assert run(replayer.commands.main.main, "results good.tape") == 0
+    assert "reconfigurations" not in capsys.readouterr().out
