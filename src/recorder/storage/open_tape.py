@@ -21,6 +21,8 @@ from recorder.storage.file_names import following_segments, journal_path, segmen
 from recorder.storage.memory_limit import memory_budget
 from recorder.storage.read_ahead import ThreadedCopier
 
+LISTINGS_MAX = 20  # A ring that turns over faster than its files are opened, as with a file a tick, is listed again.
+
 
 class OpenFile:
     """A file that is open for reading, and what has been read of it. It is closed with its last user, or by close.
@@ -127,11 +129,17 @@ class OpenTape:
             if not self.path.parent.is_dir():
                 raise
             missing = error
-        for number in self._following():
-            try:
-                self._sources.append(self._open_segment(number, before))
-            except FileNotFoundError:
-                continue  # A ring has just removed it.
+        for _ in range(LISTINGS_MAX):
+            has_vanished = False
+            for number in self._following():
+                if number in self._files:
+                    continue
+                try:
+                    self._sources.append(self._open_segment(number, before))
+                except FileNotFoundError:
+                    has_vanished = True  # A ring has just removed it, and all that were listed may go meanwhile.
+            if not has_vanished:
+                break
         return missing
 
     def _ensure_first(self, assembled: Assembled) -> None:

@@ -14,6 +14,7 @@ import recorder
 import replayer
 from recorder.errors import CorruptError, MissingTickError
 from recorder.format.blocks.block import HEADER_BYTES
+from recorder.storage import open_tape
 from replayer import Tape
 
 from small_worlds import Herd, Saved, Walkers, record
@@ -284,3 +285,22 @@ def test_a_keyframe_for_which_memory_ran_out(
         assert len(opened.keyframes) > 10
         for place in opened.keyframes[1:]:
             assert opened.snapshot(place).arena.tobytes() == live[place.tick]
+
+
+def test_a_ring_that_turns_over_while_it_is_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All files that were listed are gone when they are opened: those that are there now are read."""
+    path = tmp_path / "run.tape"
+    with recorder.Recorder(path, Walkers(), keep=6, **OPTIONS) as tape:
+        for tick in range(60):
+            tape.step(None)
+            if tick % 10 == 0:
+                tape.flush()
+    listed, listings = open_tape.following_segments, list[int]()
+
+    def stale_at_first(first: Path) -> list[int]:
+        listings.append(1)
+        return [100_000] if len(listings) == 1 else listed(first)
+
+    monkeypatch.setattr(open_tape, "following_segments", stale_at_first)
+    with Tape(path) as opened:
+        assert (opened.last_tick, opened.status) == (60, "not checked")

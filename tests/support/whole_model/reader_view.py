@@ -232,7 +232,10 @@ class TailView:
                         self.next_tick in (None, item.tick) or run.is_damaged or run.is_lossy or run.is_ring,
                         f"the tail gives tick {item.tick}, {self.next_tick} is next",
                     )
-                    run.ensure_frame(item.tick, item)
+                    if (
+                        item.tick <= run.last or not run.is_damaged
+                    ):  # Else it is in a file that was removed, and is open.
+                        run.ensure_frame(item.tick, item)
                     self.next_tick = item.tick + 1
                 elif isinstance(item, Ended):
                     ensure(run.sealed or run.may_be_sealed, "the tail ended, the run was not closed")
