@@ -186,16 +186,17 @@ def play(bench: Bench, page: Page, pid: int, what: str, least: float, speed: int
     page.wait_for_timeout(500)
     page.get_by_label("Speed").select_option(str(speed))
     page.evaluate(COUNT_PAINTED)
-    before_s, start = cpu_s(pid), int(page.locator("#tick").input_value().replace(",", ""))
+    before_s = cpu_s(pid)
     page.keyboard.press(" ")
     page.wait_for_timeout(seconds * 1000)
     page.keyboard.press(" ")
     painted = page.evaluate("window.painted")
-    used_s, ticks = cpu_s(pid) - before_s, int(page.locator("#tick").input_value().replace(",", "")) - start
+    used_s = cpu_s(pid) - before_s
     rate = len(painted) / seconds
     gaps = np.diff(painted)
-    text = f"{rate:.1f} pictures/s of {ticks / seconds:.1f} ticks/s, longest gap {max(gaps, default=0):.0f} ms, server's CPU {used_s / seconds:.0%}"
-    bench.say(what, text, f">= {least:.0f} pictures/s", met=rate >= least, rate=rate)
+    text = f"{rate:.1f} pictures/s at {speed} ticks/s, longest gap {max(gaps, default=0):.0f} ms, server's CPU {used_s / seconds:.0%}"
+    target = f">= {least:.0f} pictures/s" if least else "none"
+    bench.say(what, text, target, met=rate >= least if least else None, rate=rate)
 
 
 def measure_two(bench: Bench) -> None:
