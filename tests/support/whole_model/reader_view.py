@@ -161,7 +161,7 @@ class View:
     def check(self, numbers: random.Random) -> None:  # noqa: ARG002
         """Read each block."""
         problems = self.attempt(self.timeline.tape.check_blocks)
-        ensure(self.run.is_damaged or not problems, f"check_blocks of an undamaged tape: {problems[:3]}")
+        ensure(self.run.is_damaged or not problems, f"check_blocks of an undamaged tape: {(problems or [])[:3]}")
 
     def distrust(self, numbers: random.Random) -> None:  # noqa: ARG002
         """Find the blocks by their headers."""
@@ -243,7 +243,7 @@ class TailView:
         except (RecordingError, FileNotFoundError) as error:
             ensure(run.is_damaged or run.gone, f"the tail: {type(error).__name__}: {error}")
             return
-        if run.sealed and not run.is_damaged and not run.gone:
+        if run.sealed and not (run.is_damaged or run.is_lossy or run.gone):
             ensure(
                 self.ended and (self.next_tick or run.last + 1) > run.acknowledged,
                 f"the tail ends before {self.next_tick}",
