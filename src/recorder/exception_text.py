@@ -5,6 +5,7 @@ from __future__ import annotations
 import traceback
 from pathlib import Path
 
+STEP_RAISED = "the step raised "  # How raised_text begins for a step.
 _OURS = ("recorder", "replayer", "sim.kernel")
 
 

@@ -12,6 +12,8 @@ from cyclopts import Parameter
 from recorder.console.argument_types import Positive
 from recorder.console.output import print_json
 from recorder.console.progress import progress_bar
+from recorder.errors import SimulationFailedError
+from recorder.exception_text import STEP_RAISED
 from recorder.exit_codes import DIFFERS, UsageError
 from recorder.processes.stuck_workers import PATIENCE_S
 from recorder.storage.os_errors import reading
@@ -82,15 +84,12 @@ def verify(
     if checked is not None and checked.differing is None:
         return STATUS_CODES[checked.status]
     start_s = _cpu_s()
-    with progress_bar("verifying", tick_count, quiet=as_json) as show:
-        report = verify_tape(
-            path,
-            factory_of(sim),
-            jobs=jobs or processor_count(),
-            progress=lambda done, _: show(done),
-            dump_folder=dump_folder or path.parent,
-            patience_s=patience,
-        )
+    try:
+        report = _verify(path, sim, tick_count, jobs, dump_folder, patience, quiet=as_json)
+    except SimulationFailedError as error:
+        if first_tick is None or not _is_desync(error, first_tick):
+            raise
+        return _tell_of_raised(path, error, as_json=as_json)
     if as_json:
         facts = {} if checked is None else {"values": {"differing": checked.differing, "path": checked.path}}
         print_json(report_facts(report) | facts)
@@ -105,6 +104,40 @@ def verify(
     if report.first_bad is not None or report.wrong_keyframes:
         return DIFFERS
     return STATUS_CODES[report.status]
+
+
+def _verify(
+    path: Path, sim: str | None, ticks: int, jobs: int | None, dump_folder: Path | None, patience: int, *, quiet: bool
+) -> VerificationReport:
+    with progress_bar("verifying", ticks, quiet=quiet) as show:
+        return verify_tape(
+            path,
+            factory_of(sim),
+            jobs=jobs or processor_count(),
+            progress=lambda done, _: show(done),
+            dump_folder=dump_folder or path.parent,
+            patience_s=patience,
+        )
+
+
+def _is_desync(error: SimulationFailedError, first_tick: int) -> bool:
+    """Return True for a step that raises where the recorded one did not, behind others that gave the recorded states.
+
+    Where the first step raises already, the simulation does not fit the tape at all. Memory that runs out is no finding.
+    """
+    is_of_step = error.why is not None and error.why.startswith(STEP_RAISED)
+    return is_of_step and error.tick > first_tick + 1 and not isinstance(error.__cause__, MemoryError)
+
+
+def _tell_of_raised(path: Path, error: SimulationFailedError, *, as_json: bool) -> int:
+    if as_json:
+        print_json({"ok": False, "first_bad": error.tick, "raised": error.why})
+    else:
+        print_visible(
+            f"{path}: DESYNC at tick {error.tick:,}; the ticks before it that were replayed match the recording"
+        )
+        print_visible(f"  {plain_text(str(error.why))}; when it was recorded, it did not raise")
+    return DIFFERS
 
 
 def _cpu_s() -> float:

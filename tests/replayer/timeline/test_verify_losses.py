@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import shlex
@@ -263,7 +264,6 @@ class Refusing(Saved):
 @pytest.mark.parametrize(
     ("recorded", "name", "line"),
     [
-        (Walkers, "Failing", "tick 21: the step raised ValueError: boom (test_verify_losses.py:"),
         (
             Walkers,
             "Forgetful",
@@ -284,6 +284,22 @@ def test_what_a_simulation_raises_is_one_line(
     record(path, recorded(), [[]] * 30 if recorded is Walkers else list(range(30)), keyframe_interval_ticks=10)
     assert run(replayer.commands.main.main, f"{command} --sim test_verify_losses:{name}") == 2
     assert_one_line(capsys.readouterr(), line)
+
+
+def test_a_step_that_raises_in_the_replay_alone_is_a_desync(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Behind ticks that have the recorded states: the simulation fits, and the recorded step did not raise."""
+    record(path, Walkers(), [[]] * 30, keyframe_interval_ticks=10)
+    line = "the step raised ValueError: boom (test_verify_losses.py:"
+    for jobs in (1, 2):
+        assert run(replayer.commands.main.main, f"verify run.tape -j {jobs} --sim test_verify_losses:Failing") == 1
+        printed = capsys.readouterr().out
+        assert printed.startswith("run.tape: DESYNC at tick 21; ")
+        assert line in printed
+    assert run(replayer.commands.main.main, "verify run.tape --json --sim test_verify_losses:Failing") == 1
+    facts = json.loads(capsys.readouterr().out)
+    assert (facts["ok"], facts["first_bad"], facts["raised"].startswith(line)) == (False, 21, True)
+    assert run(replayer.commands.main.main, "seek run.tape --tick 25 --sim test_verify_losses:Failing") == 2
+    assert_one_line(capsys.readouterr(), f"tick 21: {line}")
 
 
 def test_in_python_the_cause_is_chained(path: Path) -> None:
