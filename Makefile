@@ -16,6 +16,7 @@ BIN := $(VENV)/bin
 TEST_GROUPS ?= test datasets adapters viewers  # Without the last three, the tests of other packages' integrations are skipped.
 PACKAGE_TESTS := tests/replayer/datasets tests/replayer/export/viewers tests/sim/adapters
 FOREIGN_TESTS := tests/sim/adapters/jax tests/sim/adapters/ale tests/sim/adapters/capture/test_refusals.py
+PYTEST_ARGS ?=  # Of make test and test-exact, such as the seeds that a run printed.
 BENCH ?=  # Arguments for all benches; --quick is one that each of them has.
 DEMO_TAPE := recordings/demo.tape
 
@@ -33,9 +34,9 @@ demo: $(VENV)/.installed
 
 test: $(VENV)/.tested
 	# In parts: what the tests of a part import makes every fork slow, and every watched page.
-	$(BIN)/pytest -n 2 --dist worksteal tests/recorder tests/sim --ignore=tests/sim/adapters
-	$(BIN)/pytest -n 2 --dist worksteal tests --ignore=tests/recorder --ignore=tests/sim $(PACKAGE_TESTS:%=--ignore=%)
-	$(BIN)/pytest -n 2 --dist worksteal $(PACKAGE_TESTS)
+	$(BIN)/pytest -n 2 --dist worksteal $(PYTEST_ARGS) tests/recorder tests/sim --ignore=tests/sim/adapters
+	$(BIN)/pytest -n 2 --dist worksteal $(PYTEST_ARGS) tests --ignore=tests/recorder --ignore=tests/sim $(PACKAGE_TESTS:%=--ignore=%)
+	$(BIN)/pytest -n 2 --dist worksteal $(PYTEST_ARGS) $(PACKAGE_TESTS)
 	$(BIN)/pytest -n 2 --dist loadfile README.md docs  # Each page by one process: its blocks build on each other.
 
 test-long: $(VENV)/.tested
@@ -52,7 +53,7 @@ test-pythons:
 	tools/test_pythons.sh
 
 test-exact:
-	tools/test_pythons.sh -m "" tests/sim/worlds/meadow/test_exactness.py tests/recorder/format/test_golden_tapes.py \
+	tools/test_pythons.sh -m "" $(PYTEST_ARGS) tests/sim/worlds/meadow/test_exactness.py tests/recorder/format/test_golden_tapes.py \
 		tests/recorder/processes/test_fork.py tests/replayer/timeline/test_verify.py
 
 test-oldest:
