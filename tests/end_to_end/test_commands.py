@@ -329,9 +329,13 @@ def test_truncation_at_every_byte_of_the_last_blocks(tape: Path, stride: int) ->
 
 
 def test_a_scenarios_name_cannot_leave_the_folder(empty_folder: Path) -> None:
-    """Slashes, dots and spaces in a name become a plain file name in recordings/."""
-    (empty_folder / "odd.toml").write_text(TINY.replace("seed = 3", 'seed = 3\nname = "../../b x"'))
+    """A path is refused; dots and spaces in a name become a plain file name in recordings/."""
+    odd = empty_folder / "odd.toml"
+    odd.write_text(TINY.replace("seed = 3", 'seed = 3\nname = "../../b x"'))
+    assert run(recorder.commands.main.main, "run odd.toml -q --ticks 2") == 2
+    assert sorted(files(empty_folder)) == ["odd.toml"]
 
+    odd.write_text(TINY.replace("seed = 3", 'seed = 3\nname = "..b x"'))
     assert run(recorder.commands.main.main, "run odd.toml -q --ticks 2") == 0
     assert sorted(files(empty_folder)) == ["odd.toml", "recordings/b-x-1.tape"]
 

@@ -210,7 +210,7 @@ def test_a_simulation_may_replace_its_state(tmp_path: Path) -> None:
 def test_an_interrupt_after_the_step_ends_the_recording(tmp_path: Path) -> None:
     """No frame follows a tick whose frame was not written."""
     walkers = Walkers()
-    with Recorder(tmp_path / "run.tape", walkers) as tape:
+    with Recorder(tmp_path / "run.tape", walkers, between_steps=False) as tape:  # Its hash comes after the step alone.
         tape.step([])
         original, walkers.state.hash = walkers.state.hash, lambda: (_ for _ in ()).throw(KeyboardInterrupt)  # type: ignore[method-assign]
         with pytest.raises(KeyboardInterrupt):
@@ -220,4 +220,19 @@ def test_an_interrupt_after_the_step_ends_the_recording(tmp_path: Path) -> None:
             tape.step([])
     with replayer.Timeline(tmp_path / "run.tape", Walkers) as run:
         assert run.last_tick == 1
+        assert run.verify().ok
+
+
+def test_an_interrupt_before_the_step_ends_nothing(tmp_path: Path) -> None:
+    """What lies between two steps is hashed before the second one, which has not begun then."""
+    walkers = Walkers()
+    with Recorder(tmp_path / "run.tape", walkers, between_steps=True) as tape:
+        tape.step([])
+        original, walkers.state.hash = walkers.state.hash, lambda: (_ for _ in ()).throw(KeyboardInterrupt)  # type: ignore[method-assign]
+        with pytest.raises(KeyboardInterrupt):
+            tape.step([])
+        walkers.state.hash = original  # type: ignore[method-assign]
+        tape.step([])
+    with replayer.Timeline(tmp_path / "run.tape", Walkers) as run:
+        assert run.last_tick == 2
         assert run.verify().ok
