@@ -17,7 +17,7 @@ from recorder.format.blocks.changes_block import ChangeEncoder, decode_changes
 from recorder.session.change_source import find_source
 from recorder.settings import ChangeTracking, Mode
 from sim.kernel.changes.row_changes import UnmarkedWriteError
-from sim.kernel.changes.tick_changes import TickChanges, flat_words
+from sim.kernel.changes.tick_changes import TickChanges, TickSource, flat_words
 from sim.kernel.exactness import Level, level_of
 from sim.kernel.simulation import as_simulation
 from sim.kernel.state import State
@@ -74,7 +74,7 @@ def choose_mode(make: Callable[[], Any], inputs: Callable[[int, State], Any], ch
 def _measure(simulation: Any, inputs: Callable[[int, State], Any], changes: ChangeTracking) -> _Measured:
     measured = _Measured()
     source = find_source(simulation, changes).ticks(simulation.state)
-    encoder = ChangeEncoder(simulation.state.layout, simulation.state.arena)
+    encoder = _encoder(source, simulation.state)
     waiting: list[TickChanges] = []
     begun_s = time.monotonic()
     for tick in range(1, TICKS_MAX + 1):
@@ -88,7 +88,7 @@ def _measure(simulation: Any, inputs: Callable[[int, State], Any], changes: Chan
         measured.ticks += 1
         if taken is None:  # The layout changed: measure the ticks before and after it only.
             source.reset(simulation.state)
-            encoder, waiting = ChangeEncoder(simulation.state.layout, simulation.state.arena), []
+            encoder, waiting = _encoder(source, simulation.state), []
         else:
             waiting.append(taken)
         if len(waiting) == TICKS_OF_A_BLOCK:
@@ -100,6 +100,10 @@ def _measure(simulation: Any, inputs: Callable[[int, State], Any], changes: Chan
         _weigh(measured, encoder, waiting, simulation.state)
     source.close()
     return measured
+
+
+def _encoder(source: TickSource, state: State) -> ChangeEncoder:
+    return ChangeEncoder(state.layout, None if source.knows_earlier else state.arena)
 
 
 def _take(source: Any, state: State) -> TickChanges | None:

@@ -52,13 +52,16 @@ class KeyframePolicy:
         tick: int,
     ) -> None:
         self._simulation = simulation
-        self._make_source = sources.whole
+        # Ticks that were compared with the ones before have all changes since a keyframe.
+        compares = outputs is not None and outputs.logs_changes and not outputs.keeps_words
+        self._make_source = outputs.rows_since if outputs is not None and compares else sources.whole
         self._tracked = simulation.state
-        self._source = sources.whole(self._tracked)
+        self._source = self._make_source(self._tracked)
         self._settings = settings
         self._writer = writer
         self._outputs = outputs
         self._logs_changes = outputs is not None and outputs.logs_changes
+        self._keeps_words = outputs is not None and outputs.keeps_words
         self._load = loads_at_keyframes(simulation)
         self._rotation = RotationPolicy(settings, writer, tick)
         budget_ms, after_ms = settings.seek_budget_ms, settings.keyframe_after_ms
@@ -72,7 +75,7 @@ class KeyframePolicy:
         self.next_tick = (tick // self._interval_ticks + 1) * self._interval_ticks
         self._number = 0
         self.skipped = 0
-        self._force_full = False
+        self._force_full = self._was_skipped = False
         self.make_digest: Callable[[], bytes] | None = None
 
     def defer(self, tick: int) -> None:
@@ -102,7 +105,7 @@ class KeyframePolicy:
         self._number += 1
         if not self._writer.has_room_for_keyframe(wait=self._settings.deterministic):
             self.skipped += 1
-            self._force_full = True
+            self._was_skipped = True
             return
         state = self._simulation.state
         if state is not self._tracked:  # The simulation has a new State object.
@@ -114,7 +117,7 @@ class KeyframePolicy:
         # Not for deterministic tapes: the tick at which deltas_are_worn becomes True depends on the threads' timing.
         if self._writer.deltas_are_worn and not self._settings.deterministic:
             self._number = 0
-        is_full = rotate or self._number % self._settings.full_every == 0
+        is_full = rotate or self._number % self._settings.full_every == 0 or self._was_skipped
         # For a large state the writer builds the full keyframe from the one before and the rows marked since.
         is_marked = not self._source.needs_baseline and state.layout.size_bytes >= MARKED_FULL_BYTES_MIN
         if self._force_full or wants_full or not fits or (is_full and not is_marked):
@@ -131,9 +134,18 @@ class KeyframePolicy:
     def _put_changes(self, tick: int, state_hash: int, changes: Changes, *, is_full: bool, rotate: bool) -> None:
         """Put a keyframe that is given by the changes since the baseline."""
         if is_full:
+            self._was_skipped = False
             baseline = Baseline(self._baseline.layout)
             job = KeyframeJob(
-                tick, state_hash, baseline, changes, rotate, self._logs_changes, self._baseline, digest=self._digest()
+                tick,
+                state_hash,
+                baseline,
+                changes,
+                rotate,
+                self._logs_changes,
+                self._keeps_words,
+                self._baseline,
+                digest=self._digest(),
             )
             if rotate:
                 self._rotation.begin(tick)
@@ -149,7 +161,7 @@ class KeyframePolicy:
         baseline = Baseline(snapshot.layout, snapshot)
         self._begin_from(baseline, snapshot)
         self.records_field_hashes = records_field_hashes(self._settings.blame, self._simulation.state)
-        self._force_full = False
+        self._force_full = self._was_skipped = False
         needs_spare = self._source.needs_baseline  # It does not know the changes: the next one copies everything.
         self._put(
             KeyframeJob(
@@ -159,6 +171,7 @@ class KeyframePolicy:
                 None,
                 rotate,
                 self._logs_changes,
+                self._keeps_words,
                 needs_spare=needs_spare,
                 digest=self._digest(),
             )

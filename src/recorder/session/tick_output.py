@@ -11,7 +11,9 @@ from typing import Any, Self
 from recorder.format.blocks.events_block import encode_tick
 from recorder.format.blocks.telemetry_block import make_row
 from recorder.writer.jobs import TickOutput
-from sim.kernel.changes.tick_changes import TickSource
+from sim.kernel.changes.row_changes import ChangeSource
+from sim.kernel.changes.rows_of_ticks import RowsOfTicks
+from sim.kernel.changes.tick_changes import ArenaWords, TickSource
 from sim.kernel.hooks import HasTelemetry, hook
 from sim.kernel.plain_data import PlainEncoder
 from sim.kernel.simulation import Simulation, emits_unrequested_events, inner_of, request_events
@@ -25,6 +27,8 @@ class OutputCollector:
         self._simulation = simulation
         self._changes = changes
         self.logs_changes = changes is not None
+        self.keeps_words = changes is not None and not changes.knows_earlier  # See KeyframeJob.
+        self._rows: RowsOfTicks | None = None
         self.wants_full = False  # True if changes are unknown until the next full keyframe.
         reporting = hook(simulation, HasTelemetry)
         self._telemetry: Callable[[], Any] | None = reporting.telemetry if reporting is not None else None
@@ -58,7 +62,14 @@ class OutputCollector:
             return TickOutput(row, events)
         changes = self._changes.take(self._simulation.state)
         self.wants_full = changes is None
+        if self._rows is not None and isinstance(changes, ArenaWords):
+            self._rows.add(changes)
         return TickOutput(row, events, changes)
+
+    def rows_since(self, state: State) -> ChangeSource:
+        """Make the source of the rows that changed since a keyframe, where each tick is compared with the one before."""
+        self._rows = RowsOfTicks(state)
+        return self._rows
 
     def restart(self) -> None:
         """Take changes from the current state on: a full keyframe of it was put."""

@@ -17,7 +17,7 @@ from __future__ import annotations
 import errno
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import attrs
@@ -27,6 +27,8 @@ from recorder.storage.file_interfaces import IO, Files
 
 MakeMeta = Callable[[int, int], bytes]  # Takes a segment's number and the offset that it continues from; returns META.
 Group = list[Piece]  # The blocks of one payload: they are placed together.
+
+APPEND_BYTES = 8 << 20  # Joined for one append. The keyframe of a large state is not in memory once more.
 
 
 class SizeChangedError(OSError):
@@ -113,7 +115,9 @@ class SegmentedLog:
 
     def start(self) -> None:
         """Write the file header and META of the first segment. Raises OSError; the file is not a tape then."""
-        self._append(self.encoder.start())
+        head = self.encoder.start()
+        self._io.append(head)
+        self.written_bytes += len(head)
 
     def write(self) -> None:
         """Append the backlog to the file. Raises OSError; groups that were not written stay in the backlog."""
@@ -151,14 +155,15 @@ class SegmentedLog:
             what = f"another program changed the size of the tape: it has {size:,} of {expected:,} bytes"
             raise SizeChangedError(errno.EIO, what)
 
-    def _append_or_roll_back(self, data: bytes, mark: Any) -> None:
+    def _append_or_roll_back(self, parts: Iterable[bytes], mark: Any) -> None:
         try:
             self._ensure_size(mark.next_offset)
         except OSError:
             self.encoder.roll_back(mark)
             raise
         try:
-            self._append(data)
+            for data in parts:
+                self._io.append(data)
         except OSError:
             self.encoder.roll_back(mark)
             try:
@@ -166,10 +171,7 @@ class SegmentedLog:
             except OSError:
                 self._give_up_segment()
             raise
-
-    def _append(self, data: bytes) -> None:
-        self._io.append(data)
-        self.written_bytes += len(data)
+        self.written_bytes += self.encoder.next_offset - mark.next_offset
 
     def sync(self) -> None:
         """Make the file durable. Raises OSError; the next write then repeats the blocks that were not durable."""
@@ -219,7 +221,8 @@ class SegmentedLog:
         io = self._files.create(number)
         io.append(following.start(0))
         for group in self._repeat:
-            io.append(_placed(group, following))
+            for data in _placed(group, following):
+                io.append(data)
         self._files.publish(number)
         self._io, self.encoder, self._after = io, following, after
         self.written_bytes += following.next_offset
@@ -256,12 +259,12 @@ class SegmentedLog:
             return  # Sealed by an earlier call, which failed later.
         if not self._index_written:
             mark = self.encoder.mark()
-            self._append_or_roll_back(self.encoder.last_index(), mark)
+            self._append_or_roll_back([self.encoder.last_index()], mark)
             self._index_written = True
         if self._syncs:
             self.sync()  # An END on the disk then proves that everything before it is durable.
         mark = self.encoder.mark()
-        self._append_or_roll_back(self.encoder.end(outcome, final=final, oldest_segment=oldest_segment), mark)
+        self._append_or_roll_back([self.encoder.end(outcome, final=final, oldest_segment=oldest_segment)], mark)
         self._index_written, self._sealed = False, True
         if self._syncs:
             self.sync()
@@ -288,8 +291,17 @@ class SegmentedLog:
             del self._past[0]
 
 
-def _placed(group: Group, encoder: SegmentEncoder) -> bytes:
-    return b"".join([encoder.place(piece) for piece in group]) + encoder.index_if_due()
+def _placed(group: Group, encoder: SegmentEncoder) -> Iterator[bytes]:
+    """Place the blocks of a group, and yield their bytes: joined, but never many more than APPEND_BYTES at once."""
+    joined: list[bytes] = []
+    size = 0
+    for piece in group:
+        joined.append(encoder.place(piece))
+        size += len(joined[-1])
+        if size >= APPEND_BYTES:
+            yield b"".join(joined)
+            joined, size = [], 0
+    yield b"".join(joined) + encoder.index_if_due()
 
 
 def _size(group: Group) -> int:

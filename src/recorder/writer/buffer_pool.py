@@ -7,7 +7,7 @@ from collections import deque
 from sim.kernel.state import Bytes, unset_arena
 
 KEPT_MAX = 128  # Free buffers: one for each field of a state, for a keyframe, and one for a state.
-KEPT_STATES_MAX = 2  # Free bytes, in the largest buffer: those of a state that has grown are of no further use.
+KEPT_STATES_MAX = 1  # Free bytes, in the largest buffer: those of a state that has grown are of no further use.
 
 
 class BufferPool:
@@ -21,15 +21,19 @@ class BufferPool:
     def take(self, size_bytes: int) -> Bytes:
         """Take a buffer of this size with undefined content. The user gives it back when it is no longer needed."""
         self._largest = max(self._largest, size_bytes)
+        found = self._find(size_bytes)
         excess = sum(map(len, tuple(self._free))) - KEPT_STATES_MAX * self._largest
         while excess > 0:  # Here, since no other thread removes any.
             excess -= len(self._free.popleft())  # What was not wanted for longest.
+        return unset_arena(size_bytes) if found is None else found
+
+    def _find(self, size_bytes: int) -> Bytes | None:
         for _ in range(len(self._free)):
             buffer = self._free.pop()  # The one that came back last is the likeliest to be in a cache.
             if len(buffer) == size_bytes:
                 return buffer
             self._free.appendleft(buffer)
-        return unset_arena(size_bytes)
+        return None
 
     def make_ready(self, size_bytes: int) -> None:
         """Prepare one buffer of this size, once, before it is requested: take would wait for its pages."""

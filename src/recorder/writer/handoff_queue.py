@@ -14,7 +14,7 @@ from recorder.writer.jobs import KeyframeJob, TickOutput
 
 POLL_S = 0.05  # Each poll slows down a few ticks: at this interval at most one of a hundred.
 WAKE_BYTES = 1 << 20  # The writer is woken after at most this many bytes, and when a journal area is full.
-KEYFRAME_BYTES_MAX = 64 << 20  # Of waiting keyframes; one more is always allowed, of any size.
+KEYFRAME_BYTES_MAX = 64 << 20  # Of keyframes until they are encoded; one more is always allowed, of any size.
 WAITING_BYTES_MAX = 64 << 20  # Of waiting frames; some minutes of an ordinary run.
 
 Item = bytes | TickOutput | KeyframeJob
@@ -87,7 +87,7 @@ class HandoffQueue:
         self._taken_bytes += size_bytes
 
     def count_keyframe(self, job: KeyframeJob) -> None:
-        """Note that a taken keyframe is being encoded."""
+        """Note that a taken keyframe was encoded."""
         self._keyframe_bytes_done += job.size_bytes
 
     def rest(self) -> None:

@@ -36,6 +36,7 @@ class KeyframeJob:
         changes: rows that may differ from the baseline, or from previous; None for a full keyframe with a known state.
         rotate: begin a new segment with this keyframe.
         begins_log: the changes of the following ticks are recorded, starting from this state.
+        keeps_words: those changes do not hold the values before them: the writer keeps these.
         previous: for a full keyframe that is built from changes, the full state before.
         needs_spare: the next keyframe will be a copy of the complete state and needs a buffer.
         digest: of the simulation's values; empty if it has none.
@@ -47,6 +48,7 @@ class KeyframeJob:
     changes: Changes | None
     rotate: bool = False
     begins_log: bool = False
+    keeps_words: bool = False
     previous: Baseline | None = None
     needs_spare: bool = False
     digest: bytes = b""
@@ -87,7 +89,7 @@ class TickOutput:
 
     def __len__(self) -> int:
         """Size in the queue, in bytes."""
-        changes_bytes = self.changes.size_bytes if self.changes is not None else 0
+        changes_bytes = self.changes.memory_bytes if self.changes is not None else 0
         return len(self.frame) + len(self.events or b"") + changes_bytes
 
 

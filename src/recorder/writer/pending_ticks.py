@@ -113,9 +113,16 @@ class WaitingTicks:
         tick = self.first_tick - 1
         return [[events_piece(tick, encode_events(tick, 1, [self._last_events]))]]
 
-    def begin_changes(self, snapshot: Snapshot) -> None:
-        """Start the change log from this state, which is that of the last tick that was taken."""
-        self._change_encoder = ChangeEncoder(snapshot.layout, snapshot.arena)
+    def begin_changes(self, snapshot: Snapshot, *, keeps_words: bool) -> None:
+        """Start the change log from this state, which is that of the last tick that was taken.
+
+        keeps_words: the changes do not hold the values before them.
+        """
+        encoder = self._change_encoder
+        if encoder is not None and encoder.layout.hash_seed == snapshot.layout.hash_seed:
+            encoder.restart(snapshot.arena)
+        else:
+            self._change_encoder = ChangeEncoder(snapshot.layout, snapshot.arena if keeps_words else None)
         self._lost_changes = False
 
     def cut(self) -> list[list[Piece]]:

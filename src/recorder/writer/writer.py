@@ -351,7 +351,10 @@ class Writer:
             self._drop_from(first)
 
     def _take_keyframe(self, job: KeyframeJob) -> None:
-        self._handoff.count_keyframe(job)
+        self._encode_keyframe(job)
+        self._handoff.count_keyframe(job)  # Its memory was in use until now.
+
+    def _encode_keyframe(self, job: KeyframeJob) -> None:
         if not job.is_full:
             delta = self._keyframes.delta(job) if self._keeps() else None
             if delta is not None:
@@ -372,7 +375,7 @@ class Writer:
             self._log.put_rotation()
         self._lost_full = False
         if job.begins_log and job.baseline.snapshot is not None:
-            self._waiting.begin_changes(job.baseline.snapshot)
+            self._waiting.begin_changes(job.baseline.snapshot, keeps_words=job.keeps_words)
         self._put(self._keyframes.full(job))
         for group in self._waiting.last_events() if rotates and self._settings.is_ring else ():
             self._put(group)

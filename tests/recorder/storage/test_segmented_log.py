@@ -6,12 +6,14 @@ import os
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from recorder import Recorder
 from recorder.storage.file_names import journal_path, segment_numbers, segment_path
-from recorder.storage.tape_files import TapeFiles
+from recorder.storage.tape_files import TapeFile, TapeFiles
 from replayer.tape.tape import Tape
+from sim import Field, Schema, State
 
 from small_worlds import Walkers
 
@@ -139,3 +141,46 @@ def test_a_segment_is_not_part_of_the_tape_before_it_is_published(tmp_path: Path
     files.release()
     left = ["other.tape.1.new", "run.tape", "run.tape.1", "run.tape.2.new.old", "run.tape.new"]
     assert sorted(other.name for other in tmp_path.iterdir()) == left
+
+
+class Still:
+    """Random bytes, of which no block gets smaller; three blocks for a keyframe."""
+
+    def __init__(self) -> None:
+        self.state = State(Schema(Field("tick", "i8"), Field("noise", "u8", (400_000,))))
+        self.state["noise"][:] = np.random.default_rng(3).integers(0, 1 << 63, 400_000, np.uint64)
+
+    def step(self, _: Any) -> None:
+        """Count."""
+        self.state["tick"][...] += 1
+
+
+@pytest.mark.filterwarnings("ignore::recorder.RecordingWarning")  # Of the refusal, if there is time for it.
+@pytest.mark.parametrize("failing", [0, 1, 3])
+def test_a_large_keyframe_is_appended_in_parts(failing: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The file is the same; if the disk refuses a later part, the parts before it are cut off and written again."""
+    options: dict[str, Any] = {"deterministic": True, "keyframe_interval_ticks": 2, "full_every": 1, "trial_ms": 0}
+    whole, parted = tmp_path / "whole.tape", tmp_path / "parted.tape"
+    with Recorder(whole, Still(), **options) as tape:
+        for _ in range(3):
+            tape.step(None)
+    monkeypatch.setattr("recorder.storage.segmented_log.APPEND_BYTES", 1 << 20)
+    appended: list[int] = []
+    refused: list[int] = []
+    append = TapeFile.append
+
+    def refuse_once(self: TapeFile, data: bytes) -> None:
+        appended.append(len(data))
+        if failing and not refused and sum(size > 1 << 19 for size in appended) == 3 + failing:  # Three are of tick 0.
+            refused.append(len(data))
+            append(self, data[:1000])
+            raise OSError(28, "No space left on device")
+        append(self, data)
+
+    monkeypatch.setattr(TapeFile, "append", refuse_once)
+    with Recorder(parted, Still(), **options) as tape:
+        for _ in range(3):
+            tape.step(None)
+    assert len(refused) == bool(failing)
+    assert max(appended) < 3 << 20
+    assert parted.read_bytes() == whole.read_bytes()

@@ -40,7 +40,7 @@ from recorder.errors import CorruptError
 from recorder.format.blocks.byte_shuffle import folded, shuffled, unfolded, unshuffled
 from recorder.format.limits import BLOCK_TICKS_MAX, KEYFRAME_RAW_BYTES_MAX
 from sim.kernel.changes.tick_changes import (
-    FieldWords,
+    FieldSteps,
     TickChanges,
     Words,
     ensure_words_can_be_numbered,
@@ -55,6 +55,7 @@ Columns = tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint32], Words]
 _HEAD_SIZE = struct.Struct("<I")
 _NUMBER_BYTES = 4
 _NO_SECTION = -1
+MANY_WORDS = 1 << 20  # Eight megabytes: fewer are sorted in memory that does not matter.
 _BELOW_FLOAT_WORDS = 8  # Smaller words are compared with their earlier values if a scan may name unchanged ones.
 
 
@@ -68,17 +69,27 @@ class WordForm(enum.IntEnum):
 class ChangeEncoder:
     """Encodes consecutive ticks, beginning after a given state, as CHANGES payloads.
 
-    Keeps the earlier values of all words, from which STEPS are computed.
+    STEPS are differences from earlier values. Where the changes do not hold them, it keeps those of all fields of
+    integers.
     """
 
-    def __init__(self, layout: Layout, arena: npt.NDArray[np.uint8]) -> None:
-        """arena: of the state before the first tick; copied."""
+    def __init__(self, layout: Layout, arena: npt.NDArray[np.uint8] | None) -> None:
+        """arena: of the state before the first tick; copied. None if all changes hold their earlier values."""
         self.layout = layout
-        self._before = flat_words(arena.copy(), layout)
+        self._before: dict[str, Words] | None = None
+        if arena is not None:
+            words = flat_words(arena, layout)
+            self._before = {name: own.copy() for name, own in words.items() if _has_steps(layout.slots[name])}
+
+    def restart(self, arena: npt.NDArray[np.uint8]) -> None:
+        """Continue after another state of the same layout, in the memory at hand."""
+        words = flat_words(arena, self.layout)
+        for name, before in (self._before or {}).items():
+            np.copyto(before, words[name])
 
     def encode(self, first_tick: int, ticks: Sequence[TickChanges]) -> memoryview:
         """Encode the next ticks."""
-        by_field = [changes.by_field(self.layout) for changes in ticks]
+        by_field = [changes.steps_by_field(self.layout) for changes in ticks]
         exact = all(changes.is_exact for changes in ticks)
         sections: list[list[Any]] = []
         bodies: list[Any] = []
@@ -105,15 +116,19 @@ class ChangeEncoder:
         parts = [np.frombuffer(part, np.uint8) for part in (_HEAD_SIZE.pack(len(head)), head)]
         return np.concatenate([*parts, *bodies]).data
 
-    def _columns(self, slot: Slot, by_field: Sequence[FieldWords], *, exact: bool) -> tuple[Columns, WordForm]:
+    def _columns(self, slot: Slot, by_field: Sequence[FieldSteps], *, exact: bool) -> tuple[Columns, WordForm]:
         per_tick = [fields.get(slot.name) for fields in by_field]
         counts = np.array([0 if words is None else len(words[0]) for words in per_tick], np.uint32)
         numbers = np.concatenate([words[0] for words in per_tick if words is not None])
         values = np.concatenate([words[1] for words in per_tick if words is not None])
-        steps = slot.dtype.kind in "iu" and slot.dtype.itemsize > 1
+        steps = _has_steps(slot)
         if not steps and (exact or values.itemsize == _BELOW_FLOAT_WORDS):
             return (counts, numbers, values), WordForm.VALUES
-        differences = _differences(self._before[slot.name], numbers, values)
+        if self._before is not None and slot.name in self._before:
+            differences = _differences(self._before[slot.name], numbers, values)
+        else:
+            differences = np.concatenate([words[2] for words in per_tick if words is not None])
+            np.subtract(values, differences, out=differences)
         if not exact and values.itemsize < _BELOW_FLOAT_WORDS:
             kept = differences != 0
             ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(kept)])[np.cumsum(counts)]
@@ -122,11 +137,21 @@ class ChangeEncoder:
         return (counts, numbers, folded(differences) if steps else values), WordForm(steps)
 
 
+def _has_steps(slot: Slot) -> bool:
+    """Return True for integers of more than one byte: counters and positions change by little."""
+    return slot.dtype.kind in "iu" and slot.dtype.itemsize > 1
+
+
 def _differences(before: Words, numbers: npt.NDArray[np.uint32], values: Words) -> Words:
     """The difference of each word from its previous occurrence or, for the first one, from before. Updates before.
 
-    One sort instead of a lookup per tick, since it lets other threads run.
+    One sort instead of a lookup per tick, since it lets other threads run. It takes several times the memory of the
+    words. If there are many, they are of few ticks, and no word may occur twice.
     """
+    if len(numbers) >= MANY_WORDS and _are_different(numbers, len(before)):
+        differences = values - before[numbers]
+        before[numbers] = values
+        return differences
     if not len(numbers):
         return values
     order = np.sort((numbers.astype(np.uint64) << np.uint64(32)) | np.arange(len(numbers), dtype=np.uint64))
@@ -142,6 +167,13 @@ def _differences(before: Words, numbers: npt.NDArray[np.uint32], values: Words) 
     differences = np.empty_like(values)
     differences[places] = latest - earlier
     return differences
+
+
+def _are_different(numbers: npt.NDArray[np.uint32], count: int) -> bool:
+    """Return True if no number occurs twice. count: of the words of the field."""
+    flags = np.zeros(count, np.bool_)
+    flags[numbers] = True
+    return int(np.count_nonzero(flags)) == len(numbers)
 
 
 def _section_with_same_numbers(columns: Columns, written: Sequence[Columns]) -> int:

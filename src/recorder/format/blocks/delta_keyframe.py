@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -31,20 +32,56 @@ _UNMARKED_HINT = (
 )
 
 
-def delta_payload(tick: int, state_hash: int, changes: Changes, baseline: Snapshot, digest: bytes = b"") -> Payload:
-    """The payload of a delta keyframe: those rows of changes that differ from baseline (invariant 1).
+CHUNK_BYTES = (
+    4 << 20
+)  # Of rows: the copies of so many are made at a time. Fewer would be more calls for the same bytes.
 
-    digest: of the values of the simulation's objects. Consumes the changes: their values are overwritten.
+
+def delta_payload(tick: int, state_hash: int, changes: Changes, baseline: Snapshot, digest: bytes = b"") -> Payload:
+    """The payload of a delta keyframe in parts: those rows of changes that differ from baseline (invariant 1).
+
+    digest: of the values of the simulation's objects. Consumes the changes: their memory holds the rows until the
+    payload has been read.
     """
     sections: list[list[Any]] = []
-    bodies: list[bytes | memoryview] = []
+    bodies: list[tuple[bytes, Bytes]] = []
     for name, slot in baseline.layout.slots.items():
         if name not in changes.rows:
             continue
-        numbers = changes.rows[name]
-        mixed, number_bytes = changes.values[name], _step_bytes(slot)
-        before = _rows_of(baseline.arena, slot, numbers)
-        # In the memory of the changes, which are not needed any more.
+        if not slot.size_bytes:
+            continue
+        index, rows = _mix(changes.values[name], slot, changes.rows[name], baseline.arena)
+        if len(rows):
+            encoding = Encoding.STEP_ROWS if _step_bytes(slot) else Encoding.XOR_ROWS
+            sections.append([name, int(encoding), len(rows), len(index), rows.size])
+            bodies.append((index, rows))
+    start = with_head({"tick": tick, "state_hash": state_hash, "sections": sections, **digest_entry(digest)})
+
+    def parts() -> Iterator[Bytes]:
+        yield np.frombuffer(start, np.uint8)
+        for index, rows in bodies:
+            yield np.frombuffer(index, np.uint8)
+            columns = max(1, CHUNK_BYTES // len(rows))
+            for begin in range(0, rows.shape[1], columns):
+                yield np.ascontiguousarray(rows[:, begin : begin + columns].T).reshape(-1)
+
+    return Payload(len(start) + sum(len(index) + rows.size for index, rows in bodies), parts())
+
+
+def _mix(rows: Bytes, slot: Slot, numbers: Rows | None, baseline: Bytes) -> tuple[bytes, Bytes]:
+    """Mix rows with those of the baseline, in their own memory, and keep those that differ, at its front.
+
+    Returns their encoded numbers, and the kept rows.
+    """
+    kept, number_bytes = 0, _step_bytes(slot)
+    # Numbers take eight bytes for each row, which may be as much as the rows. Flags for all rows take one.
+    flags = np.zeros(slot.row_count, np.bool_) if numbers is None or 4 * len(numbers) >= slot.row_count // 8 else None
+    few: list[Rows] = []
+    chunk = max(1, CHUNK_BYTES // slot.row_bytes)
+    for begin in range(0, len(rows), chunk):
+        mixed = rows[begin : begin + chunk]
+        chosen = numbers[begin : begin + chunk] if numbers is not None else slice(begin, begin + chunk)
+        before = _rows_of(baseline, slot, chosen)
         if number_bytes:
             np.subtract(
                 _numbers(mixed, number_bytes), _numbers(before, number_bytes), out=_numbers(mixed, number_bytes)
@@ -52,19 +89,24 @@ def delta_payload(tick: int, state_hash: int, changes: Changes, baseline: Snapsh
         else:
             np.bitwise_xor(mixed, before, out=mixed)
         differs = np.flatnonzero(_is_any(mixed, slot))
-        if numbers is None:
-            numbers, mixed = differs, mixed[differs]
-        elif len(differs) < len(numbers):
-            numbers, mixed = numbers[differs], mixed[differs]
-        if len(numbers):
-            if number_bytes:
-                mixed = folded(_numbers(mixed, number_bytes)).view(np.uint8)
-            index, values = _encode_rows(slot, numbers), np.ascontiguousarray(mixed.T)
-            encoding = Encoding.STEP_ROWS if number_bytes else Encoding.XOR_ROWS
-            sections.append([name, int(encoding), len(numbers), len(index), values.nbytes])
-            bodies += [index, values.reshape(-1).data]
-    head = {"tick": tick, "state_hash": state_hash, "sections": sections, **digest_entry(digest)}
-    return Payload.of(with_head(head), *bodies)
+        if not len(differs):
+            continue
+        if len(differs) < len(mixed):
+            mixed = mixed[differs]
+        target = rows[kept : kept + len(differs)]
+        if number_bytes:
+            _numbers(target, number_bytes)[:] = folded(_numbers(mixed, number_bytes))
+        elif target.ctypes.data != mixed.ctypes.data:
+            target[:] = mixed
+        kept += len(differs)
+        differing = differs + begin if numbers is None else numbers[begin : begin + chunk][differs]
+        if flags is None:
+            few.append(differing)
+        else:
+            flags[differing] = True
+    if not kept:
+        return b"", rows[:0]
+    return _encode_rows(slot, kept, flags, few), rows[:kept]
 
 
 def _step_bytes(slot: Slot) -> int:
@@ -80,11 +122,9 @@ def _numbers(rows: Bytes, number_bytes: int) -> Unsigned:
     return rows.view(f"<u{number_bytes}")
 
 
-def _rows_of(arena: Bytes, slot: Slot, numbers: Rows | None) -> Bytes:
-    """Rows as from take_rows, without a copy if all rows are requested."""
-    if numbers is None:
-        return view_rows(arena, slot)
-    return take_rows(arena, slot, numbers)
+def _rows_of(arena: Bytes, slot: Slot, chosen: Rows | slice) -> Bytes:
+    """Rows as from take_rows, without a copy if they are a range."""
+    return view_rows(arena, slot)[chosen] if isinstance(chosen, slice) else take_rows(arena, slot, chosen)
 
 
 def _is_any(mixed: Bytes, slot: Slot) -> npt.NDArray[np.bool_]:
@@ -93,13 +133,17 @@ def _is_any(mixed: Bytes, slot: Slot) -> npt.NDArray[np.bool_]:
     return np.asarray(words[:, 0] != 0 if words.shape[1] == 1 else words.any(axis=1))
 
 
-def _encode_rows(slot: Slot, numbers: Rows) -> bytes:
+def _encode_rows(slot: Slot, count: int, flags: npt.NDArray[np.bool_] | None, few: list[Rows]) -> bytes:
+    """Encode the numbers of rows, given by flags for all rows or, if flags is None, in parts."""
     bitmap_bytes = -(-slot.row_count // 8)
-    if len(numbers) * 4 < bitmap_bytes and numbers[-1] < 1 << 32:
-        return np.diff(numbers, prepend=0).astype("<u4").tobytes()
-    mask = np.zeros(slot.row_count, np.bool_)
-    mask[numbers] = True
-    return np.packbits(mask, bitorder="little").tobytes()
+    if count * 4 < bitmap_bytes:
+        numbers = np.concatenate(few) if flags is None else np.flatnonzero(flags)
+        if numbers[-1] < 1 << 32:
+            return np.diff(numbers, prepend=0).astype("<u4").tobytes()
+    if flags is None:
+        flags = np.zeros(slot.row_count, np.bool_)
+        flags[np.concatenate(few)] = True
+    return np.packbits(flags, bitorder="little").tobytes()
 
 
 def decode_delta(payload: bytes, baseline: Snapshot, offset: int) -> tuple[int, Snapshot]:

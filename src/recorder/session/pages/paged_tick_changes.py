@@ -15,7 +15,7 @@ import numpy.typing as npt
 from recorder.session.pages.page_watch import PageReader
 from recorder.session.pages.userfaultfd import PAGE_BYTES, Pages
 from recorder.session.pages.watch_cost import FAULT_COSTS, SCATTERED_COSTS, WatchCost
-from sim.kernel.changes.tick_changes import ARENA_WORD_BYTES, ArenaWords, ScannedTicks, TickChanges
+from sim.kernel.changes.tick_changes import ARENA_WORD_BYTES, ScannedTicks, TickChanges
 from sim.kernel.state import State
 
 PAGES_AT_A_TIME = 256  # Copies of that many pages stay in the processor's cache.
@@ -53,9 +53,7 @@ class PagedTicks(ScannedTicks):
         if SCATTERED_COSTS * len(pages) >= reader.page_count:
             return super().take(state)
         numbers = self._differing(reader.lead_bytes // ARENA_WORD_BYTES, reader.page_count, pages)
-        values = self._words.take(numbers)
-        self._before[numbers] = values
-        return ArenaWords(numbers, values)
+        return self._take_words(numbers)
 
     def reset(self, state: State) -> None:
         """See TickSource."""

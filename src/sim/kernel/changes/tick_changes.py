@@ -27,9 +27,11 @@ from sim.kernel.state import State
 Words = npt.NDArray[np.unsignedinteger[Any]]
 Numbers = npt.NDArray[np.uint32]
 FieldWords = Mapping[str, tuple[Numbers, Words]]
+FieldSteps = Mapping[str, tuple[Numbers, Words, Words | None]]
 
 WORDS_MAX = 1 << 32  # Words of a field are numbered by 32 bits.
 ARENA_WORD_BYTES = 8
+CHUNK_WORDS = 1 << 19  # Four megabytes are compared at a time: what differs is looked up while it is in the cache.
 
 
 class TickChanges(Protocol):
@@ -37,6 +39,10 @@ class TickChanges(Protocol):
 
     @property
     def size_bytes(self) -> int:
+        """The size of the words and their numbers."""
+
+    @property
+    def memory_bytes(self) -> int:
         """The size of the memory that the changes take."""
 
     @property
@@ -45,6 +51,9 @@ class TickChanges(Protocol):
 
     def by_field(self, layout: Layout) -> FieldWords:
         """Numbers and values of the words, by field; numbers may repeat."""
+
+    def steps_by_field(self, layout: Layout) -> FieldSteps:
+        """Numbers, values, and the values one tick before; None for these if the source does not know them."""
 
 
 @attrs.frozen(eq=False)
@@ -59,30 +68,51 @@ class MarkedWords:
         """See TickChanges."""
         return sum(numbers.nbytes + values.nbytes for numbers, values in self.fields.values())
 
+    memory_bytes = size_bytes
+
     def by_field(self, layout: Layout) -> FieldWords:  # noqa: ARG002 - they are by field already
         """See TickChanges."""
         return self.fields
 
+    def steps_by_field(self, layout: Layout) -> FieldSteps:  # noqa: ARG002
+        """See TickChanges: marks do not know the values before."""
+        return {name: (numbers, values, None) for name, (numbers, values) in self.fields.items()}
+
 
 @attrs.frozen(eq=False)
 class ArenaWords:
-    """The words of 8 bytes of an arena that a scan found."""
+    """The words of 8 bytes of an arena that a scan found.
+
+    Attributes:
+        numbers: (n,) of the words in the arena, strictly increasing.
+        values, earlier: (n,) after the tick, and before it.
+    """
 
     numbers: npt.NDArray[np.int64]
     values: npt.NDArray[np.uint64]
+    earlier: npt.NDArray[np.uint64]
     is_exact = False
 
     @property
     def size_bytes(self) -> int:
-        """See TickChanges."""
+        """See TickChanges. Without the earlier values, which go into no block: blocks are cut by this size."""
         return self.numbers.nbytes + self.values.nbytes
+
+    @property
+    def memory_bytes(self) -> int:
+        """See TickChanges."""
+        return self.size_bytes + self.earlier.nbytes
 
     def by_field(self, layout: Layout) -> FieldWords:
         """See TickChanges; for a field of smaller words, also the words that share eight bytes with a changed word."""
+        return {name: (numbers, values) for name, (numbers, values, _) in self.steps_by_field(layout).items()}
+
+    def steps_by_field(self, layout: Layout) -> FieldSteps:
+        """See TickChanges and by_field."""
         slots = list(layout.slots.values())  # In the order of the arena.
         starts = np.array([slot.offset // ARENA_WORD_BYTES for slot in slots], np.int64)
         bounds = [*np.searchsorted(self.numbers, starts).tolist(), len(self.numbers)]
-        words_by_field: dict[str, tuple[Numbers, Words]] = {}
+        steps: dict[str, tuple[Numbers, Words, Words | None]] = {}
         for slot, start, begin, end in zip(slots, starts.tolist(), bounds[:-1], bounds[1:], strict=True):
             if begin == end:
                 continue
@@ -91,10 +121,11 @@ class ArenaWords:
             numbers = (self.numbers[begin:end] - start) * share
             if share > 1:
                 numbers = (numbers[:, None] + np.arange(share)).reshape(-1)
-            values = self.values[begin:end].view(f"<u{word_bytes}")
-            inside = numbers < slot.size_bytes // word_bytes  # Not the padding after the field.
-            words_by_field[slot.name] = numbers[inside].astype(np.uint32), values[inside]
-        return words_by_field
+            values, earlier = (words[begin:end].view(f"<u{word_bytes}") for words in (self.values, self.earlier))
+            # Not the padding after the field. Numbers ascend, so the words inside are the first ones.
+            inside = int(np.searchsorted(numbers, slot.size_bytes // word_bytes))
+            steps[slot.name] = numbers[:inside].astype(np.uint32), values[:inside], earlier[:inside]
+        return steps
 
 
 def flat_words(arena: npt.NDArray[np.uint8], layout: Layout) -> dict[str, Words]:
@@ -115,6 +146,10 @@ def ensure_words_can_be_numbered(layout: Layout) -> None:
 class TickSource(Protocol):
     """The changes of each tick for one consumer."""
 
+    @property
+    def knows_earlier(self) -> bool:
+        """True if the changes hold the values one tick before, so that no one else has to keep them."""
+
     def take(self, state: State) -> TickChanges | None:
         """The changes since the last call; None if the state or layout is a different one: call reset first."""
 
@@ -127,6 +162,8 @@ class TickSource(Protocol):
 
 class MarkedTicks:
     """The changes that the simulation marks."""
+
+    knows_earlier = False
 
     def __init__(self, state: State) -> None:
         self._state = state
@@ -201,25 +238,35 @@ def _first(count: int) -> Numbers:
 class ScannedTicks:
     """The changes that a comparison with the arena of one tick before finds."""
 
+    knows_earlier = True
+
     def __init__(self, state: State) -> None:
-        self._before, self._differs = np.empty(0, np.uint64), np.empty(0, np.bool_)
+        self._before, self._differs = np.empty(0, np.uint64), np.empty(CHUNK_WORDS, np.bool_)
         self.reset(state)
 
     def take(self, state: State) -> TickChanges | None:
         """See TickSource."""
         if state.arena is not self._arena:
             return None
-        np.not_equal(self._words, self._before, out=self._differs)
-        numbers = np.flatnonzero(self._differs)
-        values = self._words.take(numbers)
+        words, before, parts = self._words, self._before, []
+        for begin in range(0, max(1, len(words)), CHUNK_WORDS):
+            part = words[begin : begin + CHUNK_WORDS]
+            differs = np.not_equal(part, before[begin : begin + CHUNK_WORDS], out=self._differs[: len(part)])
+            parts.append(np.flatnonzero(differs))
+            parts[-1] += begin
+        return self._take_words(parts[0] if len(parts) == 1 else np.concatenate(parts))
+
+    def _take_words(self, numbers: npt.NDArray[np.int64]) -> ArenaWords:
+        """The words that differ, as they are and as they were at the last call."""
+        values, earlier = self._words.take(numbers), self._before.take(numbers)
         self._before[numbers] = values
-        return ArenaWords(numbers, values)
+        return ArenaWords(numbers, values, earlier)
 
     def reset(self, state: State) -> None:
         """See TickSource."""
         words = state.arena.view(np.uint64)
         if len(self._before) != len(words):  # Fresh memory costs more than the copy.
-            self._before, self._differs = np.empty_like(words), np.empty(len(words), np.bool_)
+            self._before = np.empty_like(words)
         self._arena, self._words = state.arena, words
         np.copyto(self._before, words)
 
@@ -233,6 +280,8 @@ class ScannedTicks:
 
 class AuditedTicks:
     """Marks, checked against a scan at every tick."""
+
+    knows_earlier = False
 
     def __init__(self, state: State) -> None:
         self._marked, self._scanned = MarkedTicks(state), ScannedTicks(state)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import struct
 from collections.abc import Callable
 from typing import Any
@@ -288,6 +289,37 @@ def test_a_delta_of_another_baseline_is_corrupt() -> None:
     other = attrs.evolve(baseline, arena=baseline.arena ^ np.uint8(1))
     with pytest.raises(CorruptError):
         decode_delta(payload, other, 0)
+
+
+@pytest.mark.parametrize("chunk_bytes", [1, 24, 4096])
+@pytest.mark.parametrize("share", [0.001, 0.3, 1.0])
+@pytest.mark.parametrize("lists_rows", [True, False])
+def test_a_delta_is_made_chunk_by_chunk(
+    *, lists_rows: bool, share: float, chunk_bytes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever the size of a chunk, the payload is the same and gives the state back."""
+    fields = (
+        Field("a", "f8", (999,)),
+        Field("b", "i4", (40, 3), row_axes=1),
+        Field("c", "i2", (70,)),
+        Field("d", "u1", (9,)),
+    )
+    state = State(Schema(*fields))
+    chance = np.random.default_rng(random.randrange(1 << 32))
+    state["b"][:] = chance.integers(-9, 9, (40, 3))
+    baseline = state.snapshot()
+    rows: dict[str, Any] = {}
+    for field in fields:
+        count = len(state[field.name])
+        chosen = np.flatnonzero(chance.random(count) < share)
+        state[field.name][chosen] += chance.integers(0, 2, state[field.name][chosen].shape).astype(field.dtype)
+        rows[field.name] = chosen if lists_rows else None
+    whole = encode_delta(8, state.hash(), gather_changes(state.arena, state.layout, rows), baseline)
+    monkeypatch.setattr("recorder.format.blocks.delta_keyframe.CHUNK_BYTES", chunk_bytes)
+    payload = encode_delta(8, state.hash(), gather_changes(state.arena, state.layout, rows), baseline)
+
+    assert bytes(payload) == bytes(whole)
+    assert decode_delta(bytes(payload), baseline, 0)[1].arena.tobytes() == state.arena.tobytes()
 
 
 @pytest.mark.parametrize("size", [1, 3, 64, 1000, 1 << 20])

@@ -6,6 +6,7 @@ import struct
 
 import attrs
 import google_crc32c
+import numpy as np
 import pytest
 
 from recorder.errors import CorruptError, MissingTickError
@@ -50,7 +51,7 @@ def make_tape(monkeypatch: pytest.MonkeyPatch, ticks: int, lie: str = "", *, fin
             pieces, place = full_pieces(tick, encode_full(tick, state.hash(), baseline))
             parts.append(b"".join(map(encoder.place, pieces)) + encoder.index_if_due())
         elif tick % KEYFRAME_EVERY == 0:
-            changes = gather_changes(state.arena, state.layout, {"tick": [0]})  # type: ignore[dict-item]
+            changes = gather_changes(state.arena, state.layout, {"tick": np.array([0])})
             pieces = delta_pieces(tick, encode_delta(tick, state.hash(), changes, baseline), place)
             parts.append(b"".join(map(encoder.place, pieces)) + encoder.index_if_due())
     parts.append(encoder.last_index())

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import random
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from sim import Blob, Field, Schema, State, Table
-from sim.kernel.changes.row_changes import UnmarkedWriteError
+from sim.kernel.changes.row_changes import UnmarkedWriteError, differing_rows
+from sim.kernel.changes.rows_of_ticks import RowsOfTicks
 from sim.kernel.changes.tick_changes import (
     TICK_SOURCES,
     AuditedTicks,
     MarkedTicks,
     ScannedTicks,
     ensure_words_can_be_numbered,
+    flat_words,
 )
 
 from small_worlds import Herd
@@ -78,6 +81,49 @@ def test_a_scan_finds_words_and_no_padding() -> None:
     state["pair"][1] = (0, 9)
     assert words_of_last_tick(source, state) == {"a": {4: 0, 5: 3}, "pair": {0: 0, 1: 0, 2: 0, 3: 9}}
     assert words_of_last_tick(source, state) == {}
+
+
+@pytest.mark.parametrize("chunk_words", [1, 3, 1 << 19])
+def test_a_scan_knows_the_values_before(chunk_words: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of each word that it lists, whatever the size of a chunk; so do the rows gathered from many ticks."""
+    monkeypatch.setattr("sim.kernel.changes.tick_changes.CHUNK_WORDS", chunk_words)
+    fields = (
+        Field("a", "i4", (7,)),
+        Field("pair", "u2", (5, 3), row_axes=1),
+        Field("flags", "u1", (13,)),
+        Field("x", "f8", (4,)),
+    )
+    state = State(Schema(*fields))
+    chance = np.random.default_rng(random.randrange(1 << 32))
+    source, gathered = ScannedTicks(state), RowsOfTicks(state)
+    start = state.snapshot()
+    for _ in range(20):
+        before = flat_words(state.arena.copy(), state.layout)
+        for field in fields:
+            chosen = chance.random(state[field.name].shape) < chance.choice([0, 0.1, 1])
+            state[field.name][chosen] = chance.integers(0, 3, int(chosen.sum()))
+        changes = source.take(state)
+        assert changes is not None
+        gathered.add(changes)
+        now = flat_words(state.arena, state.layout)
+        listed = changes.steps_by_field(state.layout)
+        for name, words in now.items():
+            numbers, values, earlier = listed.get(name, ([], [], []))
+            assert set(np.flatnonzero(words != before[name])) <= set(numbers)
+            assert np.array_equal(values, words[numbers] if len(numbers) else [])
+            assert np.array_equal(earlier, before[name][numbers] if len(numbers) else [])
+        differing, rows = differing_rows(state.layout, state.arena, start.arena), gathered.changed_rows()
+        copied = gathered.changed_fields()
+        for name, changed in differing.items():
+            assert set(changed) <= set(rows[name])
+            assert copied[name] is None or np.array_equal(copied[name], rows[name])
+        for name, numbers in rows.items():
+            assert (np.diff(numbers) > 0).all()
+            assert numbers[-1] < state.layout.slots[name].row_count
+        if chance.random() < 0.2:
+            gathered.reset(None)
+            start = state.snapshot()
+            assert gathered.changed_rows() == {} == gathered.changed_fields()
 
 
 @pytest.mark.parametrize("kind", TICK_SOURCES)
