@@ -119,7 +119,7 @@ class ObjectGraph:
                 if whole or one.at_rest is None or not one.at_rest.are_of(one.rows):
                     self._scan(one)
             if is_known_alike and not whole:
-                for number in sorted(self.special.objects):
+                for number in self.special.unsettled():
                     self._look(number)
             else:
                 self._encode_all()

@@ -11,7 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from sim.adapters.capture.graph.kinds.array_kind import is_array, layout_of, memory_of, owns_memory
+from sim.adapters.capture.graph.kinds.array_kind import (
+    has_memory,
+    is_array,
+    layout_of,
+    layout_seal,
+    memory_of,
+    owns_memory,
+)
 from sim.adapters.capture.graph.kinds.kind_protocol import SpecialKind
 from sim.adapters.capture.graph.kinds.refusals import is_picklable, refusal
 from sim.adapters.capture.graph.kinds.set_kind import SetKind
@@ -53,7 +60,7 @@ class SpecialNodes:
     Attributes:
         objects: by number.
         contents: the bytes of each, by number.
-        edges: the nodes that each refers to, by number; weak references have none.
+        edges: the nodes that each refers to, by number, without those that refer to none; weak references have none.
         count: changes with each change.
         seen: the elements that were seen in sets; another graph of the same objects continues it.
         foreign_memories: of arrays of other libraries that can be written to, by number.
@@ -66,10 +73,12 @@ class SpecialNodes:
         self.contents: dict[int, bytes] = {}
         self.edges: dict[int, tuple[int, ...]] = {}
         self.seen = SeenElements()
-        self._seals: dict[int, Any] = {}  # What was seen of a set: unchanged means that nothing has to be encoded.
+        # What was seen of a set, or of the layout of an array: unchanged means that nothing has to be encoded.
+        self._seals: dict[int, Any] = {}
         self._arrays: dict[int, Any] = {}
-        self._views: list[tuple[Any, Any]] | None = None
-        self._arena: Any = None  # That the views are of.
+        self._owning: list[Any] | None = None  # The arrays with memory of their own, in order.
+        self._arena: Any = None  # That _memory is of.
+        self._memory: Any = None
         self._is_changed = False
         self.count = 0
         self.foreign_memories: dict[int, Memory] = {}
@@ -99,7 +108,7 @@ class SpecialNodes:
         self._is_changed = True
         if is_array(value):
             self._arrays[number] = value
-            self._views = None
+            self._owning = None
 
     def is_weak(self, number: int) -> bool:
         """Return True for a weak reference, or a container of them: it does not keep its objects alive."""
@@ -114,7 +123,7 @@ class SpecialNodes:
         """Forget all nodes."""
         for held in (self.objects, self.contents, self.edges, self._seals, self._arrays, self.foreign_memories):
             held.clear()
-        self._views, self._is_changed = None, True
+        self._owning, self._is_changed = None, True
 
     def adopt(self, number: int, value: Any, content: bytes, edges: tuple[int, ...]) -> None:
         """Take over a node that was made from the arena. edges: the nodes that it keeps alive."""
@@ -123,7 +132,7 @@ class SpecialNodes:
         self.objects[number], self.contents[number] = value, content
         if type(value) is set:
             self.seen.note(value, unpack(content)[1])
-        self.edges[number] = edges
+        self._set_edges(number, edges)
         if is_array(value):
             self._arrays[number] = value
 
@@ -137,8 +146,18 @@ class SpecialNodes:
         for held in (self.contents, self.edges, self._seals, self.foreign_memories):
             held.pop(number, None)
         if self._arrays.pop(number, None) is not None:
-            self._views = None
+            self._owning = None
         self._is_changed = True
+
+    def unsettled(self) -> list[int]:
+        """The nodes that may hold something else than at the last look, in order: arrays with their layout do not."""
+        seals, objects = self._seals, self.objects
+        settled = {
+            number
+            for number, array in self._arrays.items()
+            if (seal := seals.get(number)) is not None and seal == layout_seal(array)
+        }
+        return sorted(objects.keys() - settled) if settled else sorted(objects)
 
     def look(self, number: int) -> tuple[int, ...]:
         """Look at a node again, and return the nodes that it referred to and no longer does. Raises UnsavableError."""
@@ -160,6 +179,8 @@ class SpecialNodes:
         if type(value) is set:
             self._seals[number] = _SET.seal(value)
             self.seen.note(value, plain)
+        elif type(value) is np.ndarray:
+            self._seals[number] = layout_seal(value)
         return self._put(number, content, tuple(edges))
 
     def _keep_apart(self, number: int, value: Any) -> None:
@@ -183,7 +204,7 @@ class SpecialNodes:
         edges: list[int] = []
         for part in handler.strong_parts(*handler.take(self.objects[number])):
             self._encoder.tree(part, edges)
-        before, self.edges[number] = self.edges.get(number, ()), tuple(edges)
+        before = self._set_edges(number, tuple(edges))
         return tuple(one for one in before if one not in edges)
 
     def look_at_weak_parts(self, number: int) -> None:
@@ -202,11 +223,18 @@ class SpecialNodes:
         if self.contents.get(number) == content:
             return ()
         if number in self._arrays:
-            self._views = None
-        before = self.edges.get(number, ())
-        self.contents[number], self.edges[number] = content, edges
+            self._owning = None
+        self.contents[number] = content
+        before = self._set_edges(number, edges)
         self._is_changed = True
         return tuple(one for one in before if one not in edges)
+
+    def _set_edges(self, number: int, edges: tuple[int, ...]) -> tuple[int, ...]:
+        """Note the nodes that a node refers to, and return those before. Most arrays have none, and no entry."""
+        before = self.edges.pop(number, ())
+        if edges:
+            self.edges[number] = edges
+        return before
 
     def _taken(self, value: Any) -> tuple[str, Any, tuple[Any, ...]]:
         kind = type(value)
@@ -255,25 +283,22 @@ class SpecialNodes:
             joined = b"".join(contents)
             storage.resize(SPECIAL_BYTES, len(joined))
             storage.state[f"{SPECIAL_BYTES}.byte"][...] = np.frombuffer(joined, np.uint8)
-        if self._arrays or self._views:
+        if self._arrays or self._owning:
             self._write_arrays()
 
     def _write_arrays(self) -> None:
         storage = self._storage
-        if self._views is None or self._arena is not storage.state.arena:
-            owning = {number: array for number, array in sorted(self._arrays.items()) if memory_of(array) is not None}
+        if self._owning is None or self._arena is not storage.state.arena:
+            owning = {number: array for number, array in sorted(self._arrays.items()) if has_memory(array)}
             sizes = [array.nbytes for array in owning.values()]
             storage.resize(ARRAYS, len(owning))
             storage.resize(ARRAY_BYTES, sum(sizes))
             storage.state[f"{ARRAYS}.node"][...] = list(owning)
             storage.state[f"{ARRAYS}.size"][...] = sizes
-            memory, start = storage.state[f"{ARRAY_BYTES}.byte"], 0
-            self._views, self._arena = [], storage.state.arena
-            for array, size in zip(owning.values(), sizes, strict=True):
-                self._views.append((memory[start : start + size], array))
-                start += size
-        for target, array in self._views:
-            target[...] = memory_of(array)
+            self._owning, self._arena = list(owning.values()), storage.state.arena
+            self._memory = storage.state[f"{ARRAY_BYTES}.byte"]
+        if self._owning:
+            np.concatenate([memory_of(array) for array in self._owning], out=self._memory)
 
 
 class _NodeNames(Mapping[int, str]):

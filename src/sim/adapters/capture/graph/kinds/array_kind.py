@@ -18,12 +18,20 @@ def is_array(value: Any) -> bool:
     return type(value) is np.ndarray
 
 
-def memory_of(array: Array) -> Array | None:
-    """The memory of an array as a flat array of bytes; None for a view, whose memory is another array's, or of objects."""
-    if type(array.base) is np.ndarray or array.dtype.hasobject:
-        return None
+def has_memory(array: Array) -> bool:
+    """Return False for a view, whose memory is another array's, and for an array of objects."""
+    return type(array.base) is not np.ndarray and not array.dtype.hasobject
+
+
+def memory_of(array: Array) -> Array:
+    """The memory of an array that has its own, as a flat array of bytes."""
     flat = array if array.flags.c_contiguous else array.T if array.flags.f_contiguous else np.ascontiguousarray(array)
     return flat.reshape(-1).view(np.uint8)
+
+
+def layout_seal(array: Array) -> tuple[Any, ...] | None:
+    """What layout_of depends on, quicker to compare; None for a view, or an array of objects."""
+    return (array.shape, array.strides, array.dtype, array.flags.num) if has_memory(array) else None
 
 
 def layout_of(array: Array) -> tuple[list[Any], tuple[Any, ...]]:

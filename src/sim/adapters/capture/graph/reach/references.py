@@ -53,7 +53,7 @@ def references_to(nodes: Nodes, cells: NodeCells, wanted: set[int], edges: Edges
         mine = is_wanted[targets].nonzero()[0]
         if len(mine):
             yield from zip(group.nodes_of(places[mine]).tolist(), targets[mine].tolist(), strict=True)
-    holding = {value: found for value, held in edges.items() if (found := wanted.intersection(held))}
+    holding = {value: wanted.intersection(held) for value, held in edges.items() if not wanted.isdisjoint(held)}
     for group in nodes.groups.ordered if holding else ():
         for source, value in values_with_nodes(group, holding):
             yield from ((source, target) for target in holding[value])
