@@ -108,16 +108,17 @@ def tape_of(recorded: object) -> Recorder:
 def object_of(tape: Recorder) -> Any:
     """The object to use in place of the recorded one, as ``record`` returned it; for the recorder of ``resume``.
 
-    Raises TypeError for any recorder but one of a plain Python object.
+    Raises TypeError for a recorder of anything else than a Python object or an environment.
     """
     inner = inner_of(tape.simulation)
     adapted = hook(inner, HasAdapter)
-    if adapted is None or adapted.adapter["name"] != PLAIN_OBJECT.name:
+    if adapted is None:
         raise TypeError(
-            f"expected the recorder of a Python object, got one of {type(subject_of(tape.simulation)).__name__}: "
-            "continue with the recorder's step(inputs)"
+            f"expected the recorder of a Python object or an environment, got one of "
+            f"{type(subject_of(tape.simulation)).__name__}: continue with the recorder's step(inputs)"
         )
-    return PLAIN_OBJECT.door(inner, tape)
+    is_plain = adapted.adapter["name"] == PLAIN_OBJECT.name
+    return (PLAIN_OBJECT if is_plain else adapter_of(subject_of(tape.simulation), None)).door(inner, tape)
 
 
 class ObjectRecorder(Recorder):

@@ -229,6 +229,43 @@ def test_only_objects_have_an_object_to_use(tmp_path: Path) -> None:
         recorder.object_of(tape)
 
 
+def test_a_resumed_environment_is_used_as_before(tmp_path: Path) -> None:
+    """Actions that are dicts are recorded, too; the episode that was interrupted has no totals, the next ones have."""
+    gymnasium = pytest.importorskip("gymnasium")
+
+    class Moves(gymnasium.Env):  # type: ignore[misc, name-defined]
+        observation_space = gymnasium.spaces.Discrete(100)
+        action_space = gymnasium.spaces.Dict({"move": gymnasium.spaces.Discrete(3)})
+
+        def reset(self, *, seed: int | None = None, options: Any = None) -> Any:  # noqa: ARG002
+            super().reset(seed=seed)
+            self.place = 0
+            return self.place, {}
+
+        def step(self, action: Any) -> Any:
+            self.place += int(action["move"])
+            return self.place, None if self.place == 7 else 1.0, self.place > 3, False, {}
+
+    path = tmp_path / "run.tape"
+    env = recorder.record(Moves(), path, quiet=True)
+    env.reset(seed=3)
+    env.step({"move": 1})
+    recorder.tape_of(env).close()
+    resumed = recorder.object_of(recorder.resume(path, adapt(Moves())))
+    assert resumed.step({"move": 2})[0] == 3
+    assert resumed.step({"move": 1})[:3] == (4, 1.0, True)
+    resumed.reset(seed=4)
+    assert resumed.step({"move": 7})[1] is None  # Of no interest to the recorder.
+    resumed.close()
+    with replayer.open(path, world=lambda: adapt(Moves())) as run:
+        assert run.verify().ok
+        first, second = run.episodes
+        assert (first.steps, first.total) == (3, None)
+        assert second.steps == 1
+        assert second.total != second.total  # Not a number.
+        assert second.terminated
+
+
 def test_an_environment_is_resumed_without_being_passed(tmp_path: Path) -> None:
     """It is made from what the tape names, as for a replay."""
     gymnasium = pytest.importorskip("gymnasium")

@@ -8,6 +8,7 @@ call.
 from __future__ import annotations
 
 import importlib.metadata
+import math
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -269,11 +270,14 @@ class RecordedEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
         self._lacks_seed = self._lacks_reset and not keeps_generator(self.env.unwrapped)
         self.tape = tape
         self._call = tape.step
-        self._begun_at = 0  # The tick of the last reset.
+        # The tick of the last reset. None in an episode that was resumed: its rewards are not known.
+        self._begun_at: int | None = None if tape.tick else 0
         self._repeated = simulation._repeated  # noqa: SLF001 - of the same module
         self._has_warned = False
         self._return = 0.0
-        self._over = self._terminated = self._truncated = False
+        last = simulation.last
+        self._terminated, self._truncated = bool(tape.tick and last.terminated), bool(tape.tick and last.truncated)
+        self._over = self._terminated or self._truncated
         self._resets_itself = any(isinstance(one, gymnasium.wrappers.Autoreset) for _, one in layers_of(self.env))
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
@@ -291,7 +295,10 @@ class RecordedEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
         else:
             result = self._call(action if type(action) is int else encode_action(action))
         _, reward, self._terminated, self._truncated, _ = result
-        self._return += reward
+        try:
+            self._return += reward
+        except TypeError:  # The environment's own matter: without a number there is no return.
+            self._return = math.nan
         self._over = self._terminated or self._truncated
         return result  # type: ignore[no-any-return]
 
@@ -318,8 +325,11 @@ class RecordedEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
             )
 
     def _ended(self) -> dict[str, Any] | None:
-        """The totals of the episode that ends here; None if it had no step. A step that raised counts."""
-        steps = self.tape.tick - self._begun_at
+        """The totals of the episode that ends here; None if they are not known, or it had no step.
+
+        A step that raised counts.
+        """
+        steps = self.tape.tick - self._begun_at if self._begun_at is not None else 0
         if not steps:
             return None
         # A reward may be a vector, one number for each objective.

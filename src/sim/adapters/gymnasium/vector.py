@@ -28,7 +28,8 @@ class RecordedVectorEnv(VectorWrapper):  # In Gymnasium 1.0 it is not generic.
         self._call: Callable[[Any], Any] = tape.step
         self._lacks_seed = not has_seed(self.env)
         self._lacks_reset = self._lacks_seed
-        self._begun_at = 0  # The tick of the last reset.
+        # The tick of the last reset. None after a resume: the rewards since then are not known.
+        self._begun_at: int | None = None if tape.tick else 0
         self._return = 0.0
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
@@ -54,8 +55,11 @@ class RecordedVectorEnv(VectorWrapper):  # In Gymnasium 1.0 it is not generic.
         return result  # type: ignore[no-any-return]
 
     def _ended(self) -> dict[str, Any] | None:
-        """The totals since the last reset, over all environments; None without a step. A step that raised counts."""
-        steps = self.tape.tick - self._begun_at
+        """The totals since the last reset, over all environments; None if they are not known, or without a step.
+
+        A step that raised counts.
+        """
+        steps = self.tape.tick - self._begun_at if self._begun_at is not None else 0
         return {"steps": steps, "return": self._return, "over": False} if steps else None
 
     def close(self, **arguments: Any) -> None:
