@@ -173,7 +173,7 @@ def _first_tick(recorder: Recorder) -> int:
     """Return the first tick that is still on the tape: a ring drops older ones. Raises OSError, RecordingError."""
     match recorder.meta["settings"]:
         case {"keep_ticks": None, "keep_s": None} if recorder.resumed is None:
-            return 0  # A resumed tape may have begun at a checkpoint.
+            return recorder.start_tick  # A resumed tape may have begun at a checkpoint.
     with OpenTape(recorder.path) as opened:
         keyframes = opened.assemble().recording.keyframes
         return keyframes[0].tick if keyframes else recorder.tick

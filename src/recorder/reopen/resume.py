@@ -15,7 +15,7 @@ import os
 import weakref
 from collections.abc import Callable, Sequence
 from contextlib import closing
-from typing import Any
+from typing import Any, TypeVar
 
 import attrs
 
@@ -55,6 +55,8 @@ from sim.kernel.same_fields import ensure_same_fields
 from sim.kernel.simulation import Simulation, as_simulation, inner_of, restore
 from sim.scenario.wrap import wrap_scenario
 
+_R = TypeVar("_R", bound=Recorder)
+
 Progress = Callable[[int, int], None]  # Ticks re-simulated so far, ticks in all.
 
 
@@ -87,6 +89,11 @@ def resume(
     return resume_in(TapeFiles(path), path, simulation, changes=changes, progress=progress)
 
 
+def resume_as(kind: type[_R], path: str | os.PathLike[str], simulation: Simulation) -> _R:
+    """Resume a tape with a recorder of this kind. Raises as resume does."""
+    return resume_in(TapeFiles(path), path, simulation, kind=kind)
+
+
 def resume_in(
     files: Files,
     path: str | os.PathLike[str],
@@ -94,8 +101,9 @@ def resume_in(
     *,
     changes: ChangeTracking = "auto",
     progress: Progress | None = None,
-) -> Recorder:
-    """Resume the tape in these files. path: for messages. Raises as resume does."""
+    kind: type[_R] = Recorder,  # type: ignore[assignment]
+) -> _R:
+    """Resume the tape in these files. path: for messages. kind: of recorder. Raises as resume does."""
     try:
         assembled, ios, begun = _read(files, os.fspath(path))
         settings = settings_of(assembled)
@@ -111,15 +119,15 @@ def resume_in(
             take_begun_segment_away(files, ios.pop(begun), begun)
         session, torn_file = _open_for_writing(files, ios, assembled, settings)
         resumed = Resumed(session.tick, keyframe_tick, torn_file, assembled.recording.journal_ticks)
-        recorder = Recorder.resuming(path, adapted, session, resumed, changes)
+        recorder = kind.resuming(path, adapted, session, resumed, changes)
     except BaseException:
         files.release()
         raise
-    _record_calls(recorder)
+    record_calls(recorder)
     return recorder
 
 
-def _record_calls(recorder: Recorder) -> None:
+def record_calls(recorder: Recorder) -> None:
     """Record the calls of a Python object's step, however they are made, as record() does, while the recorder lives."""
     adapted = hook(inner_of(recorder.simulation), HasAdapter)
     if adapted is not None and adapted.adapter.get("name") == "plain_object":

@@ -13,11 +13,8 @@ import attrs
 
 from recorder.exit_codes import UsageError
 from recorder.recording_options import RecordingOptions
-from recorder.reopen.resume import resume
 from recorder.scenarios.checkpoints import Checkpoint, read_checkpoint
 from recorder.session.recorder import Recorder
-from recorder.session.session import describe, encode_small, new_run_id
-from recorder.storage.tape_copy import TapeCopy
 
 
 def begin_tape(tape: Path, simulation: Any, start: Checkpoint | Path | None, options: RecordingOptions) -> Recorder:
@@ -28,17 +25,9 @@ def begin_tape(tape: Path, simulation: Any, start: Checkpoint | Path | None, opt
     """
     if start is None:
         return Recorder.with_options(tape, simulation, options)
-    if options.hashes == "changes":
-        raise ValueError('hashes="changes": expected "states" for a tape that continues from a checkpoint')
     tick = simulation.tick
-    settings = attrs.evolve(options, hashes="states", notes={**(options.notes or {}), "checkpoint": tick})
-    described = describe(simulation, simulation, settings)
-    meta, snapshot = encode_small(described, "the description of the world"), simulation.state.snapshot()
-    run_id = options.run_id or new_run_id(meta, snapshot, deterministic=options.deterministic)
-    with TapeCopy(tape, run_id, meta) as copy:
-        copy.full(tick, snapshot)
-        copy.finish({"reason": "checkpoint", "ticks": tick})
-    return resume(tape, simulation, changes=options.changes)
+    settings = attrs.evolve(options, notes={**(options.notes or {}), "checkpoint": tick})
+    return Recorder.beginning_at(tape, simulation, tick, settings)
 
 
 def players_from(start: Path, last_tick: int, players: Mapping[str, str], inputs: Path | None) -> dict[str, str]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import weakref
+from collections.abc import Mapping
 from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
@@ -90,6 +91,31 @@ class Recorder(StepRecorder, NotebookMixin):
         self._create(path, simulation, RecordingOptions.of(options), None)
 
     @classmethod
+    def beginning_at(
+        cls,
+        path: _Path,
+        simulation: Simulation,
+        tick: int,
+        options: RecordingOptions,
+        facts: Mapping[str, Any] | None = None,
+    ) -> Self:
+        """Create a tape that begins at a later tick, with the present state of a simulation that was restored there.
+
+        The steps after it are not tried first. facts: further keys of META. Raises as Recorder does.
+        """
+        self = cls.__new__(cls)
+        ensure_path(path)
+        ensure_hooks(inner_of(simulation))
+        sources = find_source(simulation, options.changes)
+        settings = options.with_chosen_hashes(simulation.state.layout.size_bytes, marks=sources.marks)
+        baseline = simulation.state.snapshot()
+        meta = {**describe(inner_of(simulation), simulation, settings), **(facts or {})}
+        self._begin(
+            path, simulation, sources, new_session(TapeFiles(path), path, meta, settings, baseline, tick), baseline
+        )
+        return self
+
+    @classmethod
     def with_options(
         cls, path: _Path, simulation: Any, options: RecordingOptions, noted: NotedReads | None = None
     ) -> Self:
@@ -109,9 +135,13 @@ class Recorder(StepRecorder, NotebookMixin):
         capture_again(adapted)
         baseline = adapted.state.snapshot()
         meta = describe(simulation, adapted, settings, noted)
-        session = new_session(TapeFiles(path), path, meta, settings, baseline)
+        self._begin(path, adapted, sources, new_session(TapeFiles(path), path, meta, settings, baseline), baseline)
+
+    def _begin(
+        self, path: _Path, simulation: Any, sources: ChangeSources, session: Session, baseline: Snapshot
+    ) -> None:
         try:
-            self._start(path, adapted, sources, session, baseline)
+            self._start(path, simulation, sources, session, baseline)
         except BaseException:
             session.files.discard()  # The next attempt must not find an empty tape.
             raise
@@ -136,7 +166,7 @@ class Recorder(StepRecorder, NotebookMixin):
     ) -> None:
         self.simulation, self.path = simulation, path
         self.meta, self.resumed = session.meta, resumed  # None for a new recording.
-        self.tick = session.tick
+        self.tick = self.start_tick = session.tick  # Of this session: 0, unless it began at a later tick or is resumed.
         self._settings = settings = session.settings
         self._files = session.files
         self._encoder = PlainEncoder()

@@ -46,7 +46,7 @@ class Session:
         settings: the options of the recording.
         run_id: 16 bytes.
         meta: META, without the entries about single files.
-        tick: the last one on the tape; 0 for a new tape, before its first keyframe.
+        tick: the last one on the tape; of a new tape the one that its first keyframe will have, mostly 0.
     """
 
     files: Files
@@ -187,16 +187,21 @@ def new_session(
     meta: dict[str, Any],
     settings: RecordingOptions,
     baseline: Snapshot,
+    tick: int = 0,
 ) -> Session:
-    """Create the files of a new tape that begins with this state. Raises as create_session, TypeError or ValueError."""
+    """Create the files of a new tape that begins with this state, of this tick.
+
+    Raises as create_session, TypeError or ValueError.
+    """
     meta_bytes = encode_small(meta, "the description of the world")
     run_id = settings.run_id or new_run_id(meta_bytes, baseline, deterministic=settings.deterministic)
     try:
         header = make_file_header(run_id, 0, 0, features_of(meta))
-        return create_session(files, SegmentEncoder(header, meta_bytes), meta, settings)
+        session = create_session(files, SegmentEncoder(header, meta_bytes), meta, settings)
     except OSError as error:
         error.filename = error.filename or os.fspath(path)
         raise
+    return attrs.evolve(session, tick=tick)
 
 
 def create_session(files: Files, encoder: SegmentEncoder, meta: dict[str, Any], settings: RecordingOptions) -> Session:

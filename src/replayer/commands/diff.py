@@ -200,15 +200,11 @@ def _facts(result: TapeDifference, spread: DifferenceSpread | None) -> dict[str,
 
 
 def _print(one: Path, other: Path, result: TapeDifference, spread: DifferenceSpread | None, why: str | None) -> None:
-    both = f"{one} and {other}"
+    both, ticks = f"{one} and {other}", f"{result.first_tick:,} to {result.last_tick:,}"
     if not result.ticks:
-        print_visible(
-            f"{both}: {counted(result.compared_ticks, 'tick')} from {result.first_tick:,} to {result.last_tick:,}, the same"
-        )
+        print_visible(f"{both}: {counted(result.compared_ticks, 'tick')} from {ticks}, the same")
     else:
-        print_visible(
-            f"{both}: first different at tick {result.ticks[0].tick:,} of {result.first_tick:,} to {result.last_tick:,}"
-        )
+        print_visible(f"{both}: {_same_before(result)}first different at tick {result.ticks[0].tick:,} of {ticks}")
         _print_where(result)
     if result.inputs_tick is not None:
         order = " (before the states do)" if result.ticks and result.inputs_tick < result.ticks[0].tick else ""
@@ -225,6 +221,13 @@ def _print(one: Path, other: Path, result: TapeDifference, spread: DifferenceSpr
         print_visible(f"  rows are counted for {counted(spread.counts.shape[1], 'tick')}: {spread.stopped}")
     if why is not None:
         print_visible(f"  {why}")
+
+
+def _same_before(result: TapeDifference) -> str:
+    """The ticks before the first different one, if all of them were compared and have equal inputs, too."""
+    first_bad = result.ticks[0].tick
+    is_known = not result.unreadable_ticks and (result.inputs_tick is None or result.inputs_tick >= first_bad)
+    return f"the same to tick {first_bad - 1:,}, " if is_known and first_bad > result.first_tick else ""
 
 
 def _print_where(result: TapeDifference) -> None:

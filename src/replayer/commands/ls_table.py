@@ -42,13 +42,20 @@ def _row(run: Run) -> tuple[str, ...]:
         run.run_id[:RUN_ID_SHOWN] or UNKNOWN,
         run.scenario or run.world or UNKNOWN,
         str(run.seed) if run.seed is not None else UNKNOWN,
-        f"{run.ticks:,}" if run.ticks is not None else UNKNOWN,
+        _ticks_text(run),
         ", ".join(map(_player_text, run.players)) or "-",
         run.reason or "-",
         run.quality.tier if run.quality is not None else UNKNOWN,
         bytes_text(run.size_bytes),
         run.status,
     )
+
+
+def _ticks_text(run: Run) -> str:
+    """The last tick; where the tape does not begin at tick 0, the number of its own steps, and the range."""
+    if run.ticks is None:
+        return UNKNOWN
+    return f"{ticks_of(run):,} ({run.first_tick:,} to {run.ticks:,})" if run.first_tick else f"{run.ticks:,}"
 
 
 def _player_text(result: PlayerResult) -> str:

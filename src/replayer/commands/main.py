@@ -30,6 +30,7 @@ COMMANDS = {  # The function of each command; its module is imported only when t
     "cut": "replayer.commands.reshape:cut",
     "rekey": "replayer.commands.reshape:rekey",
     "join": "replayer.commands.reshape:join",
+    "branch": "replayer.commands.branch:branch",
     "find": "replayer.commands.find:find",
     "who": "replayer.commands.who:who",
     "bisect": "replayer.commands.bisect:bisect",
@@ -65,6 +66,7 @@ def load(arguments: Sequence[str]) -> App:
         "  replay find 'plants.energy.sum() > 2000' run.tape --first\n"
         "  replay who run.tape --field plants.energy --row 7\n"
         "  replay cut run.tape --ticks 2400..2500 -o incident.tape\n"
+        "  replay branch run.tape --at 400 --override other.jsonl -o other.tape\n"
         "  replay plot run.tape -o run.png        populations, energies, deaths\n"
         "  replay diff one.tape other.tape        where two recordings diverge\n"
         "  replay bisect run.tape --good v1.2     the first commit under which it no longer verifies\n"

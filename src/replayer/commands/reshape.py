@@ -20,11 +20,11 @@ from recorder.visible_text import print_visible
 from replayer.commands.arguments import factory_of, ready_tape
 from replayer.commands.options import Json, Sim
 from replayer.commands.tick_ranges import parse_ticks
-from replayer.reshape.copied_range import UnfitTapeError
 from replayer.reshape.cut import cut_tape
 from replayer.reshape.join import join_tapes
 from replayer.reshape.pytest_file import write_test
 from replayer.reshape.rekey import rekey_tape
+from replayer.tape.copied_range import UnfitTapeError
 from replayer.value_text import tick_range
 
 NewTape = Annotated[Path, Parameter(name=["--output", "-o"])]

@@ -12,6 +12,7 @@ from recorder.factory_spec import sim_option
 from recorder.format.recording.change_replay import ChangeLog
 from recorder.text import bytes_text, counted
 from recorder.visible_text import print_visible
+from replayer.branches.parent_run import parent_of
 from replayer.report.note_lines import note_facts, note_lines
 from replayer.tape.episodes import episode_facts, episodes_line, find_episodes
 from replayer.tape.noted_outside import noted_outside
@@ -43,6 +44,7 @@ def tape_facts(tape: Tape, *, check: bool = True, with_episodes: bool = True) ->
         "hashes": (meta.get("settings") or {}).get("hashes", "states"),
         "level": meta.get("level"),
         "adapter": _adapter_name(meta),
+        "parent": parent.to_meta() if (parent := parent_of(meta)) is not None else None,
         "episodes": episode_facts(find_episodes(tape)) if has_state and with_episodes else [],
         "first_tick": tape.first_tick if has_state else None,
         "last_tick": tape.last_tick if has_state else None,
@@ -117,14 +119,7 @@ def print_tape(facts: dict[str, Any]) -> None:
     print_visible("\n".join(plain_text(line) for line in lines))
 
 
-def _description(facts: dict[str, Any]) -> Iterator[str]:
-    sealed = (
-        "sealed"
-        if facts["sealed"]
-        else "not sealed: "
-        + ("it is being recorded" if facts["being_written"] else "the recording did not end properly")
-    )
-    yield f"{facts['tape']}: {facts['status']}, {sealed}"
+def _origin(facts: dict[str, Any]) -> Iterator[str]:
     if facts["world"] is not None:
         named = f"{facts['scenario']}, " if facts["scenario"] else ""
         yield f"  world: {facts['world']} version {facts['world_version']} ({named}seed {facts['seed']})"
@@ -133,6 +128,19 @@ def _description(facts: dict[str, Any]) -> Iterator[str]:
     else:
         option = sim_option(facts["simulation"])
         yield f"  simulation: {facts['simulation']} (no registered world; replay it with {option})"
+    if facts["parent"] is not None:
+        yield f"  branch: a branch of {facts['parent']['path']} at tick {facts['parent']['tick']:,}"
+
+
+def _description(facts: dict[str, Any]) -> Iterator[str]:
+    sealed = (
+        "sealed"
+        if facts["sealed"]
+        else "not sealed: "
+        + ("it is being recorded" if facts["being_written"] else "the recording did not end properly")
+    )
+    yield f"{facts['tape']}: {facts['status']}, {sealed}"
+    yield from _origin(facts)
     if facts["first_tick"] is None:
         yield "  ticks: none available yet"
     else:

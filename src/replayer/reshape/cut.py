@@ -9,10 +9,8 @@ import attrs
 
 from recorder.storage.tape_copy import TapeCopy, copied_meta
 from replayer.playback.make_simulation import Factory
-from replayer.reshape.copied_range import UnfitTapeError, copy_extras, copy_frames, copy_place, ensure_whole
-from replayer.tape.tape import Tape
+from replayer.tape.copied_range import UnfitTapeError, copy_range, ensure_can_begin_anywhere, ensure_whole
 from replayer.timeline.timeline import Timeline
-from sim.kernel.exactness import Level
 from sim.kernel.state import Snapshot
 
 
@@ -64,39 +62,12 @@ def cut_tape(
         if place.tick == begin or not exact:
             begin = place.tick
         else:
-            _ensure_can_begin_anywhere(tape)
+            ensure_can_begin_anywhere(tape)
             simulated = run.seek(begin).simulated_ticks
             start = run.state.snapshot()
         ensure_whole(tape, begin, end)
         cut = {"from": tape.path.name, "run": tape.run_id, "ticks": [begin, end]}
         with TapeCopy(target, tape.assembled.run_id, copied_meta(tape.assembled, cut=cut)) as copy:
-            _copy(tape, copy, begin, end, start)
+            copy_range(tape, copy, begin, end, start)
             copy.finish(tape.outcome if end == tape.last_tick else {"reason": "cut out", "ticks": end})
     return CutReport(Path(target), begin, end, simulated, Path(target).stat().st_size)
-
-
-def _copy(tape: Tape, copy: TapeCopy, begin: int, end: int, start: Snapshot | None) -> None:
-    """Copy the range; start: its first state if that is no keyframe of the tape."""
-    if start is not None:
-        copy.full(begin, start)
-    next_tick, has_base = begin + 1, False
-    for place in tape.keyframes:
-        if not begin <= place.tick <= end or (start is not None and place.tick == begin):
-            continue
-        copy_frames(tape, copy, next_tick, place.tick)
-        next_tick = max(next_tick, place.tick + 1)
-        # A delta refers to the last full keyframe of the old tape; the copy has it once a full one was copied unchanged.
-        copy_place(tape, copy, place, has_base=has_base)
-        has_base = has_base or place.is_full
-    copy_frames(tape, copy, next_tick, end)
-    copy_extras(tape, copy, begin, end)
-
-
-def _ensure_can_begin_anywhere(tape: Tape) -> None:
-    """Raise UnfitTapeError if a new keyframe would change how the run continues, or could not be proved."""
-    if tape.meta.get("level") == Level.CANONICAL.value:
-        raise UnfitTapeError(
-            "the run loaded its state at each keyframe: a part can only begin at one (without --exact)"
-        )
-    if tape.recording.recorded_hashes.has_hash_chain:
-        raise UnfitTapeError("its ticks have chained hashes: a part can only begin at a keyframe (without --exact)")

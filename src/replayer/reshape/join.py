@@ -8,7 +8,7 @@ from pathlib import Path
 import attrs
 
 from recorder.storage.tape_copy import TapeCopy, copied_meta
-from replayer.reshape.copied_range import UnfitTapeError, copy_extras, copy_frames, copy_place, ensure_whole
+from replayer.tape.copied_range import UnfitTapeError, copy_extras, copy_frames, copy_place, ensure_whole
 from replayer.tape.tape import Tape
 
 _SAME = ("world", "level", "mode", "hashes")  # Facts of META that the ticks of one tape share.

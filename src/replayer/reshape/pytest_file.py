@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 
 from recorder.storage.atomic_file import write_file
-from replayer.reshape.copied_range import UnfitTapeError
+from replayer.tape.copied_range import UnfitTapeError
 
 _TEXT = '''"""Replay {tape}, which was cut out of {origin}: each tick gives the recorded state."""
 

@@ -10,7 +10,7 @@ import attrs
 
 from recorder.storage.tape_copy import TapeCopy, copied_meta
 from replayer.playback.make_simulation import Factory
-from replayer.reshape.copied_range import UnfitTapeError, copy_extras, copy_frames, ensure_whole
+from replayer.tape.copied_range import UnfitTapeError, copy_extras, copy_frames, ensure_whole
 from replayer.tape.tape import Tape
 from replayer.timeline.timeline import Timeline
 from sim.kernel.exactness import Level

@@ -17,24 +17,29 @@ from typing import TYPE_CHECKING, Any, Self, overload
 
 import attrs
 
-from recorder.errors import DesyncError, MissingTickError, RecordingError, SimulationFailedError
+from recorder.errors import (
+    DesyncError,
+    MissingTickError,
+    RecordingError,
+    SimulationFailedError,
+)
+from replayer.branches.parent_run import find_parent_of, parent_of
 from replayer.desync.dump.dump import keep_dump
 from replayer.desync.finding import find_desync
 from replayer.html_renderers import RenderedAsHtml
 from replayer.playback.cursor import Arrival, Cancelled, Cursor, MismatchError, Progress
 from replayer.playback.make_simulation import Factory, make_simulation
-from replayer.search.counted_cursor import CountedCursor
 from replayer.tape.environment_calls import EnvironmentCall, call_at
 from replayer.tape.episodes import Episode, find_episodes
 from replayer.tape.tape import Mode, Tape
+from replayer.timeline.asked_timeline import AskedTimeline
+from replayer.timeline.branched_timeline import BranchedTimeline
 from replayer.timeline.shown_page import ShownAsPage
 from replayer.timeline.snapshots import Snapshots, from_tick
 from sim.kernel.simulation import Simulation, inner_of, subject_of
 from sim.kernel.state import Snapshot, State
 
 if TYPE_CHECKING:
-    from replayer.search.last_write import LastWrite
-    from replayer.search.matches import Condition, Finder, Matches
     from replayer.timeline.verify import VerificationReport
 
 
@@ -59,7 +64,7 @@ class SeekReport(RenderedAsHtml):
     applied_ticks: int = 0
 
 
-class Timeline(RenderedAsHtml, ShownAsPage):
+class Timeline(AskedTimeline, BranchedTimeline, RenderedAsHtml, ShownAsPage):
     """A recording with access to the state of every tick; a context manager.
 
     ``run[tick]`` is the Snapshot at a tick, ``run[a:b:c]`` a lazy sequence of snapshots; negative ticks count from the
@@ -87,6 +92,9 @@ class Timeline(RenderedAsHtml, ShownAsPage):
         """
         self.tape = Tape(path, mode, memory_bytes=memory_bytes)
         self._world = world
+        self._options: dict[str, Any] = {"dump_folder": dump_folder, "mode": mode, "memory_bytes": memory_bytes}
+        self._parent: Timeline | None = None  # Of a branch, once a tick before its first one was asked for.
+        self._is_in_parent = False  # The last seek went there.
         self._dump_folder = None if dump_folder is None else Path(dump_folder)
         self._cursor: Cursor | None = None
         self._reader: Cursor | None = None
@@ -100,11 +108,15 @@ class Timeline(RenderedAsHtml, ShownAsPage):
     @property
     def tick(self) -> int | None:
         """The tick of ``state``; None before the first seek."""
+        if self._parent is not None and self._is_in_parent:
+            return self._parent.tick
         return self._cursor.tick if self._cursor is not None else None
 
     @property
     def state(self) -> State:
         """The state at ``tick``. Raises ValueError before the first seek."""
+        if self._parent is not None and self._is_in_parent:
+            return self._parent.state
         if self._cursor is None or self._cursor.tick is None:
             raise ValueError("the timeline is not at any tick: seek first")
         return self._cursor.state
@@ -137,6 +149,8 @@ class Timeline(RenderedAsHtml, ShownAsPage):
         return inner_of(self._handed_out())
 
     def _handed_out(self) -> Simulation:
+        if self._parent is not None and self._is_in_parent:
+            return self._parent._handed_out()  # noqa: SLF001 - a timeline as this one
         if self._cursor is None or self._cursor.tick is None:
             raise ValueError("the timeline is not at any tick: seek first")
         self._was_handed_out = True
@@ -199,7 +213,13 @@ class Timeline(RenderedAsHtml, ShownAsPage):
         """
         start_s = time.perf_counter()
         with self._lock:
-            target = self.absolute_tick(self._target(tick, episode, step))
+            wanted = self._target(tick, episode, step)
+            if (parent := self.holder_of(wanted)) is not self:
+                self.last_seek = parent.seek(wanted, progress, cancelled=cancelled)
+                self._is_in_parent = True
+                return self.last_seek
+            target = self.absolute_tick(wanted)
+            self._is_in_parent = False
             if self._cursor is None:
                 self._cursor = self._make_cursor()
             arrival = self._go(self._cursor, target, progress, cancelled)
@@ -222,9 +242,14 @@ class Timeline(RenderedAsHtml, ShownAsPage):
     def step_back(self) -> SeekReport:
         """Go one tick back. Raises as seek does."""
         with self._lock:
-            if self._current_tick() <= self.first_tick:  # Below it after a ring has dropped ticks, and a refresh.
+            if (
+                self._current_tick() <= self.first_tick and not self._has_parent()
+            ):  # Below it after a ring has dropped ticks, and a refresh.
                 raise MissingTickError(self.first_tick - 1, f"the tape begins at tick {self.first_tick}")
             return self.seek(self._current_tick() - 1)
+
+    def _has_parent(self) -> bool:
+        return parent_of(self.tape.meta) is not None and self._current_tick() > 0
 
     def _current_tick(self) -> int:
         if self.tick is None:
@@ -236,11 +261,26 @@ class Timeline(RenderedAsHtml, ShownAsPage):
     def at(self, tick: int) -> Snapshot:
         """A copy of the state at a tick; the timeline does not move. Raises as seek does."""
         with self._lock:
+            if (parent := self.holder_of(tick)) is not self:
+                return parent.at(tick)
             target = self.absolute_tick(tick)
             if self._reader is None:
                 self._reader = self._make_cursor()
             self._go(self._reader, target)
             return self._reader.state.snapshot()
+
+    def holder_of(self, tick: int) -> Timeline:
+        """The timeline that holds a tick: this one, or that of the parent for a tick before the first one of a branch.
+
+        Raises MissingTickError if the parent is missing or was changed.
+        """
+        parent = parent_of(self.tape.meta)
+        if parent is None or not 0 <= operator.index(tick) < min(self.first_tick, parent.tick + 1):
+            return self
+        if self._parent is None:
+            found = find_parent_of(self.tape, tick)
+            self._parent = Timeline(found, self._world, **self._options)
+        return self._parent
 
     @overload
     def __getitem__(self, ticks: int) -> Snapshot: ...
@@ -260,49 +300,6 @@ class Timeline(RenderedAsHtml, ShownAsPage):
         If the user's factory returns one object each time, the next seek restores it. Raises as make_simulation does.
         """
         return self._make_cursor().simulation
-
-    # --- asking
-
-    def find(self, condition: Condition, *, first_tick: int | None = None, last_tick: int | None = None) -> Matches:
-        """All ticks at which a condition holds; parameters and result as in search.matches. The timeline does not move.
-
-        condition: a text such as "plants.energy.sum() > 2000", or a function of a Snapshot. Raises ExpressionError.
-        """
-        return self.finder(condition).find("all", first_tick, last_tick)
-
-    def first(self, condition: Condition) -> int | None:
-        """The first tick at which a condition holds, None if there is none. Raises as find does, and UnprovedAnswerError."""
-        return self.finder(condition).find("first").only()
-
-    def last(self, condition: Condition) -> int | None:
-        """The last tick at which a condition holds, None if there is none. Raises as first does."""
-        return self.finder(condition).find("last").only()
-
-    def last_write(
-        self, field: str, row: int | tuple[int, ...] = (), *, entity: int | None = None, at: int = -1, line: bool = True
-    ) -> LastWrite:
-        """The last change of a value at or before a tick; the timeline does not move.
-
-        field: a field, or the path of a value in recorded objects: "units[14].hp". row: the index of an element.
-        entity: instead of a row, the number of an entity in the column "id" of the field's table. line: find the source
-        line, too, by another run of that step in a copy of this process. Raises ExpressionError for an unknown value,
-        and as seek does.
-        """
-        from replayer.search.last_write import WriteSearch  # noqa: PLC0415 - rarely asked
-        from replayer.search.watched_value import watched_value  # noqa: PLC0415
-
-        watched = watched_value(field, row if isinstance(row, tuple) else (row,), entity)
-        return WriteSearch(self.tape, self.counted_cursor, watched).last(self.absolute_tick(at), wants_line=line)
-
-    def finder(self, condition: Condition) -> Finder:
-        """A search for the ticks at which a condition holds, with all its ways. Raises ExpressionError."""
-        from replayer.search.matches import Finder  # noqa: PLC0415 - rarely asked
-
-        return Finder(self.tape, self.counted_cursor, condition)
-
-    def counted_cursor(self) -> CountedCursor:
-        """A further cursor, with a simulation of its own, that counts its steps. Raises as make_simulation does."""
-        return CountedCursor(self.tape, make_simulation(self.tape, self._world))
 
     # --- checking
 
@@ -375,8 +372,10 @@ class Timeline(RenderedAsHtml, ShownAsPage):
         return DesyncError(finding.tick, finding.expected_hash, finding.actual_hash, path, finding)
 
     def close(self) -> None:
-        """Close the tape."""
+        """Close the tape, and that of the parent."""
         self.tape.close()
+        if self._parent is not None:
+            self._parent.close()
 
     def __enter__(self) -> Self:
         return self

@@ -24,6 +24,7 @@ from sim.kernel.foreign_arrays import (
 from sim.kernel.hooks import (
     AfterRestore,
     CanEnd,
+    CanRecapture,
     EmitsEvents,
     EventsOnRequest,
     HasAdapter,
@@ -141,6 +142,10 @@ class ArenaOfSaved:
         result = self.inner.step(inputs)  # type: ignore[func-returns-value]
         self._pack(_as_mapping(self.inner.save()))
         return result
+
+    def capture(self) -> None:
+        """Copy what save() returns now into the arena: the inner simulation was changed by other code than its step."""
+        self._pack(_as_mapping(self.inner.save()))
 
     def changed_field(self) -> str | None:
         """The name of the first field in which save() differs from the arena; None if it is equal."""
@@ -312,3 +317,11 @@ def restore(simulation: Simulation, snapshot: Snapshot) -> None:
     restorable = hook(simulation, AfterRestore)
     if restorable is not None:
         restorable.after_restore()
+
+
+def capture(simulation: Simulation) -> None:
+    """Take the state from the objects again, after other code than the step has changed them."""
+    if isinstance(simulation, ArenaOfSaved):
+        simulation.capture()
+    elif (recaptures := hook(simulation, CanRecapture)) is not None:
+        recaptures.recapture()

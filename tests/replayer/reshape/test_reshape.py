@@ -12,7 +12,7 @@ from asked_worlds import Battle, Garden, battle_run, garden_run
 
 import recorder
 import replayer
-from replayer.reshape.copied_range import UnfitTapeError
+from replayer.tape.copied_range import UnfitTapeError
 from replayer.reshape.cut import cut_tape
 from replayer.reshape.join import join_tapes
 from replayer.reshape.rekey import rekey_tape

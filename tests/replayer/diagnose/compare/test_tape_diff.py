@@ -238,7 +238,7 @@ def test_the_screen_of_a_difference(capsys: pytest.CaptureFixture[str]) -> None:
     record("b.tape", Walkers(), 40, keyframe_interval_ticks=5)
     assert run(replayer.commands.main.main, "diff a.tape b.tape --sim small_worlds:Walkers -o d.svg") == 1
     assert capsys.readouterr().out.splitlines() == [
-        "a.tape and b.tape: first different at tick 12 of 0 to 40",
+        "a.tape and b.tape: the same to tick 11, first different at tick 12 of 0 to 40",
         "  fields: x",
         "  inputs: differ first at tick 12",
         "  trend: bounded, 29 ticks of 29 differ; rows that differ: 1 at first, 1 after 29 ticks; at tick 20:",

@@ -12,7 +12,9 @@ from recorder.format.segments.block_location import KeyframeLocation, OptionalBl
 from recorder.storage.tape_copy import TapeCopy, copy_keyframe
 from replayer.tape.stored_events import stored_events
 from replayer.tape.tape import Tape
+from sim.kernel.exactness import Level
 from sim.kernel.plain_data import PlainEncoder
+from sim.kernel.state import Snapshot
 
 FRAMES_AT_ONCE = 4_096  # Of a copy: they are held in memory until they are written.
 
@@ -69,3 +71,37 @@ def ensure_whole(tape: Tape, first: int, last: int) -> None:
             raise UnfitTapeError(
                 f"tick {tick:,} cannot be read ({error}): cut around it, or try replay repair"
             ) from None
+
+
+def copy_range(
+    tape: Tape, copy: TapeCopy, begin: int, end: int, start: Snapshot | None = None, *, keys_end: bool = True
+) -> None:
+    """Copy all that a tape holds of the ticks from begin to end, as it is.
+
+    start: the first state if that is not a keyframe of the tape. keys_end: False leaves a keyframe of the last tick out.
+    Raises as copy_frames and copy_extras do.
+    """
+    if start is not None:
+        copy.full(begin, start)
+    next_tick, has_base = begin + 1, False
+    for place in tape.keyframes:
+        is_wanted = begin <= place.tick < end + keys_end
+        if not is_wanted or (start is not None and place.tick == begin):
+            continue
+        copy_frames(tape, copy, next_tick, place.tick)
+        next_tick = max(next_tick, place.tick + 1)
+        # A delta refers to the last full keyframe of the old tape; the copy has it once a full one was copied unchanged.
+        copy_place(tape, copy, place, has_base=has_base)
+        has_base = has_base or place.is_full
+    copy_frames(tape, copy, next_tick, end)
+    copy_extras(tape, copy, begin, end)
+
+
+def ensure_can_begin_anywhere(tape: Tape) -> None:
+    """Raise UnfitTapeError if a new keyframe would change how the run continues, or could not be proved."""
+    if tape.meta.get("level") == Level.CANONICAL.value:
+        raise UnfitTapeError(
+            "the run loaded its state at each keyframe: a part can only begin at one (without --exact)"
+        )
+    if tape.recording.recorded_hashes.has_hash_chain:
+        raise UnfitTapeError("its ticks have chained hashes: a part can only begin at a keyframe (without --exact)")
