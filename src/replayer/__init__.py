@@ -26,6 +26,7 @@ from recorder.errors import (  # noqa: E402
 from replayer.html_renderers import renderers_are_in  # noqa: E402
 
 if TYPE_CHECKING:
+    from replayer.branches.fork import Fork
     from replayer.datasets.dataset import Dataset
     from replayer.datasets.extract import extract
     from replayer.datasets.stream.samples import samples
@@ -47,6 +48,7 @@ __all__ = [
     "DesyncError",
     "EnvironmentCall",
     "Episode",
+    "Fork",
     "IncompleteTapeWarning",
     "MemoryBudgetError",
     "MissingTickError",
@@ -70,6 +72,7 @@ _LATER = {  # Imported at first access.
     "Dataset": "replayer.datasets.dataset",
     "EnvironmentCall": "replayer.tape.environment_calls",
     "Episode": "replayer.tape.episodes",
+    "Fork": "replayer.branches.fork",
     "Report": "replayer.timeline.verify:VerificationReport",
     "SeekCancelledError": "replayer.playback.cursor",
     "SeekReport": "replayer.timeline.timeline",

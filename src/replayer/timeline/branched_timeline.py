@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Unpack
 
 from recorder.errors import CorruptError, TornError
-from replayer.playback.make_simulation import Factory
+from recorder.format.recording.recording import Recording
+from replayer.playback.cursor import Cursor
+from replayer.playback.make_simulation import Factory, make_stepping
 from replayer.tape.tape import Tape
+from sim.kernel.simulation import subject_of
 from sim.kernel.state import Snapshot
 
 if TYPE_CHECKING:
     from recorder.recording_options import OptionArguments
     from recorder.reopen.branch_recorder import BranchRecorder
     from replayer.branches.begin_branch import Edit
+    from replayer.branches.fork import Fork, ForkPool
 
 
 class BranchedTimeline:
@@ -24,12 +28,22 @@ class BranchedTimeline:
     tape: Tape
     _world: Factory | None
     _lock: threading.RLock
+    _forks: ForkPool | None = None
+    _fork_state: tuple[Recording, int, Snapshot] | None = None  # The last one that was left, for further forks there.
 
     def absolute_tick(self, tick: int) -> int:
         """See Timeline."""
         raise NotImplementedError
 
     def at(self, tick: int) -> Snapshot:
+        """See Timeline."""
+        raise NotImplementedError
+
+    def _cursors(self) -> Iterator[Cursor]:
+        raise NotImplementedError
+
+    @property
+    def tick(self) -> int | None:
         """See Timeline."""
         raise NotImplementedError
 
@@ -71,6 +85,33 @@ class BranchedTimeline:
                 chosen = self._world
             plan = BranchPlan(world=chosen, config=config, edit=edit, standalone=standalone, options=options)
             return begin_branch(self.tape, tick, self._state_at(tick), path, plan)
+
+    def fork(self, at: int | None = None, *, saves_each_step: bool = False) -> Fork:
+        """Leave the run at a tick in memory, for a search or a trial; neither the run nor the timeline is touched.
+
+        at: the tick, by default that of the last seek; negative ticks count from the end. saves_each_step: take the state
+        of objects after each step, as a recording does, not only when it is asked for: hashes are then those that a
+        recording of the same steps has. Returns a Fork: step it, look at it, fork it again, and close it, so that the
+        next fork can use its simulation. Raises as seek does, and UnknownWorldError for a tape whose simulation cannot
+        step.
+        """
+        from replayer.branches.fork import Fork, ForkPool  # noqa: PLC0415 - rarely asked
+
+        with self._lock:
+            if at is None and self.tick is None:
+                raise ValueError("the timeline is not at any tick: seek first, or fork(at=...)")
+            tick = self.tick if at is None else at
+            assert tick is not None
+            if (holder := self.holder_of(tick)) is not self:
+                return holder.fork(tick, saves_each_step=saves_each_step)
+            tick = self.absolute_tick(tick)
+            if self._forks is None:
+                self._forks = ForkPool(lambda: make_stepping(self.tape, self._world))
+                for cursor in self._cursors():
+                    self._forks.claim(subject_of(cursor.simulation))
+            if self._fork_state is None or self._fork_state[:2] != (self.tape.recording, tick):
+                self._fork_state = (self.tape.recording, tick, self._state_at(tick))
+            return Fork(self._forks, self._fork_state[2], tick, saves_each_step=saves_each_step)
 
     def _state_at(self, tick: int) -> Snapshot:
         """The state at a tick; that of a keyframe without a simulation. Raises as seek does."""

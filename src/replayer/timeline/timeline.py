@@ -248,6 +248,9 @@ class Timeline(AskedTimeline, BranchedTimeline, RenderedAsHtml, ShownAsPage):
                 raise MissingTickError(self.first_tick - 1, f"the tape begins at tick {self.first_tick}")
             return self.seek(self._current_tick() - 1)
 
+    def _cursors(self) -> Iterator[Cursor]:
+        return (cursor for cursor in (self._cursor, self._reader) if cursor is not None)
+
     def _has_parent(self) -> bool:
         return parent_of(self.tape.meta) is not None and self._current_tick() > 0
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Collection, Iterator, Mapping
-from typing import Any
+from typing import Any, NoReturn
 
 import attrs
 import numpy as np
@@ -327,6 +327,13 @@ class State:
         np.copyto(self.arena, snapshot.arena)
         for marks in self._marks:
             marks.mark_everything()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> NoReturn:
+        """Refuse: arrays that a simulation took from this state would not be views of the copy. Raises TypeError."""
+        raise TypeError(
+            "a simulation with a State cannot be copied by copy.deepcopy: arrays that it took from the state would no "
+            "longer be part of it. Take state.snapshot() and restore it in a second simulation; of a recorded run, fork()"
+        )
 
     # --- tracking changes
 

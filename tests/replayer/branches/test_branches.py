@@ -260,6 +260,43 @@ def test_parameters_of_a_registered_world(tmp_path: Path) -> None:
         assert way.at(30).hash() == plain.state.hash()
 
 
+def test_a_branch_of_an_environment_is_what_a_plain_loop_does(tmp_path: Path) -> None:
+    """From the middle of an episode, with other actions and a reset; totals that are not known are not recorded."""
+    gymnasium = pytest.importorskip("gymnasium")
+    actions = [number % 2 for number in range(12)]
+    with recorder.record(gymnasium.make("CartPole-v1"), tmp_path / "run.tape", trial_ms=0, quiet=True) as env:
+        env.reset(seed=4)
+        for action in actions:
+            env.step(action)
+    plain = gymnasium.make("CartPole-v1")
+    plain.reset(seed=4)
+    for action in actions[:7]:
+        plain.step(action)
+    with (
+        replayer.open(tmp_path / "run.tape") as run,
+        run.branch(tmp_path / "way.tape", at=8) as branch,
+        branch.object as other,
+    ):
+        for _ in range(5):
+            ours, theirs = other.step(1), plain.step(1)
+            assert ours[0].tobytes() == theirs[0].tobytes()
+            assert ours[1:4] == theirs[1:4]
+        ours, theirs = other.reset(), plain.reset()
+        assert ours[0].tobytes() == theirs[0].tobytes()
+        for _ in range(3):
+            assert other.step(0)[0].tobytes() == plain.step(0)[0].tobytes()
+    with replayer.open(tmp_path / "way.tape") as way:
+        assert (way.first_tick, way.last_tick) == (8, 8 + 5 + 1 + 3)
+        assert way.verify().ok
+        assert way.tape.frame(14).inputs == {"reset": None}
+        assert way.tape.outcome["episode"]["steps"] == 3
+        way.seek(-1)
+        assert np.array(way.subject.unwrapped.state).tobytes() == np.array(plain.unwrapped.state).tobytes()
+        way.seek(3)
+        with replayer.open(tmp_path / "run.tape") as run:
+            assert way.state.hash() == run.at(3).hash()
+
+
 class Drum:
     """Marks its writes; large enough that its frames have chained hashes."""
 

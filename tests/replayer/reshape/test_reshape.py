@@ -12,10 +12,10 @@ from asked_worlds import Battle, Garden, battle_run, garden_run
 
 import recorder
 import replayer
-from replayer.tape.copied_range import UnfitTapeError
 from replayer.reshape.cut import cut_tape
 from replayer.reshape.join import join_tapes
 from replayer.reshape.rekey import rekey_tape
+from replayer.tape.copied_range import UnfitTapeError
 
 from oracle.second_reader import FRAMES, Reader
 

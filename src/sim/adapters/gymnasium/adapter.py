@@ -270,7 +270,7 @@ class RecordedEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
         self._lacks_seed = self._lacks_reset and not keeps_generator(self.env.unwrapped)
         self.tape = tape
         self._call = tape.step
-        # The tick of the last reset. None in an episode that was resumed: its rewards are not known.
+        # The tick of the last reset. None in an episode that was resumed or branched: its rewards are not known.
         self._begun_at: int | None = None if tape.tick else 0
         self._repeated = simulation._repeated  # noqa: SLF001 - of the same module
         self._has_warned = False

@@ -28,7 +28,7 @@ class RecordedVectorEnv(VectorWrapper):  # In Gymnasium 1.0 it is not generic.
         self._call: Callable[[Any], Any] = tape.step
         self._lacks_seed = not has_seed(self.env)
         self._lacks_reset = self._lacks_seed
-        # The tick of the last reset. None after a resume: the rewards since then are not known.
+        # The tick of the last reset. None after a resume or in a branch: the rewards since then are not known.
         self._begun_at: int | None = None if tape.tick else 0
         self._return = 0.0
 

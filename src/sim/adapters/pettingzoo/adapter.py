@@ -245,7 +245,7 @@ class _Episode:
     def __init__(self, simulation: PettingZooSimulation, tape: Any) -> None:
         self.simulation = simulation
         self._tape = tape
-        # The tick of the last reset. None in an episode that was resumed: its rewards are not known.
+        # The tick of the last reset. None in an episode that was resumed or branched: its rewards are not known.
         self._begun_at: int | None = None if tape.tick else 0
         self.total = 0.0
         self._terminated: dict[Any, bool] = {}  # By agent that ended.
