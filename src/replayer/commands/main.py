@@ -31,6 +31,7 @@ COMMANDS = {  # The function of each command; its module is imported only when t
     "rekey": "replayer.commands.reshape:rekey",
     "join": "replayer.commands.reshape:join",
     "branch": "replayer.commands.branch:branch",
+    "tree": "replayer.commands.tree:tree",
     "find": "replayer.commands.find:find",
     "who": "replayer.commands.who:who",
     "bisect": "replayer.commands.bisect:bisect",
@@ -67,6 +68,7 @@ def load(arguments: Sequence[str]) -> App:
         "  replay who run.tape --field plants.energy --row 7\n"
         "  replay cut run.tape --ticks 2400..2500 -o incident.tape\n"
         "  replay branch run.tape --at 400 --override other.jsonl -o other.tape\n"
+        "  replay tree runs                       the branches in a folder, as a tree\n"
         "  replay plot run.tape -o run.png        populations, energies, deaths\n"
         "  replay diff one.tape other.tape        where two recordings diverge\n"
         "  replay bisect run.tape --good v1.2     the first commit under which it no longer verifies\n"

@@ -12,6 +12,7 @@ import attrs
 from recorder.errors import CorruptError, DesyncError, MissingTickError, RecordingError, TornError
 from recorder.exception_text import raised_text
 from recorder.reopen.branch_recorder import BranchRecorder
+from replayer.branches.run_family import first_difference
 from replayer.playback.make_simulation import Factory
 from replayer.tape.copied_range import UnfitTapeError
 from replayer.tape.tape import Tape
@@ -97,7 +98,7 @@ def branch_tape(
             branch.discard()
             raise
         with Tape(target) as made:
-            different, compared_to = _compare(run.tape, made, tick)
+            different, compared_to = first_difference(run.tape, made, tick)
             first, last = made.first_tick, made.last_tick
     size_bytes = Path(target).stat().st_size
     return BranchReport(Path(target), run.tape.path, tick, first, last, different, compared_to, size_bytes)
@@ -149,19 +150,3 @@ def _why_not_reached(tape: Tape, tick: int, error: DesyncError) -> str:
         f"tick {tick:,} cannot be reached with this code: it does not give the recorded state of tick {error.tick:,}; "
         f"name the simulation that was recorded with --parent-sim{where}"
     )
-
-
-def _compare(parent: Tape, branch: Tape, tick: int) -> tuple[int | None, int]:
-    """The first tick with different states, and the last compared one."""
-    compared = tick
-    for one in range(tick, min(parent.last_tick, branch.last_tick) + 1):
-        try:
-            hashes = [tape.recording.recorded_hashes.recorded_hash(one) for tape in (parent, branch)]
-        except (MissingTickError, CorruptError, TornError):
-            break
-        if None in hashes:
-            continue  # Chained hashes of two tapes cannot be compared.
-        if hashes[0] != hashes[1]:
-            return one, one
-        compared = one
-    return None, compared
