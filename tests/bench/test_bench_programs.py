@@ -156,3 +156,12 @@ def test_the_page_is_made_between_its_marks(tmp_path: Path) -> None:
     for name in ("targets", "profile", "ticks", "scaling", "peers", "objects"):
         assert real.count(f"<!-- {name}: made by tools/bench/page.py -->\n") == 1
         assert real.count(f"<!-- end of {name} -->\n") == 1
+
+
+@pytest.mark.seldom(0.15)
+def test_forks_and_copies(tmp_path: Path) -> None:
+    """Each kind has its figures."""
+    subprocess.run([sys.executable, BENCH / "forks.py", "--quick", "--json", "figures.json"], cwd=tmp_path, check=True)
+    rows = json.loads((tmp_path / "figures.json").read_text())["figures"]
+    assert [row["kind"] for row in rows] == ["State", "CartPole", "objects"]
+    assert all(row["fork and steps, µs"] > 0 for row in rows)

@@ -8,42 +8,96 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
-from sim.kernel.hooks import SkipsCapture, hook
+from sim.kernel.hooks import HasAdapter, SkipsCapture, hook
 from sim.kernel.simulation import ArenaOfSaved, Simulation, capture, inner_of, restore, subject_of
 from sim.kernel.state import Snapshot, State
 
+if TYPE_CHECKING:
+    from sim.adapters.capture.recapture import ProvedSimulation
 
-class ForkPool:
+FAILURES_MAX = 3  # Of going back to a start that was kept: then it is loaded each time.
+
+
+class PooledSimulation:
+    """A simulation that forks use one after the other.
+
+    A fork that begins where the one before it began goes back there: quicker than a load, where that was proved.
+    """
+
+    def __init__(self, simulation: Simulation) -> None:
+        self.simulation = simulation
+        self._start: Snapshot | None = None
+        self._go_back: Callable[[], bool] | None = None
+        self.captured = _captured_by_adapter(simulation)
+        self._failures = 0
+
+    def is_near(self, start: Snapshot) -> bool:
+        """Return True if the last fork began with this state."""
+        return self._start is start
+
+    def place(self, start: Snapshot, *, as_recorded: bool) -> None:
+        """Put the simulation into a state. as_recorded: by a load. Raises what restoring raises."""
+        again, self._start = self._start is start and not as_recorded, None
+        if not (again and self._go_back is not None and self._go_back()):
+            self._failures += again and self._go_back is not None
+            self._go_back = None
+            restore(self.simulation, start)
+            if again and self.captured is not None and self._failures < FAILURES_MAX:
+                self._go_back = self.captured.keep_start()
+                if self._go_back is None:
+                    self._failures = FAILURES_MAX
+                    restore(self.simulation, start)  # The trial may have left it in any state.
+        self._start = start
+
+
+def _captured_by_adapter(simulation: Simulation) -> ProvedSimulation | None:
+    """The simulation of an adapter that captures objects of Python; None for any other."""
+    inner = inner_of(simulation)
+    if hook(inner, HasAdapter) is None:
+        return None
+    from sim.adapters.capture.recapture import ProvedSimulation  # noqa: PLC0415 - only for a tape of an adapter
+
+    return inner if isinstance(inner, ProvedSimulation) else None
+
+
+class SimulationPool:
     """The simulations of closed forks of one run."""
 
     def __init__(self, make: Callable[[], Simulation]) -> None:
         """make: makes a further simulation, of an object of its own."""
         self._make = make
-        self._free: list[Simulation] = []
-        self._subjects: set[int] = set()  # Of all simulations that were made, which live as long as the pool.
-        self._made: list[Simulation] = []
+        self._free: list[PooledSimulation] = []
+        self._subjects: dict[
+            int, Any
+        ] = {}  # Of all simulations that were made: kept, so that their ids are not reused.
 
-    def take(self) -> Simulation:
-        """A simulation that no other fork has. Raises ValueError if the user's factory returns one object again."""
+    def take(self, start: Snapshot) -> PooledSimulation:
+        """A simulation that no other fork has; the last one that began with this state, if there is one.
+
+        Raises ValueError if the user's factory returns one object again.
+        """
+        for pooled in reversed(self._free):
+            if pooled.is_near(start):
+                self._free.remove(pooled)
+                return pooled
         if self._free:
             return self._free.pop()
         simulation = self._make()
-        subject = id(subject_of(simulation))
-        if subject in self._subjects:
+        subject = subject_of(simulation)
+        if id(subject) in self._subjects:
             raise ValueError("the factory of the simulation returned an object that another fork has: make a new one")
-        self._subjects.add(subject)
-        self._made.append(simulation)
-        return simulation
+        self.claim(subject)
+        return PooledSimulation(simulation)
 
-    def give(self, simulation: Simulation) -> None:
+    def give(self, pooled: PooledSimulation) -> None:
         """Take a simulation back."""
-        self._free.append(simulation)
+        self._free.append(pooled)
 
     def claim(self, subject: object) -> None:
-        """Refuse to hand out this object: something else moves it."""
-        self._subjects.add(id(subject))
+        """Refuse to hand out this object: something moves it."""
+        self._subjects[id(subject)] = subject
 
 
 class Fork:
@@ -57,20 +111,22 @@ class Fork:
         steps: the number of calls of step since then.
     """
 
-    def __init__(self, pool: ForkPool, start: Snapshot, tick: int, *, saves_each_step: bool = False) -> None:
+    def __init__(self, pool: SimulationPool, start: Snapshot, tick: int, *, saves_each_step: bool = False) -> None:
         """saves_each_step: see BranchedTimeline.fork. Raises what making and restoring a simulation raise."""
         self._pool, self._start, self._saves_each_step = pool, start, saves_each_step
         self.start_tick, self.steps = tick, 0
-        self._simulation: Simulation | None = pool.take()
-        inner = self._inner = inner_of(self._simulation)
-        self._saves_late = isinstance(self._simulation, ArenaOfSaved) and not saves_each_step
+        self._pooled: PooledSimulation | None = pool.take(start)
+        self._simulation = simulation = self._pooled.simulation
+        inner = self._inner = inner_of(simulation)
+        self._saves_late = isinstance(simulation, ArenaOfSaved) and not saves_each_step
+        self._captured = self._pooled.captured
         skips = hook(inner, SkipsCapture)
         if skips is not None:
             skips.capture_skipped = self._saves_late = not saves_each_step
         try:
             self.restart()
         except BaseException:
-            self._simulation = None  # It may be restored by half: no other fork gets it.
+            self._pooled = None  # It may be restored by half: no other fork gets it.
             raise
 
     @property
@@ -94,15 +150,17 @@ class Fork:
     def state(self) -> State:
         """The present state, taken from the objects when it is asked for."""
         simulation = self._open()
-        if self._saves_late:
+        if self._saves_late and self._captured is not None:
+            self._captured.capture_as_first()
+        elif self._saves_late:
             capture(simulation)
         return simulation.state
 
     def hash(self) -> int:
         """The hash of the present state. Equal ones mean equal states.
 
-        Of objects that were not saved after each step: a recording of the same steps may have another hash of the same
-        values, since places of objects that came and went are used again in another order.
+        Of objects that are not saved after each step it depends on their values alone. A recording of the same steps may
+        have another hash, since it uses the places of objects that are gone again.
         """
         return self.state.hash()
 
@@ -116,17 +174,19 @@ class Fork:
 
     def restart(self) -> None:
         """Go back to the state that the fork began with."""
-        restore(self._open(), self._start)
+        self._open()
+        if self._pooled is not None:
+            self._pooled.place(self._start, as_recorded=self._saves_each_step)
         self.steps = 0
 
     def close(self) -> None:
         """Give the simulation back; the fork, and its subject, must not be used after that."""
-        if self._simulation is not None:
-            self._pool.give(self._simulation)
-            self._simulation = None
+        if self._pooled is not None:
+            self._pool.give(self._pooled)
+            self._pooled = None
 
     def _open(self) -> Simulation:
-        if self._simulation is None:
+        if self._pooled is None:
             raise ValueError("this fork is closed")
         return self._simulation
 

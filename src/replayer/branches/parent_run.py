@@ -14,6 +14,7 @@ from recorder.settings import TICKS_MAX
 from replayer.tape.tape import Tape
 
 KEY = "parent"  # Of META.
+PATH_SHOWN = 200  # Characters in a message: a tape may hold any text.
 
 
 @attrs.frozen
@@ -70,10 +71,12 @@ def find_parent_of(tape: Tape, tick: int) -> Path:
     begins = f"{tape.path} begins at tick {tape.first_tick:,}"
     path = find_parent(tape.path, parent)
     if path is None:
-        raise MissingTickError(tick, f"{begins}, and the tape of its parent, {parent.path}, is missing")
+        raise MissingTickError(tick, f"{begins}, and the tape of its parent, {parent.path[:PATH_SHOWN]}, is missing")
     try:
         with Tape(path) as found:
             why = why_unfit(found, parent)
+            if why is None and found.first_tick >= tape.first_tick:  # It may even be this tape.
+                why = f"its parent {path} begins at tick {found.first_tick:,}"
     except (OSError, RecordingError) as error:
         raise MissingTickError(tick, f"{begins}, and its parent cannot be read: {error}") from None
     if why is not None:
@@ -82,11 +85,18 @@ def find_parent_of(tape: Tape, tick: int) -> Path:
 
 
 def find_parent(branch: Path, parent: ParentRun) -> Path | None:
-    """The file of a parent: where META says, or a file of its name in the folder of the branch; None without one."""
+    """The file of a parent: where META says, or a file of its name in the folder of the branch; None without one.
+
+    Only regular files are looked at, and only by a relative path: the path comes from a tape.
+    """
     folder = branch.absolute().parent
-    for path in (Path(os.path.normpath(folder / parent.path)), folder / Path(parent.path).name):
-        if path.is_file():
-            return path
+    named = Path() if os.path.isabs(parent.path) else Path(os.path.normpath(folder / parent.path))
+    for path in (named, folder / Path(parent.path).name):
+        try:
+            if path.is_file():
+                return path
+        except (OSError, ValueError):  # A name that no file can have.
+            continue
     return None
 
 

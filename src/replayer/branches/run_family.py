@@ -8,7 +8,7 @@ from pathlib import Path
 import attrs
 
 from recorder.errors import CorruptError, MissingTickError, RecordingError, TornError, UnreadableError
-from replayer.branches.parent_run import ParentRun, find_parent, parent_of, why_unfit
+from replayer.branches.parent_run import PATH_SHOWN, ParentRun, find_parent, parent_of, why_unfit
 from replayer.tape.tape import Tape
 
 PATTERN = "*.tape"
@@ -89,7 +89,7 @@ def _with_parent(member: FamilyMember, parent: ParentRun, members: dict[Path, Fa
     named = find_parent(member.path, parent)
     own = [path for path in members if path.absolute() == (named.absolute() if named is not None else None)]
     others = [path for path, one in members.items() if one.run_id == parent.run_id and path not in own]
-    note = f"its parent {parent.path} is not in this folder"
+    note = f"its parent {parent.path[:PATH_SHOWN]} is not in this folder"
     for path in [one for one in own + others if one != member.path]:
         with Tape(path) as tape:
             why = why_unfit(tape, parent)

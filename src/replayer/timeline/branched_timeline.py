@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from recorder.recording_options import OptionArguments
     from recorder.reopen.branch_recorder import BranchRecorder
     from replayer.branches.begin_branch import Edit
-    from replayer.branches.fork import Fork, ForkPool
+    from replayer.branches.fork import Fork, SimulationPool
 
 
 class BranchedTimeline:
@@ -28,7 +28,7 @@ class BranchedTimeline:
     tape: Tape
     _world: Factory | None
     _lock: threading.RLock
-    _forks: ForkPool | None = None
+    _forks: SimulationPool | None = None
     _fork_state: tuple[Recording, int, Snapshot] | None = None  # The last one that was left, for further forks there.
 
     def absolute_tick(self, tick: int) -> int:
@@ -95,9 +95,13 @@ class BranchedTimeline:
         next fork can use its simulation. Raises as seek does, and UnknownWorldError for a tape whose simulation cannot
         step.
         """
-        from replayer.branches.fork import Fork, ForkPool  # noqa: PLC0415 - rarely asked
+        from replayer.branches.fork import Fork, SimulationPool  # noqa: PLC0415 - rarely asked
 
         with self._lock:
+            known = self._fork_state
+            is_known = at is None and known is not None and known[:2] == (self.tape.recording, self.tick)
+            if is_known and known is not None and self._forks is not None:
+                return Fork(self._forks, known[2], known[1], saves_each_step=saves_each_step)
             if at is None and self.tick is None:
                 raise ValueError("the timeline is not at any tick: seek first, or fork(at=...)")
             tick = self.tick if at is None else at
@@ -106,7 +110,7 @@ class BranchedTimeline:
                 return holder.fork(tick, saves_each_step=saves_each_step)
             tick = self.absolute_tick(tick)
             if self._forks is None:
-                self._forks = ForkPool(lambda: make_stepping(self.tape, self._world))
+                self._forks = SimulationPool(lambda: make_stepping(self.tape, self._world))
                 for cursor in self._cursors():
                     self._forks.claim(subject_of(cursor.simulation))
             if self._fork_state is None or self._fork_state[:2] != (self.tape.recording, tick):

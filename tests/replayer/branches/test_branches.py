@@ -13,9 +13,10 @@ from asked_worlds import Battle, Garden, battle_run, garden_run
 import recorder
 import replayer
 from recorder.errors import MissingTickError, RecordingError, SimulationFailedError
+from recorder.storage.tape_copy import TapeCopy, copied_meta
 from replayer.branches.parent_run import parent_of
 from replayer.diagnose.compare.tape_diff import diff_tapes
-from replayer.tape.copied_range import UnfitTapeError
+from replayer.tape.copied_range import UnfitTapeError, copy_range
 from replayer.tape.tape import Tape
 from sim import Field, Schema, State
 from sim.kernel.registry import ConfigError
@@ -373,6 +374,52 @@ def test_a_parent_that_is_missing_or_was_changed_is_said_in_one_line(tmp_path: P
         pytest.raises(MissingTickError, match="was changed: it has another state"),
     ):
         way[3]
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"path": "way.tape"}, "is another run than its parent"),
+        ({"path": "/etc/passwd"}, "is missing"),
+        ({"path": "/dev/zero"}, "is missing"),
+        ({"path": "x" * 5000}, "is missing"),
+        ({"path": "a\0b"}, "is missing"),
+        ({"path": ".."}, "is missing"),
+        ({"hash": "0" * 16}, "was changed"),
+        ({"tick": -4}, "the tape has ticks 30 to 60"),
+        ({"tick": 2**60}, "names tick"),
+        ({"tick": "30"}, "the tape has ticks 30 to 60"),
+    ],
+)
+def test_a_made_up_parent_is_said_in_one_line(tmp_path: Path, changes: dict[str, Any], why: str) -> None:
+    """A tape may name anything, itself included: nothing but the tape of that run is read."""
+    garden_run(tmp_path / "run.tape", 4, TICKS, INTERVAL)
+    with replayer.open(tmp_path / "run.tape", Garden) as run, run.branch(tmp_path / "way.tape", at=30) as branch:
+        branch.run()
+    with Tape(tmp_path / "way.tape") as way:
+        meta = copied_meta(way.assembled, parent={**way.meta["parent"], **changes})
+        with TapeCopy(tmp_path / "odd.tape", way.assembled.run_id, meta) as copy:
+            copy_range(way, copy, 30, TICKS)
+            copy.finish({"reason": "closed"})
+    with replayer.open(tmp_path / "odd.tape", Garden) as odd:
+        assert odd.seek(40).tick == 40
+        with pytest.raises(MissingTickError, match=why):
+            odd.seek(20)
+
+
+def test_a_tape_that_names_itself_is_not_its_parent(tmp_path: Path) -> None:
+    """It is not followed in a circle."""
+    garden_run(tmp_path / "run.tape", 4, TICKS, INTERVAL)
+    with Tape(tmp_path / "run.tape") as run:
+        own = {"run": run.run_id, "tick": 40, "hash": f"{run.state_hash(40):016x}", "path": "odd.tape"}
+        with TapeCopy(tmp_path / "odd.tape", run.assembled.run_id, copied_meta(run.assembled, parent=own)) as copy:
+            copy_range(run, copy, 40, TICKS)
+            copy.finish({"reason": "closed"})
+    with (
+        replayer.open(tmp_path / "odd.tape", Garden) as odd,
+        pytest.raises(MissingTickError, match=r"its parent .*odd\.tape begins at tick 40"),
+    ):
+        odd.seek(20)
 
 
 def test_mistakes_write_nothing(tmp_path: Path) -> None:

@@ -103,6 +103,36 @@ class ProvedState(CapturedState):
             self._lay_out()
         return paths or self.recapture_rest()
 
+    def capture_as_first(self) -> None:
+        """Write the objects into the arena, all nodes of the graph numbered again. Raises NotCapturedError."""
+        self._graph.forget()
+        self._graph.is_forgotten = True  # The capture empties its columns first.
+        try:
+            self._refresh()
+        except UnsavableError as error:
+            raise self._appeared(error) from None
+
+    def keep_start(self) -> Callable[[], bool] | None:
+        """Keep the values of the objects, see ProvedSimulation.keep_start; None for values that pickle may change."""
+        from sim.adapters.capture.repeated.kept_start import KeptStart, NotKeptError  # noqa: PLC0415 - loads pickle
+
+        constants, steps = self._constants, self._steps
+        try:
+            kept = KeptStart(self.structure, self.objects, self._graph.groups.global_names)
+        except NotKeptError:
+            return None
+
+        def return_to_start() -> bool:
+            if self._constants is not constants or self.constants_have_changed():
+                return (
+                    False  # Other attributes have fields of their own since, or a container that is left alone changed.
+                )
+            kept.restore()
+            self._steps = steps
+            return True
+
+        return return_to_start
+
     def _differing_values(self) -> Iterator[str]:
         self._find_all()  # Again: an object may have another __dict__ than at the last survey.
         state, cell_count = self.state, 0
@@ -207,6 +237,52 @@ class ProvedSimulation(DigestsValues):
 
     def _retake(self) -> None:
         """Read compiled objects, of which the captured objects are copies."""
+
+    def capture_as_first(self) -> None:
+        """Take the whole state from the objects as if for the first time: equal values then have equal states.
+
+        Objects are numbered in the order of their paths, whichever came and went before.
+        """
+        if self._repeated is not None:
+            return  # The inputs are the state, and are kept with each step.
+        self._retake()
+        self._captured.capture_as_first()
+        self.state = self._captured.state
+
+    def _is_all_python(self) -> bool:
+        return False
+
+    def _returned(self) -> None:
+        """Forget what belongs to the last call: the objects are at the start again."""
+
+    def keep_start(self) -> Callable[[], bool] | None:
+        """Keep the values that the objects have now; the function that is returned goes back to them, quicker than a load.
+
+        None where the state is not in the objects of Python alone, or a trial does not give the same state and the same
+        digest of values: the objects are then in no known state. The function returns False, and does nothing, if it
+        cannot go back any more.
+        """
+        if self._repeated is not None or not self._is_all_python():
+            return None
+        before = self._proof()
+        go_back = self._captured.keep_start()
+        if go_back is None:
+            return None
+
+        def return_to_start() -> bool:
+            is_there = go_back()
+            self._returned()
+            return is_there
+
+        try:
+            is_same = return_to_start() and not self.values_not_read() and self._proof() == before
+        except Exception:  # noqa: BLE001 - the classes of the user's objects may raise anything: a load is done then
+            return None
+        return return_to_start if is_same else None
+
+    def _proof(self) -> tuple[int, bytes]:
+        self.capture_as_first()
+        return self.state.hash(), self.value_digest()
 
     def _recapture(self) -> Sequence[str]:
         self._retake()

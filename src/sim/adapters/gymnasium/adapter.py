@@ -169,6 +169,12 @@ class GymnasiumSimulation(KeepsItsAttempts, ProvedSimulation):
         captured.pack()
         self.state = captured.state
 
+    def _is_all_python(self) -> bool:
+        return not self._natives
+
+    def _returned(self) -> None:
+        self.info = None
+
     def _retake(self) -> None:
         for _, native in self._natives:
             native.take()

@@ -245,8 +245,7 @@ class _Episode:
     def __init__(self, simulation: PettingZooSimulation, tape: Any) -> None:
         self.simulation = simulation
         self._tape = tape
-        # The tick of the last reset. None in an episode that was resumed or branched: its rewards are not known.
-        self._begun_at: int | None = None if tape.tick else 0
+        self._begun_at: int | None = None if tape.tick else 0  # None: resumed, or in a branch, before a reset.
         self.total = 0.0
         self._terminated: dict[Any, bool] = {}  # By agent that ended.
         self._truncated: dict[Any, bool] = {}
@@ -262,12 +261,8 @@ class _Episode:
                 self._terminated[agent], self._truncated[agent] = bool(terminated), bool(truncated)
 
     def ended(self) -> dict[str, Any] | None:
-        """The totals of the episode that ends here; None if they are not known, or it had no step.
-
-        A step that raised counts.
-        """
-        steps = self._tape.tick - self._begun_at if self._begun_at is not None else 0
-        if not steps:
+        """The totals of the episode that ends here; None if not known or without a step. One that raised counts."""
+        if self._begun_at is None or not (steps := self._tape.tick - self._begun_at):
             return None
         is_over = not self.simulation.env.agents
         result = {"steps": steps, "return": self.total, "over": is_over}

@@ -192,6 +192,9 @@ class PlainObjectSimulation(KeepsItsAttempts, ProvedSimulation):
         captured.pack()
         self.state = captured.state
 
+    def _is_all_python(self) -> bool:
+        return True
+
     def _ensure_same_class(self) -> None:
         if type(self.subject) is not self._class:
             raise NotCapturedError(
