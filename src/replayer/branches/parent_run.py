@@ -90,7 +90,7 @@ def find_parent(branch: Path, parent: ParentRun) -> Path | None:
     Only regular files are looked at, and only by a relative path: the path comes from a tape.
     """
     folder = branch.absolute().parent
-    named = Path() if os.path.isabs(parent.path) else Path(os.path.normpath(folder / parent.path))
+    named = Path() if Path(parent.path).is_absolute() else Path(os.path.normpath(folder / parent.path))
     for path in (named, folder / Path(parent.path).name):
         try:
             if path.is_file():

@@ -1,4 +1,4 @@
-"""Save by pickle the values that cannot be saved otherwise. Only this module may, and only with trust=True.
+"""Save by pickle the values that cannot be saved otherwise. Only this module reads stored pickles, and only with trust=True.
 
 Loading a pickle runs any code that its bytes name. Nothing here is therefore ever used because a tape requires it: to
 open a tape with such bytes, the user must also pass trust=True, and so trusts the tape and its author.
@@ -20,7 +20,7 @@ import fractions
 import functools
 import io
 import pathlib
-import pickle  # noqa: TID251 - the only module that may, see above
+import pickle  # noqa: TID251 - the only module that reads stored ones, see above
 import re
 import types
 import uuid

@@ -271,10 +271,16 @@ def test_simple_namespaces_are_saved(tmp_path: Path) -> None:
 
 
 def test_pickle_is_imported_in_one_module_behind_one_function() -> None:
-    """Only make_pickler gives access to the loads of pickle_trusted.py."""
+    """Only make_pickler gives access to the loads of pickle_trusted.py.
+
+    kept_start.py reads what the same object wrote, and takes no bytes from anywhere.
+    """
     source = Path(sys.modules["sim.adapters.capture.pickle_trusted"].__file__ or "").read_text(encoding="utf-8")
     others = [path for path in Path(recorder.__file__).parents[1].rglob("*.py") if path.name != "pickle_trusted.py"]
+    importing = [path for path in others if "import pickle" in path.read_text(encoding="utf-8")]
 
     assert "import pickle" in source
-    assert not [path for path in others if "import pickle" in path.read_text(encoding="utf-8")]
+    assert [path.name for path in importing] == ["kept_start.py"]
+    assert importing[0].read_text(encoding="utf-8").count("_Unpickler(io.BytesIO(self._pickle)") == 1
+    assert importing[0].read_text(encoding="utf-8").count("_Unpickler(") == 2, "its class, and that one call"
     assert [path.name for path in others if "make_pickler" in path.read_text(encoding="utf-8")] == ["find_adapter.py"]
