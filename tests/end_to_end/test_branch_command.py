@@ -12,6 +12,8 @@ from asked_worlds import Garden, battle_run, garden_run
 import recorder.commands.main
 import replayer
 import replayer.commands.main
+from recorder.format.blocks.block import BlockKind
+from replayer.tape.tape import Tape
 
 from oracle.command_lines import assert_one_line, files, run
 from project_paths import ROOT
@@ -116,6 +118,81 @@ def test_objects_and_a_tick_that_other_code_does_not_reach(
     out = asked(capsys, f"{line} --parent-sim asked_worlds:Battle")
     assert "b.tape: ticks 33 to 60" in out
     assert "all 28 ticks match" in asked(capsys, "verify b.tape --sim fury:Battle")
+
+
+POND = """
+import numpy as np
+from sim import Field, Schema, State
+
+class Pond:
+    def __init__(self):
+        self.state = State(Schema(Field("waves", "i8", (8,)), Field("stones", "i8"), Field("wind", "i8")))
+
+    def step(self, inputs):
+        state = self.state
+        state["wind"][...] += 1
+        state["waves"][...] //= 2
+        if inputs:
+            state["waves"][:] += inputs
+            state["stones"][...] += 1
+"""
+
+
+def test_branches_that_come_back_but_for_a_counter(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """diff says which fields still differ at the last tick, if they are few; nothing if none does."""
+    (tmp_path / "pond.py").write_text(POND)
+    (tmp_path / "stone.jsonl").write_text('{"tick": 12, "inputs": 100}\n')
+    monkeypatch.syspath_prepend(tmp_path)
+    import pond  # type: ignore[import-not-found]
+
+    with recorder.Recorder("pond.tape", pond.Pond(), trial_ms=0) as tape:
+        for _ in range(30):
+            tape.step(0)
+    asked(capsys, "branch pond.tape --at 10 --override stone.jsonl -o ripples.tape --sim pond:Pond")
+    out = asked(capsys, "diff pond.tape ripples.tape --sim pond:Pond", code=1)
+    assert "  at tick 30: the same but for stones (1 row)\n" in out
+    facts = json.loads(asked(capsys, "diff pond.tape ripples.tape --sim pond:Pond --json", code=1))
+    assert facts["last_rows"] == {"stones": 1}
+    facts = json.loads(asked(capsys, "diff pond.tape ripples.tape --sim pond:Pond --ticks 3 --json", code=1))
+    assert facts["last_rows"] == {"waves": 8, "stones": 1}
+
+
+def test_a_damaged_tape_is_left_where_it_can_be_reached(capsys: pytest.CaptureFixture[str]) -> None:
+    """A tick that damage hides has exit code 4, and nothing is written; all others can be left."""
+    content = bytearray(Path("garden.tape").read_bytes())
+    with Tape("garden.tape") as whole:
+        blocks = [entry for part in whole.segments[0].parts for entry in part.load().entries()]
+        frames = next(one.offset for one in blocks if one.kind == BlockKind.FRAMES and one.first_tick == 21)
+    content[frames + 100 : frames + 140] = bytes(40)
+    Path("broken.tape").write_bytes(content)
+    codes = {}
+    for at in range(0, 60, 7):
+        line = f"branch broken.tape --at {at} --inputs none.jsonl --until 60 -o at-{at}.tape {GARDEN}"
+        codes[at] = run(replayer.commands.main.main, line)
+        captured = capsys.readouterr()
+        assert Path(f"at-{at}.tape").exists() == (codes[at] == 0)
+        if codes[at]:
+            assert captured.out == ""
+            assert "error: " in captured.err
+        else:
+            assert run(replayer.commands.main.main, f"verify at-{at}.tape {GARDEN}") == 0
+            capsys.readouterr()
+    assert codes == {at: 4 if 20 < at < 40 else 0 for at in range(0, 60, 7)}
+
+
+def test_a_tape_that_is_being_recorded_can_be_left(capsys: pytest.CaptureFixture[str]) -> None:
+    """At a tick that is on it; the recording is not disturbed."""
+    with recorder.Recorder("live.tape", Garden(3), keyframe_interval_ticks=10, trial_ms=0) as tape:
+        for _ in range(25):
+            tape.step(None)
+        tape.flush()
+        assert "ticks 13 to 20" in asked(capsys, f"branch live.tape --at 13 --until 20 -o way.tape {GARDEN}")
+        for _ in range(5):
+            tape.step(None)
+    assert "all 31 ticks match" in asked(capsys, f"verify live.tape {GARDEN}")
+    assert "all 8 ticks match" in asked(capsys, f"verify way.tape {GARDEN}")
 
 
 def test_parameters_of_a_world(capsys: pytest.CaptureFixture[str]) -> None:

@@ -31,6 +31,8 @@ from replayer.tape.tape import Tape
 from sim.kernel.registry import ConfigError, UnknownWorldError
 from sim.kernel.state import Snapshot
 
+FEW_FIELDS = 3  # Two runs with no more different fields than these are the same but for them.
+
 
 def diff(
     one: Path,
@@ -195,6 +197,7 @@ def _facts(result: TapeDifference, spread: DifferenceSpread | None) -> dict[str,
         "course_of": "rows" if spread is not None else "fields",
         "keyframe_tick": result.keyframe_tick,
         "keyframe_fields": named_fields(result.states, [difference.field for difference in result.differences]),
+        "last_rows": _last_rows(spread),
         "rows": {name: spread.counts[i].tolist() for i, name in enumerate(spread.fields)} if spread else None,
     }
 
@@ -217,10 +220,23 @@ def _print(one: Path, other: Path, result: TapeDifference, spread: DifferenceSpr
         print_visible(f"  trend: {_trend_text(result, spread)}")
     for line in _difference_lines(result.states, result.differences):
         print_visible(f"    {line}")
+    if (last_rows := _last_rows(spread)) and spread is not None and len(last_rows) <= FEW_FIELDS:
+        print_visible(f"  at tick {spread.last_tick:,}: the same but for {_rows_text(last_rows)}")
     if spread is not None and spread.stopped:
         print_visible(f"  rows are counted for {counted(spread.counts.shape[1], 'tick')}: {spread.stopped}")
     if why is not None:
         print_visible(f"  {why}")
+
+
+def _last_rows(spread: DifferenceSpread | None) -> dict[str, int] | None:
+    """The number of rows that differ at the last tick that was re-simulated, by field; None if none was."""
+    if spread is None or not spread.counts.size:
+        return None
+    return {name: count for name, count in zip(spread.fields, spread.counts[:, -1].tolist(), strict=True) if count}
+
+
+def _rows_text(rows: dict[str, int]) -> str:
+    return ", ".join(f"{name} ({counted(count, 'row')})" for name, count in rows.items())
 
 
 def _same_before(result: TapeDifference) -> str:

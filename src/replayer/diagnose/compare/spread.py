@@ -39,6 +39,11 @@ class DifferenceSpread:
     trend: Trend
     stopped: str | None
 
+    @property
+    def last_tick(self) -> int:
+        """The last tick whose rows were counted."""
+        return self.first_tick + int(self.counts.shape[1]) - 1
+
 
 def measure_spread(
     one: Cursor, other: Cursor, first_bad: int, last_tick: int, progress: Progress | None = None
