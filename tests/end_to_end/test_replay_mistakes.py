@@ -255,6 +255,10 @@ def test_each_damage_is_listed_once(capsys: pytest.CaptureFixture[str]) -> None:
     ("outcome", "text"),
     [
         ({"reason": "exception", "exception": "ValueError: boom"}, "by ValueError: boom"),
+        (
+            {"reason": "exception", "exception": "ValueError: boom", "step": {"tick": 7, "inputs": [3]}},
+            "by ValueError: boom, in the step to tick 7",
+        ),
         ({"reason": "ticks", "ticks": 900}, "after 900 ticks, as requested"),
         ({"reason": "ticks", "ticks": 1}, "after 1 tick, as requested"),
         ({"reason": "written out"}, "written out of a recording that continued"),

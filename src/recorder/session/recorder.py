@@ -52,7 +52,7 @@ from recorder.trial.own_simulation import warn_of_hidden_state
 from recorder.writer.journal import Journal
 from recorder.writer.writer import Writer
 from sim.kernel.hooks import KeepsAttempts, ensure_hooks, hook
-from sim.kernel.plain_data import PlainEncoder
+from sim.kernel.plain_data import PlainEncoder, decode_plain
 from sim.kernel.simulation import Simulation, as_simulation, inner_of, subject_of
 from sim.kernel.state import Snapshot
 from sim.user_warning import warn_user
@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from recorder.session.lockstep import Peer, PeerDivergence, PeerHashes
 
 _Path = str | os.PathLike[str]
+FAILED_INPUT_BYTES_MAX = 1 << 16  # Of the step that raised, in END, which must stay small.
 
 
 class Recorder(StepRecorder, NotebookMixin):
@@ -173,6 +174,7 @@ class Recorder(StepRecorder, NotebookMixin):
         self._keeps_attempts = hook(simulation, KeepsAttempts)
         self._phase_blame = PhaseBlame(simulation) if settings.blame == "phases" else None
         self._failed_tick: int | None = None
+        self._failed_inputs = b""  # Of that tick, encoded.
         self._peers: PeerHashes | None = None
         self._closed, self._owner = False, os.getpid()
         self._attention = False  # True if the next call must check for a failure first.
@@ -266,7 +268,7 @@ class Recorder(StepRecorder, NotebookMixin):
             return  # A forked child has nothing to close: the tape is its parent's.
         encode_small(outcome, "the outcome")
         wait_for_others(self._steps)  # A step of another thread still belongs to the recording.
-        end = self._outcome({"reason": "closed"}) if outcome is None else outcome
+        end = self._outcome({"reason": "closed"}) if outcome is None else self._with_failed_step(outcome)
         end = end if self._compared is None else self._compared.outcome(end)
         self._attention = True
         if not self._writer.seals:
@@ -292,6 +294,16 @@ class Recorder(StepRecorder, NotebookMixin):
         return known_outcome(
             self.simulation, self.tick, otherwise, lambda text: self._writer.notify(f"{self.path}: {text}")
         )
+
+    def _with_failed_step(self, outcome: Any) -> Any:
+        """The outcome of a run that a step ended by raising, with the tick and the inputs of that step.
+
+        No frame has them: the tape ends with the tick before. They show how to raise the exception again.
+        """
+        is_exception = type(outcome) is dict and outcome.get("reason") == "exception"
+        if not is_exception or self._failed_tick is None or len(self._failed_inputs) > FAILED_INPUT_BYTES_MAX:
+            return outcome
+        return {**outcome, "step": {"tick": self._failed_tick, "inputs": decode_plain(self._failed_inputs)}}
 
     def disown(self) -> None:
         """In a forked child: refuse to record, and release the files, which belong to the parent and hold its lock."""

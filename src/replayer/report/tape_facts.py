@@ -191,6 +191,8 @@ def outcome_text(outcome: Any) -> str:
             return f"after {counted(ticks, 'tick')}, as requested"
         case {"reason": "exception", "exception": str(exception), **rest} if not rest:
             return f"by {exception}"
+        case {"reason": "exception", "exception": str(exception), "step": {"tick": int(tick)}, **rest} if not rest:
+            return f"by {exception}, in the step to tick {tick:,}"
         case {"reason": "written out", **rest} if not rest:
             return "written out of a recording that continued"
         case {"reason": str(reason), "text": str(text), "ticks": int(ticks), **rest} if not rest:

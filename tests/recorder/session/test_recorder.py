@@ -220,7 +220,11 @@ def test_a_step_that_raises_ends_the_tape_before_it(tmp_path: Path) -> None:
     with Tape(path) as read:
         assert (read.last_tick, check_seal(read), read.check_blocks(), read.status) == (2, [], [], "intact")
         assert [int(read.snapshot(place)["count"]) for place in read.keyframes] == [0, 1, 2]
-        assert read.outcome == {"reason": "exception", "exception": "ZeroDivisionError: "}
+        assert read.outcome == {
+            "reason": "exception",
+            "exception": "ZeroDivisionError: ",
+            "step": {"tick": 3, "inputs": "raise"},  # Which no frame has: they show how to raise it again.
+        }
 
 
 def test_after_a_step_that_raised_nothing_is_recorded(tmp_path: Path) -> None:

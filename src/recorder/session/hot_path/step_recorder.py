@@ -45,6 +45,7 @@ class StepRecorder:
     _steps: list[FrameType]
     _attention: bool
     _failed_tick: int | None
+    _failed_inputs: bytes
     _writer: Writer
     _keyframes: KeyframePolicy
     _journal: Journal | None
@@ -114,7 +115,7 @@ class StepRecorder:
             writer.put_frame(frame)
             self.tick = tick
         except BaseException:
-            self._leave_half_done()
+            self._leave_half_done(encoded)
             raise
         keyframes.add_frame(len(frame))
         if budget is not None and budget.is_due(start_ns):
@@ -171,7 +172,7 @@ class StepRecorder:
             writer.put_frame(frame if output is None else output.with_frame(frame))
             self.tick = tick
         except BaseException:
-            self._leave_half_done()
+            self._leave_half_done(encoded)
             raise
         try:
             keyframes.add_frame(len(frame))
@@ -194,7 +195,7 @@ class StepRecorder:
             raise failure
         return result
 
-    def _leave_half_done(self) -> None:
-        self._attention = True
+    def _leave_half_done(self, encoded: bytes) -> None:
+        self._attention, self._failed_inputs = True, encoded
         if self._writer.has_failed:
             self._failed_tick = None  # The writer says it itself.
