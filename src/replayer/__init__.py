@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from replayer.follow.tail import Tail
     from replayer.playback.cursor import SeekCancelledError
     from replayer.playback.rebuild_events import rebuild_events
+    from replayer.reduction.shrink_tape import ShrinkReport, shrink
     from replayer.tape.environment_calls import EnvironmentCall
     from replayer.tape.episodes import Episode
     from replayer.tape.tape import Tape
@@ -56,6 +57,7 @@ __all__ = [
     "Report",
     "SeekCancelledError",
     "SeekReport",
+    "ShrinkReport",
     "SyncTest",
     "Tail",
     "Tape",
@@ -65,6 +67,7 @@ __all__ = [
     "open",
     "rebuild_events",
     "samples",
+    "shrink",
     "verify_tape",
 ]
 
@@ -76,6 +79,7 @@ _LATER = {  # Imported at first access.
     "Report": "replayer.timeline.verify:VerificationReport",
     "SeekCancelledError": "replayer.playback.cursor",
     "SeekReport": "replayer.timeline.timeline",
+    "ShrinkReport": "replayer.reduction.shrink_tape",
     "SyncTest": "replayer.diagnose.hidden_state.sync_test",
     "Tail": "replayer.follow.tail",
     "Tape": "replayer.tape.tape",
@@ -85,6 +89,7 @@ _LATER = {  # Imported at first access.
     "open": "replayer.timeline.open_timeline:open_timeline",
     "rebuild_events": "replayer.playback.rebuild_events",
     "samples": "replayer.datasets.stream.samples",
+    "shrink": "replayer.reduction.shrink_tape",
     "verify_tape": "replayer.timeline.verify",
 }
 

@@ -25,6 +25,7 @@ UNFINISHED_REASONS = (
     "terminated",
     "written out",
     "cut out",
+    "shrunk",
     "checkpoint",
     "peer desync",
     "repaired",

@@ -34,6 +34,7 @@ COMMANDS = {  # The function of each command; its module is imported only when t
     "tree": "replayer.commands.tree:tree",
     "find": "replayer.commands.find:find",
     "who": "replayer.commands.who:who",
+    "shrink": "replayer.commands.shrink:shrink_tape",
     "bisect": "replayer.commands.bisect:bisect",
     "export": "replayer.commands.export:export",
     "extract": "replayer.commands.extract:extract_tapes",
@@ -69,6 +70,7 @@ def load(arguments: Sequence[str]) -> App:
         "  replay cut run.tape --ticks 2400..2500 -o incident.tape\n"
         "  replay branch run.tape --at 400 --override other.jsonl -o other.tape\n"
         "  replay tree runs                       the branches in a folder, as a tree\n"
+        "  replay shrink run.tape --until 'stock < 0' -o small.tape\n"
         "  replay plot run.tape -o run.png        populations, energies, deaths\n"
         "  replay diff one.tape other.tape        where two recordings diverge\n"
         "  replay bisect run.tape --good v1.2     the first commit under which it no longer verifies\n"

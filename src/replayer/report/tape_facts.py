@@ -53,6 +53,7 @@ def tape_facts(tape: Tape, *, check: bool = True, with_episodes: bool = True) ->
         "can_be_resumed": has_state and _can_be_resumed(tape),
         "status": tape.status,
         "outcome": tape.outcome,
+        **({"shrunk": meta["shrunk"]} if isinstance(meta.get("shrunk"), dict) else {}),
         "bytes": tape.size_bytes,
         "segments": [segment.number for segment in tape.segments],
         "missing_segments": tape.missing_segments,
@@ -170,11 +171,18 @@ def _description(facts: dict[str, Any]) -> Iterator[str]:
         yield f"  events: {facts['events']:,}"
     if facts["outcome"] is not None:
         yield f"  ended: {outcome_text(facts['outcome'])}"
+    yield from _shrunk_line(facts.get("shrunk"))
     if facts["created"] is not None:
         environment = facts["environment"] or {}
         yield ", ".join([f"  recorded: {facts['created']}", *(f"{key} {value}" for key, value in environment.items())])
     yield from (f"  {line}" for line in note_lines(facts["outside"]))
     yield f"  run: {facts['run_id'] or 'unknown, the file header is damaged'}"
+
+
+def _shrunk_line(shrunk: Any) -> Iterator[str]:
+    match shrunk:
+        case {"from": str(origin), "failure": str(failure), "tick": int(tick), "inputs": [int(before), int(left)]}:
+            yield f"  shrunk from {origin}: {failure} at tick {tick:,}, with {left:,} of {counted(before, 'input')}"
 
 
 def outcome_text(outcome: Any) -> str:

@@ -58,7 +58,10 @@ def duel_world_heaps(ticks: int) -> list[int]:
     return heaps
 
 
-REASONS = ["interrupted", "terminated", "exception", "written out", "cut out", "checkpoint", "peer desync", "repaired"]
+REASONS = [
+    *("interrupted", "terminated", "exception", "written out", "cut out", "shrunk", "checkpoint", "peer desync"),
+    "repaired",
+]
 
 
 @pytest.mark.parametrize("reason", [None, "ticks", "a goal", *REASONS])

@@ -1,0 +1,182 @@
+"""The command ``replay shrink``: a minimal list of inputs that fails in the same way."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import attrs
+from cyclopts import Parameter
+
+from recorder.console.argument_types import Positive
+from recorder.console.output import print_json
+from recorder.console.progress import progress_bar
+from recorder.exit_codes import DIFFERS, SAME, UsageError
+from recorder.storage.os_errors import reading, writing
+from recorder.text import counted
+from recorder.visible_text import print_visible
+from replayer.commands.arguments import factory_of, ready_tape
+from replayer.commands.options import Json, Sim
+from replayer.playback.make_simulation import Factory
+from replayer.reduction.shrink_tape import LeftInput, ShrinkReport, shrink
+from replayer.reshape.copied_range import UnfitTapeError
+from replayer.reshape.pytest_file import ensure_test_name, write_test
+from replayer.search.exact_values import ExpressionError
+from replayer.timeline.verify import verify_tape
+from replayer.value_text import plain_text, to_json
+
+WIDTH = 110  # Of a line, about.
+INPUTS_SHOWN = 20
+
+
+def shrink_tape(
+    tape: Path,
+    /,
+    *,
+    output: Annotated[Path, Parameter(name=["--output", "-o"])],
+    until: str | None = None,
+    raises: Annotated[str | None, Parameter(name="--raises")] = None,
+    violation: str | None = None,
+    empty: str | None = None,
+    test: Annotated[Path | None, Parameter(name="--pytest")] = None,
+    lines: Positive = INPUTS_SHOWN,
+    as_json: Json = False,
+    sim: Sim = None,
+) -> int:
+    """Leave out inputs of a failing run until each one that is left is needed.
+
+    Examples:
+    replay shrink run.tape --until 'stock.min() < 0' -o small.tape --sim shop:Shop
+    replay shrink run.tape --raises KeyError -o small.tape --sim shop:Shop
+    replay shrink run.tape --raises '' -o small.tape --pytest test_small.py --sim shop:Shop
+    replay shrink ambush.tape --violation exclusive -o small.tape
+
+    Ticks stay where they are: an input that is left out becomes the empty one, and
+    an item is taken out of the list of its tick. Only the same failure counts: the
+    condition holds, the property is violated, or an exception of the same class is
+    raised at the same line. What is left is run once more in a new simulation, and
+    becomes a tape.
+
+    Results are kept in OUTPUT.progress until the tape is written: after a kill, the
+    same command continues. Each step that is known is run once.
+
+    Exit code: 0 written, 1 the recorded run is not what the simulation does, 2 no
+    such failure, or the name exists.
+
+    Parameters
+    ----------
+    tape
+        The tape of the failing run.
+    output
+        The new tape, which must not exist yet.
+    until
+        A condition, as in replay find: the failure is that it holds.
+    raises
+        A text in the class name or message of the exception; '' takes the last step that raised.
+    violation
+        The name of a property of the tape's scenario.
+    empty
+        What stands for no input, as JSON; by default null, [] or {}, as on the tape.
+    test
+        Write a pytest file as well that replays the new tape and names the first tick that differs.
+    lines
+        The number of inputs that are printed.
+    as_json
+        Print one JSON object.
+    sim
+        module:factory of the simulation, for a tape that names no registered world.
+    """
+    if [until, raises, violation].count(None) != 2:
+        raise UsageError("expected one of --until CONDITION, --raises TEXT and --violation NAME")
+    factory = factory_of(sim)
+    arguments = {"until": until, "raises": True if raises == "" else raises, "violation": violation}
+    report = _searched(tape, output, factory, test, arguments | {"empty": _parsed(empty)}, quiet=as_json)
+    if test is not None:
+        with writing(test):
+            write_test(test, output, sim, tape.name, "shrunk out of")
+    return _tell(tape, report, factory, test, lines, as_json=as_json)
+
+
+def _searched(
+    tape: Path, output: Path, factory: Factory | None, test: Path | None, arguments: dict[str, Any], *, quiet: bool
+) -> ShrinkReport:
+    """Search, with a progress bar. Raises UsageError; all that is wrong is found before anything is written."""
+    with ready_tape(tape):
+        pass
+    try:
+        if test is not None:
+            ensure_test_name(test)
+        with reading(tape), writing(output), progress_bar("shrinking", 100, quiet=quiet) as show:
+            report = shrink(
+                tape,
+                world=factory,
+                output=output,
+                progress=lambda done, total: show(100 * done / total),
+                **arguments,
+            )
+    except (UnfitTapeError, ExpressionError) as error:
+        raise UsageError(plain_text(str(error))) from None
+    return report
+
+
+def _tell(
+    tape: Path, report: ShrinkReport, factory: Factory | None, test: Path | None, lines: int, *, as_json: bool
+) -> int:
+    """Print the result, with what a verification of the new tape gives."""
+    assert report.path is not None
+    verified = verify_tape(report.path, factory)
+    if as_json:
+        facts = attrs.asdict(report, recurse=False) | {"inputs": [attrs.asdict(one) for one in report.inputs]}
+        print_json(to_json(facts | {"path": str(report.path), "verified": verified.ok}))
+    else:
+        shown = [*_lines(tape, report, lines)]
+        ticks = counted(verified.tick_count, "tick")
+        shown.append(
+            f"  {report.path}: all {ticks} match when they are replayed"
+            if verified.ok
+            else f"  {report.path} does NOT replay: replay verify names the tick"
+        )
+        if test is not None:
+            shown.append(f"  the test: {test}")
+        print_visible("\n".join(plain_text(line) for line in shown))
+    return SAME if verified.ok else DIFFERS
+
+
+def _lines(tape: Path, report: ShrinkReport, lines_max: int) -> list[str]:
+    count = counted(report.recorded_count, "input")
+    head = f"{report.failure}: needs {len(report.inputs):,} of {count} of {tape}, and comes at tick {report.tick:,}"
+    lines = [
+        head if report.inputs else f"{report.failure}: needs no input of {tape}, and comes at tick {report.tick:,}"
+    ]
+    lines += [
+        f"  {_place(one)}: {_short(json.dumps(to_json(one.value), ensure_ascii=False))}"
+        for one in report.inputs[:lines_max]
+    ]
+    if len(report.inputs) > lines_max:
+        lines.append(
+            f"  … {counted(len(report.inputs) - lines_max, 'input')} more: --lines {len(report.inputs)}, or --json"
+        )
+    if report.inputs:
+        lines.append("  without any one of them, it does not come up to that tick")
+    lines.append(f"  {counted(report.steps, 'step')} simulated in {counted(report.runs, 'run')}")
+    if report.reused:
+        lines.append(f"  {counted(report.reused, 'result')} of an interrupted search used again")
+    return lines
+
+
+def _place(one: LeftInput) -> str:
+    return f"tick {one.tick:,}" if one.item is None else f"tick {one.tick:,}, item {one.item}"
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= WIDTH else f"{text[: WIDTH - 1]}…"
+
+
+def _parsed(empty: str | None) -> Any:
+    if empty is None:
+        return attrs.NOTHING
+    try:
+        return json.loads(empty)
+    except ValueError as error:
+        raise UsageError(f"--empty {empty}: expected JSON: {error}") from None

@@ -1,0 +1,225 @@
+"""Shrink the inputs of a failing run to a minimal list that fails in the same way."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Literal
+
+import attrs
+import xxhash
+
+from replayer.playback.make_simulation import Factory, make_stepping
+from replayer.reduction.candidate_runs import CandidateRuns
+from replayer.reduction.chunk_search import ChunkSearch, Parts
+from replayer.reduction.failures import Predicate, RaisedFailure, ViolationFailure
+from replayer.reduction.first_failure import (
+    AskedFailure,
+    ask_condition,
+    ask_raised,
+    ask_violation,
+    ensure_as_recorded,
+    ensure_can_shrink,
+    text_of,
+)
+from replayer.reduction.input_parts import Inputs, find_empty, read_inputs
+from replayer.reduction.kept_results import KeptResults
+from replayer.reduction.reduced_tape import Shrunk, write_reduced
+from replayer.reshape.copied_range import UnfitTapeError
+from replayer.tape.tape import Tape
+from replayer.timeline.timeline import Timeline
+from sim.kernel.plain_data import encode_plain
+
+Progress = Callable[[int, int], None]  # Candidates tried so far, candidates in all, about.
+_FORM = 1  # Of the kept results; a change of the search makes them those of a different one.
+
+
+@attrs.frozen
+class LeftInput:
+    """An input that is needed.
+
+    Attributes:
+        tick: that it leads to.
+        item: its index in the list of inputs of that tick; None for all inputs of the tick.
+        value: the input.
+    """
+
+    tick: int
+    item: int | None
+    value: Any
+
+
+@attrs.frozen
+class ShrinkReport:
+    """A minimal list of inputs that fails.
+
+    Attributes:
+        failure: what was compared, for people: the condition, the property, the exception and its line.
+        tick: of the failure with the inputs that are left.
+        recorded_tick: of the failure in the recorded run.
+        inputs: those that are left, by tick; without any one of them, there is no such failure.
+        recorded_count: the number of ticks with inputs up to the failure in the recorded run.
+        empty: the input of the other ticks.
+        runs, steps: simulated for the search.
+        reused: the number of results that an earlier, interrupted search had found.
+        path: of the new tape; None if none was written.
+    """
+
+    failure: str
+    tick: int
+    recorded_tick: int
+    inputs: list[LeftInput]
+    recorded_count: int
+    empty: Any
+    runs: int
+    steps: int
+    reused: int
+    path: Path | None
+
+
+def shrink(
+    path: str | os.PathLike[str],
+    until: str | Predicate | None = None,
+    world: Factory | None = None,
+    *,
+    raises: str | Literal[True] | None = None,
+    violation: str | None = None,
+    output: str | os.PathLike[str] | None = None,
+    empty: Any = attrs.NOTHING,
+    progress: Progress | None = None,
+) -> ShrinkReport:
+    """Leave out inputs of a run until each one that is left is needed for its failure.
+
+    Ticks stay: an input is replaced by the empty one, and an item is taken out of the list of its tick.
+
+    until: a condition as in Timeline.find, or a function of a Snapshot; the failure is that it holds. raises: a step
+    raises an exception of the same class at the same line; a text selects one that has it in class and message, True
+    takes the last one. violation: the name of a property of the tape's scenario. Exactly one of them is needed.
+    output: a new tape of the run that is left. Until it is written, results are kept in a file next to it, so that an
+    interrupted search continues when it is called again.
+    empty: what stands for no input; by default None, [] or {}, as on the tape, or a call of a recorded object's method
+    without arguments.
+
+    Raises UnfitTapeError if there is no such failure, or the simulation takes no empty input; ExpressionError for a
+    condition that is none; DesyncError if the tape does not replay; FileExistsError, OSError; and as Timeline does.
+    """
+    if [until, raises, violation].count(None) != 2:
+        raise UnfitTapeError("expected one failure: until, raises or violation")
+    target = None if output is None else Path(output)
+    if target is not None and os.path.lexists(target):
+        raise FileExistsError(f"{target}: a file of this name exists already")
+    with Timeline(path, world) as run:
+        asked = _asked(run, until, raises, violation)
+        ensure_can_shrink(run.tape, asked.last_tick)
+        return _Shrinking(run.tape, world, asked, empty, progress).shrink(target)
+
+
+def _asked(
+    run: Timeline, until: str | Predicate | None, raises: str | Literal[True] | None, violation: str | None
+) -> AskedFailure:
+    if until is not None:
+        return ask_condition(run, until)
+    if violation is not None:
+        return ask_violation(run.tape, violation)
+    return ask_raised(run.tape, raises if isinstance(raises, str) else "")
+
+
+class _Shrinking:
+    """One search."""
+
+    def __init__(
+        self, tape: Tape, world: Factory | None, asked: AskedFailure, empty: Any, progress: Progress | None
+    ) -> None:
+        self._tape = tape
+        self._world = world
+        self._asked = asked
+        self._progress = progress
+        simulation = make_stepping(tape, world)
+        if isinstance(asked.watch, ViolationFailure):
+            asked.watch.prepare(simulation)
+        self._start = tape.snapshot(tape.keyframes[0])
+        given = () if empty is attrs.NOTHING else (empty,)
+        encoded = find_empty(tape, simulation, self._start, given)
+        self._recorded = read_inputs(tape, asked.last_tick, encoded, asked.ending)
+        self._runs = CandidateRuns(simulation, tape.first_tick, asked.last_tick, self._start, self._recorded)
+
+    def shrink(self, target: Path | None) -> ShrinkReport:
+        """Search, and write the new tape. Raises as the function shrink does."""
+        all_inputs = self._recorded.encoded
+        tick = ensure_as_recorded(self._tape, self._runs, all_inputs, self._asked.watch, self._asked.last_tick)
+        if tick is None:
+            raise UnfitTapeError(
+                f"{text_of(self._asked.watch)} does not come in the recorded run, so there is nothing to shrink"
+            )
+        results = KeptResults(target, self._identity(tick))
+        try:
+            left, last = self._search(tick, results)
+        finally:
+            results.close()
+        report = self._report(left, tick, last, results.reused, target)
+        if target is not None:
+            facts = {
+                "from": self._tape.path.name,
+                "run": self._tape.run_id,
+                "failure": report.failure,
+                "tick": last,
+                "inputs": [len(self._recorded.encoded), len({part.tick for part in left})],
+            }
+            chosen = self._recorded.select(left)
+            write_reduced(
+                self._tape, self._world, target, Shrunk(chosen, self._recorded, last, self._asked.watch, facts)
+            )
+        results.remove()
+        return report
+
+    def _search(self, tick: int, results: KeptResults) -> tuple[Parts, int]:
+        """The parts that are left, and the tick of their failure."""
+        search = ChunkSearch(lambda parts: self._fails(parts, search.tick, results), tick, self._progress)
+        ticks = search.smallest(self._recorded.by_tick())
+        items = self._recorded.by_item(part.tick for part in ticks)
+        return (search.smallest(items) if items != ticks else ticks), search.tick
+
+    def _fails(self, parts: Parts, limit: int, results: KeptResults) -> int | None:
+        """The tick at which these parts fail, up to limit; None if they do not."""
+        inputs = self._recorded.select(parts)
+        key = _digest(inputs, limit)
+        if key not in results:
+            ending = self._runs.run(inputs, limit, self._asked.watch)
+            results.put(key, ending.tick if ending.failed else None)
+        return results[key]
+
+    def _identity(self, tick: int) -> str:
+        """A digest of all that decides the results of candidates, but for the code of the simulation."""
+        watch = self._asked.watch
+        failure = watch.identity if isinstance(watch, RaisedFailure) else text_of(watch)
+        world = f"{getattr(self._world, '__module__', '')}:{getattr(self._world, '__qualname__', '')}"
+        facts = [_FORM, self._tape.run_id, type(watch).__name__, failure, world, self._recorded.empty, tick]
+        return xxhash.xxh3_128_hexdigest(encode_plain(facts))
+
+    def _report(self, left: Parts, recorded: int, tick: int, reused: int, target: Path | None) -> ShrinkReport:
+        inputs = [
+            LeftInput(part.tick, None if part.item < 0 else part.item, self._recorded.part_value(part)) for part in left
+        ]
+        count = sum(1 for one in self._recorded.encoded if one <= recorded)
+        failure = text_of(self._asked.watch)
+        steps = self._runs.steps + self._asked.steps
+        return ShrinkReport(
+            failure,
+            tick,
+            recorded,
+            inputs,
+            count,
+            self._recorded.value(-1),
+            self._runs.runs,
+            steps,
+            reused,
+            target,
+        )
+
+
+def _digest(inputs: Inputs, limit: int) -> str:
+    digest = xxhash.xxh3_128(limit.to_bytes(8, "little"))
+    for tick in sorted(inputs):
+        digest.update(encode_plain([tick, inputs[tick]]))
+    return digest.hexdigest()
