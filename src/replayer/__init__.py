@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from replayer.follow.tail import Tail
     from replayer.playback.cursor import SeekCancelledError
     from replayer.playback.rebuild_events import rebuild_events
+    from replayer.reduction.influence import InfluenceReport, influence
     from replayer.reduction.shrink_tape import ShrinkReport, shrink
     from replayer.tape.environment_calls import EnvironmentCall
     from replayer.tape.episodes import Episode
@@ -51,6 +52,7 @@ __all__ = [
     "Episode",
     "Fork",
     "IncompleteTapeWarning",
+    "InfluenceReport",
     "MemoryBudgetError",
     "MissingTickError",
     "RecordingError",
@@ -64,6 +66,7 @@ __all__ = [
     "Timeline",
     "check_values",
     "extract",
+    "influence",
     "open",
     "rebuild_events",
     "samples",
@@ -76,6 +79,7 @@ _LATER = {  # Imported at first access.
     "EnvironmentCall": "replayer.tape.environment_calls",
     "Episode": "replayer.tape.episodes",
     "Fork": "replayer.branches.fork",
+    "InfluenceReport": "replayer.reduction.influence",
     "Report": "replayer.timeline.verify:VerificationReport",
     "SeekCancelledError": "replayer.playback.cursor",
     "SeekReport": "replayer.timeline.timeline",
@@ -86,6 +90,7 @@ _LATER = {  # Imported at first access.
     "Timeline": "replayer.timeline.timeline",
     "check_values": "replayer.timeline.values_check",
     "extract": "replayer.datasets.extract",
+    "influence": "replayer.reduction.influence",
     "open": "replayer.timeline.open_timeline:open_timeline",
     "rebuild_events": "replayer.playback.rebuild_events",
     "samples": "replayer.datasets.stream.samples",

@@ -129,3 +129,19 @@ def record_inputs(path: Path, simulation: Any, inputs: Iterable[Any], **options:
 def with_parts(ticks: int, left: Mapping[int, Any], empty: Any = None) -> list[Any]:
     """The inputs of all ticks from 1 on, those that are left and the empty one elsewhere."""
     return [left.get(tick, empty) for tick in range(1, ticks + 1)]
+
+
+class Ledger:
+    """Three accounts: an input moves money in one of them, and lists move several amounts. Most go to the last one."""
+
+    def __init__(self) -> None:
+        self.state = State(Schema(Field("account", "i8", (3,)), Field("doors", "i8"), Field("alarm", "i8")))
+
+    def step(self, inputs: Any) -> None:
+        for kind, amount in inputs:
+            if kind == "door":  # Any one open door is enough.
+                self.state["doors"][...] = 1
+            elif kind == "check":
+                self.state["alarm"][...] = int(self.state["doors"])
+            else:
+                self.state["account"][kind] += amount

@@ -35,6 +35,7 @@ COMMANDS = {  # The function of each command; its module is imported only when t
     "find": "replayer.commands.find:find",
     "who": "replayer.commands.who:who",
     "shrink": "replayer.commands.shrink:shrink_tape",
+    "influence": "replayer.commands.influence:influence",
     "bisect": "replayer.commands.bisect:bisect",
     "export": "replayer.commands.export:export",
     "extract": "replayer.commands.extract:extract_tapes",
@@ -71,6 +72,7 @@ def load(arguments: Sequence[str]) -> App:
         "  replay branch run.tape --at 400 --override other.jsonl -o other.tape\n"
         "  replay tree runs                       the branches in a folder, as a tree\n"
         "  replay shrink run.tape --until 'stock < 0' -o small.tape\n"
+        "  replay influence run.tape --field plants.energy --row 7 --at 400\n"
         "  replay plot run.tape -o run.png        populations, energies, deaths\n"
         "  replay diff one.tape other.tape        where two recordings diverge\n"
         "  replay bisect run.tape --good v1.2     the first commit under which it no longer verifies\n"

@@ -19,7 +19,7 @@ from recorder.visible_text import print_visible
 from replayer.commands.arguments import factory_of, ready_tape
 from replayer.commands.options import Json, Sim
 from replayer.playback.make_simulation import Factory
-from replayer.reduction.shrink_tape import LeftInput, ShrinkReport, shrink
+from replayer.reduction.shrink_tape import ShrinkReport, shrink
 from replayer.reshape.copied_range import UnfitTapeError
 from replayer.reshape.pytest_file import ensure_test_name, write_test
 from replayer.search.exact_values import ExpressionError
@@ -91,7 +91,7 @@ def shrink_tape(
         raise UsageError("expected one of --until CONDITION, --raises TEXT and --violation NAME")
     factory = factory_of(sim)
     arguments = {"until": until, "raises": True if raises == "" else raises, "violation": violation}
-    report = _searched(tape, output, factory, test, arguments | {"empty": _parsed(empty)}, quiet=as_json)
+    report = _searched(tape, output, factory, test, arguments | {"empty": parsed_empty(empty)}, quiet=as_json)
     if test is not None:
         with writing(test):
             write_test(test, output, sim, tape.name, "shrunk out of")
@@ -150,7 +150,7 @@ def _lines(tape: Path, report: ShrinkReport, lines_max: int) -> list[str]:
         head if report.inputs else f"{report.failure}: needs no input of {tape}, and comes at tick {report.tick:,}"
     ]
     lines += [
-        f"  {_place(one)}: {_short(json.dumps(to_json(one.value), ensure_ascii=False))}"
+        f"  {place_text(one.tick, one.item)}: {short_text(json.dumps(to_json(one.value), ensure_ascii=False))}"
         for one in report.inputs[:lines_max]
     ]
     if len(report.inputs) > lines_max:
@@ -165,15 +165,18 @@ def _lines(tape: Path, report: ShrinkReport, lines_max: int) -> list[str]:
     return lines
 
 
-def _place(one: LeftInput) -> str:
-    return f"tick {one.tick:,}" if one.item is None else f"tick {one.tick:,}, item {one.item}"
+def place_text(tick: int, item: int | None) -> str:
+    """The place of an input."""
+    return f"tick {tick:,}" if item is None else f"tick {tick:,}, item {item}"
 
 
-def _short(text: str) -> str:
+def short_text(text: str) -> str:
+    """A text of one line, cut if it is long."""
     return text if len(text) <= WIDTH else f"{text[: WIDTH - 1]}…"
 
 
-def _parsed(empty: str | None) -> Any:
+def parsed_empty(empty: str | None) -> Any:
+    """The value of --empty; attrs.NOTHING without it. Raises UsageError."""
     if empty is None:
         return attrs.NOTHING
     try:

@@ -82,7 +82,7 @@ def who(
     sim
         module:factory of the simulation, for a tape that names no registered world.
     """
-    path, place = choose(tape), _place(row)
+    path, place = choose(tape), row_index(row)
     with reading(path), Timeline(path, factory_of(sim)) as run:
         ensure_states(run.tape)
         note_version(run.tape)
@@ -133,7 +133,8 @@ def write_facts(write: LastWrite) -> dict[str, Any]:
     }
 
 
-def _place(row: str | None) -> tuple[int, ...]:
+def row_index(row: str | None) -> tuple[int, ...]:
+    """The indices of --row. Raises UsageError."""
     if row is None:
         return ()
     try:

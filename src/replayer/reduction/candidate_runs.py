@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import struct
 from collections import OrderedDict
-from typing import Protocol
+from typing import Any, Protocol
 
 import attrs
 import xxhash
@@ -42,6 +42,9 @@ class Watch(Protocol):
     def is_failure(self, tick: int, error: Exception) -> bool:
         """Return True if a step that raised is the failure."""
 
+    def result(self, tick: int, simulation: Simulation) -> Any:
+        """What is to be known of the last state of a run that nothing ended."""
+
 
 @attrs.frozen
 class Ending:
@@ -51,11 +54,13 @@ class Ending:
         tick: the last tick that was run, or is known as if it had been.
         failed: True if the watch ended it.
         error: what a step raised that ended the run otherwise; None if none did.
+        result: of the watch, at the last tick; None if something ended the run before.
     """
 
     tick: int
     failed: bool
     error: Exception | None = None
+    result: Any = None
 
 
 class CandidateRuns:
@@ -98,7 +103,8 @@ class CandidateRuns:
             ending = self._step(tick, inputs, watch)
             if ending is None and tick in prefixes:
                 ending, joined = self._keep(tick, prefixes, futures, last_tick)
-        ending = ending or Ending(tick, failed=False)
+        if ending is None:
+            ending = Ending(tick, failed=False, result=watch.result(tick, self.simulation))
         self._know(ending, prefixes, futures, joined)
         return ending
 

@@ -17,7 +17,31 @@ from sim.kernel.state import Snapshot
 Predicate = Callable[[Snapshot], Any]
 
 
-class ConditionFailure:
+class Failure:
+    """A failure that neither a state nor an exception shows; the base of the others.
+
+    Attributes:
+        text: for people.
+    """
+
+    text = "the failure"
+
+    def stops(self, tick: int, simulation: Simulation) -> bool:
+        """See Watch."""
+        del tick, simulation
+        return False
+
+    def is_failure(self, tick: int, error: Exception) -> bool:
+        """See Watch."""
+        del tick, error
+        return False
+
+    def result(self, tick: int, simulation: Simulation) -> Any:
+        """See Watch."""
+        del tick, simulation
+
+
+class ConditionFailure(Failure):
     """A condition over the state holds; a step that raises is something else.
 
     Attributes:
@@ -40,13 +64,8 @@ class ConditionFailure:
         except UndefinedError:
             return False
 
-    def is_failure(self, tick: int, error: Exception) -> bool:
-        """See Watch."""
-        del tick, error
-        return False
 
-
-class ViolationFailure:
+class ViolationFailure(Failure):
     """A property of the scenario is violated.
 
     Attributes:
@@ -69,13 +88,8 @@ class ViolationFailure:
         """Make the simulation collect its events."""
         request_events(simulation)
 
-    def is_failure(self, tick: int, error: Exception) -> bool:
-        """See Watch."""
-        del tick, error
-        return False
 
-
-class RaisedFailure:
+class RaisedFailure(Failure):
     """A step raises an exception of the same class at the same line, with the same text in its message, if one is asked for.
 
     Attributes:
@@ -93,11 +107,6 @@ class RaisedFailure:
     def identity(self) -> str:
         """What is compared, as text."""
         return " ".join((self._wanted, *(self._place or ())))
-
-    def stops(self, tick: int, simulation: Simulation) -> bool:
-        """See Watch."""
-        del tick, simulation
-        return False
 
     def is_failure(self, tick: int, error: Exception) -> bool:
         """See Watch. The first one decides the class and the line that are asked for from then on."""

@@ -7,7 +7,7 @@ from typing import Any
 import attrs
 
 from recorder.errors import DesyncError
-from replayer.reduction.candidate_runs import CandidateRuns, Watch
+from replayer.reduction.candidate_runs import CandidateRuns, Ending, Watch
 from replayer.reduction.failures import ConditionFailure, Predicate, RaisedFailure, ViolationFailure
 from replayer.reduction.input_parts import Inputs
 from replayer.reshape.copied_range import UnfitTapeError, ensure_whole
@@ -91,8 +91,8 @@ def ensure_can_shrink(tape: Tape, last: int) -> None:
     ensure_whole(tape, tape.first_tick, min(last, tape.last_tick))
 
 
-def ensure_as_recorded(tape: Tape, runs: CandidateRuns, inputs: Inputs, watch: Watch, last: int) -> int | None:
-    """Run all inputs, compare each state with the recorded one, and return the tick of the failure; None without one.
+def run_as_recorded(tape: Tape, runs: CandidateRuns, inputs: Inputs, watch: Watch, last: int) -> Ending:
+    """Run all inputs, and compare each state with the recorded one.
 
     Raises DesyncError where a state differs, UnfitTapeError where a step raises that did not.
     """
@@ -100,7 +100,7 @@ def ensure_as_recorded(tape: Tape, runs: CandidateRuns, inputs: Inputs, watch: W
     if ending.error is not None:
         raised = " ".join(f"{type(ending.error).__name__}: {ending.error}".split())
         raise UnfitTapeError(f"the step to tick {ending.tick:,} raised {raised}: expected {text_of(watch)}")
-    return ending.tick if ending.failed else None
+    return ending
 
 
 def text_of(watch: Watch) -> str:
@@ -126,3 +126,7 @@ class _Compared:
     def is_failure(self, tick: int, error: Exception) -> bool:
         """See Watch."""
         return self._watch.is_failure(tick, error)
+
+    def result(self, tick: int, simulation: Simulation) -> Any:
+        """See Watch."""
+        return self._watch.result(tick, simulation)

@@ -19,8 +19,8 @@ from replayer.reduction.first_failure import (
     ask_condition,
     ask_raised,
     ask_violation,
-    ensure_as_recorded,
     ensure_can_shrink,
+    run_as_recorded,
     text_of,
 )
 from replayer.reduction.input_parts import Inputs, find_empty, read_inputs
@@ -147,8 +147,9 @@ class _Shrinking:
     def shrink(self, target: Path | None) -> ShrinkReport:
         """Search, and write the new tape. Raises as the function shrink does."""
         all_inputs = self._recorded.encoded
-        tick = ensure_as_recorded(self._tape, self._runs, all_inputs, self._asked.watch, self._asked.last_tick)
-        if tick is None:
+        ending = run_as_recorded(self._tape, self._runs, all_inputs, self._asked.watch, self._asked.last_tick)
+        tick = ending.tick
+        if not ending.failed:
             raise UnfitTapeError(
                 f"{text_of(self._asked.watch)} does not come in the recorded run, so there is nothing to shrink"
             )
