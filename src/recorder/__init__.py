@@ -26,6 +26,7 @@ from recorder.errors import (  # noqa: E402
 )
 
 if TYPE_CHECKING:
+    from recorder.adapted.flight_recorder import FlightRecorder
     from recorder.adapted.record import object_of, record, tape_of
     from recorder.reopen.resume import resume
     from recorder.session.recorder import Recorder
@@ -35,6 +36,7 @@ __all__ = [
     "ConcurrentStepError",
     "CorruptError",
     "DesyncError",
+    "FlightRecorder",
     "ForkedRecorderError",
     "MemoryBudgetError",
     "MissingTickError",
@@ -55,6 +57,7 @@ __all__ = [
 ]
 
 _LATER = {  # Imported on first use: a program that only reads tapes needs none of them.
+    "FlightRecorder": "recorder.adapted.flight_recorder",
     "Recorder": "recorder.session.recorder",
     "RecorderStatistics": "recorder.statistics",
     "object_of": "recorder.adapted.record",

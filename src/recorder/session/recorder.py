@@ -295,13 +295,22 @@ class Recorder(StepRecorder, NotebookMixin):
             self.simulation, self.tick, otherwise, lambda text: self._writer.notify(f"{self.path}: {text}")
         )
 
+    def outcome_of(self, error: BaseException) -> dict[str, Any]:
+        """The outcome of a run that an exception ends: its text, and the step that raised, if one did."""
+        return dict(self._with_failed_step({"reason": "exception", "exception": exception_text(error)}))
+
     def _with_failed_step(self, outcome: Any) -> Any:
         """The outcome of a run that a step ended by raising, with the tick and the inputs of that step.
 
         No frame has them: the tape ends with the tick before. They show how to raise the exception again.
         """
         is_exception = type(outcome) is dict and outcome.get("reason") == "exception"
-        if not is_exception or self._failed_tick is None or len(self._failed_inputs) > FAILED_INPUT_BYTES_MAX:
+        if (
+            not is_exception
+            or "step" in outcome
+            or self._failed_tick is None
+            or len(self._failed_inputs) > FAILED_INPUT_BYTES_MAX
+        ):
             return outcome
         return {**outcome, "step": {"tick": self._failed_tick, "inputs": decode_plain(self._failed_inputs)}}
 
@@ -327,7 +336,7 @@ class Recorder(StepRecorder, NotebookMixin):
             self.close()
             return
         try:
-            self.close({"reason": "exception", "exception": exception_text(error)})
+            self.close(self.outcome_of(error))
         except (WriterFailedError, OSError, RecordingWarning) as failed:
             error.add_note(str(failed))  # It must not hide the exception under way.
 
