@@ -22,6 +22,7 @@ from sybil import Sybil
 from sybil.example import Example
 from sybil.parsers.markdown import CodeBlockParser, SkipParser
 
+PLUGIN = "simulation_flight_recorder_pytest"  # Installed, it is found by its entry point; a checkout may be newer.
 SESSION_S_MAX = 120  # A command in the docs that takes longer has hung.
 
 
@@ -55,7 +56,7 @@ def run_console(example: Example) -> str | None:
         finished = subprocess.run(  # noqa: S602 - the commands are from this repository
             command,
             shell=True,
-            env={**os.environ, "PATH": path, "COLUMNS": "100"},
+            env={**os.environ, "PATH": path, "COLUMNS": "100", "PYTEST_PLUGINS": PLUGIN},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
