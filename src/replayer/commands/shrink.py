@@ -144,11 +144,9 @@ def _tell(
 
 
 def _lines(tape: Path, report: ShrinkReport, lines_max: int) -> list[str]:
-    count = counted(report.recorded_count, "input")
-    head = f"{report.failure}: needs {len(report.inputs):,} of {count} of {tape}, and comes at tick {report.tick:,}"
-    lines = [
-        head if report.inputs else f"{report.failure}: needs no input of {tape}, and comes at tick {report.tick:,}"
-    ]
+    needed = f"{len(report.inputs):,} of {counted(report.recorded_count, 'input')}" if report.inputs else "no input"
+    recorded = f" ({report.recorded_tick:,} in the recording)" if report.recorded_tick != report.tick else ""
+    lines = [f"{report.failure}: needs {needed} of {tape}, and comes at tick {report.tick:,}{recorded}"]
     lines += [
         f"  {place_text(one.tick, one.item)}: {short_text(json.dumps(to_json(one.value), ensure_ascii=False))}"
         for one in report.inputs[:lines_max]

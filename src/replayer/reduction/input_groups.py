@@ -11,6 +11,7 @@ from collections.abc import Callable
 from replayer.reduction.chunk_search import ChunkSearch, Parts
 
 Changes = Callable[[Parts], bool]  # Return True if the value is different without these parts.
+GROUPS = 16  # To begin with: in fewer, inputs that cancel each other would be together more often.
 SETS_MAX = 8  # That are looked for: each of them takes some tens of runs.
 
 
@@ -29,11 +30,11 @@ class GroupSearch:
 
     def search(self, parts: Parts, *, each: bool = False) -> None:
         """Search all parts. each: leave out every part alone, instead of groups."""
-        group = list(parts)
-        if each:
-            self.single += [part for part in reversed(group) if self._changes([part])]
-        elif group and self._changes(group):
-            self._split(group)
+        size = 1 if each else -(-len(parts) // GROUPS) or 1
+        for begin in reversed(range(0, len(parts), size)):
+            group = parts[begin : begin + size]
+            if self._changes(group):
+                self._split(group)
 
     def rest_changes(self, parts: Parts) -> bool:
         """Leave out all other parts together. As long as that changes the value, find a further set; True if it still does."""
