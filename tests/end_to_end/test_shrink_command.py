@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import shlex
+import subprocess
+import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +21,7 @@ import replayer.commands.main
 from recorder import Recorder
 
 from oracle.command_lines import assert_one_line, files, run
+from project_paths import SUPPORT
 
 LEVERS_OF = "--sim failing_worlds:Levers"
 TILL = "--sim failing_worlds:Till"
@@ -25,6 +31,7 @@ TILL = "--sim failing_worlds:Till"
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A folder with a tape that breaks, and one that a raising step ended."""
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "test_x.py").touch()
     record_inputs(tmp_path / "levers.tape", Levers(), lever_inputs(90, (12, 40, 71)))
     with pytest.raises(KeyError):
         record_inputs(tmp_path / "till.tape", Till(), [[["lock", 0], ["sell", 1]], [["sell", 2]], [["sell", 9]]])
@@ -79,6 +86,45 @@ def test_a_violated_property(capsys: pytest.CaptureFixture[str]) -> None:
         assert read.missing_event_ticks() == []
 
 
+DYING = """
+import os, signal
+from pathlib import Path
+from failing_worlds import Levers
+
+class Dying(Levers):
+    steps = 0
+
+    def step(self, inputs):
+        Dying.steps += 1
+        if Dying.steps > 700 and not Path("alive").exists():
+            os.kill(os.getpid(), signal.NUMBER)
+        super().step(inputs)
+"""
+
+
+@pytest.mark.parametrize(("signal", "code"), [("SIGKILL", -9), ("SIGINT", 130)])
+def test_a_search_that_is_killed_continues(tmp_path: Path, signal: str, code: int) -> None:
+    """The same command uses the results that the first one had, and removes them when the tape is written."""
+    (tmp_path / "dying.py").write_text(DYING.replace("NUMBER", signal))
+    line = "shrink levers.tape --until 'broken == 1' -o small.tape --sim dying:Dying --json"
+    command = [sys.executable, "-m", "replayer", *shlex.split(line)]
+    environment = {**os.environ, "PYTHONPATH": str(SUPPORT)}
+    shrink = partial(subprocess.run, command, env=environment, capture_output=True, text=True, check=False)
+
+    first = shrink()
+    assert first.returncode == code
+    assert ("the same command continues" in first.stderr) == (code == 130)
+    assert Path("small.tape.progress").exists()
+    assert not Path("small.tape").exists()
+    Path("alive").touch()
+    facts = json.loads(shrink().stdout)
+
+    assert [one["tick"] for one in facts["inputs"]] == [13, 41, 72]
+    assert facts["reused"] > 5
+    assert facts["verified"]
+    assert not Path("small.tape.progress").exists()
+
+
 @pytest.mark.parametrize(
     ("line", "why"),
     [
@@ -97,6 +143,7 @@ def test_a_violated_property(capsys: pytest.CaptureFixture[str]) -> None:
         (f"shrink levers.tape -o small.tape --until 'broken == 1' --empty '{{' {LEVERS_OF}", "expected JSON"),
         (f"shrink levers.tape -o small.tape --until 'broken == 1' --empty '\"x\"' {LEVERS_OF}", "no empty input"),
         (f"shrink levers.tape -o small.tape --until 'broken == 1' --pytest small.py {LEVERS_OF}", "test_*.py"),
+        (f"shrink levers.tape -o small.tape --until 'broken == 1' --pytest test_x.py {LEVERS_OF}", "exists already"),
     ],
 )
 def test_a_mistake_gets_one_line_and_writes_nothing(

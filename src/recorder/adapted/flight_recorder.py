@@ -135,8 +135,10 @@ class FlightRecorder:
         if tape is None or ring is None:
             return
         if error is None or (isinstance(error, SystemExit) and not error.code):
-            tape.close()
-            remove_tape(ring)
+            try:
+                tape.close()
+            finally:
+                remove_tape(ring)
             return
         outcome = tape.outcome_of(error)
         try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,7 +11,7 @@ import attrs
 from cyclopts import Parameter
 
 from recorder.console.argument_types import Positive
-from recorder.console.output import print_json
+from recorder.console.output import print_json, say_on_stderr
 from recorder.console.progress import progress_bar
 from recorder.exit_codes import DIFFERS, SAME, UsageError
 from recorder.storage.os_errors import reading, writing
@@ -19,6 +20,7 @@ from recorder.visible_text import print_visible
 from replayer.commands.arguments import factory_of, ready_tape
 from replayer.commands.options import Json, Sim
 from replayer.playback.make_simulation import Factory
+from replayer.reduction.kept_results import kept_path
 from replayer.reduction.shrink_tape import ShrinkReport, shrink
 from replayer.reshape.copied_range import UnfitTapeError
 from replayer.reshape.pytest_file import ensure_test_name, write_test
@@ -107,6 +109,8 @@ def _searched(
     try:
         if test is not None:
             ensure_test_name(test)
+            if os.path.lexists(test):
+                raise UsageError(f"{test}: a file of this name exists already")
         with reading(tape), writing(output), progress_bar("shrinking", 100, quiet=quiet) as show:
             report = shrink(
                 tape,
@@ -117,6 +121,11 @@ def _searched(
             )
     except (UnfitTapeError, ExpressionError) as error:
         raise UsageError(plain_text(str(error))) from None
+    except KeyboardInterrupt:
+        kept = kept_path(output)
+        if kept.exists():
+            say_on_stderr(f"the results so far are in {kept}: the same command continues")
+        raise
     return report
 
 

@@ -46,7 +46,7 @@ def ask_condition(run: Timeline, condition: str | Predicate) -> AskedFailure:
     matches = run.finder(expression).find("first")
     if matches.missing and matches.missing[0].is_desync:
         run.seek(matches.missing[0].first_tick)  # Raises DesyncError with the first divergent tick.
-    tick = matches.only()
+    tick = matches.ticks[0] if matches.ticks else matches.only()  # An earlier one is found when all inputs are run.
     if tick is None:
         raise UnfitTapeError(f"{watch.text}: holds at no tick of the tape, so there is nothing to shrink")
     if tick == run.first_tick:

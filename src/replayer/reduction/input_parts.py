@@ -118,19 +118,23 @@ def hook_names_adapter(tape: Tape) -> bool:
 def find_empty(tape: Tape, simulation: Simulation, start: Snapshot, given: Sequence[Any] = ()) -> bytes:
     """The empty input of a simulation, encoded: the one that was given, or None, [] or {}, as the recorded inputs are.
 
-    It is tried on the first state. Raises UnfitTapeError if the simulation refuses it, or all of them.
+    It is tried on the first state, and after the first recorded inputs: an environment is reset by them. Raises
+    UnfitTapeError if the simulation refuses it, or all of them.
     """
     refused = ""
-    for candidate in given or _candidates(tape, simulation):
-        restore(simulation, start)
-        try:
-            simulation.step(decode_plain(encode_plain(candidate)))
-        except Exception as error:  # noqa: BLE001 - a simulation may raise anything for inputs that it does not take
-            refused = refused or f"{candidate!r} raised {type(error).__name__}: {error}"
-        else:
-            return encode_plain(candidate)
-        finally:
+    candidates = list(given) or _candidates(tape, simulation)
+    for first in ([], [tape.frame(tape.first_tick + 1).inputs] if tape.last_tick > tape.first_tick else []):
+        for candidate in candidates:
             restore(simulation, start)
+            try:
+                for inputs in (*first, decode_plain(encode_plain(candidate))):
+                    simulation.step(inputs)
+            except Exception as error:  # noqa: BLE001 - a simulation may raise anything for inputs that it does not take
+                refused = refused or f"{candidate!r} raised {type(error).__name__}: {error}"
+            else:
+                return encode_plain(candidate)
+            finally:
+                restore(simulation, start)
     hint = "" if given else "; name what stands for no input with --empty JSON, in Python empty=…"
     raise UnfitTapeError(f"the first step takes no empty input: {' '.join(refused.split())}{hint}")
 

@@ -14,6 +14,11 @@ from replayer.reshape.copied_range import UnfitTapeError
 SUFFIX = ".progress"
 
 
+def kept_path(target: Path) -> Path:
+    """The file with the results of the search for a new tape."""
+    return target.with_name(f"{target.name}{SUFFIX}")
+
+
 class KeptResults:
     """The ticks at which candidates fail, by a digest of their inputs.
 
@@ -26,7 +31,7 @@ class KeptResults:
 
         Raises UnfitTapeError if the file is that of a different search.
         """
-        self._path = None if target is None else target.with_name(f"{target.name}{SUFFIX}")
+        self._path = None if target is None else kept_path(target)
         self._search = search
         self._ticks: dict[str, int | None] = {}
         self._file: IO[str] | None = None

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import shutil
+import warnings
 from pathlib import Path
 from typing import Any
 
 from recorder.adapted.flight_recorder import begin_recording, open_command
+from recorder.errors import RecordingError, RecordingWarning
 from recorder.storage.file_names import segment_numbers, segment_path
 
 OPTIONS = {"trial_ms": 0.0}  # A trial takes longer than most tests.
@@ -44,21 +47,34 @@ class TestRecorder:
     def keep(self, error: BaseException | None) -> None:
         """Seal the tapes of a test that failed, and move them into the folder, in place of those of an earlier run."""
         for number, (path, tape) in enumerate(self._tapes):
-            outcome = {"reason": "test failed"} if error is None else tape.outcome_of(error)
-            tape.close({**outcome, "test": self._test})
-            target = self._folder / f"{file_name(self._test, number)}.tape"
-            self._folder.mkdir(parents=True, exist_ok=True)
-            for old in segment_numbers(target) if target.exists() else []:
-                segment_path(target, old).unlink()
-            for segment in segment_numbers(path):
-                shutil.move(segment_path(path, segment), segment_path(target, segment))
-            self.kept.append(f"tick {tape.tick:,} was the last one: {open_command(target, tape.meta, tape.tick)}")
+            try:
+                with warnings.catch_warnings(action="ignore", category=RecordingWarning):
+                    target = self._keep(number, path, tape, error)
+                self.kept.append(f"tick {tape.tick:,} was the last one: {open_command(target, tape.meta, tape.tick)}")
+            except (OSError, RecordingError) as failed:  # It must not hide why the test failed.
+                self.kept.append(f"a tape could not be kept: {failed}")
         self._tapes = []
 
+    def _keep(self, number: int, path: Path, tape: Any, error: BaseException | None) -> Path:
+        """Seal a tape and move its files into the folder."""
+        outcome = {"reason": "test failed"} if error is None else tape.outcome_of(error)
+        tape.close({**outcome, "test": self._test})
+        target = self._folder / f"{file_name(self._test, number)}.tape"
+        self._folder.mkdir(parents=True, exist_ok=True)
+        for old in segment_numbers(target) if target.exists() else []:
+            segment_path(target, old).unlink()
+        for segment in segment_numbers(path):
+            shutil.move(segment_path(path, segment), segment_path(target, segment))
+        return target
+
     def discard(self) -> None:
-        """Close the tapes of a test that passed, and remove them."""
+        """Close the tapes of a test that passed, and remove them. What is wrong with them is of no interest any more."""
         for _, tape in self._tapes:
-            tape.close()
+            with (
+                warnings.catch_warnings(action="ignore", category=RecordingWarning),
+                contextlib.suppress(OSError, RecordingError),
+            ):
+                tape.close()
         self._tapes = []
         shutil.rmtree(self._scratch, ignore_errors=True)
 

@@ -178,13 +178,15 @@ class Finder:
             raise ExpressionError(f"{error} (tick {tick:,})") from None
 
     def _ensure_names(self, begin: int) -> None:
-        """Raise ExpressionError for a name that neither the first state asked about has, nor the last keyframe's."""
+        """Raise ExpressionError for a name that neither the first state asked about has, nor the last keyframe's or the last."""
         if not self._names:
             return
         self._cursor = self._cursor or self._make_cursor()
         unknown = set(self._names)
         known: list[str] = []
-        for tick in dict.fromkeys((begin, self._tape.keyframes[-1].tick)):
+        for tick in dict.fromkeys((begin, self._tape.keyframes[-1].tick, self._tape.last_tick)):
+            if not unknown:
+                break
             for reached, _ in Walker(self._cursor).samples([tick]):
                 figures = self._telemetry.at(reached) if self._telemetry is not None else {}
                 values = StateValues(reached, self._cursor.state, figures)

@@ -76,7 +76,8 @@ def test_a_planted_bug_shrinks_to_its_inputs(tmp_path: Path) -> None:
     assert report.steps * 4 < steps
 
 
-@pytest.mark.parametrize("number", range(12))
+@pytest.mark.sample(10)
+@pytest.mark.parametrize("number", range(40))
 @pytest.mark.parametrize("lists", [False, True])
 def test_random_machines_as_by_brute_force(tmp_path: Path, number: int, *, lists: bool) -> None:
     """The failure comes at the same or an earlier tick in a loop over a table; without any one input it does not."""
@@ -199,6 +200,82 @@ def test_a_predicate_and_a_failure_without_inputs(tmp_path: Path) -> None:
     report = shrink(tmp_path / "long.tape", lambda state: int(state["steps"]) >= 9, lambda: Maze(3))
 
     assert (report.inputs, report.tick, report.path) == ([], 9, None)
+
+
+class Reporting(Levers):
+    """Has marks, figures and events."""
+
+    marks_writes = True
+
+    def step(self, inputs: Any) -> None:
+        super().step(inputs)
+        for name in self.state:
+            self.state.mark(name)
+
+    def telemetry(self) -> dict[str, int]:
+        """One figure."""
+        return {"pulled": int(self.state["pulled"])}
+
+    def events(self) -> list[dict[str, Any]]:
+        """One event a tick."""
+        return [{"kind": "pulled", "number": int(self.state["pulled"])}]
+
+
+@pytest.mark.sample(2)
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"keep": 60, "keyframe_interval_ticks": 10},
+        {"mode": "changes", "hashes": "changes"},
+        {"split": "1KB", "blame": "fields"},
+        {"deterministic": True},
+    ],
+    ids=["ring", "changes", "split", "deterministic"],
+)
+def test_tapes_of_all_kinds(tmp_path: Path, options: dict[str, Any]) -> None:
+    """The new tape is whole, with events and figures, and can be recorded on."""
+    inputs = lever_inputs(150, (100, 120, 140))
+    record_inputs(tmp_path / "long.tape", Reporting(), inputs, **options)
+
+    report = shrink(tmp_path / "long.tape", "telemetry.pulled == 3", Reporting, output=tmp_path / "small.tape")
+
+    assert [one.tick for one in report.inputs] == [101, 121, 141]
+    with replayer.open(tmp_path / "small.tape", Reporting) as run:
+        assert run.verify().ok
+        assert (run.last_tick, run.tape.check_blocks(), run.tape.missing_event_ticks()) == (141, [], [])
+        assert [event["number"] for tick, event in run.tape.events() if tick > 99] == [
+            (tick > 100) + (tick > 120) + (tick > 140) for tick in range(100, 142)
+        ]
+        assert run.tape.telemetry()["pulled"].tolist()[-42:] == [
+            (t > 100) + (t > 120) + (t > 140) for t in range(100, 142)
+        ]
+    with recorder.resume(tmp_path / "small.tape", Reporting()) as tape:
+        tape.step(7)
+    assert replayer.verify_tape(tmp_path / "small.tape", Reporting).ok
+
+
+def test_an_environment_needs_its_reset(tmp_path: Path) -> None:
+    """The empty input, an action, is tried after the first recorded input; what is left leads there in a plain loop."""
+    gymnasium = pytest.importorskip("gymnasium")
+    actions = [0, 1, 1, 1, 0, 1, 0, 1]
+    env = recorder.record(gymnasium.make("CartPole-v1"), tmp_path / "long.tape", trial_ms=0, quiet=True)
+    env.reset(seed=3)
+    for action in actions:
+        env.step(action)
+    env.close()
+
+    report = shrink(tmp_path / "long.tape", "CartPoleEnv.state[2] < 0.01", empty=0)
+
+    def reaches(ones: list[int]) -> bool:
+        plain = gymnasium.make("CartPole-v1")
+        plain.reset(seed=3)
+        return any(plain.step(int(tick in ones))[0][2] < 0.01 for tick in range(2, report.tick + 1))
+
+    assert (report.inputs[0].tick, report.inputs[0].value) == (1, {"reset": 3})
+    ones = [one.tick for one in report.inputs[1:]]
+    assert {actions[tick - 2] for tick in ones} == {1}
+    assert reaches(ones)
+    assert not any(reaches([other for other in ones if other != one]) for one in ones)
 
 
 class Hidden(Levers):
