@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from failing_worlds import LEVERS, Levers, Till, lever_inputs, record_inputs
+from failing_worlds import LEVERS, Levers, Purse, Till, lever_inputs, record_inputs
 from staging import staged
 from tiny_roles import Ring
 
@@ -37,9 +37,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         record_inputs(tmp_path / "till.tape", Till(), [[["lock", 0], ["sell", 1]], [["sell", 2]], [["sell", 9]]])
 
 
-def asked(capsys: pytest.CaptureFixture[str], line: str) -> str:
+def asked(capsys: pytest.CaptureFixture[str], line: str, code: int = 0) -> str:
     """What a command prints."""
-    assert run(replayer.commands.main.main, line) == 0
+    assert run(replayer.commands.main.main, line) == code
     return capsys.readouterr().out
 
 
@@ -84,6 +84,27 @@ def test_a_violated_property(capsys: pytest.CaptureFixture[str]) -> None:
     with replayer.Tape("small.tape") as read:
         assert [tick for tick, event in read.events() if event["kind"] == "violation"] == [6]
         assert read.missing_event_ticks() == []
+
+
+def test_a_violated_property_of_inputs(capsys: pytest.CaptureFixture[str]) -> None:
+    """Only those are left without which a property that is named is not violated."""
+    scenario: dict[str, Any] = {
+        "properties": [
+            {"name": "solvent", "kind": "always", "when": "cash > -5"},
+            {"name": "modest", "kind": "always", "when": "cash < 3"},
+        ]
+    }
+    with Recorder("purse.tape", staged(scenario, Purse()), trial_ms=0) as tape:
+        for amounts in ([1], [2, 2], [], [-1, 3], [-9, 1], [4], [-8], [-7, 2]):
+            tape.step(amounts)
+    text = asked(capsys, "shrink purse.tape --violation solvent -o small.tape --sim failing_worlds:Purse")
+    assert text.splitlines()[:2] == [
+        "violation of solvent: needs 1 of 6 inputs of purse.tape, and comes at tick 5 (7 in the recording)",
+        "  tick 5, item 0: -9",
+    ]
+    assert "violation" in asked(capsys, "results small.tape --sim failing_worlds:Purse", 1)
+    text = asked(capsys, "shrink purse.tape --violation modest -o other.tape --sim failing_worlds:Purse")
+    assert "needs 2 of 2 inputs of purse.tape, and comes at tick 2" in text
 
 
 DYING = """

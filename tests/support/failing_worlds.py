@@ -145,3 +145,18 @@ class Ledger:
                 self.state["alarm"][...] = int(self.state["doors"])
             else:
                 self.state["account"][kind] += amount
+
+
+class Purse:
+    """Takes a list of amounts; its only figure is what it holds."""
+
+    def __init__(self) -> None:
+        self.state = State(Schema(Field("cash", "i8")))
+
+    def step(self, inputs: Any) -> None:
+        for amount in inputs:
+            self.state["cash"][()] += amount
+
+    def telemetry(self) -> dict[str, int]:
+        """The cash."""
+        return {"cash": int(self.state["cash"])}
