@@ -46,12 +46,14 @@ class ConditionFailure(Failure):
 
     Attributes:
         text: the condition for people.
+        identity: what tells it from other conditions.
     """
 
     def __init__(self, condition: Expression | Predicate) -> None:
         self._condition = condition
         is_text = isinstance(condition, Expression)
         self.text = condition.text if is_text else getattr(condition, "__name__", "the condition")  # type: ignore[union-attr]
+        self.identity = self.text if is_text else _code_text(condition)
 
     def stops(self, tick: int, simulation: Simulation) -> bool:
         """See Watch. Raises ExpressionError where the value of the condition is no truth value."""
@@ -119,6 +121,15 @@ class RaisedFailure(Failure):
             self._place = place
             self.text = f"{type(error).__qualname__} at {place[-1]}"
         return place == self._place
+
+
+def _code_text(function: Any) -> str:
+    """The code of a function, to tell it from others; only its name where it has none of Python."""
+    code = getattr(function, "__code__", None)
+    if code is None:
+        return repr(function)
+    constants = [getattr(constant, "co_code", constant) for constant in code.co_consts]  # Functions inside it are code.
+    return f"{function.__qualname__} {code.co_code.hex()} {constants!r} {code.co_names!r}"
 
 
 def _place(error: Exception) -> tuple[str, str]:

@@ -13,7 +13,7 @@ import xxhash
 from replayer.playback.make_simulation import Factory, make_stepping
 from replayer.reduction.candidate_runs import CandidateRuns
 from replayer.reduction.chunk_search import ChunkSearch, Parts
-from replayer.reduction.failures import Predicate, RaisedFailure, ViolationFailure
+from replayer.reduction.failures import Predicate, ViolationFailure
 from replayer.reduction.first_failure import (
     AskedFailure,
     ask_condition,
@@ -193,7 +193,7 @@ class _Shrinking:
     def _identity(self, tick: int) -> str:
         """A digest of all that decides the results of candidates, but for the code of the simulation."""
         watch = self._asked.watch
-        failure = watch.identity if isinstance(watch, RaisedFailure) else text_of(watch)
+        failure = str(getattr(watch, "identity", text_of(watch)))
         world = f"{getattr(self._world, '__module__', '')}:{getattr(self._world, '__qualname__', '')}"
         facts = [_FORM, self._tape.run_id, type(watch).__name__, failure, world, self._recorded.empty, tick]
         return xxhash.xxh3_128_hexdigest(encode_plain(facts))

@@ -184,6 +184,8 @@ def test_a_search_that_was_interrupted_continues(tmp_path: Path) -> None:
     kept.write_text(kept.read_text() + '["half a li')  # As a kill may leave it.
     with pytest.raises(UnfitTapeError, match="a different search"):
         shrink(tmp_path / "long.tape", "pulled == 2", Levers, output=tmp_path / "small.tape")
+    with pytest.raises(UnfitTapeError, match="a different search"):
+        shrink(tmp_path / "long.tape", lambda state: state["broken"], Levers, output=tmp_path / "small.tape")
     report = shrink(tmp_path / "long.tape", "broken == 1", Levers, output=tmp_path / "small.tape")
 
     assert report.inputs == whole.inputs
