@@ -58,6 +58,7 @@ class FlightRecorder:
         self._before: dict[int, _Handler] = {}
         self._tape: Recorder | None = None
         self._ring: Path | None = None
+        self._owner = os.getpid()
 
     def record(self, simulation: Any, **options: Any) -> Any:
         """Begin the ring. Use what it returns: a Recorder, or what recorder.record returns for other objects.
@@ -70,6 +71,7 @@ class FlightRecorder:
         free = first_free(numbered(ring, ring.suffix))
         if free != ring:
             warn_user(f"{ring} is left of a run that was killed: look at it, or remove it", RecordingWarning)
+        self._owner = os.getpid()
         recorded, self._tape = begin_recording(free, simulation, {"keep": self._keep, **options})
         self._ring = free
         return recorded
@@ -109,7 +111,7 @@ class FlightRecorder:
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
         name = signal.Signals(number).name
-        if self._ring is not None:
+        if self._ring is not None and os.getpid() == self._owner:
             try:
                 target = self._target()
                 self._wrote(target, copy_run(self._ring, target, {"reason": "written out", "signal": name}))
@@ -132,8 +134,8 @@ class FlightRecorder:
             signal.signal(number, signal.SIG_DFL if before is None else before)
         self._before = {}
         tape, ring = self._tape, self._ring
-        if tape is None or ring is None:
-            return
+        if tape is None or ring is None or os.getpid() != self._owner:
+            return  # A forked child leaves its copy of the block: the ring is its parent's.
         if error is None or (isinstance(error, SystemExit) and not error.code):
             try:
                 tape.close()

@@ -157,3 +157,36 @@ def test_a_step_that_hangs_until_the_process_is_ended(tmp_path: Path, number: in
             fly(tmp_path / "crash.tape", Levers(), [1, 2])
         assert "crash.ring.tape" in names(tmp_path)
         assert "crash.ring-2.tape" not in names(tmp_path)
+
+
+FORKING = """
+import os, signal
+from failing_worlds import Levers
+from recorder import FlightRecorder
+
+with FlightRecorder("crash.tape", keep=20, signals=[signal.SIGTERM]) as flight:
+    tape = flight.record(Levers(), trial_ms=0, keyframe_interval_ticks=5)
+    for tick in range(1, 60):
+        tape.step(tick)
+        if tick == 30 and not os.fork():
+            raise ValueError("in the child")
+        if tick == 40 and not (child := os.fork()):
+            os.kill(os.getpid(), signal.SIGTERM)
+    codes = [os.waitstatus_to_exitcode(os.wait()[1]) for _ in range(2)]
+    assert sorted(codes) == [-15, 1], codes
+    assert flight.write_out().exists()
+"""
+
+
+def test_a_forked_child_does_not_touch_the_ring(tmp_path: Path) -> None:
+    """Neither by an exception nor by a signal: the ring is its parent's."""
+    environment = {**os.environ, "PYTHONPATH": str(SUPPORT)}
+    command = [sys.executable, "-c", FORKING]
+    finished = subprocess.run(
+        command, cwd=tmp_path, env=environment, timeout=60, capture_output=True, text=True, check=False
+    )
+    assert finished.returncode == 0, finished.stderr
+    assert "in the child" in finished.stderr
+    assert names(tmp_path) == ["crash.tape"]
+    with replayer.open(tmp_path / "crash.tape", Levers) as run:
+        assert run.last_tick == 59
