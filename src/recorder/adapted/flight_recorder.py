@@ -99,7 +99,7 @@ class FlightRecorder:
         """Where the last ticks are, and the command that opens them."""
         first, last = self._ticks
         command = open_command(self.written[-1], self._recorder().meta, last)
-        return f"the last {counted(last - first, 'tick')} are in {self.written[-1]}: {command}"
+        return f"{self.written[-1]} has the last {counted(last - first, 'tick')}: {command}"
 
     # --- signals and the end
 

@@ -55,13 +55,13 @@ def shrink_tape(
     replay shrink ambush.tape --violation exclusive -o small.tape
 
     Ticks stay where they are: an input that is left out becomes the empty one, and
-    an item is taken out of the list of its tick. Only the same failure counts: the
+    an item is taken out of its list or dict. Only the same failure counts: the
     condition holds, the property is violated, or an exception of the same class is
     raised at the same line. What is left is run once more in a new simulation, and
     becomes a tape.
 
     Results are kept in OUTPUT.progress until the tape is written: after a kill, the
-    same command continues. Each step that is known is run once.
+    same command continues.
 
     Exit code: 0 written, 1 the recorded run is not what the simulation does, 2 no
     such failure, or the name exists.
@@ -172,7 +172,7 @@ def _lines(tape: Path, report: ShrinkReport, lines_max: int) -> list[str]:
     return lines
 
 
-def place_text(tick: int, item: int | None) -> str:
+def place_text(tick: int, item: int | str | None) -> str:
     """The place of an input."""
     return f"tick {tick:,}" if item is None else f"tick {tick:,}, item {item}"
 

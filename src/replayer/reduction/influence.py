@@ -31,14 +31,14 @@ class InfluentialInput:
 
     Attributes:
         tick: that it leads to.
-        item: its index in the list of inputs of that tick; None for all inputs of the tick.
+        item: its index in the list of inputs of that tick, or its key in a dict; None for all inputs of the tick.
         value: the input.
         without: the value without it alone; None for an input that has influence only together with others.
         raised: what a step raises without it, in place of a value; None if none does.
     """
 
     tick: int
-    item: int | None
+    item: int | str | None
     value: Any
     without: Any = None
     raised: str | None = None
@@ -214,7 +214,7 @@ class _Influence:
         return ending.error is not None or not are_same(ending.result, self._base.result)
 
     def _described(self, part: InputPart, *, alone: bool) -> InfluentialInput:
-        item = None if part.item < 0 else part.item
+        item = self._recorded.part_key(part)
         value = self._recorded.part_value(part)
         if not alone:
             return InfluentialInput(part.tick, item, value)

@@ -1,6 +1,6 @@
-"""The inputs of a tape in parts that can be left out: those of one tick, or one item of a list among them.
+"""The inputs of a tape in parts that can be left out: those of one tick, or one item of a list or dict among them.
 
-A part that is left out leaves its tick where it is, with the empty input, or with a shorter list.
+A part that is left out leaves its tick where it is, with the empty input, or with a shorter list or dict.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class InputPart:
 
     Attributes:
         tick: the tick that the inputs lead to.
-        item: the index in the list of inputs; -1 for all inputs of the tick.
+        item: the number of the item in the list or dict of inputs; -1 for all inputs of the tick.
     """
 
     tick: int
@@ -55,12 +55,12 @@ class RecordedInputs:
         return [InputPart(tick) for tick in sorted(self.encoded)]
 
     def by_item(self, ticks: Iterable[int]) -> list[InputPart]:
-        """A part for each item of the lists of two or more; the other ticks as a whole."""
+        """A part for each item of the lists and dicts of two or more; the other ticks as a whole."""
         return [part for tick in sorted(ticks) for part in self._items(tick)]
 
     def _items(self, tick: int) -> Iterator[InputPart]:
         inputs = self.value(tick)
-        if isinstance(inputs, list) and len(inputs) > 1:
+        if isinstance(inputs, list | dict) and len(inputs) > 1:
             yield from (InputPart(tick, number) for number in range(len(inputs)))
         else:
             yield InputPart(tick)
@@ -71,8 +71,15 @@ class RecordedInputs:
 
     def part_value(self, part: InputPart) -> Any:
         """A part as plain data."""
-        value = self.value(part.tick)
-        return value if part.item < 0 else value[part.item]
+        inputs, key = self.value(part.tick), self.part_key(part)
+        return inputs if key is None else inputs[key]
+
+    def part_key(self, part: InputPart) -> Any:
+        """The index or the key of a part among the inputs of its tick; None for all of them."""
+        if part.item < 0:
+            return None
+        inputs = self.value(part.tick)
+        return list(inputs)[part.item] if isinstance(inputs, dict) else part.item
 
     def select(self, parts: Iterable[InputPart]) -> dict[int, bytes]:
         """The inputs with these parts alone."""
@@ -85,7 +92,11 @@ class RecordedInputs:
                 selected[tick] = self.encoded[tick]
             else:
                 inputs = self.value(tick)
-                kept = [inputs[number] for number in sorted(items[tick])]
+                numbers = sorted(items[tick])
+                if isinstance(inputs, dict):
+                    kept: Any = {key: inputs[key] for number, key in enumerate(inputs) if number in numbers}
+                else:
+                    kept = [inputs[number] for number in numbers]
                 selected[tick] = self.encoded[tick] if len(kept) == len(inputs) else encode_plain(kept)
         return selected
 

@@ -41,12 +41,12 @@ class LeftInput:
 
     Attributes:
         tick: that it leads to.
-        item: its index in the list of inputs of that tick; None for all inputs of the tick.
+        item: its index in the list of inputs of that tick, or its key in a dict; None for all inputs of the tick.
         value: the input.
     """
 
     tick: int
-    item: int | None
+    item: int | str | None
     value: Any
 
 
@@ -91,7 +91,7 @@ def shrink(
 ) -> ShrinkReport:
     """Leave out inputs of a run until each one that is left is needed for its failure.
 
-    Ticks stay: an input is replaced by the empty one, and an item is taken out of the list of its tick.
+    Ticks stay: an input is replaced by the empty one, and an item is taken out of the list or dict of its tick.
 
     until: a condition as in Timeline.find, or a function of a Snapshot; the failure is that it holds. raises: a step
     raises an exception of the same class at the same line; a text selects one that has it in class and message, True
@@ -199,9 +199,7 @@ class _Shrinking:
         return xxhash.xxh3_128_hexdigest(encode_plain(facts))
 
     def _report(self, left: Parts, recorded: int, tick: int, reused: int, target: Path | None) -> ShrinkReport:
-        inputs = [
-            LeftInput(part.tick, None if part.item < 0 else part.item, self._recorded.part_value(part)) for part in left
-        ]
+        inputs = [LeftInput(part.tick, self._recorded.part_key(part), self._recorded.part_value(part)) for part in left]
         count = sum(1 for one in self._recorded.encoded if one <= recorded)
         failure = text_of(self._asked.watch)
         steps = self._runs.steps + self._asked.steps

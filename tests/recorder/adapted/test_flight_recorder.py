@@ -64,7 +64,8 @@ def test_an_exception_and_a_failed_assertion_are_written_out(tmp_path: Path) -> 
 
     assert names(tmp_path) == ["crash-2.tape", "crash.tape"]
     (note,) = raised.value.__notes__
-    assert note.endswith(f"are in {path}: replay seek {path} --tick 51 --sim failing_worlds:Till")
+    assert note.startswith(f"{path} has the last ")
+    assert note.endswith(f" ticks: replay seek {path} --tick 51 --sim failing_worlds:Till")
     with replayer.open(path, Till) as run:
         assert run.verify().ok
         assert 30 >= run.last_tick - run.first_tick >= 20
@@ -118,7 +119,7 @@ def test_after_a_signal_the_run_continues(tmp_path: Path, capsys: pytest.Capture
         assert (run.last_tick, run.tape.outcome) == (39, {"reason": "written out", "signal": "SIGUSR1"})
         ticks = run.last_tick - run.first_tick  # At least 20: the writer removes older ones now and then.
     assert ticks >= 20
-    assert printed.startswith(f"SIGUSR1: the last {ticks} ticks are in {tmp_path}/crash.tape: replay seek ")
+    assert printed.startswith(f"SIGUSR1: {tmp_path}/crash.tape has the last {ticks} ticks: replay seek ")
 
 
 PROGRAM = """

@@ -140,6 +140,30 @@ def test_only_the_same_exception_counts(tmp_path: Path) -> None:
         assert (again.inputs[0].value, again.recorded_count) == ([["lock", 0]], 2)
 
 
+class Duel:
+    """Two players strike; who is struck does not strike back in that step."""
+
+    def __init__(self) -> None:
+        self.state = State(Schema(Field("hits", "i8", (2,))))
+
+    def step(self, inputs: Any) -> None:
+        for player, strikes in inputs.items():
+            self.state["hits"][int(player == "red")] += len(strikes)
+
+
+def test_keys_of_dicts_are_left_out(tmp_path: Path) -> None:
+    """The inputs of one player, and within a tick of one key, all of them."""
+    inputs = [{"red": ["a"], "blue": ["b"]}, {}, {"blue": ["c"]}, {"blue": ["d"], "red": ["e", "f"]}]
+    record_inputs(tmp_path / "long.tape", Duel(), inputs)
+
+    report = shrink(tmp_path / "long.tape", "hits[1] >= 3", Duel, output=tmp_path / "small.tape")
+
+    assert [(one.tick, one.item, one.value) for one in report.inputs] == [(1, "red", ["a"]), (4, "red", ["e", "f"])]
+    with replayer.open(tmp_path / "small.tape", Duel) as run:
+        assert run.verify().ok
+        assert [run.tape.frame(tick).inputs for tick in range(1, 5)] == [{"red": ["a"]}, {}, {}, {"red": ["e", "f"]}]
+
+
 def test_a_step_of_an_object_that_raises(tmp_path: Path) -> None:
     """Exceptions that the program caught are kept as they are; the one that ended it is looked for."""
     pushes = ["left", "left", "right", "neither", "right", "left", "", "left", "left", "left"]
