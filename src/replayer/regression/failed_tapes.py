@@ -9,11 +9,12 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-from recorder.adapted.flight_recorder import begin_recording, open_command
+from recorder.adapted.flight_recorder import begin_recording, open_command, remove_tape
 from recorder.errors import RecordingError, RecordingWarning
 from recorder.storage.file_names import segment_numbers, segment_path
 
 OPTIONS = {"trial_ms": 0.0}  # A trial takes longer than most tests.
+TAPES_MAX = 20  # Of one test; each that is open has a thread.
 NAME_CHARS_MAX = 120  # Of a tape; the names of tests with parameters can be longer than a file system allows.
 
 
@@ -32,14 +33,19 @@ class TestRecorder:
         self._scratch = scratch
         self._folder = folder
         self._test = test
+        self._count = 0
         self._tapes: list[tuple[Path, Any]] = []  # With the recorder of each.
 
     def __call__(self, simulation: Any, **options: Any) -> Any:
         """Begin to record a simulation; return a Recorder, or what recorder.record returns for other objects.
 
-        options: of Recorder or of recorder.record; it is not tried first. Raises as these do.
+        options: of Recorder or of recorder.record; it is not tried first. Only the last TAPES_MAX of a test are kept, for
+        tests that run many examples. Raises as these do.
         """
-        path = self._scratch / f"{len(self._tapes)}.tape"
+        if len(self._tapes) == TAPES_MAX:
+            self._remove(*self._tapes.pop(0))
+        self._count += 1
+        path = self._scratch / f"{self._count}.tape"
         recorded, tape = begin_recording(path, simulation, {**OPTIONS, **options})
         self._tapes.append((path, tape))
         return recorded
@@ -69,14 +75,19 @@ class TestRecorder:
 
     def discard(self) -> None:
         """Close the tapes of a test that passed, and remove them. What is wrong with them is of no interest any more."""
-        for _, tape in self._tapes:
-            with (
-                warnings.catch_warnings(action="ignore", category=RecordingWarning),
-                contextlib.suppress(OSError, RecordingError),
-            ):
-                tape.close()
+        for path, tape in self._tapes:
+            self._remove(path, tape)
         self._tapes = []
         shutil.rmtree(self._scratch, ignore_errors=True)
+
+    @staticmethod
+    def _remove(path: Path, tape: Any) -> None:
+        with (
+            warnings.catch_warnings(action="ignore", category=RecordingWarning),
+            contextlib.suppress(OSError, RecordingError),
+        ):
+            tape.close()
+            remove_tape(path)
 
 
 def file_name(test: str, number: int = 0) -> str:

@@ -9,7 +9,7 @@ import pytest
 from failing_worlds import Robot, Till
 
 import replayer
-from replayer.regression.failed_tapes import TestRecorder, file_name
+from replayer.regression.failed_tapes import TAPES_MAX, TestRecorder, file_name
 from replayer.regression.golden_tapes import compare_golden, record_golden
 
 SALES = [[["sell", number % 3]] for number in range(30)]
@@ -93,6 +93,20 @@ def test_what_cannot_be_recorded_leaves_the_old_tape(golden: Path) -> None:
         record_golden(golden, Rude, SALES)
     assert [path.name for path in golden.parent.iterdir()] == ["till.tape"]
     assert golden.read_bytes() == before
+
+
+def test_a_test_of_many_examples_keeps_the_last_ones(tmp_path: Path) -> None:
+    """As hypothesis runs them: the last example is the one that fails."""
+    (tmp_path / "scratch").mkdir()
+    recorder = TestRecorder(tmp_path / "scratch", tmp_path / "kept", "test_till.py::test_many")
+    for ticks in range(1, TAPES_MAX + 4):
+        tape = recorder(Till())
+        for _ in range(ticks):
+            tape.step([["sell", 0]])
+    recorder.keep(None)
+    recorder.discard()
+    kept = [replayer.Tape(path).last_tick for path in (tmp_path / "kept").iterdir()]
+    assert sorted(kept) == list(range(4, TAPES_MAX + 4))
 
 
 def test_tapes_of_a_failed_test_replace_older_ones(tmp_path: Path) -> None:

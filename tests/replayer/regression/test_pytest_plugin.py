@@ -103,15 +103,16 @@ def test_golden_tapes_are_recorded_on_request_and_compared(pytester: pytest.Pyte
     command = "pytest --update-golden-tapes 'test_inner.py::test_till'"
     pytester.makepyfile(test_inner=GOLDEN, tills="from failing_worlds import Till")
 
-    result = run_inner(pytester)
-    result.assert_outcomes(failed=1)
-    assert f"there is no golden tape {tape}: record it with {command}" in result.outlines
-    assert not tape.exists()
     run_inner(pytester, "--update-golden-tapes").assert_outcomes(passed=1)
     before = tape.read_bytes()
-    run_inner(pytester).assert_outcomes(passed=1)
-    pytester.makepyfile(tills="from failing_worlds import Till\nTill.sell = lambda self, article: self.pay(-article)")
+    pytester.makepyfile(test_new=GOLDEN.replace("till.tape", "new.tape"))
     result = run_inner(pytester)
+    result.assert_outcomes(passed=1, failed=1)
+    new = f"there is no golden tape {tape.with_name('new.tape')}: record it with "
+    assert new + command.replace("inner", "new") in result.outlines
+    assert not tape.with_name("new.tape").exists()
+    pytester.makepyfile(tills="from failing_worlds import Till\nTill.sell = lambda self, article: self.pay(-article)")
+    result = run_inner(pytester, "test_inner.py")
 
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(
