@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -165,3 +166,15 @@ def test_forks_and_copies(tmp_path: Path) -> None:
     rows = json.loads((tmp_path / "figures.json").read_text())["figures"]
     assert [row["kind"] for row in rows] == ["State", "CartPole", "objects"]
     assert all(row["fork and steps, µs"] > 0 for row in rows)
+
+
+@pytest.mark.seldom(0.15)
+def test_shrinking(tmp_path: Path) -> None:
+    """The same inputs are left as by delta debugging, for fewer steps."""
+    lines = run(tmp_path, "shrinking.py", "--ticks", "300", figures=False).splitlines()
+
+    assert len(lines) == 3
+    for line in lines:
+        counts = [int(count.replace(",", "")) for count in re.findall(r"(?:debugging|shrink) ([\d,]+)", line)]
+        assert line.endswith("the same: True")
+        assert counts[0] > 3 * counts[1]

@@ -11,19 +11,18 @@ import attrs
 from recorder.ambient.outside.outside_note import KEY as OUTSIDE
 from recorder.environment import describe_environment
 from recorder.format.blocks.block import BlockKind
-from recorder.format.blocks.events_block import encode_events
+from recorder.format.blocks.events_block import encode_events, encode_tick
 from recorder.format.blocks.frame import Frame, ensure_inputs_fit
-from recorder.format.blocks.telemetry_block import Row, encode_telemetry
-from recorder.session.tick_output import OutputCollector
+from recorder.format.blocks.telemetry_block import Row, encode_telemetry, make_row
 from recorder.storage.tape_copy import TapeCopy, copied_meta
 from replayer.playback.make_simulation import Factory, make_stepping
 from replayer.reduction.candidate_runs import Watch
 from replayer.reduction.input_parts import Inputs, RecordedInputs
 from replayer.reshape.copied_range import UnfitTapeError
 from replayer.tape.tape import Tape
-from sim.kernel.hooks import KeepsAttempts, hook
-from sim.kernel.plain_data import decode_plain, encode_plain
-from sim.kernel.simulation import Simulation, restore
+from sim.kernel.hooks import HasTelemetry, KeepsAttempts, hook
+from sim.kernel.plain_data import PlainEncoder, decode_plain, encode_plain
+from sim.kernel.simulation import Simulation, inner_of, request_events, restore
 
 INTERVAL_TICKS = 300  # From keyframe to keyframe, if the old tape does not name an interval.
 _DROPPED = ("phases", "rekeyed", "cut", "joined", OUTSIDE)  # Facts of the old tape that are not those of the new one.
@@ -68,13 +67,15 @@ class _RunWriter:
         self._first = tape.first_tick
         self._interval = _interval(tape)
         self._frames: list[Frame] = []
-        self._outputs = OutputCollector.of(simulation, tape.meta.get("event_stream"))
+        self._telemetry = hook(simulation, HasTelemetry) or hook(inner_of(simulation), HasTelemetry)
+        self._emit = request_events(simulation) if tape.meta.get("event_stream") is True else None
+        self._encoder = PlainEncoder()
         self._rows: list[Row] = []
         self._events: list[bytes] = []
         self._events_from = self._first + 1
         start = tape.snapshot(tape.keyframes[0])
         is_new = simulation.state.hash() == start.hash()
-        if self._outputs is not None and is_new and not self._first:
+        if is_new and not self._first:
             self._take(self._first)  # The events of the start, which only a new simulation has.
             self._events_from = self._first
         restore(simulation, start)
@@ -92,8 +93,7 @@ class _RunWriter:
                 failed_at = tick if ended.is_failure else None
                 break
             self._frames.append(Frame(tick, simulation.state.hash(), encoded))
-            if self._outputs is not None:
-                self._take(tick)
+            self._take(tick)
             if failed_at is None and run.watch.stops(tick, simulation):
                 failed_at = tick
             if (tick - self._first) % self._interval == 0:
@@ -130,14 +130,14 @@ class _RunWriter:
         return encoded
 
     def _take(self, tick: int) -> None:
-        assert self._outputs is not None
-        output = self._outputs.take(tick)
-        if output.row is not None:
-            if self._rows and self._rows[-1].names != output.row.names:
+        """Keep the figures and the events of a tick, as a recorder does."""
+        if self._telemetry is not None:
+            row = make_row(tick, self._telemetry.telemetry())
+            if self._rows and self._rows[-1].names != row.names:
                 self._flush_rows()
-            self._rows.append(output.row)
-        if output.events is not None:
-            self._events.append(output.events)
+            self._rows.append(row)
+        if self._emit is not None:
+            self._events.append(encode_tick(self._encoder, tick, self._emit()))
 
     def _flush(self) -> None:
         self._copy.frames(self._frames)
