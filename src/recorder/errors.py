@@ -222,6 +222,25 @@ class SimulationFailedError(RecordingError):
         return f"the step to tick {self.tick} raised an exception; the tape ends at tick {self.tick - 1}"
 
 
+class OutputFunctionError(RecordingError):
+    """A function that was given as telemetry=, events= or aux= raised at the first tick, or changed the object.
+
+    Attributes:
+        name: of the option.
+        tick: at which it was called.
+        why: what happened.
+    """
+
+    def __init__(self, name: str, tick: int, why: str) -> None:
+        super().__init__(name, tick, why)
+        self.name = name
+        self.tick = tick
+        self.why = why
+
+    def __str__(self) -> str:
+        return self.why
+
+
 class MemoryBudgetError(RecordingError):
     """A part of the tape would take more memory than the budget allows; nothing is wrong with the tape.
 

@@ -19,7 +19,7 @@ import inspect
 import math
 import re
 import textwrap
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Self, TypedDict, TypeVar
 
 import attrs
@@ -47,6 +47,9 @@ from recorder.settings import (
     SplitSize,
     SyncRule,
     check_flag,
+    check_function,
+    check_notes,
+    check_on_desync,
     check_whole,
     one_of,
     parse_sync,
@@ -59,6 +62,7 @@ from recorder.settings import (
 KEYFRAME_INTERVAL_TICKS = 300  # Ten seconds at 30 ticks a second: a seek re-simulates at most this many ticks.
 FULL_EVERY = 10  # Deltas grow with the distance to their full keyframe; ten keep them small.
 TRIAL_MS = 50.0  # A tenth of what importing NumPy and this package takes.
+FUNCTIONS = "output_functions"  # In META: the names of those that were given.
 NEAR = 0.5  # The similarity from which a name is offered in place of an unknown one.
 OPTIONS_MARK = "OPTIONS"  # In a docstring: the line that the descriptions of the options replace.
 
@@ -83,7 +87,8 @@ class OptionArguments(TypedDict, total=False):
     hashes: Hashes
     mode: Mode
     changes: ChangeTracking
-    events: bool | None
+    events: bool | Callable[[Any], Sequence[dict[str, Any]]] | None
+    telemetry: Callable[[Any], Mapping[str, Any]] | None
     run_id: bytes | None
     notes: Mapping[str, Any] | None
     trial_ms: float
@@ -118,16 +123,6 @@ def _check_run_id(_: Any, field: attrs.Attribute[Any], value: Any) -> None:
         raise TypeError(f"{field.name}={value!r}: expected {RUN_ID_BYTES} bytes")
     if value is not None and len(value) != RUN_ID_BYTES:
         raise ValueError(f"{field.name}={value!r}: expected {RUN_ID_BYTES} bytes")
-
-
-def _check_notes(_: Any, field: attrs.Attribute[Any], value: Any) -> None:
-    if value is not None and not isinstance(value, Mapping):
-        raise TypeError(f"{field.name}={value!r}: expected a mapping of names to plain data")
-
-
-def _check_on_desync(_: Any, field: attrs.Attribute[Any], value: Any) -> None:
-    if value not in ("raise", "warn") and not callable(value):
-        raise ValueError(f'{field.name}={value!r}: expected "raise", "warn" or a function')
 
 
 def _to_interval(interval_ticks: int) -> int:
@@ -174,7 +169,10 @@ class RecordingOptions:
         changes: how changes are found: "marks" (the simulation's), "scan" (compare everything), "pages" (those
             written), "audit" (marks and scan; UnmarkedWriteError where they disagree; of captured objects the whole
             state, again at each tick), "auto" (marks, pages or scan).
-        events: record the result of events(); by default for simulations that always collect them (sim.kernel.hooks).
+        events: record the result of events(); by default for simulations that always collect them (sim.kernel.hooks). Or
+            a function that is called with the recorded object after each step, and returns the events of that step.
+        telemetry: a function that is called with the recorded object after each step, and returns figures by name. It
+            may only read the object; in place of the simulation's own telemetry().
         run_id: 16 bytes; random by default.
         notes: plain data by name, for META.
         trial_ms: try the simulation first for about this many milliseconds, in copies of the process: restored and run
@@ -217,14 +215,15 @@ class RecordingOptions:
     )
     mode: Mode = attrs.field(default="events", validator=one_of(MODES))
     changes: ChangeTracking = attrs.field(default="auto", validator=one_of(CHANGE_TRACKINGS))
-    events: bool | None = attrs.field(default=None, validator=_check_choice)
+    events: bool | Callable[[Any], Any] | None = attrs.field(default=None, validator=check_function)
+    telemetry: Callable[[Any], Any] | None = attrs.field(default=None, validator=check_function)
     run_id: bytes | None = attrs.field(default=None, validator=_check_run_id)
-    notes: Mapping[str, Any] | None = attrs.field(default=None, validator=_check_notes)
+    notes: Mapping[str, Any] | None = attrs.field(default=None, validator=check_notes)
     trial_ms: float = attrs.field(default=TRIAL_MS, validator=_check_trial, metadata={"maximum": TRIAL_MS_MAX})
     between_steps: bool | None = attrs.field(
         default=None, validator=_check_choice, metadata={**RECORDED, "older": None, "omit": True}
     )
-    on_desync: OnDesync = attrs.field(default="raise", validator=_check_on_desync)
+    on_desync: OnDesync = attrs.field(default="raise", validator=check_on_desync)
 
     def __attrs_post_init__(self) -> None:
         """Refuse contradictory options, and choose the syncs that suit the durability."""
@@ -298,6 +297,12 @@ class RecordingOptions:
         """True if only the last ticks are kept."""
         return self.keep_ticks is not None or self.keep_s is not None
 
+    @property
+    def output_functions(self) -> dict[str, Callable[[Any], Any]]:
+        """The functions of the user that make outputs of each tick, by the names of their options."""
+        given = {name: getattr(self, name) for name in ("telemetry", "events")}
+        return {name: function for name, function in given.items() if callable(function)}
+
     def with_chosen_hashes(self, state_bytes: int, *, marks: bool) -> Self:
         """Return these options with hashes="auto" replaced by the kind of hashes that suits the simulation.
 
@@ -347,7 +352,7 @@ class RecordingOptions:
         return cls(
             **arguments,
             mode=meta.get("mode", "events"),
-            events=events if isinstance(events, bool) else None,
+            events=events if isinstance(events, bool) and "events" not in meta.get(FUNCTIONS, ()) else None,
             notes=notes if isinstance(notes, Mapping) else None,
         )
 

@@ -5,11 +5,12 @@ The options themselves are in recording_options.py.
 
 from __future__ import annotations
 
+import inspect
 import math
 import operator
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from decimal import Decimal
 from typing import Any, Literal
 
@@ -245,3 +246,31 @@ def _digits(value: int) -> int:
 def is_whole(value: Any) -> bool:
     """Return True for an int that is not a bool."""
     return isinstance(value, int) and not isinstance(value, bool)
+
+
+def check_notes(_: Any, field: attrs.Attribute[Any], value: Any) -> None:
+    """Raise TypeError unless the value is None or a mapping."""
+    if value is not None and not isinstance(value, Mapping):
+        raise TypeError(f"{field.name}={value!r}: expected a mapping of names to plain data")
+
+
+def check_on_desync(_: Any, field: attrs.Attribute[Any], value: Any) -> None:
+    """Raise ValueError for anything but a known response."""
+    if value not in ("raise", "warn") and not callable(value):
+        raise ValueError(f'{field.name}={value!r}: expected "raise", "warn" or a function')
+
+
+def check_function(_: Any, field: attrs.Attribute[Any], value: Any) -> None:
+    """Raise TypeError unless the value is None or a function of one argument; of events also True or False."""
+    is_choice = value is None or (field.name == "events" and isinstance(value, bool))
+    if is_choice:
+        return
+    wanted = "True, False, None or a function" if field.name == "events" else "a function"
+    if not callable(value):
+        raise TypeError(f"{field.name}={value!r}: expected {wanted} that takes the recorded object")
+    try:
+        inspect.signature(value).bind(None)
+    except ValueError:
+        return  # Some functions of extension modules do not expose their parameters.
+    except TypeError as error:
+        raise TypeError(f"{field.name}: expected a function that takes the recorded object: {error}") from None

@@ -21,7 +21,7 @@ from recorder import DesyncError, MissingTickError, Recorder, SimulationFailedEr
 from recorder.format.blocks.events_block import encode_events, encode_tick
 from recorder.format.limits import EVENTS_RAW_BYTES, PIECE_RAW_BYTES
 from recorder.format.segments.segment_encoder import Piece, make_piece
-from recorder.session.tick_output import OutputCollector
+from recorder.session.outputs.tick_output import OutputCollector
 from recorder.storage.file_names import segment_path
 from replayer import Tape
 from replayer.diagnose.hidden_state.trials import reader_names

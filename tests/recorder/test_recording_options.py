@@ -27,6 +27,7 @@ ELSEWHERE_IN_META = {
     "split": {"settings.split_bytes"},
     "mode": {"mode"},
     "events": {"event_stream"},
+    "telemetry": {"output_functions"},
     "notes": {"notes"},
     "changes": set(),  # All ways to know what changed give the same bytes.
     "run_id": set(),  # It is in the header of each file.
@@ -52,6 +53,7 @@ NOT_OF_RECORD_RUN = {
     "trial_ms": "it records scenarios, whose worlds replay check tries",
     "between_steps": "no code of a user runs between the steps of a command",
     "on_desync": "a command has no peers",
+    "telemetry": "a function cannot be an option of a command",
 }
 OTHER_NAMES_OF_RECORD_RUN = {"keyframe_interval_ticks": "keyframe_interval", "seek_budget_ms": "seek_budget"}
 
@@ -78,6 +80,13 @@ OTHER_VALUES: dict[str, Any] = {
     "between_steps": True,
     "on_desync": "warn",
 }
+
+
+def no_figures(_: Any) -> dict[str, Any]:
+    return {}
+
+
+OTHER_VALUES["telemetry"] = no_figures
 
 
 class Eventful(Walkers):
@@ -140,6 +149,7 @@ def test_meta_records_each_option(tmp_path: Path, name: str) -> None:
 def test_meta_records_nothing_but_options(tmp_path: Path) -> None:
     meta = meta_of(tmp_path / "run.tape", mode="changes", hashes="changes", seek_budget_ms=5)
     meta |= meta_of(tmp_path / "slow.tape", keyframe_after_ms=5, between_steps=True)  # The two contradict each other.
+    meta |= meta_of(tmp_path / "figures.tape", telemetry=no_figures)
     of_options = {key for name in OPTIONS for key in ELSEWHERE_IN_META.get(name, {f"settings.{name}"})}
     assert set(meta) - OTHERS_IN_META == of_options
 
@@ -147,7 +157,7 @@ def test_meta_records_nothing_but_options(tmp_path: Path) -> None:
 @pytest.mark.parametrize("spacing", ["seek_budget_ms", "keyframe_after_ms"])
 def test_options_are_read_back_from_meta(tmp_path: Path, spacing: str) -> None:
     """A resumed recording has the options of the tape, including those outside its settings."""
-    not_in_meta = ("changes", "run_id", "trial_ms", "on_desync")
+    not_in_meta = ("changes", "run_id", "trial_ms", "on_desync", "telemetry")
     arguments = {name: value for name, value in OTHER_VALUES.items() if name not in not_in_meta}
     arguments |= {"deterministic": False, "seek_budget_ms": None, "keyframe_after_ms": None}
     arguments[spacing] = OTHER_VALUES[spacing]

@@ -13,7 +13,7 @@ from __future__ import annotations
 import errno
 import os
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from typing import Any, TypeVar
 
@@ -37,7 +37,7 @@ from recorder.format.recording.assembly import Assembled, SegmentInput, assemble
 from recorder.format.segments.segment_contents import NoTapeError, hop
 from recorder.format.segments.segment_encoder import SegmentEncoder, make_piece, pieces_of_frames
 from recorder.format.segments.segment_reader import Segment
-from recorder.recording_options import RecordingOptions
+from recorder.recording_options import FUNCTIONS, RecordingOptions
 from recorder.reopen.preconditions import ensure_first_file, ensure_intact, settings_of
 from recorder.reopen.state_check import StateCheck
 from recorder.reopen.torn_tail import cut_torn_tail, take_begun_segment_away
@@ -66,6 +66,8 @@ def resume(
     *,
     changes: ChangeTracking = "auto",
     progress: Progress | None = None,
+    telemetry: Callable[[Any], Any] | None = None,
+    events: Callable[[Any], Any] | None = None,
 ) -> Recorder:
     """Open a tape again, restore the simulation to its last tick and continue to record with the tape's settings.
 
@@ -75,6 +77,8 @@ def resume(
     on; object_of(recorder) is what record() would have returned for it. None makes the registered world or environment that the
     tape names.
     progress: called with the ticks re-simulated so far and the ticks in all.
+    telemetry, events: functions as those of record(). A tape does not hold them: give them again, or the ticks from here on
+    have no such output.
 
     Raises FileNotFoundError or another OSError, BlockingIOError if a different process is recording into the tape,
     FileExistsError if a file that is not part of the tape has the name of its next segment,
@@ -86,7 +90,8 @@ def resume(
     simulation or has different fields, ValueError for changes that it cannot track; the tape is unchanged then.
     Raises WriterFailedError or OSError if the disk fails later; no data is lost, and the tape can be resumed again.
     """
-    return resume_in(TapeFiles(path), path, simulation, changes=changes, progress=progress)
+    functions = {"telemetry": telemetry, "events": events}
+    return resume_in(TapeFiles(path), path, simulation, changes=changes, progress=progress, functions=functions)
 
 
 def resume_as(kind: type[_R], path: str | os.PathLike[str], simulation: Simulation) -> _R:
@@ -102,11 +107,13 @@ def resume_in(
     changes: ChangeTracking = "auto",
     progress: Progress | None = None,
     kind: type[_R] = Recorder,  # type: ignore[assignment]
+    functions: Mapping[str, Any] | None = None,
 ) -> _R:
-    """Resume the tape in these files. path: for messages. kind: of recorder. Raises as resume does."""
+    """Resume the tape in these files. path: for messages. kind: of recorder. functions: see resume. Raises as resume does."""
     try:
         assembled, ios, begun = _read(files, os.fspath(path))
-        settings = settings_of(assembled)
+        given = {name: function for name, function in (functions or {}).items() if function is not None}
+        settings = attrs.evolve(settings_of(assembled), **given)
         adapted = (
             wrap_scenario(_as_recorded(simulation, assembled), assembled.meta.get("scenario"))
             if simulation is not None
@@ -269,6 +276,9 @@ def _open_for_writing(
         record_durable = False
     encoder.durable_bytes = contents.good_end if record_durable else 0
     meta = {key: value for key, value in assembled.meta.items() if key != "segment"}
+    if settings.output_functions:
+        meta[FUNCTIONS] = sorted({*meta.get(FUNCTIONS, ()), *settings.output_functions})
+        meta["event_stream"] = callable(settings.events) or meta.get("event_stream")
     if not settings.deterministic:
         meta["environment"] = describe_environment()
         meta[OUTSIDE] = {**meta.get(OUTSIDE, {}), "process": process_facts()}

@@ -18,9 +18,9 @@ from recorder.session.blame_hashes import records_field_hashes
 from recorder.session.canonical_reload import loads_at_keyframes
 from recorder.session.capture_check import CaptureCheck
 from recorder.session.change_source import ChangeSources
+from recorder.session.outputs.tick_output import OutputCollector
 from recorder.session.rotation_policy import RotationPolicy
 from recorder.session.seek_budget import KeyframeTimer, SeekBudget, StepTimer
-from recorder.session.tick_output import OutputCollector
 from recorder.settings import TICKS_MAX
 from recorder.storage.parallel_copy import copy_side_by_side
 from recorder.writer.jobs import Baseline, KeyframeJob

@@ -26,13 +26,14 @@ from recorder.errors import (
 )
 from recorder.notebook.recorder_mixin import NotebookMixin
 from recorder.processes.fork_guard import refuse_after_fork
-from recorder.recording_options import OptionArguments, RecordingOptions, takes_options
+from recorder.recording_options import FUNCTIONS, OptionArguments, RecordingOptions, takes_options
 from recorder.session.between_steps import BetweenFirstSteps, BetweenSteps
 from recorder.session.blame_hashes import PhaseBlame
 from recorder.session.capture_check import CaptureCheck, capture_again, digest_maker
 from recorder.session.change_source import ChangeSources, find_source
 from recorder.session.hot_path.step_recorder import StepRecorder
 from recorder.session.keyframe_policy import KeyframePolicy
+from recorder.session.outputs.tick_output import OutputCollector, functions_of
 from recorder.session.session import (
     Resumed,
     Session,
@@ -44,7 +45,6 @@ from recorder.session.session import (
     new_session,
 )
 from recorder.session.tick_identity import TickHashChain
-from recorder.session.tick_output import OutputCollector
 from recorder.settings import ChangeTracking, ensure_path
 from recorder.statistics import RecorderStatistics
 from recorder.storage.tape_files import TapeFiles, ensure_new
@@ -181,9 +181,11 @@ class Recorder(StepRecorder, NotebookMixin):
         self._steps: list[FrameType] = []  # The calls of step; an interrupt can leave ended ones there.
         self._journal: Journal | None = None
         make_changes = sources.ticks if session.meta.get("mode") == "changes" else None
-        self._outputs = OutputCollector.of(simulation, session.meta.get("event_stream"), make_changes)
         self._hash_chain = TickHashChain() if settings.hashes == "changes" and sources.marks else None
         self._writer = Writer(session.files, session.log, settings, path=path, first_tick=self.tick + 1)
+        functions = functions_of(simulation, settings.output_functions, self._writer.notify, path)
+        event_stream = session.meta.get("event_stream") if "events" not in session.meta.get(FUNCTIONS, ()) else False
+        self._outputs = OutputCollector.of(simulation, event_stream, make_changes, functions)
         self._keyframes = KeyframePolicy(simulation, sources, settings, self._writer, self._outputs, self.tick)
         self._check = CaptureCheck.of(simulation, self._writer.notify, path, each_tick=sources.audits)
         self._keyframes.check = self._check
@@ -270,6 +272,7 @@ class Recorder(StepRecorder, NotebookMixin):
         wait_for_others(self._steps)  # A step of another thread still belongs to the recording.
         end = self._outcome({"reason": "closed"}) if outcome is None else self._with_failed_step(outcome)
         end = end if self._compared is None else self._compared.outcome(end)
+        end = end if self._outputs is None else self._outputs.outcome(end)
         self._attention = True
         if not self._writer.seals:
             self._keyframes.close()

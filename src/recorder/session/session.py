@@ -18,7 +18,7 @@ from recorder.format.blocks.file_header import RUN_ID_BYTES, features_of, make_f
 from recorder.format.digests import new_digest
 from recorder.format.limits import META_BYTES_MAX
 from recorder.format.segments.segment_encoder import SegmentEncoder
-from recorder.recording_options import RecordingOptions
+from recorder.recording_options import FUNCTIONS, RecordingOptions
 from recorder.session.blame_hashes import PhaseBlame
 from recorder.storage.file_interfaces import Files
 from recorder.storage.segmented_log import SegmentedLog
@@ -104,7 +104,11 @@ def describe(
         "notes": dict(settings.notes or {}),
     }
     events = settings.events
-    if events_of(adapted) is not None:
+    if settings.output_functions:
+        meta[FUNCTIONS] = list(settings.output_functions)
+    if callable(events):
+        meta["event_stream"] = True
+    elif events_of(adapted) is not None:
         meta["event_stream"] = emits_unrequested_events(adapted) if events is None else events
     elif events:
         raise ValueError(f"events=True: {named.__qualname__} has no events() that could be recorded")

@@ -47,6 +47,8 @@ class WaitingTicks:
 
     def has_room_for(self, output: TickOutput) -> bool:
         """Return True if the output of a tick still fits into the next blocks."""
+        if self._frames and self._has_events is (output.events is None):
+            return False  # A block states which ticks had no events: those whose events are unknown are in none.
         if self._events and self._events_bytes + len(output.events or b"") > EVENTS_RAW_BYTES:
             return False
         if self._changes_bytes >= CHANGES_RAW_BYTES:

@@ -27,7 +27,6 @@ from replayer.timeline.timeline import Timeline
 from replayer.value_text import tick_range
 from sim.extras import missing_package
 
-CURVES = ("populations", "energies", "deaths", "defences")
 PICTURES = (".png", ".svg", ".pdf")
 
 _NO_VIEWER_OPTIONS = ViewerOptions()
@@ -171,7 +170,7 @@ def plot(
     output
         The picture: a name that ends in .png, .svg or .pdf. An existing file is replaced.
     what
-        The curves to draw; deaths are by cause. May be repeated. By default all that the tape has.
+        The curves to draw, of a meadow; deaths are by cause. May be repeated. By default all that the tape has.
     tick
         Draw the state at this tick instead. Negative ticks count from the end.
     sim
@@ -184,7 +183,7 @@ def plot(
     drawing, path = load_drawing(), choose(tape)
     try:
         if tick is None:
-            figure = drawing.draw_curves(_telemetry(path), what or CURVES, path.name)
+            figure = drawing.draw_curves(_telemetry(path), what, path.name)
         else:
             reached, layers = _layers(path, tick, sim)
             figure = drawing.draw_layers(layers, f"{path.name}, tick {reached:,}")

@@ -26,21 +26,29 @@ CURVES = {  # Plots by name: a title, and the panels: label of the y axis and pr
     "defences": ("Defences", (("active", ("active.",)), ("energy per tick", ("defence_cost.",)))),
 }
 SUMS = ("deaths.", "heads_lost.", "births.", "heads_born.", "defence_cost.")  # Counted since tick 0.
+PANELS_MAX = 12  # Of columns that no plot is known for.
 POINTS_MAX = 2000  # More than a picture has columns of pixels.
 RATE_BINS = 200  # Rates are means over this many parts of the run.
 
 
-def draw_curves(columns: Columns, what: Sequence[str], title: str) -> Figure:
-    """Curves over ticks. columns: as Tape.telemetry returns them. what: names from CURVES.
+def draw_curves(columns: Columns, what: Sequence[str] | None, title: str) -> Figure:
+    """Curves over ticks. columns: as Tape.telemetry returns them. what: names from CURVES; None for all that there are.
 
+    Columns of other simulations than the meadow have a panel for each name, up to its first dot.
     Raises LookupError if no column belongs to these curves.
     """
-    panels = [
-        (heading, label, prefixes) for name in what for heading, parts in [CURVES[name]] for label, prefixes in parts
+    panels: list[tuple[str, str, tuple[str, ...]]] = [
+        (heading, label, prefixes)
+        for name in what or CURVES
+        for heading, parts in [CURVES[name]]
+        for label, prefixes in parts
     ]
     panels = [panel for panel in panels if _names(columns, panel[2])]
+    if not panels and what is None:
+        groups = dict.fromkeys(name.partition(".")[0] for name in columns if name != "tick")
+        panels = [(group, "", (group, f"{group}.")) for group in list(groups)[:PANELS_MAX]]
     if not panels:
-        raise LookupError(f"the telemetry has no columns for {', '.join(what)}")
+        raise LookupError(f"the telemetry has no columns for {', '.join(what or CURVES)}")
     figure = Figure(figsize=(9.0, 2.4 * len(panels) + 0.6), layout="constrained")
     figure.suptitle(title)
     shared: Axes | None = None
@@ -56,14 +64,15 @@ def draw_curves(columns: Columns, what: Sequence[str], title: str) -> Figure:
 
 
 def _names(columns: Columns, prefixes: Sequence[str]) -> list[str]:
-    return [name for name in columns if name.startswith(tuple(prefixes))]
+    dotted = tuple(prefix for prefix in prefixes if prefix.endswith("."))
+    return [name for name in columns if name.startswith(dotted) or name in prefixes]
 
 
 def _draw_panel(axes: Axes, columns: Columns, prefixes: Sequence[str]) -> None:
     ticks = np.asarray(columns["tick"])
     for name in _names(columns, prefixes):
         values = np.asarray(columns[name], dtype=np.float64)
-        label = name.split(".", 1)[1].replace(".", ", ")
+        label = (name.partition(".")[2] or name).replace(".", ", ")
         if name.startswith(SUMS):
             x, y = _rates(ticks, values)
             if not y.any():
@@ -72,7 +81,8 @@ def _draw_panel(axes: Axes, columns: Columns, prefixes: Sequence[str]) -> None:
             stride = max(1, len(ticks) // POINTS_MAX)
             x, y = ticks[::stride], values[::stride]
         axes.plot(x, y, label=label, linewidth=1.0)
-    axes.set_ylim(bottom=0)
+    if not any((np.asarray(line.get_ydata()) < 0).any() for line in axes.lines):
+        axes.set_ylim(bottom=0)
     axes.grid(alpha=0.3)
     if axes.lines:
         axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), fontsize="x-small")  # Next to the curves, not on them.

@@ -11,7 +11,7 @@ from typing import Any
 
 from recorder.errors import DesyncError, MissingTickError, SimulationFailedError
 from recorder.exception_text import raised_text
-from recorder.format.blocks.events_block import Event, decode_events, encode_events, encode_tick
+from recorder.format.blocks.events_block import Event, EventsOfTicks, decode_events, encode_events, encode_tick
 from recorder.format.segments.block_location import TICK_MAX
 from replayer.playback.cursor import Cursor
 from replayer.playback.make_simulation import Factory, UnfitSimulationError, make_simulation
@@ -45,11 +45,28 @@ def rebuild_events(
     last_tick = due_last if last is None else min(last, due_last)
     rebuilder = _EventRebuilder(tape, world)
     on_tape = stored_events(tape.recording, first or 0, TICK_MAX if last is None else last)
+    if tape.has_function_for("events"):
+        yield from _events_of_function(on_tape, next_tick, last_tick)
+        return
     for block in on_tape if stored else ():
         yield from rebuilder.events(next_tick, min(block.first_tick - 1, last_tick))
         yield from _flatten(block.found)
         next_tick = max(next_tick, block.last_tick + 1)
     yield from rebuilder.events(next_tick, last_tick)
+
+
+def _events_of_function(blocks: Iterator[EventsOfTicks], next_tick: int, last_tick: int) -> Iterator[tuple[int, Event]]:
+    """The events on a tape, all of them. Raises UnfitSimulationError at the end if some are missing."""
+    missing: list[int] = []
+    for block in blocks:
+        missing += range(next_tick, min(block.first_tick, next_tick + 1))
+        yield from _flatten(block.found)
+        next_tick = block.last_tick + 1
+    missing += range(next_tick, min(last_tick + 1, next_tick + 1))
+    if missing:
+        raise UnfitSimulationError(
+            f"the events of tick {missing[0]:,} are not on the tape, and a function made them (events=) that is not on it"
+        )
 
 
 def _flatten(events_by_tick: Any) -> Iterator[tuple[int, Event]]:

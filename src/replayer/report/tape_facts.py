@@ -110,6 +110,7 @@ def _add_what_reading_shows(tape: Tape, facts: dict[str, Any]) -> None:
     if tape.has_events:
         facts["events"] = sum(1 for _ in tape.events())
         facts["missing_event_ticks"] = [list(missing) for missing in tape.missing_event_ticks()]
+        facts["events_by_function"] = tape.has_function_for("events")
     if tape.logs_changes:
         facts["ticks_without_changes"] = [list(missing) for missing in ChangeLog(tape.recording).missing_ticks()]
 
@@ -190,6 +191,9 @@ def outcome_text(outcome: Any) -> str:
     match outcome:
         case {"between_steps": {"count": int(count)}, **rest} if rest:
             return outcome_text(rest) + (f"; changed {counted(count, 'time')} between two steps" if count else "")
+        case {"output_functions": dict(functions), **rest} if rest:
+            raised = [f"{one['text']}, at {counted(one['count'], 'tick')}" for one in functions.values()]
+            return "; ".join([outcome_text(rest), *raised])
         case {"outside": dict(), **rest} if rest:
             return outcome_text(rest)  # It has a line of its own.
         case {"scores": dict(scores), **rest} if rest:
@@ -229,7 +233,8 @@ def _losses(facts: dict[str, Any]) -> Iterator[str]:
     for first, last in facts.get("ticks_without_changes", []):
         yield f"  without changes: {tick_range(first, last)}; a seek to them re-simulates"
     for first, last in facts.get("missing_event_ticks", []):
-        yield f"  without events: {tick_range(first, last)}; replayer.rebuild_events rebuilds them"
+        how = "" if facts["events_by_function"] else "; replayer.rebuild_events rebuilds them"
+        yield f"  without events: {tick_range(first, last)}{how}"
     for number in facts["missing_segments"]:
         yield f"  missing: the file of segment {number}"
     for damage in facts["damages"]:

@@ -63,9 +63,11 @@ def losses(tape: Tape, *, with_events: bool = True) -> tuple[list[str], int]:
     lines += _ranges("no frames for", tape.missing_ticks())
     if with_events:
         due, missing = ticks_with_events_due(tape.recording)[0], tape.missing_event_ticks()
+        if tape.has_function_for("events"):
+            due = tape.last_tick + 1  # None can be rebuilt.
         rebuilt = [(max(first, due), last) for first, last in missing if last >= due]
         lines += _ranges("events were not on the tape and were rebuilt for", rebuilt)
-        lines += _ranges("no events for", [(first, due - 1) for first, _ in missing if first < due])
+        lines += _ranges("no events for", [(first, min(last, due - 1)) for first, last in missing if first < due])
     if not tape.sealed:
         planned = planned_tick(tape)
         lines.append(

@@ -278,6 +278,10 @@ class Tape(RenderedAsHtml):
         """True if the recorded simulation emitted events."""
         return self.meta.get("event_stream") is True or bool(event_blocks(self.recording))
 
+    def has_function_for(self, output: str) -> bool:
+        """Return True if a function of the user made this output of each tick: "telemetry" or "events"."""
+        return output in self.meta.get("output_functions", ())
+
     @property
     def could_tell_events(self) -> bool:
         """True if the simulation can emit events, recorded or not: those that are not on the tape can be rebuilt."""

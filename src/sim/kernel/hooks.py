@@ -196,6 +196,13 @@ class KeepsValues(Protocol):
         """The values as they are now."""
 
 
+class WatchesValues(Protocol):
+    """Called after a step: a function that gives the path of a value that was changed since, or None. Adapters have it."""
+
+    def watch_values(self) -> Callable[[], str | None]:
+        """Watch the values as they are now."""
+
+
 class NamesUnreadValues(Protocol):
     """The classes of objects whose values the last digest could not read: a wrong restore of those is not noticed."""
 
@@ -307,22 +314,13 @@ RECORDING_HOOKS: tuple[Callable[..., Any], ...] = (
     SkipsCapture,
     ComparesValues,
     KeepsValues,
+    WatchesValues,
     NamesUnreadValues,
 )
 SCENARIO_HOOKS: tuple[Callable[..., Any], ...] = (
-    HasProperties,
-    HasRoles,
-    AcceptsInputs,
-    HasSamples,
-    HasLabels,
-    HasSessions,
-    HasChannels,
-    CountsBuffered,
-    HasDepths,
-    HasConcurrency,
-    ChoosesPolicy,
-    ReportsProgress,
-)
+    HasProperties, HasRoles, AcceptsInputs, HasSamples, HasLabels, HasSessions,
+    HasChannels, CountsBuffered, HasDepths, HasConcurrency, ChoosesPolicy, ReportsProgress,
+)  # fmt: skip
 
 
 def _member_of(kind: Callable[..., Any]) -> str:

@@ -93,24 +93,27 @@ def _column(block: Mapping[str, npt.NDArray[Any]], name: str) -> npt.NDArray[Any
     return block[name] if name in block else np.full(len(block[TICK]), np.nan)
 
 
-def make_row(tick: int, row: Any) -> Row:
-    """Convert the result of telemetry() to a row. Raises TypeError or ValueError that names the bad figure."""
+def make_row(tick: int, row: Any, source: str = "telemetry()") -> Row:
+    """Convert the result of telemetry() to a row. Raises TypeError or ValueError that names the bad figure.
+
+    source: what returned it, for messages.
+    """
     if not isinstance(row, Mapping):
-        raise TypeError(f"telemetry() returned {type(row).__name__}: expected a mapping of figures by name")
+        raise TypeError(f"{source} returned {type(row).__name__}: expected a mapping of figures by name")
     if len(row) > COLUMNS_MAX:
-        raise ValueError(f"telemetry() returned {len(row)} figures: expected at most {COLUMNS_MAX}")
+        raise ValueError(f"{source} returned {len(row)} figures: expected at most {COLUMNS_MAX}")
     names, values = [], []
     for name, value in row.items():
         if not isinstance(name, str) or not name or name == TICK or len(name.encode()) > NAME_BYTES_MAX:
-            raise ValueError(f"telemetry() returned a figure named {name!r}: expected a short text other than {TICK!r}")
+            raise ValueError(f"{source} returned a figure named {name!r}: expected a short text other than {TICK!r}")
         if isinstance(value, bool | int | np.integer | np.bool_):
             number: int | float = int(value)
             if not -(1 << 63) <= number < 1 << 63:
-                raise ValueError(f"telemetry() figure {name}: {number} does not fit into 64 bits")
+                raise ValueError(f"{source} figure {name}: {number} does not fit into 64 bits")
         elif isinstance(value, float | np.floating):
             number = float(value)
         else:
-            raise TypeError(f"telemetry() figure {name} is {type(value).__name__}: expected a number")
+            raise TypeError(f"{source} figure {name} is {type(value).__name__}: expected a number")
         names.append(name)
         values.append(number)
     return Row(tick, tuple(names), tuple(values))

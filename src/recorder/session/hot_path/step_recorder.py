@@ -22,8 +22,8 @@ from recorder.session.blame_hashes import PhaseBlame
 from recorder.session.capture_check import CaptureCheck
 from recorder.session.encode_inputs import SMALL_INTS, encode_attempt, encode_inputs
 from recorder.session.keyframe_policy import KeyframePolicy
+from recorder.session.outputs.tick_output import OutputCollector
 from recorder.session.tick_identity import TickHashChain, as_hash
-from recorder.session.tick_output import OutputCollector
 from recorder.writer.journal import Journal
 from recorder.writer.writer import Writer
 from sim.kernel.hooks import KeepsAttempts

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from sim.adapters.capture.compared.first_change import first_change
 from sim.adapters.capture.graph.names.classes import ClassFinder
 from sim.adapters.capture.graph.object_graph import ObjectGraph, graph_entries
 from sim.adapters.capture.graph.restore_graph import Restoring
@@ -66,6 +67,14 @@ class Constants:
             return False
         self._graph.capture(self._values(objects), dict)
         return self._graph.writes != self._writes
+
+    def first_change(self, objects: Mapping[str, Any]) -> str | None:
+        """The path of the first value that is not as at the last check, or None. The next check is not affected."""
+        path = first_change(self._graph, self._values(objects)) if self._names else None
+        if path is None:
+            return None
+        index, _, inside = path.removeprefix("[").partition("]")
+        return f"{list(self._names)[int(index)]}{inside}"
 
     def changes(self, objects: Mapping[str, Any], shared: Collection[int]) -> set[tuple[str, str]]:
         """The layers and attributes of containers that have changed, by their values, or hold one of these addresses.

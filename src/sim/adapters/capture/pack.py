@@ -228,6 +228,19 @@ class StepPacker:
             has_accepted = True
         return has_accepted
 
+    def replaced(self) -> str | None:
+        """The name of an attribute that came, went or was replaced since the last step. Numbers and arrays do not count."""
+        names = {id(held[2]): layer.name for layer, held in zip(self._structure.layers, self._layers, strict=True)}
+        for (holder, cls, attributes), size in zip(self._layers, self._sizes, strict=True):
+            if type(holder) is not cls or vars(holder) is not attributes or len(attributes) != size:
+                return names[id(attributes)]
+        for one in self._watched:
+            before, value = self._plan.value(one.number), one.attributes.get(one.name, self)
+            is_equal = type(value) is type(before) and is_quiet_by_equality(before) and value == before
+            if not (one.is_rest or value is before or is_equal):
+                return f"{names[id(one.attributes)]}.{one.name}"
+        return None
+
     # --- each step
 
     def pack(self, steps: int) -> bool:
@@ -238,9 +251,8 @@ class StepPacker:
             return False  # An attribute was removed and a different one added; or a value does not fit.
 
     def _pack_others(self) -> bool:
-        if not self._pack_large() or (self._generators and not self._pack_generators()):
-            return False
-        return not self._foreign or self._pack_foreign()
+        is_packed = self._pack_large() and (not self._generators or self._pack_generators())
+        return is_packed and (not self._foreign or self._pack_foreign())
 
     def _pack_large(self) -> bool:
         for array in self._large:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from sim.adapters.capture.captured_state import CapturedState
+from sim.adapters.capture.compared.first_change import first_change
 from sim.adapters.capture.digest.attribute_reader import AttributeReader
 from sim.adapters.capture.digest.value_digest import ValueSubject
 from sim.adapters.capture.digest.value_hooks import DigestsValues
@@ -97,7 +98,9 @@ class ProvedState(CapturedState):
             raise self._appeared(error) from None
         paths = list(_structural_differences(self.structure, structure))
         paths += [name for name, one in objects.items() if self.objects.get(name, one) is not one]
-        paths = paths or list(self._differing_values())
+        if not paths:
+            self._find_all()  # Again: an object may have another __dict__ than at the last survey.
+            paths = list(self._differing_values())
         if paths:
             self.structure, self.objects = structure, objects
             self._lay_out()
@@ -134,27 +137,56 @@ class ProvedState(CapturedState):
         return return_to_start
 
     def _differing_values(self) -> Iterator[str]:
-        self._find_all()  # Again: an object may have another __dict__ than at the last survey.
         state, cell_count = self.state, 0
         kinds = state[KINDS_FIELD].tolist()
         for layer in self.structure.layers:
             attributes = vars(self.objects[layer.name])
             for one in layer.attributes:
-                name, value = field_name(layer.name, one.name), attributes.get(one.name, _MISSING)
+                value = attributes.get(one.name, _MISSING)
                 if one.category == "cell":
                     cell_count += 1
-                    if kinds[cell_count - 1] != KIND_NUMBERS.get(type(value)) or state[name].tobytes() != _cell_bytes(
-                        one.detail, value
-                    ):
+                    if kinds[cell_count - 1] != KIND_NUMBERS.get(type(value)):
                         yield f"{layer.name}.{one.name}"
-                elif one.category in ("array", "generator"):
-                    present = _array_bytes(value) if one.category == "array" else pcg_bytes(value)
-                    if state[name].tobytes() != present:
-                        yield f"{layer.name}.{one.name}"
-                elif one.category == "foreign" and any(
-                    state[full].tobytes() != to_numpy(array).tobytes() for full, array in named_arrays(name, value)
-                ):
+                        continue
+                if not self._is_in_arena(one, field_name(layer.name, one.name), value):
                     yield f"{layer.name}.{one.name}"
+
+    def _is_in_arena(self, one: Attribute, name: str, value: Any) -> bool:
+        """Return True if a field of the arena holds this value; also for an attribute without a field. name: of it."""
+        if one.category not in ("cell", "array", "generator", "foreign"):
+            return True
+        try:
+            if one.category == "foreign":
+                arrays = named_arrays(name, value)
+                return all(self.state[full].tobytes() == to_numpy(array).tobytes() for full, array in arrays)
+            kept = self.state[name]
+            if one.category == "cell":
+                return kept.tobytes() == _cell_bytes(one.detail, value)
+            if one.category == "generator":
+                return kept.tobytes() == pcg_bytes(value)
+            is_text = value.dtype.kind in TEXT_KINDS
+            return (is_text or value.shape == kept.shape) and kept.tobytes() == _array_bytes(value)
+        except (AttributeError, TypeError, ValueError, LookupError, OverflowError):
+            return False  # A value of another kind.
+
+    @property
+    def is_comparable(self) -> bool:
+        """True if first_change can tell what has changed: the objects of the last step are still kept."""
+        return not self._graph.is_forgotten
+
+    def first_change(self) -> str | None:
+        """The path of the first value that is not as at the last step; None if there is none. Nothing is written."""
+        path = self._packer.replaced() or next(self._differing_values(), None)
+        if path is not None:
+            return path
+        missing = next((full for full, attributes, name in self._rest if name not in attributes), None)
+        if missing is not None:
+            return missing
+        path = first_change(self._graph, [attributes[name] for _, attributes, name in self._rest])
+        if path is None:
+            return self._constants.first_change(self.objects)
+        index, _, inside = path.removeprefix("[").partition("]")
+        return f"{self._rest[int(index)][0]}{inside}"
 
     def ensure_names_match(self, ignored: Iterable[str]) -> None:
         """Raise ValueError for a name to leave out that no attribute of the objects has."""
@@ -217,6 +249,16 @@ class ProvedSimulation(DigestsValues):
     def ensure_names_match(self, ignored: Iterable[str]) -> None:
         """Raise ValueError for a name to leave out that no attribute has."""
         (self._captured if self._repeated is None else self._repeated).ensure_names_match(ignored)
+
+    def watch_values(self) -> Callable[[], str | None]:
+        """See sim.kernel.hooks.WatchesValues."""
+        if self._repeated is not None or not self._captured.is_comparable:
+            return super().watch_values()
+        return self._first_change
+
+    def _first_change(self) -> str | None:
+        self._retake()
+        return self._captured.first_change()
 
     def value_subject(self) -> ValueSubject:
         """The objects whose values are digested."""

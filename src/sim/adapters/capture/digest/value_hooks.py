@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from sim.adapters.capture.digest.value_digest import ValueSubject, digest_values, first_difference, image_of
@@ -32,6 +32,11 @@ class DigestsValues:
     def kept_values(self) -> ValueImage:
         """See sim.kernel.hooks.KeepsValues."""
         return image_of(self.value_subject())
+
+    def watch_values(self) -> Callable[[], str | None]:
+        """See sim.kernel.hooks.WatchesValues."""
+        kept = self.kept_values()
+        return lambda: self.value_difference(kept)
 
     def values_not_read(self) -> Sequence[str]:
         """See sim.kernel.hooks.NamesUnreadValues."""

@@ -183,6 +183,24 @@ class SpecialNodes:
             self._seals[number] = layout_seal(value)
         return self._put(number, content, tuple(edges))
 
+    def is_as_before(self, number: int, probe: TreeEncoder) -> bool:
+        """Return True if a node holds what it held at the last look; nothing is written.
+
+        probe: an encoder that raises UnsavableError for a new node.
+        """
+        value = self.objects[number]
+        if type(value) is set and number in self._seals:
+            return bool(self._seals[number] == _SET.seal(value))
+        if number in self._arrays and self._views is not None:
+            for target, array in self._views:
+                memory = memory_of(array) if array is value else None
+                if memory is not None and target.tobytes() != memory.tobytes():
+                    return False
+        if type(value) is set:
+            return True  # Restored, and not looked at since.
+        name, plain, parts = self._taken(value)
+        return pack([name, plain, [probe.tree(part, []) for part in parts]]) == self.contents.get(number)
+
     def _keep_apart(self, number: int, value: Any) -> None:
         """Raise UnsavableError if an array of another library shares memory with another array, which a restore loses."""
         memories = self.foreign_memories
