@@ -12,7 +12,7 @@ doc: |
   Two things cannot be expressed here and are left to the caller. Checksums (all CRC-32C) are not checked. A block that
   is compressed (codec lz4) keeps its stored bytes: decompress them as one LZ4 block without size prefix to raw_bytes
   bytes, and parse these with the type of the block's kind. meta, drop and end are `plain`, frames is `frames`, index is
-  `index`, events is `events`, full and delta are `keyframe`. Concatenate the pieces of one payload before that.
+  `index`, events is `events`, aux is `aux`, full and delta are `keyframe`. Concatenate the pieces of one payload before that.
 doc-ref: SPEC.md
 seq:
   - id: magic
@@ -154,6 +154,7 @@ types:
             'kind::drop': plain
             'kind::index': index
             'kind::events': events
+            'kind::aux': aux
             'kind::changes': changes
       - id: padding
         size: (8 - stored_bytes % 8) % 8
@@ -246,6 +247,15 @@ types:
         type: plain
         repeat: eos
         doc: For each tick with events an array of two, the tick and the array of its events.
+  aux:
+    seq:
+      - id: ticks
+        type: plain
+        doc: An array of three, the first tick that the block covers, the number of these ticks, and whole.
+      - id: found
+        type: plain
+        repeat: eos
+        doc: For each tick that changed a section an array of three, the tick, the map of sections and the array of gone ones.
   changes:
     seq:
       - id: head_bytes
@@ -404,7 +414,9 @@ enums:
     130:
       id: events
       doc: Events of ticks.
-    131: attach
+    131:
+      id: aux
+      doc: Sections that others keep beside the state.
     132:
       id: telemetry
       doc: Figures of ticks as columns.

@@ -89,6 +89,7 @@ class OptionArguments(TypedDict, total=False):
     changes: ChangeTracking
     events: bool | Callable[[Any], Sequence[dict[str, Any]]] | None
     telemetry: Callable[[Any], Mapping[str, Any]] | None
+    aux: Callable[[Any], Mapping[str, Any]] | None
     run_id: bytes | None
     notes: Mapping[str, Any] | None
     trial_ms: float
@@ -173,6 +174,8 @@ class RecordingOptions:
             a function that is called with the recorded object after each step, and returns the events of that step.
         telemetry: a function that is called with the recorded object after each step, and returns figures by name. It
             may only read the object; in place of the simulation's own telemetry().
+        aux: a function that is called as telemetry is, and returns sections by name, plain data: what others keep beside
+            the state, such as a camera or a script. No hash covers them; they are written only when they change.
         run_id: 16 bytes; random by default.
         notes: plain data by name, for META.
         trial_ms: try the simulation first for about this many milliseconds, in copies of the process: restored and run
@@ -217,6 +220,7 @@ class RecordingOptions:
     changes: ChangeTracking = attrs.field(default="auto", validator=one_of(CHANGE_TRACKINGS))
     events: bool | Callable[[Any], Any] | None = attrs.field(default=None, validator=check_function)
     telemetry: Callable[[Any], Any] | None = attrs.field(default=None, validator=check_function)
+    aux: Callable[[Any], Any] | None = attrs.field(default=None, validator=check_function)
     run_id: bytes | None = attrs.field(default=None, validator=_check_run_id)
     notes: Mapping[str, Any] | None = attrs.field(default=None, validator=check_notes)
     trial_ms: float = attrs.field(default=TRIAL_MS, validator=_check_trial, metadata={"maximum": TRIAL_MS_MAX})
@@ -300,7 +304,7 @@ class RecordingOptions:
     @property
     def output_functions(self) -> dict[str, Callable[[Any], Any]]:
         """The functions of the user that make outputs of each tick, by the names of their options."""
-        given = {name: getattr(self, name) for name in ("telemetry", "events")}
+        given = {name: getattr(self, name) for name in ("telemetry", "events", "aux")}
         return {name: function for name, function in given.items() if callable(function)}
 
     def with_chosen_hashes(self, state_bytes: int, *, marks: bool) -> Self:

@@ -121,7 +121,7 @@ def test_mistakes_get_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     """One line if events are requested that cannot be recorded or rebuilt."""
     with pytest.raises(ValueError, match=r"events=True: Silent has no events\(\)"):
         Recorder("silent.tape", Silent(), events=True)
-    with pytest.raises(TypeError, match="events='yes': expected True, False or None"):
+    with pytest.raises(TypeError, match="events='yes': expected True, False, None or a function"):
         Recorder("silent.tape", Silent(), events="yes")  # type: ignore[arg-type]
     assert not Path("silent.tape").exists()
     for name, make in (("silent", Silent), ("silenced", Nursery)):

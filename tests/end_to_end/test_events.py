@@ -545,8 +545,8 @@ def test_missing_events_are_reported(capsys: pytest.CaptureFixture[str]) -> None
 @pytest.mark.parametrize(
     ("line", "text"),
     [
-        ("export a.tape -o t.csv", "expected --telemetry or --events"),
-        ("export a.tape --telemetry --events -o t.csv", "expected --telemetry or --events"),
+        ("export a.tape -o t.csv", "expected --telemetry, --events or --aux"),
+        ("export a.tape --telemetry --events -o t.csv", "expected --telemetry, --events or --aux"),
         (
             "export a.tape --events -o t.xls",
             "t.xls: expected a name that ends in .csv, .ndjson, .jsonl, .parquet, .rrd, .mcap",

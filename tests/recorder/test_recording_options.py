@@ -28,6 +28,7 @@ ELSEWHERE_IN_META = {
     "mode": {"mode"},
     "events": {"event_stream"},
     "telemetry": {"output_functions"},
+    "aux": {"output_functions"},
     "notes": {"notes"},
     "changes": set(),  # All ways to know what changed give the same bytes.
     "run_id": set(),  # It is in the header of each file.
@@ -54,6 +55,7 @@ NOT_OF_RECORD_RUN = {
     "between_steps": "no code of a user runs between the steps of a command",
     "on_desync": "a command has no peers",
     "telemetry": "a function cannot be an option of a command",
+    "aux": "a function cannot be an option of a command",
 }
 OTHER_NAMES_OF_RECORD_RUN = {"keyframe_interval_ticks": "keyframe_interval", "seek_budget_ms": "seek_budget"}
 
@@ -86,7 +88,7 @@ def no_figures(_: Any) -> dict[str, Any]:
     return {}
 
 
-OTHER_VALUES["telemetry"] = no_figures
+OTHER_VALUES |= {"telemetry": no_figures, "aux": no_figures}
 
 
 class Eventful(Walkers):
@@ -157,7 +159,7 @@ def test_meta_records_nothing_but_options(tmp_path: Path) -> None:
 @pytest.mark.parametrize("spacing", ["seek_budget_ms", "keyframe_after_ms"])
 def test_options_are_read_back_from_meta(tmp_path: Path, spacing: str) -> None:
     """A resumed recording has the options of the tape, including those outside its settings."""
-    not_in_meta = ("changes", "run_id", "trial_ms", "on_desync", "telemetry")
+    not_in_meta = ("changes", "run_id", "trial_ms", "on_desync", "telemetry", "aux")
     arguments = {name: value for name, value in OTHER_VALUES.items() if name not in not_in_meta}
     arguments |= {"deterministic": False, "seek_budget_ms": None, "keyframe_after_ms": None}
     arguments[spacing] = OTHER_VALUES[spacing]

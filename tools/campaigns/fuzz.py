@@ -47,7 +47,7 @@ def make_journal(tape: bytes) -> bytes:
     """A journal with some frames after the last tick of the tape."""
     import google_crc32c  # noqa: PLC0415
 
-    from recorder.format.blocks import journal_bytes as journal  # noqa: PLC0415
+    from recorder.format import journal_bytes as journal  # noqa: PLC0415
     from recorder.format.blocks.frame import encode_frame  # noqa: PLC0415
 
     run_id, area_bytes = tape[24:40], 2048

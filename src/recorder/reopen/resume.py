@@ -68,6 +68,7 @@ def resume(
     progress: Progress | None = None,
     telemetry: Callable[[Any], Any] | None = None,
     events: Callable[[Any], Any] | None = None,
+    aux: Callable[[Any], Any] | None = None,
 ) -> Recorder:
     """Open a tape again, restore the simulation to its last tick and continue to record with the tape's settings.
 
@@ -77,7 +78,7 @@ def resume(
     on; object_of(recorder) is what record() would have returned for it. None makes the registered world or environment that the
     tape names.
     progress: called with the ticks re-simulated so far and the ticks in all.
-    telemetry, events: functions as those of record(). A tape does not hold them: give them again, or the ticks from here on
+    telemetry, events, aux: functions as those of record(). A tape does not hold them: give them again, or the ticks from here on
     have no such output.
 
     Raises FileNotFoundError or another OSError, BlockingIOError if a different process is recording into the tape,
@@ -90,7 +91,7 @@ def resume(
     simulation or has different fields, ValueError for changes that it cannot track; the tape is unchanged then.
     Raises WriterFailedError or OSError if the disk fails later; no data is lost, and the tape can be resumed again.
     """
-    functions = {"telemetry": telemetry, "events": events}
+    functions = {"telemetry": telemetry, "events": events, "aux": aux}
     return resume_in(TapeFiles(path), path, simulation, changes=changes, progress=progress, functions=functions)
 
 

@@ -13,7 +13,7 @@ from typing import Self
 
 from recorder.errors import CorruptError, RecordingError, TornError, UnreadableError, UnsupportedVersionError
 from recorder.format.blocks.file_header import HEADER_BYTES, decode_file_header
-from recorder.format.blocks.journal_bytes import AREA_BYTES_MAX, JournalContents, JournalReader, journal_bytes
+from recorder.format.journal_bytes import AREA_BYTES_MAX, JournalContents, JournalReader, journal_bytes
 from recorder.format.recording.assembly import Assembled, SegmentInput, assemble
 from recorder.format.segments.contents_by_scan import ScanProgress
 from recorder.format.segments.segment_contents import NoTapeError, Read

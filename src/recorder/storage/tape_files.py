@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from recorder.errors import CorruptError, UnsupportedVersionError
-from recorder.format.blocks.journal_bytes import AREA_BYTES_MAX, decode_journal, journal_bytes
+from recorder.format.journal_bytes import AREA_BYTES_MAX, decode_journal, journal_bytes
 from recorder.storage.atomic_file import give_name, sync_folder
 from recorder.storage.displaced_files import free_base, leads_to, new_name, what_happened, write_again
 from recorder.storage.file_interfaces import IO, Buffer

@@ -6,6 +6,7 @@ from typing import Self
 
 import attrs
 
+from recorder.format.blocks.aux_block import Encoded
 from recorder.format.blocks.full_keyframe import Changes
 from recorder.format.blocks.telemetry_block import Row
 from sim.kernel.changes.tick_changes import TickChanges
@@ -74,12 +75,16 @@ class TickOutput:
         row: of telemetry; None if the simulation has none.
         events: encoded for an EVENTS block, empty if there were none; None if the simulation has no events.
         changes: of the state; None if they are not recorded, or unknown.
+        aux: the sections kept by others, encoded, the same object as before if unchanged; None if they are unknown.
+        aux_bytes: the size of those that are new.
         frame: of the tick; empty for the tick that a recording starts with.
     """
 
     row: Row | None
     events: bytes | None
     changes: TickChanges | None = None
+    aux: Encoded | None = None
+    aux_bytes: int = 0
     frame: bytes = b""
 
     def with_frame(self, frame: bytes) -> Self:
@@ -90,7 +95,7 @@ class TickOutput:
     def __len__(self) -> int:
         """Size in the queue, in bytes."""
         changes_bytes = self.changes.memory_bytes if self.changes is not None else 0
-        return len(self.frame) + len(self.events or b"") + changes_bytes
+        return len(self.frame) + len(self.events or b"") + changes_bytes + self.aux_bytes
 
 
 def not_sealed(last_tick: int, dropped: list[tuple[int, int]]) -> str:

@@ -16,7 +16,7 @@ import time
 
 import google_crc32c
 
-from recorder.format.blocks.journal_bytes import (
+from recorder.format.journal_bytes import (
     AREA_COUNT,
     AREA_HEADER,
     HEADER_BYTES,

@@ -9,9 +9,10 @@ import time
 from recorder.format.blocks.changes_block import ChangeEncoder
 from recorder.format.blocks.events_block import encode_events
 from recorder.format.blocks.telemetry_block import Row, encode_telemetry
-from recorder.format.limits import CHANGES_RAW_BYTES, EVENTS_RAW_BYTES, FRAMES_RAW_BYTES
+from recorder.format.limits import AUX_RAW_BYTES, CHANGES_RAW_BYTES, EVENTS_RAW_BYTES, FRAMES_RAW_BYTES
 from recorder.format.segments.segment_encoder import Piece, changes_pieces, events_piece, frames_piece, telemetry_piece
 from recorder.writer.jobs import TickOutput
+from recorder.writer.waiting_aux import WaitingAux
 from sim.kernel.changes.tick_changes import TickChanges
 from sim.kernel.state import Snapshot
 
@@ -24,11 +25,13 @@ class WaitingTicks:
     Attributes:
         first_tick: of the waiting frames, or of the next frame if none waits.
         since_s: arrival time of the first waiting frame, by the monotonic clock.
+        aux: the sections of the waiting ticks.
     """
 
     def __init__(self, first_tick: int) -> None:
         self.first_tick = first_tick
         self.since_s = 0.0
+        self.aux = WaitingAux()
         self._frames: list[bytes] = []
         self._frames_bytes = 0
         self._rows: list[Row] = []
@@ -49,6 +52,8 @@ class WaitingTicks:
         """Return True if the output of a tick still fits into the next blocks."""
         if self._frames and self._has_events is (output.events is None):
             return False  # A block states which ticks had no events: those whose events are unknown are in none.
+        if self._frames and (self.aux.is_known is (output.aux is None) or self.aux.size_bytes >= AUX_RAW_BYTES):
+            return False
         if self._events and self._events_bytes + len(output.events or b"") > EVENTS_RAW_BYTES:
             return False
         if self._changes_bytes >= CHANGES_RAW_BYTES:
@@ -87,10 +92,12 @@ class WaitingTicks:
         """
         if output.row is not None:
             self._rows.append(output.row)
-        if output.events is None:
-            return []
         tick = self.first_tick - 1
-        return [[events_piece(tick, encode_events(tick, 1, [output.events]))]]
+        self.aux.take(tick, output.aux)
+        groups = self.aux.cut(tick, 1)
+        if output.events is not None:
+            groups.insert(0, [events_piece(tick, encode_events(tick, 1, [output.events]))])
+        return groups
 
     def _take_output(self, output: TickOutput) -> None:
         if output.row is not None:
@@ -99,21 +106,23 @@ class WaitingTicks:
         if output.events:
             self._events.append(output.events)
             self._events_bytes += len(output.events)
+        self.aux.take(self.first_tick + len(self._frames), output.aux)
         if output.changes is None:
             self._lost_changes = True
         elif not self._lost_changes:
             self._changes.append(output.changes)
             self._changes_bytes += output.changes.size_bytes
 
-    def last_events(self) -> list[list[Piece]]:
-        """Encode the events of the last tick that was cut, alone.
+    def after_full(self, *, with_events: bool) -> list[list[Piece]]:
+        """The blocks after the full keyframe of the last tick that was cut: all sections and, if asked for, its events.
 
-        A ring writes them again after the keyframe of this tick: the file that has them is removed before that one.
+        A ring writes the events again there: the file that has them is removed before that one.
         """
-        if self._last_events is None:
-            return []
         tick = self.first_tick - 1
-        return [[events_piece(tick, encode_events(tick, 1, [self._last_events]))]]
+        groups = self.aux.whole(tick)
+        if with_events and self._last_events is not None:
+            groups.insert(0, [events_piece(tick, encode_events(tick, 1, [self._last_events]))])
+        return groups
 
     def begin_changes(self, snapshot: Snapshot, *, keeps_words: bool) -> None:
         """Start the change log from this state, which is that of the last tick that was taken.
@@ -139,6 +148,7 @@ class WaitingTicks:
                 begin = end
         if self._has_events:
             groups.append([events_piece(first, encode_events(first, count, self._events))])
+        groups += self.aux.cut(first, count)
         if self._changes and self._change_encoder is not None:
             groups.append(changes_pieces(first, self._change_encoder.encode(first, self._changes)))
         self.first_tick += count

@@ -377,7 +377,7 @@ class Writer:
         if job.begins_log and job.baseline.snapshot is not None:
             self._waiting.begin_changes(job.baseline.snapshot, keeps_words=job.keeps_words)
         self._put(self._keyframes.full(job))
-        for group in self._waiting.last_events() if rotates and self._settings.is_ring else ():
+        for group in self._waiting.after_full(with_events=rotates and self._settings.is_ring):
             self._put(group)
 
     def _put(self, group: Group) -> None:

@@ -19,7 +19,7 @@ from replayer.commands.arguments import choose, ensure_states, factory_of, note_
 from replayer.commands.export_viewer import VIEWER_FORMATS, ViewerOptions, export_for_viewer
 from replayer.commands.options import Json, Sim
 from replayer.commands.spooled_events import rebuilt_events
-from replayer.export.event_files import write_events
+from replayer.export.event_files import section_rows, write_events
 from replayer.export.tables import FORMATS, write_table
 from replayer.tape.fields import world_of
 from replayer.tape.tape import Tape
@@ -46,6 +46,7 @@ def export(
     output: _Output,
     telemetry: Annotated[bool, Parameter(negative="")] = False,
     events: Annotated[bool, Parameter(negative="", help=_EVENTS_HELP)] = False,
+    aux: Annotated[bool, Parameter(negative="")] = False,
     viewer: Annotated[ViewerOptions, Parameter(name="*")] = _NO_VIEWER_OPTIONS,
     sim: Sim = None,
     raw_text: Annotated[bool, Parameter(negative="")] = False,
@@ -56,6 +57,7 @@ def export(
     Examples:
     replay export run.tape --telemetry -o run.csv
     replay export run.tape --events -o births-and-deaths.parquet
+    replay export run.tape --aux -o sections.ndjson
     replay export run.tape -o run.rrd --every 10
     replay export run.tape -o run.mcap --from 100 --to 500
 
@@ -66,7 +68,11 @@ def export(
     output
         The file, replaced if it exists: .csv, .ndjson, .parquet (tables), .rrd (Rerun), .mcap (Foxglove and others).
     telemetry
-        One row for each tick: the figures that the simulation's telemetry() gave while it was recorded.
+        One row for each tick: the figures that the simulation's telemetry(), or the function telemetry=, gave while it
+        was recorded.
+    aux
+        One row for each change of a section that aux= gave: the tick, the section's name as kind, and its value; or
+        gone, if it is no more.
     sim
         module:factory of the simulation. Needed to re-simulate events if the tape names no registered world.
     raw_text
@@ -78,15 +84,19 @@ def export(
     if output.suffix in VIEWER_FORMATS:
         if telemetry:
             raise UsageError(f"--telemetry is for tables: a file that ends in {output.suffix} has it anyway")
+        if aux:
+            raise UsageError(f"--aux is for tables: expected a name that ends in {', '.join(FORMATS)}")
         return export_for_viewer(choose(tape), output, viewer, events=events, sim=sim, as_json=as_json)
     if viewer.given:
         raise UsageError(f"{viewer.given[0]} is for files that end in {' or '.join(VIEWER_FORMATS)}")
-    if telemetry == events:
-        raise UsageError("expected --telemetry or --events, one of the two")
+    if [telemetry, events, aux].count(True) != 1:
+        raise UsageError("expected --telemetry, --events or --aux, one of them")
     if output.suffix not in FORMATS:
         raise UsageError(f"{output}: expected a name that ends in {', '.join([*FORMATS, *VIEWER_FORMATS])}")
     path = choose(tape)
     try:
+        if aux:
+            return _export_sections(path, output, raw_text=raw_text, as_json=as_json)
         if events:
             return _export_events(path, output, sim, raw_text=raw_text, as_json=as_json)
         return _export_telemetry(path, output, raw_text=raw_text, as_json=as_json)
@@ -104,6 +114,23 @@ def _export_telemetry(path: Path, output: Path, *, raw_text: bool, as_json: bool
     else:
         print_visible(f"{output}: {counted(rows, 'row')} of {counted(figures, 'figure')}")
     return SAME
+
+
+def _export_sections(path: Path, output: Path, *, raw_text: bool, as_json: bool) -> int:
+    with reading(path), Tape(path) as opened, writing(output):
+        note_losses(opened)
+        sections = opened.aux
+        if not sections:
+            raise UsageError(f"{path} has no sections: it was recorded without aux=")
+        count, columns = _write_events(path, lambda: section_rows(sections), output, raw_text=raw_text)
+        missing = sections.missing_ticks(opened.first_tick, opened.last_tick)
+    if as_json:
+        print_json({"path": str(output), "rows": count, "columns": columns, "missing_aux_ticks": missing})
+    else:
+        print_visible(f"{output}: {counted(count, 'change')}")
+        for first, last in missing:
+            print_visible(f"  not on the tape: the sections of {tick_range(first, last)}", file=sys.stderr)
+    return INCOMPLETE if missing else SAME
 
 
 def _export_events(path: Path, output: Path, sim: str | None, *, raw_text: bool, as_json: bool) -> int:

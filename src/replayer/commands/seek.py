@@ -26,7 +26,7 @@ from replayer.commands.arguments import (
 )
 from replayer.commands.options import DumpFolder, Json, Output, Sim
 from replayer.report.object_lines import ShownState
-from replayer.report.report_text import print_seek, seek_facts
+from replayer.report.report_text import print_seek, section_lines, seek_facts
 from replayer.tape.fields import world_of
 from replayer.tape.npz import write_state_whole
 from replayer.timeline.timeline import Timeline
@@ -92,16 +92,16 @@ def seek(
             note_losses(run.tape)
             with progress_bar("seeking", 1, quiet=as_json) as show:
                 report = run.seek(tick, lambda done, total: show(done / total), episode=episode, step=step)
-        snapshot, world = run.state.snapshot(), world_of(run.tape)
+        snapshot, world, aux = run.state.snapshot(), world_of(run.tape), run.aux if run.tape.aux else None
         config = run.tape.meta["world"]["config"] if world is not None else {}
     shown = ShownState(snapshot, names)
     drawn = layer_picture(snapshot, shown.fields, world, shutil.get_terminal_size().columns) if as_picture else []
     if output is not None:
         write_state_whole(output, snapshot)
     if as_json:
-        print_json(seek_facts(report, shown.summary(world, config), shown.requested_values()))
+        print_json(seek_facts(report, shown.summary(world, config), shown.requested_values(), aux))
         return SAME
-    print_seek(path, report, shown.summary_lines(world, config, whole=all_rows and not names))
+    print_seek(path, report, shown.summary_lines(world, config, whole=all_rows and not names) + section_lines(aux))
     for line in shown.requested_lines(whole=all_rows or not sys.stdout.isatty()):
         print_visible(f"  {line}")
     print_visible("\n".join(drawn), end="\n" if drawn else "")

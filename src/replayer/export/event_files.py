@@ -12,7 +12,9 @@ from recorder.format.blocks.events_block import KIND, TICK, Event
 from recorder.storage.atomic_file import atomic_file
 from replayer.csv_cells import CsvRows
 from replayer.export.tables import open_text, suffix_of
+from replayer.tape.stored_sections import StoredSections
 from replayer.value_text import to_json
+from sim.kernel.plain_data import decode_plain
 
 TickEvents = Iterable[tuple[int, Event]]
 
@@ -38,6 +40,15 @@ def write_events(read_events: Callable[[], TickEvents], path: Path, *, raw_text:
         if suffix == ".csv":
             return _write_csv(read_events, part, raw_text=raw_text)
         return (_write_parquet if suffix == ".parquet" else _write_ndjson)(read_events, part)
+
+
+def section_rows(sections: StoredSections) -> Iterator[tuple[int, Event]]:
+    """The changes of sections as rows: the section's name as the kind, and its value; or gone."""
+    for change in sections.changes():
+        for name, value in change.sections.items():
+            yield change.tick, {KIND: name, "value": decode_plain(value)}
+        for name in change.gone:
+            yield change.tick, {KIND: name, "gone": True}
 
 
 def _plain(events: TickEvents) -> Iterator[dict[str, Any]]:

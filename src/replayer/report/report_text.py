@@ -38,9 +38,15 @@ from sim.kernel.exactness import Level
 _KEYFRAMES_SHOWN = 5
 
 
-def seek_facts(report: SeekReport, summary: dict[str, str], fields: dict[str, Any]) -> dict[str, Any]:
-    """The JSON object of ``replay seek --json``."""
-    return {
+SECTION_CHARS = 100  # Of a section in a line.
+
+
+def seek_facts(
+    report: SeekReport, summary: dict[str, str], fields: dict[str, Any], aux: dict[str, Any] | None = None
+) -> dict[str, Any]:
+    """The JSON object of ``replay seek --json``. aux: the sections at the tick; None if the tape has none of any tick."""
+    sections = {} if aux is None else {"aux": to_json(aux)}
+    return sections | {
         "tick": report.tick,
         "state_hash": f"{report.state_hash:016x}",
         "keyframe_tick": report.keyframe_tick,
@@ -50,6 +56,19 @@ def seek_facts(report: SeekReport, summary: dict[str, str], fields: dict[str, An
         "summary": summary,
         "fields": to_json(fields),
     }
+
+
+def section_lines(aux: dict[str, Any] | None) -> list[str]:
+    """A line for each section at a tick."""
+    return [f"aux {name}: {short_text(value)}" for name, value in (aux or {}).items()]
+
+
+def short_text(value: Any) -> str:
+    """The value of a section in a line."""
+    if isinstance(value, bytes) and len(value) > SECTION_CHARS // 2:
+        return f"{len(value):,} bytes, {value[:16].hex()}…"
+    text = repr(to_json(value))
+    return text if len(text) <= SECTION_CHARS else f"{text[:SECTION_CHARS]}… ({len(text):,} characters)"
 
 
 def _route(report: SeekReport) -> str:

@@ -111,6 +111,10 @@ def _add_what_reading_shows(tape: Tape, facts: dict[str, Any]) -> None:
         facts["events"] = sum(1 for _ in tape.events())
         facts["missing_event_ticks"] = [list(missing) for missing in tape.missing_event_ticks()]
         facts["events_by_function"] = tape.has_function_for("events")
+    if tape.aux:
+        first, last = tape.first_tick, tape.last_tick
+        facts["aux"] = {"names": tape.aux.names(), "changes": sum(1 for _ in tape.aux.changes(first, last))}
+        facts["missing_aux_ticks"] = [list(missing) for missing in tape.aux.missing_ticks(first, last)]
     if tape.logs_changes:
         facts["ticks_without_changes"] = [list(missing) for missing in ChangeLog(tape.recording).missing_ticks()]
 
@@ -168,8 +172,7 @@ def _description(facts: dict[str, Any]) -> Iterator[str]:
         yield f"  adapter: {facts['adapter']}, level {facts['level']}"
     if facts["episodes"]:
         yield f"  {episodes_line(facts['episodes'])}"
-    if "events" in facts:
-        yield f"  events: {facts['events']:,}"
+    yield from _outputs(facts)
     if facts["outcome"] is not None:
         yield f"  ended: {outcome_text(facts['outcome'])}"
     yield from _shrunk_line(facts.get("shrunk"))
@@ -184,6 +187,14 @@ def _shrunk_line(shrunk: Any) -> Iterator[str]:
     match shrunk:
         case {"from": str(origin), "failure": str(failure), "tick": int(tick), "inputs": [int(before), int(left)]}:
             yield f"  shrunk from {origin}: {failure} at tick {tick:,}, with {left:,} of {counted(before, 'input')}"
+
+
+def _outputs(facts: dict[str, Any]) -> Iterator[str]:
+    """Lines about events, and about sections that others kept beside the state."""
+    if "events" in facts:
+        yield f"  events: {facts['events']:,}"
+    if "aux" in facts:
+        yield f"  aux: {', '.join(facts['aux']['names']) or 'no section'}; {counted(facts['aux']['changes'], 'change')}"
 
 
 def outcome_text(outcome: Any) -> str:
@@ -235,6 +246,8 @@ def _losses(facts: dict[str, Any]) -> Iterator[str]:
     for first, last in facts.get("missing_event_ticks", []):
         how = "" if facts["events_by_function"] else "; replayer.rebuild_events rebuilds them"
         yield f"  without events: {tick_range(first, last)}{how}"
+    for first, last in facts.get("missing_aux_ticks", []):
+        yield f"  without aux: {tick_range(first, last)}"
     for number in facts["missing_segments"]:
         yield f"  missing: the file of segment {number}"
     for damage in facts["damages"]:

@@ -38,7 +38,7 @@ def copy_place(tape: Tape, copy: TapeCopy, place: KeyframeLocation, *, has_base:
 
 
 def copy_extras(tape: Tape, copy: TapeCopy, first: int, last: int) -> None:
-    """Copy the events and figures of these ticks, and the blocks of changes that begin in them.
+    """Copy the events, figures and sections of these ticks, and the blocks of changes that begin in them.
 
     Raises CorruptError or TornError for a damaged block.
     """
@@ -47,6 +47,8 @@ def copy_extras(tape: Tape, copy: TapeCopy, first: int, last: int) -> None:
         encoded = [encode_tick(encoder, tick, list(events)) for tick, events in block.found]
         payload = encode_events(block.first_tick, block.last_tick - block.first_tick + 1, encoded)
         copy.optional_payload(BlockKind.EVENTS, payload, block.first_tick)
+    for start, payload in tape.aux.payloads(first, last):
+        copy.optional_payload(BlockKind.AUX, payload, start)
     for other in tape.recording.believing_index(lambda: optional_blocks(tape.segments)):
         if other.entry.kind == BlockKind.TELEMETRY:
             _copy_telemetry(other, copy, first, last)

@@ -31,6 +31,7 @@ from recorder.storage.open_tape import OpenTape, is_locked
 from replayer.html_renderers import RenderedAsHtml
 from replayer.tape.seal_check import check_seals
 from replayer.tape.stored_events import event_blocks, missing_event_ticks, stored_events
+from replayer.tape.stored_sections import StoredSections
 from sim.kernel.state import Snapshot
 
 Mode = Literal["salvage", "prefix", "strict"]
@@ -61,6 +62,7 @@ class Tape(RenderedAsHtml):
             raise ValueError(f'mode: expected "salvage", "prefix" or "strict", got {mode!r}')
         self.path = Path(path)
         self._mode = mode
+        self._aux: StoredSections | None = None
         self._files = OpenTape(path, memory_bytes)
         try:
             self._open_and_assemble()
@@ -269,6 +271,13 @@ class Tape(RenderedAsHtml):
         return join_telemetry(tables)
 
     @property
+    def aux(self) -> StoredSections:
+        """The sections that others kept beside the state: ``tape.aux[tick]`` is a dict by name."""
+        if self._aux is None or self._aux.recording is not self.recording:
+            self._aux = StoredSections(self.recording)
+        return self._aux
+
+    @property
     def logs_changes(self) -> bool:
         """True if the changes of each tick were recorded: mode "changes"."""
         return self.meta.get("mode") == "changes"
@@ -279,7 +288,7 @@ class Tape(RenderedAsHtml):
         return self.meta.get("event_stream") is True or bool(event_blocks(self.recording))
 
     def has_function_for(self, output: str) -> bool:
-        """Return True if a function of the user made this output of each tick: "telemetry" or "events"."""
+        """Return True if a function of the user made this output of each tick: "telemetry", "events" or "aux"."""
         return output in self.meta.get("output_functions", ())
 
     @property

@@ -122,6 +122,11 @@ class Timeline(AskedTimeline, BranchedTimeline, RenderedAsHtml, ShownAsPage):
         return self._cursor.state
 
     @property
+    def aux(self) -> dict[str, Any]:
+        """The sections at ``tick`` that others kept beside the state, by name; empty if the tape has none there."""
+        return (self.tape.aux.get(self.tick) if self.tick is not None else None) or {}
+
+    @property
     def first_tick(self) -> int:
         """The first tick whose state is available."""
         return self.tape.first_tick

@@ -108,7 +108,7 @@ def check_payload(kaitai: ModuleType, parsed: Any, truth: Any, payload: bytes) -
     elif kind == "frames":
         frames = [(frame.tick, value_of(frame.proof), value_of(frame.inputs)) for frame in content.frames]
         assert same(frames, [tuple(frame) for frame in unpack(payload)])
-    elif kind == "events":
+    elif kind in ("events", "aux"):
         assert same([value_of(content.ticks), *map(value_of, content.found)], unpack(payload))
     elif kind == "index":
         (head,) = unpack(payload[4 : 4 + content.head_bytes])
@@ -230,6 +230,18 @@ def test_events(kaitai: ModuleType, tmp_path: Path) -> None:
     found = [item.block for item in segment.items if item.is_block and item.block.kind.name == "events"]
     assert {block.codec.name for block in found} == {"none", "lz4"}
     assert value_of(found[0].payload.ticks) == [0, 1]
+
+
+def test_aux(kaitai: ModuleType, tmp_path: Path) -> None:
+    """Blocks with sections, after the first keyframe and after frames."""
+    path = tmp_path / "run.tape"
+    with Recorder(path, Telling(), aux=lambda world: {"n": int(world.state.hash() % 3)}) as tape:
+        for _ in range(17):
+            tape.step()
+    segment = check_segment(kaitai, path.read_bytes())
+    found = [item.block for item in segment.items if item.is_block and item.block.kind.name == "aux"]
+    assert [block.first_tick for block in found] == [0, 1]
+    assert value_of(found[0].payload.ticks) == [0, 1, True]
 
 
 def test_changes(kaitai: ModuleType, tmp_path: Path) -> None:

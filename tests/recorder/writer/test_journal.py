@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import recorder.writer.journal
 from recorder.errors import CorruptError, UnsupportedVersionError
 from recorder.format.blocks.frame import encode_frame
-from recorder.format.blocks.journal_bytes import AREA_BYTES_MAX, AREA_HEADER, HEADER_BYTES, decode_journal
+from recorder.format.journal_bytes import AREA_BYTES_MAX, AREA_HEADER, HEADER_BYTES, decode_journal
 from recorder.storage.file_interfaces import Buffer
 from recorder.writer.journal import Journal
 from sim.kernel.plain_data import encode_plain

@@ -16,8 +16,8 @@ import lz4.block
 from recorder.errors import CorruptError
 from recorder.format.blocks.block import HEADER_BYTES, Codec, decode_header
 from recorder.format.blocks.file_header import HEADER_BYTES as FILE_HEADER_BYTES
-from recorder.format.blocks.journal_bytes import AREA_HEADER, area_salt
-from recorder.format.blocks.journal_bytes import HEADER_BYTES as JOURNAL_HEADER_BYTES
+from recorder.format.journal_bytes import AREA_HEADER, area_salt
+from recorder.format.journal_bytes import HEADER_BYTES as JOURNAL_HEADER_BYTES
 from recorder.format.segments.seal import TRAILER_BYTES, TRAILER_TAG
 
 INTERESTING = (0, 1, 2, 7, 8, 63, 64, 72, 255, 4096, 16384, 65535, 1 << 20, (1 << 24) - 1, 1 << 31, (1 << 32) - 1)

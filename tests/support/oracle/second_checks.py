@@ -18,6 +18,7 @@ from google_crc32c import value as crc32c
 from xxhash import xxh3_64_intdigest
 
 from oracle.second_reader import (
+    AUX,
     CONTINUATION,
     CONTINUES,
     DELTA,
@@ -51,6 +52,7 @@ class CheckedTape(Tape):
         _check_order(self.blocks)
         _check_keyframes(self.blocks)
         events_of(self.blocks)
+        aux_of(self.blocks)
 
 
 class CheckedReader(Reader):
@@ -172,6 +174,40 @@ def events_of(blocks: list[Any]) -> dict[int, list[Any]]:
         for event in (one for _, events in found for one in events or [{}]):
             assert type(event["kind"]) is str and "tick" not in event and {type(key) for key in event} == {str}, "event"
     return told
+
+
+def aux_of(blocks: list[Any]) -> dict[int, dict[str, bytes]]:
+    """The sections of each tick whose sections are known, each as encoded plain data."""
+    known: dict[int, dict[str, bytes]] = {}
+    present: dict[str, bytes] = {}
+    payload, last = b"", -2
+    for block in (one for one in blocks if one.kind == AUX):
+        payload = (payload if block.flags & CONTINUATION else b"") + block.payload
+        if block.flags & CONTINUES:
+            continue
+        (first, count, whole), *found = unpack(payload)
+        assert first == block.first_tick and 1 <= count <= 16384, "ticks of AUX"
+        changes = {tick: (sections, gone) for tick, sections, gone in found}
+        assert list(changes) == sorted(set(changes) & {*range(first, first + count)}), "ticks of sections"
+        if not whole and first > last + 1:
+            continue
+        assert not whole or first in changes, "all sections"
+        present = {} if whole else present
+        for tick in range(first, first + count):
+            sections, gone = changes.get(tick, ({}, []))
+            present = {name: value for name, value in present.items() if name not in gone}
+            for name, value in sections.items():
+                if isinstance(value, bytes):
+                    present[name] = value
+                else:
+                    front, middle, back = value
+                    before = present[name]
+                    assert front >= 0 <= back and front + back <= len(before), "parts of a section"
+                    present[name] = before[:front] + middle + before[len(before) - back :]
+            assert all(1 <= len(name.encode()) <= 256 for name in present), "names of sections"
+            known[tick] = dict(present)
+        last = first + count - 1
+    return known
 
 
 def _check_sections(sections: list[Any], bodies: bytes, layout: dict[str, Any], *, is_delta: bool) -> None:

@@ -20,7 +20,7 @@ import numpy as np
 from google_crc32c import value as crc32c
 from xxhash import xxh3_64_intdigest
 
-META, FRAMES, FULL, DELTA, END, DROP, INDEX, EVENTS = 1, 2, 3, 4, 5, 6, 0x81, 0x82
+META, FRAMES, FULL, DELTA, END, DROP, INDEX, EVENTS, AUX = 1, 2, 3, 4, 5, 6, 0x81, 0x82, 0x83
 REBUILT, SESSION_START, CONTINUES, CONTINUATION = 1, 2, 4, 8
 HEADER = "marker seq offset durable first_tick tick_count stored raw crc kind codec flags baseline"
 Block = namedtuple("Block", f"{HEADER} header payload")

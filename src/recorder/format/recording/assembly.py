@@ -19,8 +19,8 @@ import attrs
 from recorder.errors import CorruptError, TornError
 from recorder.format.blocks.block import BlockKind
 from recorder.format.blocks.file_header import marker_of
-from recorder.format.blocks.journal_bytes import JournalContents, journal_contents
 from recorder.format.blocks.memory_budget import NO_LIMIT, MemoryBudget
+from recorder.format.journal_bytes import JournalContents, journal_contents
 from recorder.format.limits import META_BYTES_MAX, META_EXTRA_BYTES
 from recorder.format.recording.recording import Recording
 from recorder.format.segments.contents_by_index import read_contents

@@ -24,8 +24,8 @@ from recorder.format.blocks.delta_keyframe import decode_delta
 from recorder.format.blocks.drop_block import Drop
 from recorder.format.blocks.frame import Frame
 from recorder.format.blocks.full_keyframe import decode_digest
-from recorder.format.blocks.journal_bytes import JournalContents
 from recorder.format.copier import Copier
+from recorder.format.journal_bytes import JournalContents
 from recorder.format.recording.cached_blocks import CachedBlocks, owner_of
 from recorder.format.recording.change_replay import StateHashes
 from recorder.format.recording.tick_gaps import drop_at, gap_at, share_out

@@ -151,6 +151,11 @@ def events_piece(first_tick: int, payload: bytes) -> Piece:
     return make_piece(BlockKind.EVENTS, payload, first_tick)
 
 
+def aux_pieces(first_tick: int, payload: bytes) -> list[Piece]:
+    """Make the blocks with sections of ticks from first_tick on."""
+    return _cut(BlockKind.AUX, memoryview(payload), first_tick, 0, None, None)
+
+
 def changes_pieces(first_tick: int, payload: memoryview) -> list[Piece]:
     """Make the blocks with the changes of ticks from first_tick on."""
     return _cut(BlockKind.CHANGES, payload, first_tick, 0, None, None)

@@ -1,6 +1,6 @@
-"""The outputs of a simulation besides its state: telemetry and events of each tick.
+"""The outputs of a simulation besides its state: telemetry, events and sections of each tick.
 
-Both are encoded at once, on the simulation's thread: they may be views of memory that the next step changes.
+All are encoded at once, on the simulation's thread: they may be views of memory that the next step changes.
 """
 
 from __future__ import annotations
@@ -9,6 +9,9 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Any, Self
 
+import attrs
+
+from recorder.format.blocks.aux_block import Encoded, encode_sections
 from recorder.format.blocks.events_block import encode_tick
 from recorder.format.blocks.telemetry_block import Row, make_row
 from recorder.session.outputs.output_functions import Function, OutputFunctions
@@ -21,7 +24,20 @@ from sim.kernel.plain_data import PlainEncoder
 from sim.kernel.simulation import Simulation, emits_unrequested_events, inner_of, request_events
 from sim.kernel.state import State
 
-EVENTS, TELEMETRY = "events", "telemetry"  # The names of the options for functions.
+EVENTS, TELEMETRY, AUX = "events", "telemetry", "aux"  # The names of the options for functions.
+
+
+@attrs.frozen
+class Sections:
+    """The sections of one tick.
+
+    Attributes:
+        values: encoded, by name; the same object as before if nothing changed. None if they are unknown.
+        new_bytes: the size of those that changed.
+    """
+
+    values: Encoded | None
+    new_bytes: int
 
 
 class OutputCollector:
@@ -87,13 +103,14 @@ class OutputCollector:
         events = made_by_functions.get(EVENTS) if made else None
         if made and self._events is not None:
             events = self._encoded(tick)
+        aux = made_by_functions.get(AUX) or Sections(None, 0)
         if self._changes is None:
-            return TickOutput(row, events)
+            return TickOutput(row, events, None, aux.values, aux.new_bytes)
         changes = self._changes.take(self._simulation.state)
         self.wants_full = changes is None
         if self._rows is not None and isinstance(changes, ArenaWords):
             self._rows.add(changes)
-        return TickOutput(row, events, changes)
+        return TickOutput(row, events, changes, aux.values, aux.new_bytes)
 
     def rows_since(self, state: State) -> ChangeSource:
         """Make the source of the rows that changed since a keyframe, where each tick is compared with the one before."""
@@ -144,6 +161,17 @@ def functions_of(
     def make_events(tick: int, events: Any) -> bytes:
         return encode_tick(encoder, tick, events)
 
-    kinds: dict[str, Callable[[int, Any], Any]] = {TELEMETRY: make_telemetry, EVENTS: make_events}
+    present: dict[str, bytes] = {}
+
+    def make_aux(_: int, sections: Any) -> Sections:
+        nonlocal present
+        encoded = encode_sections(encoder, sections)
+        new_bytes = sum(len(value) for name, value in encoded.items() if present.get(name) != value)
+        if encoded != present:  # Equal values are kept alive once.
+            before = present
+            present = {name: before[name] if before.get(name) == one else one for name, one in encoded.items()}
+        return Sections(present, new_bytes)
+
+    kinds: dict[str, Callable[[int, Any], Any]] = {TELEMETRY: make_telemetry, EVENTS: make_events, AUX: make_aux}
     functions = {name: (function, kinds[name]) for name, function in given.items() if function is not None}
     return OutputFunctions(simulation, functions, notify, path) if functions else None

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from recorder.errors import RecordingError
 from replayer.desync.object_diff import MALFORMED, objects_in
 from replayer.export.viewers.object_values import values_of
+from replayer.report.report_text import short_text
 from replayer.tape.fields import shown_slots
 from replayer.value_text import describe_field
 from replayer.view.states.page_json import page_json, page_number, page_text
@@ -78,6 +79,8 @@ class TickDetails:
             facts["summary"] = {page_text(str(name)): page_text(str(text)) for name, text in summary.items()}
         if shown.has_picture and shown.picture(tick, snapshot) is None and shown.picture_problem is not None:
             facts["summary"] = {"picture": page_text(shown.picture_problem)}
+        for name, value in (tape.aux.get(tick) or {}).items() if tape.aux else ():
+            facts["summary"][page_text(f"aux {name}")] = page_text(short_text(value))
         seek = self._cursor.run.last_seek
         facts["recorded_hash"] = self._recorded_hash(tick)
         facts["keyframe_tick"] = self._cursor.keyframe_before(tick)

@@ -25,7 +25,7 @@ def test_unknown_kinds_that_may_be_skipped_hide_nothing(tmp_path: Path) -> None:
         0x7F,
         0xFF,
         BlockKind.EVENTS,
-        BlockKind.ATTACH,
+        BlockKind.AUX,
         BlockKind.DROP,
     ):  # 0x7F is the one that must not be skipped.
         block = BlockHeader(

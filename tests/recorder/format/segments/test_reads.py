@@ -14,7 +14,7 @@ from recorder.format.blocks.block import BlockKind
 from recorder.format.blocks.file_header import make_file_header
 from recorder.format.blocks.frame import encode_frame
 from recorder.format.blocks.full_keyframe import gather_changes
-from recorder.format.blocks.journal_bytes import area_salt, encode_area_header, encode_journal_header
+from recorder.format.journal_bytes import area_salt, encode_area_header, encode_journal_header
 from recorder.format.recording.assembly import SegmentInput, assemble
 from recorder.format.recording.recording import Recording
 from recorder.format.segments.contents_by_index import read_contents

@@ -10,7 +10,7 @@ import pytest
 
 import recorder
 from recorder import PeerDesyncError, Recorder
-from recorder.format.blocks.journal_bytes import journal_contents
+from recorder.format.journal_bytes import journal_contents
 from recorder.storage.file_names import journal_path
 from replayer.tape.tape import Tape
 from sim import Field, Schema, State

@@ -10,7 +10,7 @@ import pytest
 
 from recorder.errors import CorruptError, UnsupportedVersionError
 from recorder.format.blocks.frame import encode_frame
-from recorder.format.blocks.journal_bytes import (
+from recorder.format.journal_bytes import (
     AREA_BYTES_MAX,
     MAGIC,
     area_salt,
