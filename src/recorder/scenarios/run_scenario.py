@@ -161,6 +161,7 @@ class _Plan:
             name=self.config.name,
             scenario_hash=scenario_hash(self.wrapped),
             regime=self.config.execution.regime,
+            tells_absent=self.config.absent == "left_out",
             seed=self.config.seed,
             steps=self.last_tick + 1,
             final_tick=tick,

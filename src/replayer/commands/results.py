@@ -205,6 +205,8 @@ def _result_lines(result: ScenarioResult, path: Path, sim: str | None, missing: 
         summary = [f"{key} {value:,}" for key, value in result.reconfiguration_summary.items()]
         lines += _list_lines("reconfigurations", summary)
     lines += _list_lines("events", [f"{kind} {count:,}" for kind, count in result.event_counts.items()], limit=None)
+    counted_roles = [f"{role} {_presence(counts)}" for role, counts in result.presence.items()]
+    lines += _list_lines("roles", counted_roles, limit=None) if counted_roles else []
     if result.progress is not None:
         lines += _list_lines("progress", [f"{key} {value}" for key, value in result.progress.items()], limit=None)
     lines += _list_lines("trace", [name for name, holds in result.checks.items() if holds is True])
@@ -212,6 +214,10 @@ def _result_lines(result: ScenarioResult, path: Path, sim: str | None, missing: 
         words = shlex.quote(str(path)) + (f" --sim {shlex.quote(sim)}" if sim is not None else "")
         lines.append(f"next: replay seek {words} --tick {result.violations[0].tick}")
     return lines
+
+
+def _presence(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{count} {name}" for name, count in counts.items())
 
 
 def _list_lines(title: str, items: list[str], *, limit: int | None = LINES_SHOWN) -> list[str]:

@@ -73,6 +73,7 @@ def _fold(tape: Tape, config: ScenarioConfig, events: Iterator[TickEvent], progr
         name=config.name,
         scenario_hash=scenario_hash(tape.meta),
         regime=config.execution.regime,
+        tells_absent=config.absent == "left_out",
         seed=config.seed,
         steps=planned_tick(tape) + 1,
         final_tick=tape.last_tick,

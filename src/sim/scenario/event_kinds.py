@@ -39,6 +39,7 @@ OWN_KINDS = (
     BUDGET_KINDS | EFFECT_KINDS | ENVIRONMENT_KINDS | {"sample", "violation", "diagnostic", "reconfigured"}
 )  # Of every scenario.
 MESSAGE_KINDS = frozenset({"sent", "received"})  # The scenario's, around a world without messages of its own.
+ABSENT = "absent"  # A role without an entry in the inputs; the scenario's where it leaves such roles out.
 
 _BUDGET_KEYS = frozenset({"by", "consumed", "remaining"})
 _KEYS: Mapping[str, frozenset[str]] = {  # The keys that the result of a run reads, by kind of event.

@@ -27,10 +27,11 @@ from sim.kernel.hooks import (
     hook,
 )
 from sim.kernel.messages import Event, Message, MessageWorld, Router
+from sim.kernel.plain_data import encode_plain
 from sim.kernel.registry import ConfigError, Origin
 from sim.kernel.simulation import Simulation, events_of, inner_of
 from sim.scenario.config.scenario import WORLD, Execution, ScenarioConfig
-from sim.scenario.event_kinds import MESSAGE_KINDS, OWN_KINDS, rename_reserved
+from sim.scenario.event_kinds import ABSENT, MESSAGE_KINDS, OWN_KINDS, rename_reserved
 from sim.scenario.middleware.adversary import message_facts
 
 ONLY_ROLE = "agent"  # The role of a simulation that names no roles.
@@ -164,6 +165,12 @@ class InputRoles:
             and hook(world, HasRoles) is not None
         ):
             raise ConfigError("inputs", f'expected "list", since this world takes a list, got "{self._form}"')
+        self._leaves_out = config.absent == "left_out"
+        self._idle_bytes = encode_plain(config.idle)
+        self._own_kinds = OWN_KINDS | MESSAGE_KINDS | ({ABSENT} if self._leaves_out else set())
+        self._present: frozenset[str] = frozenset()
+        if self._leaves_out and self._form != "by_role":
+            raise ConfigError("absent", f'expected inputs = "by_role" with "left_out", got "{self._form}"')
         if self._form == "one" and len(self._world_roles) != 1:
             raise ConfigError("inputs", f'expected one role with "one", got {len(self._world_roles)}')
 
@@ -175,6 +182,9 @@ class InputRoles:
 
     def begin_step(self, paused: frozenset[str], router: Router, events: list[Event]) -> None:
         """Send this tick's inputs. Those that arrive, with the late ones that were delivered, become world_inputs."""
+        if self._leaves_out:
+            absent = [role for role in self._world_roles if role not in self._present]
+            events.extend({"kind": ABSENT, "role": role} for role in absent)
         for role, payloads in self._sent.items():
             for payload in payloads:
                 message = Message(self._next_number(), role, WORLD, _label(payload), payload)
@@ -194,20 +204,27 @@ class InputRoles:
         if self._form == "list" and (inputs is None or isinstance(inputs, list | tuple)):
             return list(inputs or ()), {}
         if inputs is None:
+            self._present = frozenset()
             return [], {}
         valid_roles = {*self._world_roles, NO_ROLE} if self._form == "list" else {*self._world_roles}
         if not isinstance(inputs, Mapping) or set(inputs) - valid_roles:
             raise ValueError(f"expected inputs by role, of {', '.join(self._world_roles)}, got {inputs!r}")
         other_roles = [role for role in self._world_roles if role in inputs and role not in self._roles]
         if self._form == "by_role":
-            self._own_by_role = {role: inputs[role] for role in other_roles}
-            return [], {role: [inputs[role]] for role in self._roles if role in inputs}
+            self._own_by_role, self._present = {role: inputs[role] for role in other_roles}, frozenset(inputs)
+            return [], {
+                role: [inputs[role]] for role in self._roles if role in inputs and not self._is_idle(inputs[role])
+            }
         for role, value in inputs.items():
             if not isinstance(value, list | tuple):
                 problem = f"expected inputs by role, a list of each, got {value!r} of {role or 'no role'}"
                 raise ValueError(problem)  # noqa: TRY004 - as for any other form that is not this world's
         own = [payload for role in (NO_ROLE, *other_roles) for payload in inputs.get(role, ())]
         return own, {role: inputs[role] for role in self._roles if role in inputs}
+
+    def _is_idle(self, payload: Any) -> bool:
+        """Return True if a role that is present sends nothing, where that is told from an absent role."""
+        return self._leaves_out and encode_plain(payload) == self._idle_bytes
 
     def _joined(self, events: list[Event]) -> Any:
         """The inputs of the world: all in the order of arrival, or the newest of each role."""
@@ -226,8 +243,9 @@ class InputRoles:
         )
         if self._form == "list":
             return [*self._own, *(message.payload for message in taken)]
-        latest = dict.fromkeys(self._world_roles, self._idle) | self._own_by_role
-        latest |= {message.sender: message.payload for message in taken}
+        shown = [role for role in self._world_roles if role in self._present or not self._leaves_out]
+        latest = dict.fromkeys(shown, self._idle) | self._own_by_role
+        latest |= {message.sender: message.payload for message in taken}  # Also of a role that is absent by now.
         return latest[self._roles[0]] if self._form == "one" else latest
 
     def _is_accepted(self, message: Message, events: list[Event]) -> bool:
@@ -241,7 +259,7 @@ class InputRoles:
 
         The scenario itself emits ``sent`` and ``received``.
         """
-        return rename_reserved(self._events(), OWN_KINDS | MESSAGE_KINDS) if self._events is not None else ()
+        return rename_reserved(self._events(), self._own_kinds) if self._events is not None else ()
 
     has_channels = False
 

@@ -118,6 +118,9 @@ class ScenarioSimulation:
 
     def _make_interface(self) -> MessageRoles | InputRoles:
         if hasattr(inner_of(self.inner), "router"):
+            if self.config.absent != "idle":
+                problem = f'expected "idle", since the roles send messages of their own, got "{self.config.absent}"'
+                raise ConfigError("absent", problem)
             return MessageRoles(inner_of(self.inner))
         return InputRoles(self.inner, self.roles, self.config, self._next_number)
 

@@ -117,6 +117,9 @@ class ScenarioConfig:
             by_role.
         idle: the input of a role from which nothing arrives in a round, with inputs = "one" or "by_role": it sent
             nothing, or its input was withheld, lost or delayed. With by_role, every role has an entry in each round.
+        absent: what a role is that has no entry in the inputs of a round, with inputs = "by_role". idle: as one that
+            sent nothing. left_out: it is absent, and the world's inputs have no entry for it; a role that sends the value
+            of idle is idle, and sends no message.
         checkpoint_interval: ticks from one checkpoint to the next; without it, no checkpoints are written.
         extensions: any plain data, by namespace; stored, never interpreted.
     """
@@ -133,6 +136,7 @@ class ScenarioConfig:
     properties: tuple[Property, ...] = ()
     inputs: Literal["auto", "list", "one", "by_role"] = "auto"
     idle: Any = None
+    absent: Literal["idle", "left_out"] = "idle"
     checkpoint_interval: Ticks | None = None
     extensions: Mapping[str, Any] = attrs.field(factory=dict)
 

@@ -12,7 +12,7 @@ from typing import Any
 import attrs
 
 from sim.kernel.messages import Event
-from sim.scenario.event_kinds import BUDGET_KINDS, EFFECT_KINDS, ENVIRONMENT_KINDS, has_required_keys
+from sim.scenario.event_kinds import ABSENT, BUDGET_KINDS, EFFECT_KINDS, ENVIRONMENT_KINDS, has_required_keys
 from sim.scenario.middleware.monitors import Q32_ONE, SIMPLEX_TOLERANCE, distance_to_equilibrium
 
 TickEvent = tuple[int, Event]
@@ -91,6 +91,8 @@ class ScenarioResult:
         environment: the events of bodies and medium.
         event_counts: by kind.
         progress: of a world with protocols; None for any other world.
+        presence: with absent = "left_out", for each role the number of rounds in which it was absent, idle (present, and
+            sent nothing) or active; empty otherwise.
         checks: of the trace, see check_trace.
         violated_before: properties that an earlier run had violated, if this run resumed it; the earlier result holds
             the details.
@@ -116,6 +118,7 @@ class ScenarioResult:
     environment: tuple[Event, ...]
     event_counts: Mapping[str, int]
     progress: Mapping[str, Any] | None = None
+    presence: Mapping[str, Mapping[str, int]] = attrs.field(factory=dict)
     checks: Mapping[str, Any] = attrs.field(factory=dict)
     violated_before: tuple[str, ...] = ()
     checkpoints: tuple[str, ...] = ()
@@ -149,15 +152,21 @@ def fold_events(
     steps: int | None,
     final_tick: int,
     final_hash: str,
+    tells_absent: bool = False,
     **more: Any,
 ) -> ScenarioResult:
-    """Compute the result of a run from all its events, in order. steps: the samples requested; None means all taken."""
+    """Compute the result of a run from all its events, in order. steps: the samples requested; None means all taken.
+
+    tells_absent: the scenario tells absent roles from idle ones.
+    """
     parts: dict[str, list[Any]] = {key: [] for key in ("samples", "violations", "events", "effects", "budget")}
     parts |= {key: [] for key in ("diagnostics", "reconfigurations", "environment")}
     counts: Counter[str] = Counter()
+    presence = Presence()
     for tick, event in events:
         kind = event["kind"]
         counts[kind] += 1
+        presence.add(tick, kind, event.get("role"))
         if not has_required_keys(event):
             parts["events"].append({"tick": tick, **event})
         elif kind == "sample":
@@ -185,9 +194,36 @@ def fold_events(
         reconfigurations=tuple(parts["reconfigurations"]),
         environment=tuple(parts["environment"]),
         event_counts=dict(sorted(counts.items())),
+        presence=presence.by_role() if tells_absent else {},
         checks=check_trace(trace),
         **more,
     )
+
+
+class Presence:
+    """Counts the rounds in which roles were absent, idle or active; there are no absent ones unless a scenario tells."""
+
+    def __init__(self) -> None:
+        self._absent: Counter[str] = Counter()
+        self._active: dict[str, set[int]] = {}
+        self._rounds: set[int] = set()
+
+    def add(self, tick: int, kind: str, role: Any) -> None:
+        """Count an event."""
+        if kind == "sample" and tick:
+            self._rounds.add(tick)
+        elif kind == ABSENT and isinstance(role, str):
+            self._absent[role] += 1
+        elif kind in ("sent", "suppressed") and isinstance(role, str):
+            self._active.setdefault(role, set()).add(tick)
+
+    def by_role(self) -> dict[str, dict[str, int]]:
+        """The counts of each role that was ever absent or active."""
+        counts = {}
+        for role in sorted({*self._absent, *self._active}):
+            absent, active = self._absent[role], len(self._active.get(role, ()))
+            counts[role] = {"absent": absent, "idle": len(self._rounds) - absent - active, "active": active}
+        return counts
 
 
 def _part_of(kind: str) -> str:
