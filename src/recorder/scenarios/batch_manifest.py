@@ -84,9 +84,19 @@ def read_record(entry: Any) -> RunRecord:
         unexpected = next((value for value in by_name.values() if type(value) not in {int, type(None)}), None)
         if unexpected is not None:
             raise ValueError(f"expected a whole number or null, got {str(unexpected)[:40]!r}")
-    if any(type(value) not in {int, str, type(None)} for value in (record.progress or {}).values()):
-        raise ValueError(f"'progress': unexpected value {str(record.progress)[:40]!r}")
+    for progress in _reports_in(record.progress or {}):
+        if any(type(value) not in {int, str, type(None)} for value in progress.values()):
+            raise ValueError(f"'progress': unexpected value {str(record.progress)[:40]!r}")
     return record
+
+
+def _reports_in(progress: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """The progress of a run, and that of each of its choreographies. Raises ValueError for anything else."""
+    several = progress.get("choreographies", {})
+    if not isinstance(several, dict) or not all(isinstance(one, dict) for one in several.values()):
+        raise ValueError(f"'progress': unexpected value {str(several)[:40]!r}")
+    yield {key: value for key, value in progress.items() if key != "choreographies"}
+    yield from several.values()
 
 
 def identity_of(job: Job) -> dict[str, Any]:

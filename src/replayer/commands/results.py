@@ -209,11 +209,21 @@ def _result_lines(result: ScenarioResult, path: Path, sim: str | None, missing: 
     counted_roles = [f"{role} {_presence(counts)}" for role, counts in result.presence.items()]
     lines += _list_lines("roles", counted_roles, limit=None) if counted_roles else []
     if result.progress is not None:
-        lines += _list_lines("progress", [f"{key} {value}" for key, value in result.progress.items()], limit=None)
+        lines += _progress_lines(result.progress)
     lines += _list_lines("trace", [name for name, holds in result.checks.items() if holds is True])
     if result.violations:
         words = shlex.quote(str(path)) + (f" --sim {shlex.quote(sim)}" if sim is not None else "")
         lines.append(f"next: replay seek {words} --tick {result.violations[0].tick}")
+    return lines
+
+
+def _progress_lines(progress: Mapping[str, Any]) -> list[str]:
+    """The progress of the world, then that of each of its choreographies, if it has several."""
+    several = progress.get("choreographies", {})
+    whole = {key: value for key, value in progress.items() if key != "choreographies"}
+    lines: list[str] = []
+    for title, report in {"progress": whole, **{f"progress of {name}": one for name, one in several.items()}}.items():
+        lines += _list_lines(title, [f"{key} {value}" for key, value in report.items()], limit=None)
     return lines
 
 

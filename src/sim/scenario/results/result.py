@@ -126,6 +126,15 @@ class ScenarioResult:
     error: str | None = None
 
     @property
+    def traces(self) -> dict[str, Trace]:
+        """The trace of each choreography of a machine with several, by name; empty for any other world."""
+        names = (self.progress or {}).get("choreographies", {})
+        return {
+            name: Trace(tuple(sample for sample in self.trace.samples if sample.role.startswith(f"{name}.")))
+            for name in names
+        }
+
+    @property
     def reconfiguration_summary(self) -> dict[str, int]:
         """How many reconfigurations were made, how many of them cost nothing, and the transition budget that was used.
 

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from sim.kernel.registry import Config, ConfigError, Observe, Readable, Seen
+from sim.kernel.registry import Config, Observe, Readable, Seen
+from sim.worlds.choreography.cast import Cast
 from sim.worlds.choreography.config import read_config
 from sim.worlds.choreography.protocol.payload import number_count, to_numbers
 from sim.worlds.choreography.protocol.projection import Choose, Program, Receive, Send
 from sim.worlds.choreography.q32 import saturate
-from sim.worlds.choreography.run.message_queues import find_channels, read_buffers
+from sim.worlds.choreography.run.message_queues import read_buffers
 
 NO_MESSAGE = -1
 
@@ -36,12 +37,10 @@ def observe_role(config: Config, agent: str) -> Observe:
         cut off or filled with zeros.
     """
     choreography = read_config(config)
-    if agent not in choreography.endpoints:
-        raise ConfigError("", f"expected one of the roles {', '.join(choreography.endpoints)}, got {agent!r}")
-    number, programs = choreography.endpoints.index(agent), choreography.make_programs()
-    channels = find_channels(programs, choreography.sessions)
-    queues = [place for (_, receiver), place in channels.items() if receiver == number]
-    labels, width = _find_messages(programs)
+    cast = Cast.of(choreography)
+    number = cast.number_of(agent)
+    queues = [place for (_, receiver), place in cast.channels.items() if receiver == number]
+    labels, width = _find_messages(cast.part_programs[cast.parts[number]])
 
     def observe(state: Readable) -> Seen:
         waiting = [read_buffers(state)[place] for place in queues]

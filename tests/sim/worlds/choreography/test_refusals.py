@@ -146,7 +146,7 @@ REFUSED: dict[str, dict[str, Any]] = {
     "field.positions[1]: expected a decimal number, got 'x'": valid(field={**SPRING, "positions": [0, "x"]}),
     "field.momenta: expected one for each of 2 roles, got 3": valid(field={**SPRING, "momenta": [0, 0, 0]}),
     "field.k: this key is missing": valid(field={key: value for key, value in SPRING.items() if key != "k"}),
-    "tempo: unknown key; known keys: protocol, sessions, buffer_capacity, registers, initial, scheduler, field, "
+    "tempo: unknown key; known keys: protocol, sessions, choreographies, buffer_capacity, registers, initial, scheduler, field, "
     "world, name, seed, ticks": valid(tempo=1),
 }
 

@@ -148,6 +148,25 @@ def report(
     }
 
 
+def total(reports: Sequence[Mapping[str, Any]], capacity: int) -> dict[str, Any]:
+    """The measures of several choreographies in one machine; a sum is None if one of them is unknown.
+
+    capacity: of the buffers.
+    """
+    sums: dict[str, Any] = {}
+    for key in ("initial_w", "depth_budget", "remaining_w", "consumed", "productive_steps"):
+        values = [one[key] for one in reports]
+        sums[key] = None if None in values else sum(values)
+    needs = [one["buffer_capacity"] for one in reports]
+    needed = None if None in needs else max(needs)
+    return {
+        **sums,
+        "critical_capacity_phase": _phase(sums["productive_steps"], sums["depth_budget"]),
+        "buffer_capacity": needed,
+        "buffer_phase": _phase(capacity, needed),
+    }
+
+
 def _phase(number: int, limit: int | None) -> str:
     if limit is None:
         return "unsupported"

@@ -6,12 +6,13 @@ against the protocol (an unexpected label or payload) makes the role fault, neve
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from sim.kernel.arithmetic.counter_rng import KeyedRandom, scale_words
 from sim.kernel.messages import Event, Message
 from sim.kernel.state import State
+from sim.worlds.choreography.cast import Cast
 from sim.worlds.choreography.config import ChoreographyConfig
 from sim.worlds.choreography.protocol.global_type import When
 from sim.worlds.choreography.protocol.payload import counts, find_mismatch, make_payload, to_numbers
@@ -21,13 +22,12 @@ from sim.worlds.choreography.protocol.projection import (
     Choose,
     End,
     Node,
-    Program,
     Receive,
     Send,
 )
 from sim.worlds.choreography.q32 import read_decimal
 from sim.worlds.choreography.run.layout import Status
-from sim.worlds.choreography.run.message_queues import Channel, Waiting
+from sim.worlds.choreography.run.message_queues import Waiting
 
 DRAW_PHASE = 1  # Of keyed random draws: the branch of a choice.
 
@@ -40,18 +40,17 @@ class ChoreographyRound:
     def __init__(
         self,
         config: ChoreographyConfig,
-        programs: Sequence[Program],
-        channels: dict[Channel, int],
+        cast: Cast,
         state: State,
         queues: list[list[Waiting]],
         route: Route,
         events: list[Event],
     ) -> None:
         """Prepare a round. events: appended to. queues: changed in place."""
-        self._config, self._programs, self._channels = config, programs, channels
+        self._config, self._cast, self._channels = config, cast, cast.channels
         self._state, self._queues, self._route, self._events = state, queues, route, events
-        self._names = config.endpoints
-        self._size = len(programs)
+        self._names, self._firsts = cast.names, cast.firsts
+        self._has_several = bool(config.choreographies)
         self._tick = int(state["tick"])
 
     def able(self, role: int) -> bool:
@@ -83,16 +82,16 @@ class ChoreographyRound:
                 self._receive(role, node)
 
     def _node(self, role: int) -> Node:
-        return self._programs[role % self._size][int(self._state["roles.place"][role])]
+        return self._cast.programs[role][int(self._state["roles.place"][role])]
 
     def _queue(self, role: int, to: int) -> list[Waiting]:
-        return self._queues[self._channels[role, role - role % self._size + to]]
+        return self._queues[self._channels[role, self._firsts[role] + to]]
 
     def _incoming(self, role: int, sender: int) -> list[Waiting]:
-        return self._queues[self._channels[role - role % self._size + sender, role]]
+        return self._queues[self._channels[self._firsts[role] + sender, role]]
 
     def _emit(self, kind: str, role: int, **more: Any) -> None:
-        self._events.append({"kind": kind, "role": self._names[role], "session": role // self._size, **more})
+        self._events.append({"kind": kind, "role": self._names[role], "session": self._cast.sessions[role], **more})
 
     def _continue_at(self, role: int, place: int) -> None:
         self._state["roles.place"][role] = place
@@ -103,19 +102,20 @@ class ChoreographyRound:
         all_status = self._state["roles.status"]
         all_status[role] = status
         self._emit(status.name.lower(), role, **more)
-        first = role - role % self._size
-        if (all_status[first : first + self._size] >= Status.HALTED).all():
+        first = self._firsts[role]
+        end = first + len(self._cast.part_programs[self._cast.parts[role]])
+        if (all_status[first:end] >= Status.HALTED).all():
             self._emit("closed", role)
 
     def _send(self, role: int, to: int, label: str, carried: Carried, kind: str) -> None:
         state = self._state
-        receiver = role - role % self._size + to
+        receiver = self._firsts[role] + to
         payload = make_payload(carried.rule, state["roles.registers"][role].tolist(), int(state["roles.counted"][role]))
         if counts(carried.rule):
             state["roles.counted"][role] += 1
         number = int(state["message_count"])
         state["message_count"][...] += 1
-        state["productive_steps"][...] += 1
+        self._count_productive(role)
         self._emit(kind, role, to=self._names[receiver], label=label, message=number, payload=payload)
         sent = Message(number, self._names[role], self._names[receiver], label, payload)
         arrived = self._route(sent)
@@ -123,6 +123,11 @@ class ChoreographyRound:
             if (arrived.sender, arrived.receiver) != (sent.sender, sent.receiver):
                 raise ValueError(f"the router sent {sent} elsewhere: {arrived}")
             self._queue(role, to).append([arrived.number, arrived.label, arrived.payload])
+
+    def _count_productive(self, role: int) -> None:
+        self._state["productive_steps"][...] += 1
+        if self._has_several:
+            self._state["choreographies.productive_steps"][self._cast.parts[role]] += 1
 
     def _choose(self, role: int, node: Choose) -> int:
         choices = self._state["roles.choices"]
@@ -142,7 +147,7 @@ class ChoreographyRound:
 
     def _receive(self, role: int, node: Receive) -> None:
         number, label, payload = self._incoming(role, node.sender).pop(0)
-        sender = self._names[role - role % self._size + node.sender]
+        sender = self._names[self._firsts[role] + node.sender]
         taken = {"from": sender, "label": label, "message": number, "payload": payload}
         if label not in node.branches:
             labels = " or ".join(repr(expected) for expected in node.branches)
@@ -160,7 +165,7 @@ class ChoreographyRound:
             registers[carried.into : carried.into + len(numbers)] = numbers
         elif numbers:
             registers[HEARD_REGISTER] = numbers[0]
-        self._state["productive_steps"][...] += 1
+        self._count_productive(role)
         self._emit("offered" if node.offered else "received", role, **taken)
         self._continue_at(role, after)
 

@@ -22,7 +22,10 @@ class Status(IntEnum):
 
 def make_schema(config: ChoreographyConfig) -> Schema:
     """The schema; roles are those of all sessions, in the order of config.endpoints."""
-    roles, choices = len(config.endpoints), len(find_choices(config.protocol))
+    roles = len(config.endpoints)
+    choices = max(len(find_choices(part.protocol)) for part in config.parts)
+    # Only where there are several: an only one has them all.
+    of_parts = [Field("choreographies.productive_steps", "i8", (len(config.parts),))] if config.choreographies else []
     return Schema(
         Field("tick", "i8"),
         Field("message_count", "i8"),  # Messages sent so far: the next one's number.
@@ -36,15 +39,15 @@ def make_schema(config: ChoreographyConfig) -> Schema:
         Field("scheduler.waited", "i8", (roles,)),  # Rounds since the role was advanced.
         Field("scheduler.tokens", "i8", (roles,)),
         Field("field.calls", "i8", (roles,)),
+        *of_parts,
         Blob("buffers", 1024),  # See message_queues.py.
     )
 
 
 def fill_registers(state: State, config: ChoreographyConfig) -> None:
     """Set the registers of each role to their values at tick 0."""
-    per_session = len(config.protocol.roles)
     registers = state["roles.registers"]
-    for endpoint in range(len(registers)):
-        values = config.initial_state(endpoint % per_session)
+    initial = (part.initial_state(role) for part in config.parts for _ in range(part.sessions) for role in part.numbers)
+    for endpoint, values in enumerate(initial):
         registers[endpoint, STATE_REGISTER : STATE_REGISTER + len(values)] = values
         registers[endpoint, HEARD_REGISTER] = registers[endpoint, STATE_REGISTER] if values else 0

@@ -21,8 +21,13 @@ from sim.kernel.state import State
 from sim.worlds.choreography.config import Scheduler
 
 
-def pick(state: State, scheduler: Scheduler, live: Sequence[int], able: Callable[[int], bool]) -> list[int]:
-    """Pick the roles of this round from the live ones, by the scheduler's policy. Picked roles pay their tokens."""
+def pick(
+    state: State, scheduler: Scheduler, live: Sequence[int], able: Callable[[int], bool], priorities: Sequence[int]
+) -> list[int]:
+    """Pick the roles of this round from the live ones, by the scheduler's policy. Picked roles pay their tokens.
+
+    priorities: of each role; empty if all are 1.
+    """
     count = min(scheduler.concurrency, len(live))
     if not count:
         return []
@@ -35,9 +40,9 @@ def pick(state: State, scheduler: Scheduler, live: Sequence[int], able: Callable
             return rotated[:count]
         case "priority_aging":
             waited = state["scheduler.waited"]
-            return sorted(live, key=lambda role: (-_priority(scheduler, role) - int(waited[role]), role))[:count]
+            return sorted(live, key=lambda role: (-_priority(priorities, role) - int(waited[role]), role))[:count]
         case "priority_token_weighted":
-            return _pick_by_tokens(state, scheduler, live, count)
+            return _pick_by_tokens(state, priorities, live, count)
     waited = state["scheduler.waited"]
     return sorted(live, key=lambda role: (not able(role), -int(waited[role]), role))[:count]
 
@@ -52,17 +57,16 @@ def note_round(state: State, scheduler: Scheduler, live: Sequence[int], advanced
     waited[np.array(advanced, dtype=np.int64)] = 0
 
 
-def _priority(scheduler: Scheduler, role: int) -> int:
-    priorities = scheduler.priorities
-    return priorities[role % len(priorities)] if priorities else 1
+def _priority(priorities: Sequence[int], role: int) -> int:
+    return priorities[role] if priorities else 1
 
 
-def _pick_by_tokens(state: State, scheduler: Scheduler, live: Sequence[int], count: int) -> list[int]:
+def _pick_by_tokens(state: State, priorities: Sequence[int], live: Sequence[int], count: int) -> list[int]:
     tokens = state["scheduler.tokens"]
     issued = 0
     for role in live:
-        tokens[role] += _priority(scheduler, role)
-        issued += _priority(scheduler, role)
+        tokens[role] += _priority(priorities, role)
+        issued += _priority(priorities, role)
     picked = sorted(live, key=lambda role: (-int(tokens[role]), role))[:count]
     for role in picked:
         tokens[role] -= issued // count

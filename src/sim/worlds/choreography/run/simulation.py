@@ -14,14 +14,15 @@ from sim.kernel.messages import Event, Message, Router
 from sim.kernel.registry import Config, ConfigError, Origin
 from sim.kernel.simulation import run_phases
 from sim.kernel.state import Snapshot, State
+from sim.worlds.choreography.cast import Cast
 from sim.worlds.choreography.config import read_config
-from sim.worlds.choreography.protocol.bounds import Measures, report
+from sim.worlds.choreography.protocol.bounds import Measures, report, total
 from sim.worlds.choreography.protocol.payload import STATE_REGISTER
 from sim.worlds.choreography.protocol.projection import Choose, Send
 from sim.worlds.choreography.q32 import to_text
 from sim.worlds.choreography.run.interpreter import ChoreographyRound
 from sim.worlds.choreography.run.layout import Status, fill_registers, make_schema
-from sim.worlds.choreography.run.message_queues import find_channels, read_buffers, write_buffers
+from sim.worlds.choreography.run.message_queues import read_buffers, write_buffers
 from sim.worlds.choreography.run.scheduler import note_round, pick
 
 WORLD_NAME = "choreography"
@@ -46,19 +47,23 @@ class Choreography:
         """Build a choreography at tick 0. plain_config: as parsed from TOML. Raises ConfigError."""
         self.config = read_config(plain_config)
         self.origin = Origin(WORLD_NAME, WORLD_VERSION, plain_config)
-        self.programs = self.config.make_programs()
-        self.roles: Sequence[str] = self.config.endpoints
+        self._cast = Cast.of(self.config)
+        self.programs = tuple(program for programs in self._cast.part_programs for program in programs)
+        self.roles: Sequence[str] = self._cast.names
+        self._priorities = self.config.priorities
+        self._models = [part.field for part in self.config.parts]
         self.router: Router | None = None
         self.paused: frozenset[str] = frozenset()
         self.state = State(make_schema(self.config))
+        own = frozenset({"choreographies.productive_steps"} if self.config.choreographies else ())
         self.phases = (
-            Phase("machine", self._run_machine, _MACHINE_WRITES),
+            Phase("machine", self._run_machine, _MACHINE_WRITES | own),
             Phase("fields", self._run_fields, frozenset({"roles.registers", "field.calls"})),
         )
-        self._channels = find_channels(self.programs, self.config.sessions)
+        self._channels = self._cast.channels
         self._numbers = {role: number for number, role in enumerate(self.roles)}
         self._events: list[Event] = []
-        self._measures: Measures | None = None  # Of the protocol, not of the state; expensive, computed on first use.
+        self._measures: list[Measures] = []  # Of the protocols, not of the state; expensive, computed on first use.
         fill_registers(self.state, self.config)
         write_buffers(self.state, [[] for _ in self._channels])
 
@@ -83,10 +88,10 @@ class Choreography:
         self._events = []
         state["tick"][...] += 1
         queues = read_buffers(state)
-        round_ = ChoreographyRound(config, self.programs, self._channels, state, queues, self._route, self._events)
+        round_ = ChoreographyRound(config, self._cast, state, queues, self._route, self._events)
         halted, status = int(Status.HALTED), state["roles.status"].tolist()
         live = [number for number, role in enumerate(self.roles) if status[number] < halted and role not in self.paused]
-        picked = pick(state, config.scheduler, live, round_.able)
+        picked = pick(state, config.scheduler, live, round_.able, self._priorities)
         if order is not None:
             picked = [number for number in order if number in live]
         elif race is not None:
@@ -113,7 +118,7 @@ class Choreography:
     @property
     def sessions(self) -> int:
         """The number of sessions, numbered from 0."""
-        return self.config.sessions
+        return self._cast.session_count
 
     def choose_policy(self, policy: str) -> None:
         """Set the scheduler's policy, one of POLICIES. Raises ConfigError if the configuration names a different one."""
@@ -145,12 +150,15 @@ class Choreography:
         return message if self.router is None else self.router(message)
 
     def _run_fields(self, _inputs: Any) -> None:
-        model = self.config.field
-        if model is None:
+        models = self._models
+        if models.count(None) == len(models):
             return
         registers, calls = self.state["roles.registers"], self.state["field.calls"]
         for event in [event for event in self._events if event["kind"] in PRODUCTIVE]:
             number = self._numbers[event["role"]]
+            model = models[self._cast.parts[number]]
+            if model is None:
+                continue
             calls[number] += 1
             row = registers[number].tolist()
             acted = model.act(row, int(calls[number]))
@@ -191,20 +199,21 @@ class Choreography:
 
     def buffered_by_session(self) -> dict[int, int]:
         """The number of messages in buffers, by session."""
-        counts = dict.fromkeys(range(self.config.sessions), 0)
+        counts = dict.fromkeys(range(self.sessions), 0)
         queues = read_buffers(self.state)
         for (sender, _), place in self._channels.items():
-            counts[sender // len(self.programs)] += len(queues[place])
+            counts[self._cast.sessions[sender]] += len(queues[place])
         return counts
 
     def depths(self) -> dict[int, int]:
         """The most steps left for the roles of each session; empty for a protocol with an endless loop."""
-        measures = self._find_measures()
-        if measures.depths is None:
-            return {}
-        size, by_session = len(self.programs), dict.fromkeys(range(self.config.sessions), 0)
+        all_measures = self._find_measures()
+        by_session: dict[int, int] = {}
         for role, place in enumerate(self.state["roles.place"].tolist()):
-            by_session[role // size] += measures.depths[role % size][place]
+            depths = all_measures[self._cast.parts[role]].depths
+            if depths is not None:
+                session = self._cast.sessions[role]
+                by_session[session] = by_session.get(session, 0) + depths[self._cast.roles[role]][place]
         return by_session
 
     def events(self) -> Sequence[Event]:
@@ -222,25 +231,44 @@ class Choreography:
 
     def progress(self) -> dict[str, Any]:
         """The steps done and left, see bounds.py; a figure that this protocol does not have is None."""
+        reports = [self._report_of(number) for number in range(len(self.config.parts))]
+        if not self.config.choreographies:
+            return reports[0]
+        named = {part.name: one for part, one in zip(self.config.parts, reports, strict=True)}
+        return {**total(reports, self.config.buffer_capacity), "choreographies": named}
+
+    def _report_of(self, part: int) -> dict[str, Any]:
+        state, endpoints = self.state, self._cast.endpoints_of(part)
+        if self.config.choreographies:
+            productive = int(state["choreographies.productive_steps"][part])
+            queues, own = read_buffers(state), set(endpoints)
+            buffered = sum(len(queues[place]) for (sender, _), place in self._channels.items() if sender in own)
+        else:
+            productive, buffered = int(state["productive_steps"]), self.buffered_count()
         return report(
-            self._find_measures(),
-            places=self.state["roles.place"].tolist(),
-            sessions=self.config.sessions,
-            buffered=self.buffered_count(),
-            productive=int(self.state["productive_steps"]),
+            self._find_measures()[part],
+            places=state["roles.place"][endpoints].tolist(),
+            sessions=self.config.parts[part].sessions,
+            buffered=buffered,
+            productive=productive,
             capacity=self.config.buffer_capacity,
         )
 
-    def _find_measures(self) -> Measures:
-        if self._measures is None:
-            self._measures = Measures.of(self.programs)
+    def _find_measures(self) -> list[Measures]:
+        if not self._measures:
+            self._measures = [Measures.of(programs) for programs in self._cast.part_programs]
         return self._measures
 
     def telemetry(self) -> Mapping[str, int | float]:
         """The figures of the current tick: roles by status, messages sent and waiting, productive steps."""
         figures = {f"roles.{status.name.lower()}": _count(self.state, status) for status in Status}
         figures |= {"messages": int(self.state["message_count"]), "buffered": self.buffered_count()}
-        return figures | {"productive_steps": int(self.state["productive_steps"])}
+        figures["productive_steps"] = int(self.state["productive_steps"])
+        for number, part in enumerate(self.config.choreographies):
+            status = self.state["roles.status"][self._cast.endpoints_of(number)]
+            figures[f"{part.name}.live"] = int(np.count_nonzero(status < Status.HALTED))
+            figures[f"{part.name}.productive_steps"] = int(self.state["choreographies.productive_steps"][number])
+        return figures
 
     def ended(self) -> tuple[str, str] | None:
         """The reason for the end, ("halted", sentence), when all roles have halted or faulted; None before."""
@@ -262,9 +290,9 @@ def summarize(plain_config: Config, snapshot: Snapshot) -> Mapping[str, str]:
     waiting = sum(map(len, msgpack.unpackb(snapshot.blob("buffers"), strict_map_key=False)))
     lines["messages"] = f"{int(snapshot['message_count']):,} sent, {waiting:,} waiting"
     lines["productive steps"] = f"{int(snapshot['productive_steps']):,}"
-    if config.field is not None:
-        width = config.field.width
-        for number, role in list(enumerate(config.endpoints))[:8]:  # A screen's worth.
+    widths = [part.field.width if part.field else 0 for part in config.parts for _ in part.endpoints]
+    for number, (role, width) in enumerate(list(zip(config.endpoints, widths, strict=True))[:8]):  # A screen's worth.
+        if width:
             values = snapshot["roles.registers"][number, STATE_REGISTER : STATE_REGISTER + width].tolist()
             lines[role] = " ".join(map(to_text, values))
     return lines
