@@ -90,7 +90,8 @@ class RunRecord:
         productive: number of productive events.
         progress: the bounds of a world with protocols at the end of the run: work, depth budget, capacities, phases;
             None for other worlds, and in manifests of earlier versions.
-        reconfigurations: ScenarioResult.reconfiguration_summary; None in manifests of earlier versions.
+        reconfigurations: ScenarioResult.reconfiguration_summary; None in manifests of earlier versions, as the next two.
+        scheduler, eligibility: ScenarioResult.scheduler and ScenarioResult.eligibility.
         tape: the path of the tape as text; None without a tape.
         error: the failure; None if there was none.
         attempts: number of times the job was started.
@@ -115,6 +116,8 @@ class RunRecord:
     disk_error: int | None = None
     progress: Mapping[str, Any] | None = None
     reconfigurations: Mapping[str, int] | None = None
+    scheduler: Mapping[str, Any] | None = None
+    eligibility: Mapping[str, Sequence[Any]] | None = None
 
 
 def ensure_registered(loaded: Scenario) -> None:
@@ -214,6 +217,8 @@ def record_of(job: Job, result: ScenarioResult, extinct: Mapping[str, int | None
         result.error,
         progress=dict(result.progress) if result.progress is not None else None,
         reconfigurations=result.reconfiguration_summary,
+        scheduler=dict(result.scheduler) if result.scheduler is not None else None,
+        eligibility=result.eligibility,
     )
 
 

@@ -54,7 +54,10 @@ _RECORD_TYPES: Mapping[str, tuple[type, ...]] = {
     "disk_error": (int, type(None)),
     "progress": (dict, type(None)),
     "reconfigurations": (dict, type(None)),
+    "scheduler": (dict, type(None)),
+    "eligibility": (dict, type(None)),
 }
+_WITNESS_TYPES = (bool, str)
 _VIOLATION_TYPES = (str, int, str)  # Property, tick, details.
 Read = TypeVar("Read")
 
@@ -84,9 +87,12 @@ def read_record(entry: Any) -> RunRecord:
         unexpected = next((value for value in by_name.values() if type(value) not in {int, type(None)}), None)
         if unexpected is not None:
             raise ValueError(f"expected a whole number or null, got {str(unexpected)[:40]!r}")
-    for progress in _reports_in(record.progress or {}):
+    for progress in (*_reports_in(record.progress or {}), record.scheduler or {}):
         if any(type(value) not in {int, str, type(None)} for value in progress.values()):
-            raise ValueError(f"'progress': unexpected value {str(record.progress)[:40]!r}")
+            raise ValueError(f"'progress': unexpected value {str(progress)[:40]!r}")
+    for witness in (record.eligibility or {}).values():
+        if not isinstance(witness, list) or tuple(map(type, witness)) != _WITNESS_TYPES:
+            raise ValueError(f"'eligibility': unexpected value {str(witness)[:40]!r}")
     return record
 
 

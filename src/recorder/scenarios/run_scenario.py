@@ -29,6 +29,7 @@ from sim.scenario.config.identity import scenario_hash
 from sim.scenario.config.scenario import Execution, ScenarioConfig, read_scenario_config
 from sim.scenario.middleware.monitors import PropertyFunction
 from sim.scenario.results.result import ScenarioResult, fold_events
+from sim.scenario.results.run_profile import scheduler_profile
 from sim.scenario.scenario_file import load_scenario
 from sim.scenario.scenario_simulation import ScenarioSimulation
 from sim.scenario.thread_race import RacedInputs
@@ -155,7 +156,9 @@ class _Plan:
     def _result(
         self, events: list[tuple[int, Event]], tick: int, before: tuple[str, ...], error: str | None
     ) -> ScenarioResult:
-        reports = hook(inner_of(self.wrapped.inner), ReportsProgress)
+        world = inner_of(self.wrapped.inner)
+        reports = hook(world, ReportsProgress)
+        progress = reports.progress() if reports is not None else None
         return fold_events(
             events,
             name=self.config.name,
@@ -166,7 +169,8 @@ class _Plan:
             steps=self.last_tick + 1,
             final_tick=tick,
             final_hash=f"{self.wrapped.state.hash():016x}",
-            progress=reports.progress() if reports is not None else None,
+            progress=progress,
+            scheduler=scheduler_profile(self.config.execution, world, progress),
             violated_before=before,
             checkpoints=tuple(str(checkpoint.path) for checkpoint in self.checkpoints.written),
             checkpoint_error=self.checkpoints.error,

@@ -227,7 +227,7 @@ class RunChange:
     Attributes:
         index: the index of the run.
         what: the facts that differ: missing, bindings, error, hash, regime, violations, productive, progress,
-            reconfigurations. The last two are compared if both manifests have them.
+            reconfigurations, scheduler, eligibility. The last four are compared if both manifests have them.
         productive_delta: productive events of the second run minus those of the first.
     """
 
@@ -253,7 +253,12 @@ def compare_sweeps(first: Sequence[RunRecord], second: Sequence[RunRecord]) -> l
             "violations": ([list(v) for v in a.violations], [list(v) for v in b.violations]),
             "productive": (a.productive, b.productive),
         }
-        for name in ("progress", "reconfigurations"):  # Manifests of earlier versions have neither.
+        for name in (
+            "progress",
+            "reconfigurations",
+            "scheduler",
+            "eligibility",
+        ):  # Manifests of earlier versions have none.
             both = getattr(a, name), getattr(b, name)
             if None not in both:
                 pairs[name] = both

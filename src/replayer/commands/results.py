@@ -82,7 +82,7 @@ def results(
         except UnfitSimulationError as error:
             raise UsageError(str(error)) from None
     if as_json:
-        summary = {"reconfiguration_summary": result.reconfiguration_summary}
+        summary = {"reconfiguration_summary": result.reconfiguration_summary, "eligibility": result.eligibility}
         facts = {"result": {**attrs.asdict(result), **summary}, "missing": missing}
         facts |= {"canonical": _canonical_facts(canonical_replay)} if canonical_replay else {}
         print_json(facts, default=repr)
@@ -208,6 +208,8 @@ def _result_lines(result: ScenarioResult, path: Path, sim: str | None, missing: 
     lines += _list_lines("events", [f"{kind} {count:,}" for kind, count in result.event_counts.items()], limit=None)
     counted_roles = [f"{role} {_presence(counts)}" for role, counts in result.presence.items()]
     lines += _list_lines("roles", counted_roles, limit=None) if counted_roles else []
+    if result.scheduler is not None:
+        lines += _list_lines("scheduler", [f"{key} {value}" for key, value in result.scheduler.items()], limit=None)
     if result.progress is not None:
         lines += _progress_lines(result.progress)
     lines += _list_lines("trace", [name for name, holds in result.checks.items() if holds is True])

@@ -20,12 +20,13 @@ from replayer.tape.tape import Tape
 from sim.kernel.hooks import ReportsProgress, hook
 from sim.kernel.messages import Event
 from sim.kernel.plain_data import decode_plain
-from sim.kernel.simulation import SCENARIO_PREFIX
+from sim.kernel.simulation import SCENARIO_PREFIX, inner_of
 from sim.scenario.config.identity import scenario_hash
-from sim.scenario.config.scenario import ScenarioConfig, read_scenario_config
+from sim.scenario.config.scenario import Execution, ScenarioConfig, read_scenario_config
 from sim.scenario.middleware.monitors import reported
 from sim.scenario.results.compare import RunComparison, compare_runs
 from sim.scenario.results.result import ScenarioResult, fold_events
+from sim.scenario.results.run_profile import scheduler_profile
 from sim.scenario.scenario_simulation import ScenarioSimulation
 
 TickEvent = tuple[int, Event]
@@ -64,10 +65,12 @@ def scenario_result(tape: Tape, world: Factory | None = None) -> ScenarioResult:
     config = scenario_of(tape)
     has_all_events = not tape.missing_event_ticks()
     events = tape.events() if has_all_events else rebuild_events(tape, world)
-    return _fold(tape, config, events, _progress(tape, world))
+    return _fold(tape, config, events, *_facts_of_world(tape, world, config))
 
 
-def _fold(tape: Tape, config: ScenarioConfig, events: Iterator[TickEvent], progress: Any) -> ScenarioResult:
+def _fold(
+    tape: Tape, config: ScenarioConfig, events: Iterator[TickEvent], progress: Any, scheduler: Any
+) -> ScenarioResult:
     return fold_events(
         events,
         name=config.name,
@@ -79,6 +82,7 @@ def _fold(tape: Tape, config: ScenarioConfig, events: Iterator[TickEvent], progr
         final_tick=tape.last_tick,
         final_hash=f"{tape.state_hash(tape.last_tick):016x}",
         progress=progress,
+        scheduler=scheduler,
         violated_before=_violated_before(tape, config),
         error=_error_of(tape),
     )
@@ -99,17 +103,19 @@ def _error_of(tape: Tape) -> str | None:
     return None
 
 
-def _progress(tape: Tape, world: Factory | None) -> Any:
-    """Progress in the last state; None without a simulation, or if it reports none."""
+def _facts_of_world(tape: Tape, world: Factory | None, config: ScenarioConfig) -> tuple[Any, Any]:
+    """Progress in the last state, None if the world reports none, and the scheduler; both None without a simulation."""
     registered = isinstance(tape.meta.get("world"), Mapping)
     if world is None and not registered:
-        return None
+        return None, None
     cursor = Cursor(tape, make_simulation(tape, world))
-    reports = hook(getattr(cursor.simulation, "inner", None), ReportsProgress)
-    if reports is None:
-        return None
-    cursor.seek(tape.last_tick)
-    return reports.progress()
+    simulation = cursor.simulation
+    inner = inner_of(simulation.inner) if isinstance(simulation, ScenarioSimulation) else None
+    reports = hook(inner, ReportsProgress)
+    if reports is not None:
+        cursor.seek(tape.last_tick)
+    progress = reports.progress() if reports is not None else None
+    return progress, scheduler_profile(config.execution, inner, progress)
 
 
 def run_canonical_replay(tape: Tape, world: Factory | None = None) -> CanonicalReplay:
@@ -131,7 +137,9 @@ def run_canonical_replay(tape: Tape, world: Factory | None = None) -> CanonicalR
     )
     final_hash = f"{simulation.state.hash():016x}"
     reports = hook(simulation.inner, ReportsProgress)
-    result = _fold(tape, config, iter(kept), reports.progress() if reports is not None else None)
+    progress = reports.progress() if reports is not None else None
+    scheduler = scheduler_profile(Execution(), inner_of(simulation.inner), progress)
+    result = _fold(tape, config, iter(kept), progress, scheduler)
     canonical = attrs.evolve(result, regime="canonical_exact", final_hash=final_hash)
     return CanonicalReplay(canonical, comparison, final_hash == result.final_hash)
 

@@ -278,6 +278,12 @@ class HasConcurrency(Protocol):
     concurrency: int
 
 
+class HasPolicy(Protocol):
+    """The name of the policy by which the world's scheduler picks roles."""
+
+    scheduler_policy: str
+
+
 class ChoosesPolicy(Protocol):
     """Makes the world's scheduler follow a policy, by name; raises ConfigError for an unsupported policy."""
 
@@ -319,7 +325,7 @@ RECORDING_HOOKS: tuple[Callable[..., Any], ...] = (
 )
 SCENARIO_HOOKS: tuple[Callable[..., Any], ...] = (
     HasProperties, HasRoles, AcceptsInputs, HasSamples, HasLabels, HasSessions,
-    HasChannels, CountsBuffered, HasDepths, HasConcurrency, ChoosesPolicy, ReportsProgress,
+    HasChannels, CountsBuffered, HasDepths, HasConcurrency, HasPolicy, ChoosesPolicy, ReportsProgress,
 )  # fmt: skip
 
 

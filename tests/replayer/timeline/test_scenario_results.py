@@ -132,7 +132,10 @@ def test_threads(tmp_path: Path, concurrency: int) -> None:
             found = run_canonical_replay(tape)
         if concurrency == 1:
             assert (found.comparison.verdict, found.same_hash) == ("exact_raw_match", True)
-            assert comparable(found.result) == comparable(attrs.evolve(live, regime="canonical_exact"))
+            assert live.scheduler is not None
+            canonical = {**live.scheduler, "backend": "canonical", "worker_threads": 1}
+            expected = attrs.evolve(live, regime="canonical_exact", scheduler=canonical)
+            assert comparable(found.result) == comparable(expected)
         else:
             assert found.comparison.verdict != "exact_raw_match"
             assert live.regime == "threaded_envelope_bounded"

@@ -14,6 +14,7 @@ import attrs
 from sim.kernel.messages import Event
 from sim.scenario.event_kinds import ABSENT, BUDGET_KINDS, EFFECT_KINDS, ENVIRONMENT_KINDS, has_required_keys
 from sim.scenario.middleware.monitors import Q32_ONE, SIMPLEX_TOLERANCE, distance_to_equilibrium
+from sim.scenario.results.run_profile import eligibility
 
 TickEvent = tuple[int, Event]
 
@@ -91,6 +92,7 @@ class ScenarioResult:
         environment: the events of bodies and medium.
         event_counts: by kind.
         progress: of a world with protocols; None for any other world.
+        scheduler: the scheduler with its bounds, see run_profile.py; None for a world without one.
         presence: with absent = "left_out", for each role the number of rounds in which it was absent, idle (present, and
             sent nothing) or active; empty otherwise.
         checks: of the trace, see check_trace.
@@ -118,12 +120,18 @@ class ScenarioResult:
     environment: tuple[Event, ...]
     event_counts: Mapping[str, int]
     progress: Mapping[str, Any] | None = None
+    scheduler: Mapping[str, Any] | None = None
     presence: Mapping[str, Mapping[str, int]] = attrs.field(factory=dict)
     checks: Mapping[str, Any] = attrs.field(factory=dict)
     violated_before: tuple[str, ...] = ()
     checkpoints: tuple[str, ...] = ()
     checkpoint_error: str | None = None
     error: str | None = None
+
+    @property
+    def eligibility(self) -> dict[str, list[Any]]:
+        """The conditions of an exact and bounded run: for each True or False, and the witness; see run_profile.py."""
+        return eligibility(self.regime, self.event_counts, self.progress, self.error)
 
     @property
     def traces(self) -> dict[str, Trace]:

@@ -108,6 +108,11 @@ class Choreography:
         return self.config.scheduler.concurrency
 
     @property
+    def scheduler_policy(self) -> str:
+        """The scheduler's policy."""
+        return self.config.scheduler.policy
+
+    @property
     def labels(self) -> tuple[str, ...]:
         """The labels of all messages of the protocol, sorted."""
         nodes = [node for program in self.programs for node in program]
