@@ -15,7 +15,9 @@ import attrs
 
 from recorder.environment import describe_environment
 from recorder.errors import MissingTickError, PeerDesyncError, RecordingError, RecordingWarning
+from recorder.format.blocks.block import BlockKind
 from recorder.format.recording.assembly import Assembled
+from recorder.format.recording.stored_sections import StoredSections
 from recorder.settings import OnDesync
 from recorder.storage.atomic_folder import write_folder
 from recorder.storage.open_tape import OpenTape
@@ -231,4 +233,6 @@ def _cut_run(assembled: Assembled, name: str, target: Path, first_needed: int, l
         copy.frames([recording.frame(tick) for tick in range(keyframe.tick + 1, last_tick + 1)])
         if last_tick > keyframe.tick:
             copy.full(last_tick, last)
+        for start, payload in StoredSections(recording).payloads(keyframe.tick, last_tick):
+            copy.optional_payload(BlockKind.AUX, payload, start)
         copy.finish({"reason": "peer desync", "ticks": last_tick})

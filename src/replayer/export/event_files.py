@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from recorder.format.blocks.events_block import KIND, TICK, Event
+from recorder.format.recording.stored_sections import StoredSections
 from recorder.storage.atomic_file import atomic_file
 from replayer.csv_cells import CsvRows
 from replayer.export.tables import open_text, suffix_of
-from replayer.tape.stored_sections import StoredSections
 from replayer.value_text import to_json
 from sim.kernel.plain_data import decode_plain
 

@@ -22,6 +22,7 @@ from recorder.format.blocks.frame import Frame
 from recorder.format.blocks.telemetry_block import decode_telemetry, join_telemetry
 from recorder.format.recording.assembly import NOT_CHECKED, Assembled
 from recorder.format.recording.recording import Recording
+from recorder.format.recording.stored_sections import StoredSections
 from recorder.format.recording.tick_gaps import merged
 from recorder.format.segments.block_location import TICK_MAX, KeyframeLocation, optional_blocks
 from recorder.format.segments.index import Entry
@@ -31,7 +32,6 @@ from recorder.storage.open_tape import OpenTape, is_locked
 from replayer.html_renderers import RenderedAsHtml
 from replayer.tape.seal_check import check_seals
 from replayer.tape.stored_events import event_blocks, missing_event_ticks, stored_events
-from replayer.tape.stored_sections import StoredSections
 from sim.kernel.state import Snapshot
 
 Mode = Literal["salvage", "prefix", "strict"]

@@ -180,4 +180,8 @@ def apply(present: Mapping[str, bytes], sections: Mapping[str, Any], gone: Seque
                 after[name] = before[:front] + middle + before[len(before) - back :]
             case _:
                 raise ValueError(f"section {name}: expected bytes, or parts of the value before")
+    if sum(map(len, after.values())) > AUX_BYTES_MAX or len(after) > SECTIONS_MAX:
+        raise ValueError(
+            f"the sections of a tick take more than {AUX_BYTES_MAX} bytes, or are more than {SECTIONS_MAX}"
+        )
     return after

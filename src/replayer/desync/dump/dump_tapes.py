@@ -9,6 +9,7 @@ from typing import Any
 import attrs
 
 from recorder.errors import CorruptError
+from recorder.format.blocks.block import BlockKind
 from recorder.session.lockstep import RUN_NAME, TREE_NAME, write_tree
 from recorder.storage.tape_copy import TapeCopy, copied_meta
 from replayer.desync.finding import Finding
@@ -31,11 +32,19 @@ def write_tapes(folder: Path, tape: Tape, finding: Finding) -> None:
         with TapeCopy(folder / REPRODUCTION, run_id, meta) as copy:
             copy.full(finding.tick - 1, finding.before)
             copy.frames([frame for frame in finding.frames if frame.tick >= finding.tick])
+            _copy_sections(tape, copy, finding.tick - 1, finding.frames[-1].tick)
             copy.finish({"reason": "cut out", "ticks": finding.frames[-1].tick})
     with TapeCopy(folder / STATE, run_id, meta) as copy:
         copy.full(finding.tick, finding.replayed)
+        _copy_sections(tape, copy, finding.tick, finding.tick)
         copy.finish({"reason": "cut out", "ticks": finding.tick})
     write_tree(folder, finding.tick, finding.replayed)
+
+
+def _copy_sections(tape: Tape, copy: TapeCopy, first: int, last: int) -> None:
+    """Copy the sections that others kept beside the state at these ticks."""
+    for start, payload in tape.aux.payloads(first, last):
+        copy.optional_payload(BlockKind.AUX, payload, start)
 
 
 @attrs.frozen(eq=False)

@@ -86,3 +86,5 @@ def test_too_many_bytes_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
         encode_sections(PlainEncoder(), {"a": bytes(50), "b": bytes(50)})
     with pytest.raises(ValueError, match="section a takes 101 bytes"):
         apply({"a": bytes(60)}, {"a": [60, bytes(41), 0]}, [])
+    with pytest.raises(ValueError, match="the sections of a tick take more than 100 bytes"):
+        apply({"a": bytes(60)}, {"b": bytes(60)}, [])

@@ -69,6 +69,28 @@ def test_a_dump_reproduces_the_bad_tick_alone() -> None:
         assert (place.tick, state.snapshot(place).hash()) == (29, report.findings[0].actual_hash)
 
 
+def test_a_dump_has_the_sections_that_others_kept() -> None:
+    """A camera or a script may be the cause: dumps of a replay and of a live peer have those of the tick (002)."""
+    camera = {"x": 0}
+
+    def sections(world: Any) -> dict[str, Any]:
+        return {"camera": dict(camera), "sum": int(world.state["x"].sum())}
+
+    with Recorder("run.tape", Walkers(), keyframe_interval_ticks=10, aux=sections) as tape:
+        for tick in range(1, 41):
+            camera["x"] = tick // 3
+            tape.step([[tick % 20, 2]])
+        with pytest.raises(PeerDesyncError):
+            tape.report_hash(37, 1)
+    folder = verify_tape("run.tape", Wrong, dump_folder=Path("dumps")).dump_path
+    assert folder is not None
+    (live,) = Path().glob("*peer-desync*/run.tape")
+    with Tape("run.tape") as whole:
+        for path, ticks in ((folder / "state.tape", [29]), (folder / "reproduction.tape", [28, 39]), (live, [37, 40])):
+            with Tape(path) as part:
+                assert [part.aux[tick] for tick in ticks] == [whole.aux[tick] for tick in ticks]
+
+
 def test_differences_are_a_table() -> None:
     """Every element that differs, with values that can be parsed, and ULPs of floats."""
     schema = Schema(Field("f", "f8", (2, 3)), Field("n", "i8", (4,)), Field("same", "i8", (2,)))

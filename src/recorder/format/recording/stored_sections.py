@@ -16,6 +16,7 @@ from recorder.format.segments.block_location import TICK_MAX, OptionalBlock
 from sim.kernel.plain_data import DECODE_ERRORS, decode_plain
 
 _DECODED_MAX = 16  # Blocks that are kept decoded, for ticks that are read one after the other.
+_KEPT_BYTES_MAX = 4 << 20  # Larger blocks are decoded again.
 
 
 class StoredSections:
@@ -153,15 +154,20 @@ class StoredSections:
 
     def _block(self, index: int) -> AuxOfTicks | None:
         """A block; None if it cannot be read."""
-        if index not in self._decoded:
+        if index in self._decoded:
+            return self._decoded[index]
+        decoded, size_bytes = _read(self._blocks[index])
+        if size_bytes <= _KEPT_BYTES_MAX:
             if len(self._decoded) >= _DECODED_MAX:
                 del self._decoded[next(iter(self._decoded))]
-            self._decoded[index] = _read(self._blocks[index])
-        return self._decoded[index]
+            self._decoded[index] = decoded
+        return decoded
 
 
-def _read(block: OptionalBlock) -> AuxOfTicks | None:
+def _read(block: OptionalBlock) -> tuple[AuxOfTicks | None, int]:
+    """A block, None if it cannot be read, and the size of its payload."""
     try:
-        return decode_aux(block.payload(AUX_PAYLOAD_BYTES_MAX), block.entry.first_tick, block.entry.offset)
+        payload = block.payload(AUX_PAYLOAD_BYTES_MAX)
+        return decode_aux(payload, block.entry.first_tick, block.entry.offset), len(payload)
     except (CorruptError, TornError):
-        return None
+        return None, 0
