@@ -11,6 +11,9 @@ import pytest
 
 import recorder.commands.main
 import replayer.commands.main
+from recorder import Recorder
+from replayer import Tape
+from sim.scenario.scenario_file import load_scenario
 
 from oracle.command_lines import TINY, assert_one_line, files, run
 
@@ -280,10 +283,40 @@ def test_checkpoints_and_continuing_from_one(capsys: pytest.CaptureFixture[str])
     assert run(recorder.commands.main.main, f"{line} --seed 8 -o c.tape") == 2
     assert_one_line(capsys.readouterr(), "checkpoint_12.tape belongs to a different scenario: expected the hash ")
     Path("plain.toml").write_text(TINY)
-    assert run(recorder.commands.main.main, "run plain.toml --from artifacts/saved/checkpoint_12.tape -o c.tape") == 2
-    assert_one_line(capsys.readouterr(), "only a simulation with a scenario around it has checkpoints")
+    assert (
+        run(
+            recorder.commands.main.main, "run plain.toml --ticks 99 --from artifacts/saved/checkpoint_12.tape -o c.tape"
+        )
+        == 2
+    )
+    assert_one_line(capsys.readouterr(), "--player snail=random: players: snail has no player in this scenario")
     assert run(recorder.commands.main.main, "run saved.toml --from nowhere.tape -o c.tape") == 2
     assert files(Path.cwd()) == before | {"plain.toml": TINY.encode()}
+
+
+def test_a_save_game_is_loaded_by_record_run_from(capsys: pytest.CaptureFixture[str]) -> None:
+    """One tick of a run, cut out: the new run has the states of the old one, and the sections of the save game."""
+    Path("plain.toml").write_text(TINY)
+    loaded = load_scenario("plain.toml")
+    with Recorder("a.tape", loaded.make(20), aux=lambda world: {"camera": int(world.state.hash() % 100)}) as tape:
+        for _ in range(20):
+            tape.step([])
+    for line in ("cut a.tape --tick 13 -o save.tape", "cut a.tape --ticks 13..-1 --exact -o rest.tape"):
+        assert run(replayer.commands.main.main, line) == 0
+    assert run(recorder.commands.main.main, "run plain.toml --from save.tape --ticks 20 -o b.tape") == 0
+    capsys.readouterr()
+    with Tape("a.tape") as whole, Tape("b.tape") as again:
+        assert (again.first_tick, again.last_tick) == (13, 20)
+        assert [again.state_hash(tick) for tick in range(13, 21)] == [whole.state_hash(tick) for tick in range(13, 21)]
+        assert again.aux[13] == whole.aux[13]
+    assert run(replayer.commands.main.main, "verify b.tape") == 0
+    capsys.readouterr()
+    before = files(Path.cwd())
+    assert run(recorder.commands.main.main, "run plain.toml --seed 9 --from save.tape --ticks 20 -o c.tape") == 2
+    assert_one_line(capsys.readouterr(), "save.tape belongs to a different world or configuration: expected the hash ")
+    assert run(recorder.commands.main.main, "run plain.toml --from save.tape --ticks 13 -o c.tape") == 2
+    assert_one_line(capsys.readouterr(), "save.tape is of tick 13: expected a later last tick, got 13")
+    assert files(Path.cwd()) == before
 
 
 def test_results_sum_up_the_reconfigurations(capsys: pytest.CaptureFixture[str]) -> None:

@@ -116,7 +116,7 @@ From = Annotated[
     Path | None,
     Parameter(
         name="--from",
-        help="Start from a checkpoint of this scenario. The tape begins there; the players are those of the run that "
-        "wrote the checkpoint.",
+        help="Start from a checkpoint of this scenario, or from a save game (replay cut --tick). The tape begins there; "
+        "the players are those of the run that wrote it.",
     ),
 ]

@@ -148,8 +148,10 @@ def _players(
     players = read_players(arguments or [])
     if start is None:
         return players
-    if loaded.provocation is None:
-        raise UsageError(f"--from {start}: only a simulation with a scenario around it has checkpoints")
+    if loaded.provocation is None and loaded.world is FOREIGN:
+        raise UsageError(
+            f"--from {start}: only a registered world, or a simulation with a scenario, can continue from it"
+        )
     try:
         return players_from(start, last_tick, players, inputs)
     except ValueError as error:

@@ -26,6 +26,7 @@ from recorder.storage.file_names import numbered
 from recorder.storage.open_tape import OpenTape
 from recorder.storage.tape_copy import TapeCopy
 from sim.kernel.plain_data import encode_plain
+from sim.kernel.registry import Origin
 from sim.kernel.same_fields import ensure_same_fields
 from sim.kernel.simulation import restore
 from sim.kernel.state import Snapshot
@@ -228,10 +229,11 @@ def _read(path: Path) -> tuple[Checkpoint, Mapping[str, Any]] | str:
 def resume_checkpoint(checkpoint: Checkpoint | Path, simulation: Any) -> int:
     """Restore a simulation of the same world and scenario from a checkpoint; return the tick of its state.
 
-    Raises OSError, RecordingError; ValueError if the checkpoint is incomplete or of a different scenario, or if the
-    simulation is not wrapped in a scenario or has different fields.
+    A registered world needs no scenario around it: any tape of it will do, such as a save game, and its last keyframe
+    counts. Raises OSError, RecordingError; ValueError if the checkpoint is incomplete or of a different scenario, or if the
+    simulation has different fields, or neither a scenario around it nor a registered world.
     """
-    if not isinstance(simulation, ScenarioSimulation):
+    if not isinstance(simulation, ScenarioSimulation) and not isinstance(getattr(simulation, "origin", None), Origin):
         raise ValueError("a simulation without a scenario around it has no checkpoints")  # noqa: TRY004 - about the value.
     path = checkpoint.path if isinstance(checkpoint, Checkpoint) else checkpoint
     with OpenTape(path) as opened:
@@ -239,7 +241,8 @@ def resume_checkpoint(checkpoint: Checkpoint | Path, simulation: Any) -> int:
         keyframe, snapshot = _last_state(path, assembled)
         theirs, ours = scenario_hash(assembled.meta), scenario_hash(simulation)
         if theirs != ours:
-            raise ValueError(f"{path} belongs to a different scenario: expected the hash {ours}, got {theirs}")
+            what = "scenario" if isinstance(simulation, ScenarioSimulation) else "world or configuration"
+            raise ValueError(f"{path} belongs to a different {what}: expected the hash {ours}, got {theirs}")
     try:
         ensure_same_fields(snapshot.layout, simulation)
     except TypeError as error:

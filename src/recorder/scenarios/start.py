@@ -12,22 +12,33 @@ from typing import Any
 import attrs
 
 from recorder.exit_codes import UsageError
+from recorder.format.blocks.aux_block import Encoded
+from recorder.format.recording.stored_sections import StoredSections
 from recorder.recording_options import RecordingOptions
 from recorder.scenarios.checkpoints import Checkpoint, read_checkpoint
 from recorder.session.recorder import Recorder
+from recorder.storage.open_tape import OpenTape
+from sim.scenario.scenario_simulation import ScenarioSimulation
 
 
 def begin_tape(tape: Path, simulation: Any, start: Checkpoint | Path | None, options: RecordingOptions) -> Recorder:
     """Begin a new tape; one that continues from a checkpoint begins with its state.
 
-    simulation: wrapped in a scenario, in the state of the checkpoint, if there is one.
+    simulation: wrapped in a scenario, or of a registered world; in the state of the checkpoint, if there is one.
     Raises FileExistsError, OSError, and like Recorder.
     """
     if start is None:
         return Recorder.with_options(tape, simulation, options)
-    tick = simulation.tick
+    path = start.path if isinstance(start, Checkpoint) else start
+    tick = simulation.tick if isinstance(simulation, ScenarioSimulation) else read_checkpoint(path)[0].tick
     settings = attrs.evolve(options, notes={**(options.notes or {}), "checkpoint": tick})
-    return Recorder.beginning_at(tape, simulation, tick, settings)
+    return Recorder.beginning_at(tape, simulation, tick, settings, sections=_sections_at(path, tick))
+
+
+def _sections_at(path: Path, tick: int) -> Encoded | None:
+    """The sections that others kept beside the state, of a save game; None if it has none."""
+    with OpenTape(path) as opened:
+        return StoredSections(opened.assemble().recording).encoded_at(tick)
 
 
 def players_from(start: Path, last_tick: int, players: Mapping[str, str], inputs: Path | None) -> dict[str, str]:

@@ -24,6 +24,7 @@ from recorder.errors import (
     SimulationFailedError,
     WriterFailedError,
 )
+from recorder.format.blocks.aux_block import Encoded
 from recorder.notebook.recorder_mixin import NotebookMixin
 from recorder.processes.fork_guard import refuse_after_fork
 from recorder.recording_options import FUNCTIONS, OptionArguments, RecordingOptions, takes_options
@@ -49,6 +50,7 @@ from recorder.settings import ChangeTracking, ensure_path
 from recorder.statistics import RecorderStatistics
 from recorder.storage.tape_files import TapeFiles, ensure_new
 from recorder.trial.own_simulation import warn_of_hidden_state
+from recorder.writer.jobs import TickOutput
 from recorder.writer.journal import Journal
 from recorder.writer.writer import Writer
 from sim.kernel.hooks import KeepsAttempts, ensure_hooks, hook
@@ -99,10 +101,12 @@ class Recorder(StepRecorder, NotebookMixin):
         tick: int,
         options: RecordingOptions,
         facts: Mapping[str, Any] | None = None,
+        sections: Encoded | None = None,
     ) -> Self:
         """Create a tape that begins at a later tick, with the present state of a simulation that was restored there.
 
-        The steps after it are not tried first. facts: further keys of META. Raises as Recorder does.
+        The steps after it are not tried first. facts: further keys of META. sections: of that tick, kept beside the
+        state. Raises as Recorder does.
         """
         self = cls.__new__(cls)
         ensure_path(path)
@@ -114,6 +118,9 @@ class Recorder(StepRecorder, NotebookMixin):
         self._begin(
             path, simulation, sources, new_session(TapeFiles(path), path, meta, settings, baseline, tick), baseline
         )
+        if sections is not None:
+            self._writer.put_frame(TickOutput(None, None, aux=sections, aux_bytes=sum(map(len, sections.values()))))
+            self._writer.flush(sync=False)
         return self
 
     @classmethod

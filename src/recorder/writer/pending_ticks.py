@@ -70,6 +70,7 @@ class WaitingTicks:
 
         A frame larger than a block gets a block alone.
         """
+        self.aux.is_known = False  # They may be known of the tick before the first one.
         room = FRAMES_RAW_BYTES - self._frames_bytes
         ends = list(itertools.accumulate(map(len, frames)))
         count = len(ends) if ends[-1] <= room else bisect.bisect_right(ends, room)

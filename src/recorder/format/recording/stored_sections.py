@@ -45,6 +45,10 @@ class StoredSections:
         except DECODE_ERRORS as error:
             raise MissingTickError(tick, f"its sections (aux=) cannot be decoded: {error}", damaged=True) from None
 
+    def encoded_at(self, tick: int) -> Mapping[str, bytes] | None:
+        """The sections at a tick as encoded plain data, by name; None if they are not on the tape."""
+        return self._at(tick)
+
     def get(self, tick: int) -> dict[str, Any] | None:
         """The sections at a tick; None if they are not on the tape."""
         try:

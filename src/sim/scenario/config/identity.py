@@ -19,17 +19,18 @@ _LEFT_OUT_OF_WORLD = ("name", "ticks")
 def scenario_hash(source: Any) -> str:
     """The hexadecimal hash of a simulation with a scenario around it, or of a tape's META.
 
-    Two runs with equal hashes and equal inputs go through the same states.
+    Two runs with equal hashes and equal inputs go through the same states. Without a scenario, it is that of the world and
+    its configuration alone.
     """
     if not isinstance(source, Mapping):
-        return scenario_hash_around(source, source.scenario)
+        return scenario_hash_around(source, getattr(source, "scenario", None))
     world = source.get("world")
     return _hash(world, None if world else source.get("simulation"), source.get("scenario"))
 
 
 def scenario_hash_around(simulation: Any, scenario: Mapping[str, Any] | None) -> str:
     """The hash that a simulation would have with this scenario, as plain data, instead of its own."""
-    simulation_class = type(inner_of(simulation.inner))
+    simulation_class = type(inner_of(getattr(simulation, "inner", simulation)))
     if isinstance(simulation.origin, Origin):
         return _hash(simulation.origin.described(), None, scenario)
     return _hash(None, f"{simulation_class.__module__}.{simulation_class.__qualname__}", scenario)
