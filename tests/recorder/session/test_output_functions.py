@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import weakref
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +15,7 @@ import recorder
 import replayer
 from recorder.errors import OutputFunctionError, RecordingWarning, SimulationFailedError
 from replayer import Tape
+from replayer.commands.main import main
 from replayer.playback.make_simulation import UnfitSimulationError
 from sim import Field, Schema, State
 
@@ -416,3 +418,31 @@ def test_an_environment_has_them(tmp_path: Path) -> None:
     with pytest.raises(OutputFunctionError, match=r"telemetry= changed .*state"):
         env.reset(seed=1)
     env.close()
+
+
+def run_command(*words: str) -> int:
+    with pytest.raises(SystemExit) as left:
+        main(list(words))
+    return int(left.value.code or 0)
+
+
+def test_commands_show_what_functions_gave(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As they show telemetry and events of worlds: find, export, plot, extract, info."""
+    monkeypatch.chdir(tmp_path)
+    record_game(Path("run.tape"), 60, telemetry=total, events=thirds)
+    with Tape("run.tape") as tape:
+        hp = tape.telemetry()["hp"].tolist()
+
+    assert run_command("find", "telemetry.hp < 450", "run.tape", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["ticks"] == [tick for tick, one in enumerate(hp) if one < 450]
+    assert run_command("export", "run.tape", "--telemetry", "-o", "run.csv") == 0
+    assert Path("run.csv").read_text(encoding="utf-8").splitlines()[:2] == ["tick,hp,ratio", "0,500,0.5"]
+    assert run_command("export", "run.tape", "--events", "-o", "run.ndjson") == 0
+    assert len(Path("run.ndjson").read_text(encoding="utf-8").splitlines()) == 21
+    assert run_command("info", "run.tape") == 0
+    assert "  events: 21" in capsys.readouterr().out
+    pytest.importorskip("matplotlib")
+    assert run_command("plot", "run.tape", "-o", "run.svg") == 0
+    assert "ratio" in Path("run.svg").read_text(encoding="utf-8") or Path("run.svg").stat().st_size > 10_000
