@@ -11,17 +11,22 @@ from pathlib import Path
 from types import ModuleType
 from typing import Annotated
 
+import attrs
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
 from recorder.console.argument_types import NotNegative, whole_number
 from recorder.console.output import print_result
+from recorder.console.progress import progress_bar
+from recorder.corpus.corpus import look
+from recorder.errors import RecordingError
 from recorder.exit_codes import SAME, UsageError
 from recorder.storage.os_errors import reading
 from recorder.visible_text import print_visible
 from replayer.commands.arguments import choose, ensure_states, factory_of, note_version
 from replayer.commands.options import Sim
 from replayer.desync.dump.dump_source import dump_source
+from replayer.diagnose.certify.arithmetic import processor_count
 from replayer.tape.tape import Tape
 from replayer.value_text import plain_text
 from replayer.view.finding_folder import ViewedFinding, read_finding
@@ -45,10 +50,11 @@ def view(
     show: str = "",
     cache_mb: Annotated[NotNegative, Parameter(name="--cache-mb")] = 128,
 ) -> int:
-    """Look at a tape in the browser: scrub, play, maps, tables, curves; two tapes side by side.
+    """Look at a tape in the browser: scrub, play, maps, tables, curves; two tapes side by side; the runs of a folder.
 
     Examples:
     replay view run.tape
+    replay view recordings
     replay view before.tape after.tape
     replay view walk.tape --sim walkers:Walkers
     replay view run.desync-4213 --sim flock:Flock
@@ -62,8 +68,9 @@ def view(
     Parameters
     ----------
     tape
-        The tape; by default the newest in recordings/. Or the dump of a desync: what was
-        recorded and what is replayed here are shown side by side, at its tick.
+        The tape; by default the newest in recordings/. Or a folder: its runs are listed,
+        and a click opens one. Or the dump of a desync: what was recorded and what is
+        replayed here are shown side by side, at its tick.
     other
         A second tape, to see where the two differ.
     sim
@@ -81,22 +88,65 @@ def view(
     cache_mb
         Megabytes of pictures that are made ahead, for each tape; 0 makes none.
     """
-    listening, named = _load_server(), tape
-    finding, tape = _finding(tape) if tape is not None and other is None else (None, tape)
-    paths = [choose(tape), *([other] if other is not None else [])]
+    listening = _load_server()
     _ensure_token(host, token)
+    named = _named(tape, other)
     factory_of(sim)  # A mistake is reported before anything is served.
-    for path in paths:
+    for path in named.tapes:
         with reading(path), Tape(path) as opened:
             ensure_states(opened)
             note_version(opened)
-    places = [named] if finding is not None else paths
-    arguments = ["replay", "view", *map(str, places), *(["--sim", sim] if sim is not None else [])]
-    cache_bytes, shown = cache_mb * 1_000_000, show.removeprefix("#")
-    request = listening.ViewRequest(paths, sim, host, port, token, cache_bytes, finding, arguments, shown)
+    arguments = ["replay", "view", *map(str, named.places), *(["--sim", sim] if sim is not None else [])]
+    request = listening.ViewRequest(
+        named.tapes,
+        sim,
+        host,
+        port,
+        token,
+        cache_mb * 1_000_000,
+        named.finding,
+        arguments,
+        show.removeprefix("#"),
+        named.folder,
+    )
     with contextlib.suppress(KeyboardInterrupt):  # Ctrl-C is the normal way to end it.
         listening.serve_view(request, lambda url: _show(url, opens=browser))
     return SAME
+
+
+@attrs.frozen
+class _Named:
+    """What the arguments name: one or two tapes, perhaps by a dump, or a folder. places: as the user named them."""
+
+    places: list[Path]
+    tapes: list[Path]
+    finding: ViewedFinding | None = None
+    folder: Path | None = None
+
+
+def _named(tape: Path | None, other: Path | None) -> _Named:
+    """Find out what the arguments name. Raises UsageError."""
+    if tape is not None and other is None:
+        finding, path = _finding(tape)
+        if finding is not None:
+            return _Named([tape], [path], finding)
+    folder = next((path for path in (tape, other) if path is not None and path.is_dir()), None)
+    if folder is None:
+        paths = [choose(tape), *([other] if other is not None else [])]
+        return _Named(paths, paths)
+    if other is not None:
+        raise UsageError(f"{folder} is a folder: name it alone, or two tapes")
+    _read_list(folder)
+    return _Named([folder], [], folder=folder)
+
+
+def _read_list(folder: Path) -> None:
+    """Read the runs of a folder once, so that the page has them at once. Raises UsageError."""
+    with progress_bar("reading tapes", 100, quiet=False) as show:
+        try:
+            look(folder, jobs=processor_count(), progress=lambda done, total: show(100 * done / total))
+        except (OSError, RecordingError) as error:
+            raise UsageError(str(error)) from None
 
 
 def _load_server() -> ModuleType:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import shlex
 import socket
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -12,6 +13,7 @@ import uvicorn
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
 from replayer.view.finding_folder import ViewedFinding
+from replayer.view.listing.run_pages import RunPages
 from replayer.view.server import MESSAGE_BYTES_MAX, ViewServer
 from replayer.view.viewed_tape import ViewedTape
 from replayer.view.worker.finding_cursors import Role
@@ -33,6 +35,7 @@ class ViewRequest:
         finding: a desync of the one tape: it is shown as recorded and as replayed, side by side.
         arguments: of the command that shows the same, for the page to tell.
         shown: what stands after # in the page's address: the tick and the view; empty for the beginning.
+        folder: whose runs are listed, in place of tapes; each is opened from the list.
         is_framed: pages of other sites, such as a notebook, may show the page in a frame; see AccessGuard.
     """
 
@@ -45,6 +48,7 @@ class ViewRequest:
     finding: ViewedFinding | None = None
     arguments: Sequence[str] = ()
     shown: str = ""
+    folder: Path | None = None
     is_framed: bool = False
 
 
@@ -59,9 +63,7 @@ def serve_view(request: ViewRequest, on_ready: Callable[[str], None]) -> None:
     family = socket.AF_INET6 if ":" in request.host else socket.AF_INET
     with socket.create_server((request.host, request.port), family=family) as listener:
         port = listener.getsockname()[1]
-        app = ViewServer(viewed_tapes(request), request.finding, request.arguments).app(
-            request.host, port, token, is_framed=request.is_framed
-        )
+        app = pages_of(request).app(request.host, port, token, is_framed=request.is_framed)
         shown_host = f"[{request.host}]" if ":" in request.host else request.host
         config = uvicorn.Config(
             app,
@@ -79,6 +81,20 @@ def serve_view(request: ViewRequest, on_ready: Callable[[str], None]) -> None:
         entry = f"{token}/" if request.is_framed else f"?token={token}"
         server = _ReadyServer(config, lambda: on_ready(f"http://{shown_host}:{port}/{entry}{fragment}"))
         server.run(sockets=[listener])
+
+
+def pages_of(request: ViewRequest) -> ViewServer | RunPages:
+    """The page of the tapes, or the pages of a folder; nothing is started yet."""
+    folder = request.folder
+    if folder is None:
+        return ViewServer(viewed_tapes(request), request.finding, request.arguments)
+
+    def page_of(tape: Path) -> ViewServer:
+        one = attrs.evolve(request, tapes=[tape], folder=None)
+        arguments = [str(tape) if argument == str(folder) else argument for argument in request.arguments]
+        return ViewServer(viewed_tapes(one), arguments=arguments, folder=folder.name or str(folder))
+
+    return RunPages(folder, page_of, shlex.join(request.arguments))
 
 
 def viewed_tapes(request: ViewRequest) -> list[ViewedTape]:

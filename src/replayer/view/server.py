@@ -10,14 +10,13 @@ import asyncio
 import contextlib
 import shlex
 from collections.abc import AsyncIterator, Mapping, Sequence
-from importlib.resources import files
 from typing import Any
 
 import attrs
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
-from starlette.routing import Route, WebSocketRoute
+from starlette.routing import BaseRoute, Route, WebSocketRoute
 from starlette.types import ASGIApp
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
@@ -26,6 +25,7 @@ from replayer.view.curve_files import curves_as_csv
 from replayer.view.difference_frames import DifferenceFrames
 from replayer.view.finding_folder import ViewedFinding
 from replayer.view.mark_index import BINS_MAX, TROUBLES_MAX, curve_points
+from replayer.view.page_files import PAGE_FILES
 from replayer.view.page_session import CURVES_MAX, TICK_MAX, PageSession
 from replayer.view.states.frame_encoding import EncodedTick
 from replayer.view.viewed_tape import ViewedTape
@@ -34,30 +34,37 @@ PAGES_MAX = 16  # Connected at once.
 TRY_AGAIN_LATER = 1013  # The close code of one too many.
 MESSAGE_BYTES_MAX = 1 << 16  # Of a page.
 TEXT_MAX = 200  # Of one parameter.
-_TYPES = {"html": "text/html", "js": "text/javascript", "css": "text/css"}
 
 
 class ViewServer:
     """The pages that look at one tape, or at two."""
 
     def __init__(
-        self, tapes: Sequence[ViewedTape], finding: ViewedFinding | None = None, arguments: Sequence[str] = ()
+        self,
+        tapes: Sequence[ViewedTape],
+        finding: ViewedFinding | None = None,
+        arguments: Sequence[str] = (),
+        folder: str | None = None,
     ) -> None:
-        """finding: what the two sides of one tape are shown for. arguments: of the command, to repeat it."""
-        self._tapes, self._finding = tapes, finding
+        """finding: what the two sides of one tape are shown for. arguments: of the command, to repeat it.
+
+        folder: the name of the folder whose list leads to this page; None if there is no such list.
+        """
+        self._tapes, self._finding, self._folder = tapes, finding, folder
         self._command = shlex.join(arguments)
         self._pages: dict[str, PageSession] = {}
         self._differences = DifferenceFrames()
-        folder = files("replayer.view") / "page"
-        self._files = {
-            entry.name: entry.read_bytes() for entry in folder.iterdir() if entry.name.partition(".")[2] in _TYPES
-        }
 
     def app(self, host: str, port: int, token: str, *, is_framed: bool = False) -> ASGIApp:
         """The ASGI application, with its guard. is_framed: see AccessGuard."""
-        routes = [
+        inner = Starlette(routes=[*PAGE_FILES.routes, *self.routes], lifespan=self._lifespan)
+        return AccessGuard(inner, host, port, token, is_framed=is_framed)
+
+    @property
+    def routes(self) -> list[BaseRoute]:
+        """All addresses but those of the page's own files."""
+        return [
             Route("/", self._page),
-            Route("/f/{name}", self._file),
             Route("/api/info", self._info),
             Route("/api/tracks", self._tracks),
             Route("/api/jump", self._jump),
@@ -66,17 +73,35 @@ class ViewServer:
             Route("/api/detail", self._detail),
             WebSocketRoute("/frames", self._frames),
         ]
-        return AccessGuard(Starlette(routes=routes, lifespan=self._lifespan), host, port, token, is_framed=is_framed)
 
     @contextlib.asynccontextmanager
     async def _lifespan(self, _: Starlette) -> AsyncIterator[None]:
         try:
-            for tape in self._tapes:
-                tape.start(self)
+            self.start()
             yield
         finally:
-            for tape in self._tapes:
-                tape.stop()
+            self.stop()
+
+    def start(self) -> None:
+        """Start the processes of the tapes; call it in the event loop."""
+        for tape in self._tapes:
+            tape.start(self)
+
+    def stop(self) -> None:
+        """End them, and wait for them."""
+        for tape in self._tapes:
+            tape.stop()
+
+    @property
+    def page_count(self) -> int:
+        """The number of pages that are connected."""
+        return len(self._pages)
+
+    @property
+    def checked_status(self) -> str | None:
+        """The status of the first tape, once all of it has been read."""
+        status: str | None = self._tapes[0].marks.checked.get("status")
+        return status
 
     # --- what the tapes say, for the pages
 
@@ -99,14 +124,7 @@ class ViewServer:
     # --- requests
 
     async def _page(self, _: Request) -> Response:
-        return Response(self._files["page.html"], media_type="text/html")
-
-    async def _file(self, request: Request) -> Response:
-        name = request.path_params["name"]
-        content = self._files.get(name)
-        if content is None:
-            return PlainTextResponse("no such file\n", 404)
-        return Response(content, media_type=_TYPES[name.partition(".")[2]])
+        return PAGE_FILES.response("page.html")
 
     async def _opened(self) -> bool:
         """Wait for the tapes; False if one is refused."""
@@ -124,7 +142,7 @@ class ViewServer:
             for tape in self._tapes
         ]
         finding = attrs.asdict(self._finding) if self._finding is not None else None
-        return JSONResponse({"tapes": facts, "finding": finding, "command": self._command})
+        return JSONResponse({"tapes": facts, "finding": finding, "command": self._command, "folder": self._folder})
 
     async def _tracks(self, request: Request) -> Response:
         tape = self._tape(request)

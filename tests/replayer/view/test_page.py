@@ -22,7 +22,7 @@ from optional_packages import LazyModule, needs
 
 from project_paths import ROOT
 from small_worlds import record
-from viewed_worlds import EXTRA_TICK, DriftingPond, Game, Pond, pond_at, record_ponds
+from viewed_worlds import EXTRA_TICK, TICKS, DriftingPond, Game, Pond, pond_at, record_ponds
 
 needs("playwright", "starlette", "uvicorn", "websockets")
 playwright = LazyModule("playwright.sync_api")
@@ -81,7 +81,7 @@ def open_page(browser: Any) -> Iterator[Open]:
     """Opens pages; afterwards no console had an error, and nothing was asked of another host."""
     contexts, complaints, asked, served = [], [], set(), set()
 
-    def opened(url: str, **options: Any) -> Any:
+    def opened(url: str, start: str | None = None, **options: Any) -> Any:
         context = browser.new_context(**{"viewport": {"width": 1280, "height": 840}, **options})
         contexts.append(context)
         page = context.new_page()
@@ -90,7 +90,10 @@ def open_page(browser: Any) -> Iterator[Open]:
         page.on("request", lambda request: asked.add(host_of(request.url)))
         served.add(host_of(url))
         page.goto(url)
-        playwright.expect(page.locator("#tick")).not_to_have_value("", timeout=30_000)
+        if start is None:
+            playwright.expect(page.locator("#tick")).not_to_have_value("", timeout=30_000)
+        else:
+            playwright.expect(page.locator(start)).to_be_visible(timeout=30_000)
         return page
 
     yield opened
@@ -110,7 +113,7 @@ def shows(page: Any, tick: int, extra: int | None = None, side: str = "A") -> No
     truth = pond_at(tick, extra)
     playwright.expect(page.locator("#tick")).to_have_value(str(tick), timeout=30_000)
     playwright.expect(page.locator("#panel")).to_contain_text(f"{truth.state.hash():016x}, as recorded", timeout=30_000)
-    label = re.compile(rf"^water, tape {side}, tick {tick}, from \d+ to {truth.state['water'].max()}$")
+    label = re.compile(rf"^water, (tape {side}, )?tick {tick}, from \d+ to {truth.state['water'].max()}$")
     playwright.expect(page.get_by_label(label)).to_be_visible(timeout=30_000)
 
 
@@ -336,3 +339,32 @@ def test_a_dump_is_seen_from_both_sides(open_page: Open, tmp_path: Path) -> None
         page.get_by_role("button", name="Tick before").click()
         playwright.expect(page.locator("figcaption").last).to_contain_text("the same", timeout=30_000)
         page.close()
+
+
+def test_a_run_is_opened_from_the_list_of_its_folder(open_page: Open, tapes: list[Path]) -> None:
+    """The list is sorted and filtered in the page; a click opens a run, whose address holds it, and a link leads back."""
+    with serving(str(tapes[0].parent), "--sim", "viewed_worlds:Pond") as url:
+        page = open_page(url, start="#words")
+        rows = page.locator("#rows tr")
+        playwright.expect(rows.locator("a")).to_have_text(["one.tape", "other.tape"], timeout=30_000)
+        page.get_by_role("button", name="run").click()
+        playwright.expect(rows.locator("a")).to_have_text(["other.tape", "one.tape"])
+        page.keyboard.press("/")
+        page.keyboard.type("one 60")
+        playwright.expect(rows).to_have_count(0)
+        playwright.expect(page.locator("#none")).to_have_text("No run fits this filter.")
+        for _ in "60":
+            page.keyboard.press("Backspace")
+        playwright.expect(rows.locator("a")).to_have_text(["one.tape"])
+        playwright.expect(page.locator("#sum")).to_contain_text("1 of 2 runs, 60 ticks")
+        rows.locator("a").click()
+        shows(page, 0)
+        page.keyboard.press("End")
+        shows(page, TICKS)
+        page.wait_for_url(re.compile(rf"/run/one\.tape/#.*tick={TICKS}"))
+        page.reload()
+        shows(page, TICKS)
+        page.get_by_title("All runs of the folder").click()
+        playwright.expect(rows.locator("a")).to_have_text(["one.tape"], timeout=30_000)
+        playwright.expect(page.locator("#words")).to_have_value("one ")
+        page.context.close()

@@ -80,6 +80,14 @@ def test_a_file_that_is_not_a_tape_is_refused(capsys: pytest.CaptureFixture[str]
     assert_one_line(capsys.readouterr(), "no.tape")
 
 
+def test_a_folder_is_named_alone(capsys: pytest.CaptureFixture[str], tape: Path) -> None:
+    """A folder and a tape are not two runs."""
+    needs("starlette", "uvicorn", "websockets")
+    for arguments in ([str(tape.parent), str(tape)], [str(tape), str(tape.parent)]):
+        assert view(*arguments) == 2
+        assert_one_line(capsys.readouterr(), "is a folder: name it alone, or two tapes")
+
+
 def test_it_prints_its_address_and_ctrl_c_ends_it(tape: Path) -> None:
     """The address has the token; without it, nothing is served. No process is left, and nothing is on stderr."""
     needs("starlette", "uvicorn", "websockets")

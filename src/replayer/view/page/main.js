@@ -1,6 +1,6 @@
 // The page of `replay view`: its state, going to ticks, keys, and the address, which holds what is seen.
 
-import { ask, byId, h, restyle, tell, whole } from '/f/dom.js';
+import { ask, BASE, byId, h, tell, whole } from '/f/dom.js';
 import { showBanner } from '/f/banner.js';
 import { MAPS, POINT_COLOURS } from '/f/colours.js';
 import { Curves } from '/f/curves.js';
@@ -9,6 +9,7 @@ import { Maps } from '/f/maps.js';
 import { Playback } from '/f/playback.js';
 import { openSave } from '/f/save.js';
 import { openSearch } from '/f/search.js';
+import { Theme } from '/f/theme.js';
 import { TimeBar } from '/f/timebar.js';
 import { PREVIEW, Wire } from '/f/wire.js';
 
@@ -19,16 +20,15 @@ const KEYS = {
   G: 'type a tick (−1 is the last)', '/': 'search', '+ − 0': 'zoom the time bar, whole run', 'I O': 'loop from, to here', '\\': 'no loop', '1 … 9': 'layer on or off',
   C: 'compare: next way', B: 'blink: the other tape', S: 'save: picture, curves, video, this view', T: 'colour scheme', '?': 'these keys', Esc: 'close',
 };
-const THEMES = { auto: 'light', light: 'dark', dark: 'auto' };
 const REST_MS = 90, ADDRESS_MS = 300, DETAIL_MS = 250, LAYERS_MAX = 12, CURVES_MAX = 6, CURVES_SHOWN = 4;
 
 const state = {
   tapes: [], info: null, first: 0, last: 0, tick: 0, window: [0, 1], layers: [], curves: [], curvesChosen: false, telemetry: [], hidden: new Set(), compare: 'side', blink: 0, map: 'viridis',
-  scale: 'grows', speed: 30, direction: 1, playing: false, loopRange: null, kind: null, tab: 'tick', table: null, theme: 'auto', page: null, difference: null, trouble: null,
+  scale: 'grows', speed: 30, direction: 1, playing: false, loopRange: null, kind: null, tab: 'tick', table: null, page: null, difference: null, trouble: null,
   clamp: (tick) => Math.max(state.first, Math.min(state.last, Math.round(tick))),
   shownTick: (side) => (side < 2 ? Math.max(state.tapes[side].first, Math.min(state.tapes[side].last, state.tick)) : state.tick),
 };
-let wire, maps, bar, curves, inspector, playback;
+let wire, maps, bar, curves, inspector, playback, theme;
 let dragged = null, isWaiting = false, restTimer = 0, addressTimer = 0, curveTimer = 0, detailed = 0;
 
 // --- going to ticks
@@ -169,14 +169,7 @@ function setLoop(first, last) {
   changed();
 }
 
-function setTheme(next) {
-  state.theme = next;
-  const dark = next === 'dark' || (next === 'auto' && matchMedia('(prefers-color-scheme: dark)').matches);
-  document.documentElement.dataset.theme = dark ? 'dark' : 'light';
-  restyle();
-  byId('theme').textContent = { auto: '◐', light: '☀', dark: '☾' }[next];
-  byId('theme').ariaLabel = `Colour scheme: ${next}`;
-  try { localStorage.setItem('theme', next); } catch { /* Storage is off: the choice lasts as long as the page. */ }
+function repaint() {
   if (maps && bar && curves && playback) { maps.paint(); bar.draw(); curves.build(); }
 }
 
@@ -218,8 +211,16 @@ function say() {
   tell(playback.status, !wire.isOpen ? 'no connection, trying again …' : shown && shown.shown !== state.shownTick(0) && !has(state.tick) ? `at ${whole(shown.shown)}, going to ${whole(state.tick)} …` : fill.length ? `${whole(count)} ticks ready${isDone ? '' : ' …'}` : '');
 }
 
+// The way back to the list of the folder, as it was left.
+function backToRuns() {
+  if (state.folder === null) return [];
+  let kept = '';
+  try { kept = sessionStorage.getItem('runs') ?? ''; } catch { /* Storage is off. */ }
+  return [h('a', { className: 'button', href: `${BASE}../../${kept}`, title: 'All runs of the folder', textContent: `‹ ${state.folder}` })];
+}
+
 function buildNames() {
-  byId('tapes').replaceChildren(...state.tapes.map((tape, side) => h('span', { className: 'tape', title: tape.name },
+  byId('tapes').replaceChildren(...backToRuns(), ...state.tapes.map((tape, side) => h('span', { className: 'tape', title: tape.name },
     state.tapes.length > 1 ? h('span', { className: `side s${side}`, textContent: 'AB'[side] }) : null, h('b', { textContent: tape.role ? `${tape.name}, ${tape.role}` : tape.name }),
     h('span', { className: `badge ${tape.status ?? 'refused'}`, textContent: tape.status ?? 'cannot be read' }),
     tape.scenario ? h('span', { className: 'dim', textContent: `${tape.scenario}, seed ${tape.seed}` }) : null)));
@@ -285,7 +286,7 @@ function onKey(event) {
     i: () => setLoop(state.tick, state.loopRange?.[1] ?? state.last), o: () => setLoop(state.loopRange?.[0] ?? state.first, state.tick), '\\': () => setLoop(),
     c: () => { if (isTwo) { state.compare = modes[(modes.indexOf(state.compare) + 1) % modes.length]; look(); } },
     b: () => { if (isTwo) { if (state.compare !== 'blink') { state.compare = 'blink'; look(); } else { state.blink = 1 - state.blink; maps.paint(); } } },
-    s: () => openSave(state, maps, address), t: () => setTheme(THEMES[state.theme]), '?': () => byId('keys').showModal(),
+    s: () => openSave(state, maps, address), t: () => theme.turn(), '?': () => byId('keys').showModal(),
   };
   const layer = /^[1-9]$/.test(key) ? state.info.layers[Number(key) - 1] : undefined;
   const act = layer !== undefined ? () => setLayer(layer, !state.layers.includes(layer)) : acts[key.toLowerCase()];
@@ -359,11 +360,9 @@ function refused(tape) {
 }
 
 async function start() {
-  let theme = 'auto';
-  try { theme = localStorage.getItem('theme') ?? 'auto'; } catch { /* Storage is off. */ }
-  setTheme(theme in THEMES ? theme : 'auto');
-  const { tapes, finding, command } = await ask('info', {});
-  Object.assign(state, { tapes, finding, command, info: tapes[0] });
+  theme = new Theme(repaint);
+  const { tapes, finding, command, folder } = await ask('info', {});
+  Object.assign(state, { tapes, finding, command, folder, info: tapes[0] });
   buildNames();
   document.title = `${tapes.map(({ name }) => name).join(' | ')} – replay view`;
   const bad = tapes.find((tape) => tape.refused);
@@ -390,10 +389,8 @@ async function start() {
   byId('help').onclick = () => byId('keys').showModal();
   byId('find').onclick = () => openSearch(state, bar, curves, actions);
   byId('keep').onclick = () => openSave(state, maps, address);
-  byId('theme').onclick = () => setTheme(THEMES[state.theme]);
   addEventListener('keydown', onKey);
   addEventListener('hashchange', () => { readAddress(); curves.build(); inspector.build(); look(); go(state.tick); });
-  matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => setTheme(state.theme));
 }
 
 start();
