@@ -41,6 +41,7 @@ SEED, OTHER_SEED, DRAG_EVENTS, DRAG_S, PLAY_S = 5, 6, 200, 2.0, 5.0
 LAYERS = ("plant energy", "heads of caterpillar")
 ZOOMED_TICKS = 20
 WAIT_MS = 600_000
+LIVE_TICKS, LIVE_RATE = 3000, 100.0
 KERNEL_CLOCK = os.sysconf("SC_CLK_TCK")
 
 # In the page: go to ticks by the box of the transport, and wait until every map says that it shows the tick.
@@ -66,6 +67,13 @@ COUNT_PAINTED = """() => {
     if (map.ariaLabel !== last) window.painted.push(performance.now());
     last = map.ariaLabel;
   }).observe(map, { attributeFilter: ['aria-label'] });
+}"""
+COUNT_HEADS = """() => {
+  window.heads = [];
+  new MutationObserver(() => {
+    const tick = Number(/tick (\\d+)/.exec(document.querySelector('#maps canvas[role=img]').ariaLabel)[1]);
+    if (tick !== window.heads.at(-1)?.[0]) window.heads.push([tick, Date.now()]);
+  }).observe(document.querySelector('#maps canvas[role=img]'), { attributeFilter: ['aria-label'] });
 }"""
 # Playwright's own mouse waits for the page after each event: with it the drag takes as long as the page likes.
 DRAG = """async ([events, ms]) => {
@@ -302,6 +310,51 @@ def measure_long(bench: Bench) -> None:
         bench.say("zoom to 20 ticks", text, "works", met=None)
 
 
+def record_in_real_time(tape: str, stamps: str, ticks: int, rate: float) -> None:
+    """In a process: record a meadow at so many ticks a second, and note when each step had ended."""
+    from sim.scenario.scenario_file import load_scenario  # noqa: PLC0415 - only in that process
+
+    simulation = load_scenario("quiet-meadow").make(ticks)
+    ended_ms, took_ms, due_s = [0.0], [0.0], time.monotonic()
+    with recorder.Recorder(tape, simulation) as recording:
+        for _ in range(ticks):
+            due_s = max(due_s + 1 / rate, time.monotonic())
+            time.sleep(max(0.0, due_s - time.monotonic()))
+            begun_s = time.perf_counter()
+            recording.step(None)
+            took_ms.append((time.perf_counter() - begun_s) * 1000)
+            ended_ms.append(time.time() * 1000)
+    Path(stamps).write_text(json.dumps([ended_ms, took_ms]), encoding="utf-8")
+
+
+def measure_live(bench: Bench) -> None:
+    """Follow a run of 100 ticks a second: from the end of a step to the painted tick; the run's steps with and without."""
+    ticks = 600 if bench.quick else LIVE_TICKS
+    took = {}
+    for watched in (False, True):
+        tape, stamps = bench.folder / f"live-{watched}.tape", bench.folder / f"stamps-{watched}.json"
+        run = [sys.executable, __file__, "--record", str(tape), str(stamps), str(ticks)]
+        with subprocess.Popen(run) as process:
+            if watched:
+                while not tape.exists():
+                    time.sleep(0.05)
+                with bench.page("--live", tape) as (page, _):
+                    page.locator("#maps canvas[role=img]").first.wait_for(timeout=WAIT_MS)
+                    page.evaluate(COUNT_HEADS)
+                    process.wait()
+                    page.get_by_text("The recording has ended").wait_for(timeout=WAIT_MS)
+                    heads = page.evaluate("window.heads")
+            process.wait()
+        ended_ms, took[watched] = json.loads(stamps.read_text(encoding="utf-8"))
+    late = [painted - ended_ms[tick] for tick, painted in heads if tick < ticks]
+    (p50, p95), span_s = quantiles(late), (heads[-1][1] - heads[0][1]) / 1000
+    text = f"p50 {p50:.0f} ms, p95 {p95:.0f} ms over {len(late)} pictures, {len(late) / span_s:.0f} a second"
+    bench.say(f"live, {LIVE_RATE:.0f} ticks/s", text, "p95 <= 100 ms", met=p95 <= 100, p50=p50, p95=p95)
+    (alone50, alone95), (with50, with95) = quantiles(took[False]), quantiles(took[True])
+    text = f"p50 {with50:.2f} ms, p95 {with95:.2f} ms; not watched {alone50:.2f} and {alone95:.2f}"
+    bench.say("live, the run's own steps", text, "none", met=None, watched=with50, alone=alone50)
+
+
 def cpu_s(pid: int) -> float:
     """CPU seconds of a process and its children that live."""
     total = 0.0
@@ -320,6 +373,7 @@ def children(pid: int) -> list[int]:
 
 PARTS = {
     "filled": measure_filled, "two": measure_two, "cold": measure_cold, "large": measure_large, "long": measure_long,
+    "live": measure_live,
 }  # fmt: skip
 
 
@@ -329,7 +383,12 @@ def main() -> None:
     parser.add_argument("--only", nargs="*", choices=PARTS, default=list(PARTS))
     parser.add_argument("--quick", action="store_true", help="small and short, to try this program")
     parser.add_argument("--json", type=Path, help="a file for the figures")
+    parser.add_argument("--record", nargs=3, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
+    if arguments.record is not None:
+        tape, stamps, ticks = arguments.record
+        record_in_real_time(tape, stamps, int(ticks), LIVE_RATE)
+        return
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
         bench = Bench(browser, Path(folder), quick=arguments.quick)

@@ -7,9 +7,10 @@ import os
 import sys
 import threading
 import webbrowser
+from collections.abc import Iterable
 from pathlib import Path
 from types import ModuleType
-from typing import Annotated
+from typing import Annotated, Any
 
 import attrs
 from cyclopts import Parameter
@@ -48,6 +49,7 @@ def view(
     token: str | None = None,
     browser: bool = True,
     show: str = "",
+    live: Annotated[bool, Parameter(negative="")] = False,
     cache_mb: Annotated[NotNegative, Parameter(name="--cache-mb")] = 128,
 ) -> int:
     """Look at a tape in the browser: scrub, play, maps, tables, curves; two tapes side by side; the runs of a folder.
@@ -58,6 +60,7 @@ def view(
     replay view before.tape after.tape
     replay view walk.tape --sim walkers:Walkers
     replay view run.desync-4213 --sim flock:Flock
+    replay view --live run.tape
 
     It prints an address and opens it. Only this machine can reach it, and only with
     the token in the address. States are re-simulated here, so no run is too long.
@@ -85,33 +88,33 @@ def view(
         With --no-browser, only print the address.
     show
         Open at this tick and view: the part after # of a page's address.
+    live
+        Follow the head of a tape that is being recorded. When the recording ends, the page
+        says so and goes on as usual. To watch costs the recording nothing but processor time.
     cache_mb
         Megabytes of pictures that are made ahead, for each tape; 0 makes none.
     """
     listening = _load_server()
     _ensure_token(host, token)
-    named = _named(tape, other)
     factory_of(sim)  # A mistake is reported before anything is served.
-    for path in named.tapes:
-        with reading(path), Tape(path) as opened:
-            ensure_states(opened)
-            note_version(opened)
+    named = _named(tape, other)
+    is_live = live and _is_live(named)
+    _ensure_ready(named.tapes)
     arguments = ["replay", "view", *map(str, named.places), *(["--sim", sim] if sim is not None else [])]
-    request = listening.ViewRequest(
-        named.tapes,
-        sim,
-        host,
-        port,
-        token,
-        cache_mb * 1_000_000,
-        named.finding,
-        arguments,
-        show.removeprefix("#"),
-        named.folder,
-    )
+    what: dict[str, Any] = {"finding": named.finding, "folder": named.folder, "is_live": is_live, "arguments": arguments}
+    what |= {"shown": show.removeprefix("#")}
+    request = listening.ViewRequest(named.tapes, sim, host, port, token, cache_mb * 1_000_000, **what)
     with contextlib.suppress(KeyboardInterrupt):  # Ctrl-C is the normal way to end it.
         listening.serve_view(request, lambda url: _show(url, opens=browser))
     return SAME
+
+
+def _ensure_ready(tapes: Iterable[Path]) -> None:
+    """Ensure that each tape has a tick to show. Raises as reading and ensure_states do."""
+    for path in tapes:
+        with reading(path), Tape(path) as opened:
+            ensure_states(opened)
+            note_version(opened)
 
 
 @attrs.frozen
@@ -138,6 +141,21 @@ def _named(tape: Path | None, other: Path | None) -> _Named:
         raise UsageError(f"{folder} is a folder: name it alone, or two tapes")
     _read_list(folder)
     return _Named([folder], [], folder=folder)
+
+
+def _is_live(named: _Named) -> bool:
+    """Wait until a tape that is being recorded has a state. Returns False for one that is closed. Raises UsageError."""
+    if len(named.tapes) != 1 or named.finding is not None:
+        raise UsageError("--live follows one tape: name it alone")
+    from replayer.view.live.growing_tape import wait_for_states  # noqa: PLC0415 - as in _load_server
+
+    (path,) = named.tapes
+    with reading(path), Tape(path) as opened:
+        if opened.sealed:
+            print_visible(f"note: {plain_text(str(path))} is closed already: nothing will be added", file=sys.stderr)
+            return False
+        wait_for_states(path)
+    return True
 
 
 def _read_list(folder: Path) -> None:

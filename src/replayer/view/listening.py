@@ -12,8 +12,10 @@ import attrs
 import uvicorn
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
+from recorder.storage.open_tape import is_locked
 from replayer.view.finding_folder import ViewedFinding
 from replayer.view.listing.run_pages import RunPages
+from replayer.view.live.live_tape import LiveTape
 from replayer.view.server import MESSAGE_BYTES_MAX, ViewServer
 from replayer.view.viewed_tape import ViewedTape
 from replayer.view.worker.finding_cursors import Role
@@ -36,6 +38,7 @@ class ViewRequest:
         arguments: of the command that shows the same, for the page to tell.
         shown: what stands after # in the page's address: the tick and the view; empty for the beginning.
         folder: whose runs are listed, in place of tapes; each is opened from the list.
+        is_live: the one tape is being recorded; the page follows its head.
         is_framed: pages of other sites, such as a notebook, may show the page in a frame; see AccessGuard.
     """
 
@@ -49,6 +52,7 @@ class ViewRequest:
     arguments: Sequence[str] = ()
     shown: str = ""
     folder: Path | None = None
+    is_live: bool = False
     is_framed: bool = False
 
 
@@ -90,11 +94,18 @@ def pages_of(request: ViewRequest) -> ViewServer | RunPages:
         return ViewServer(viewed_tapes(request), request.finding, request.arguments)
 
     def page_of(tape: Path) -> ViewServer:
-        one = attrs.evolve(request, tapes=[tape], folder=None)
+        one = attrs.evolve(request, tapes=[tape], folder=None, is_live=_is_recorded(tape))
         arguments = [str(tape) if argument == str(folder) else argument for argument in request.arguments]
         return ViewServer(viewed_tapes(one), arguments=arguments, folder=folder.name or str(folder))
 
     return RunPages(folder, page_of, shlex.join(request.arguments))
+
+
+def _is_recorded(tape: Path) -> bool:
+    try:
+        return is_locked(tape)
+    except OSError:
+        return False
 
 
 def viewed_tapes(request: ViewRequest) -> list[ViewedTape]:
@@ -103,6 +114,8 @@ def viewed_tapes(request: ViewRequest) -> list[ViewedTape]:
         (path,) = request.tapes
         roles: tuple[Role, ...] = ("recorded", "replayed")
         return [ViewedTape(side, path, request.sim, None, request.cache_bytes, role) for side, role in enumerate(roles)]
+    if request.is_live:
+        return [LiveTape(request.tapes[0], request.sim, request.cache_bytes)]
     others = [*request.tapes[1:], None]
     return [
         ViewedTape(side, path, request.sim, other if side == 0 else None, request.cache_bytes)

@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from recorder.format.blocks.telemetry_block import join_telemetry
+
 BINS_MAX = 4000
 EPISODES_MAX = 2000  # Told of one stretch.
 TROUBLES_MAX = 200
@@ -29,6 +31,25 @@ class MarkIndex:
     def add(self, part: dict[str, Any]) -> None:
         """Take a part."""
         self._parts |= part
+
+    def extend(self, added: Mapping[str, Any]) -> None:
+        """Take what was added to a tape that is being recorded: marks after those that are known, and all keyframes."""
+        parts = self._parts
+        for name, marks in added.items():
+            match name:
+                case "input_ticks":
+                    parts[name] = np.concatenate([self._ticks(name), marks])
+                case "event_ticks":
+                    known = dict(parts.get(name, {}))
+                    for kind, ticks in marks.items():
+                        known[kind] = np.concatenate([known.get(kind, _NO_TICKS), ticks])
+                    parts[name] = known
+                case "violations":
+                    parts[name] = [*parts.get(name, []), *marks][:TROUBLES_MAX]
+                case "telemetry":
+                    parts[name] = join_telemetry([parts[name], marks] if name in parts else [marks])
+                case _:
+                    parts[name] = marks
 
     @property
     def checked(self) -> dict[str, Any]:

@@ -12,12 +12,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from replayer.view.difference_frames import DifferenceFrames
-from replayer.view.states.frame_encoding import CACHED, OTHER_TICK, PREVIEW, EncodedTick, encode_head
-from replayer.view.viewed_tape import ViewedTape
+from replayer.view.states.frame_encoding import CACHED, HEAD, OTHER_TICK, PREVIEW, EncodedTick, encode_head
+from replayer.view.viewed_tape import Head, ViewedTape
 from replayer.view.worker.page_jobs import ViewSelection
 
 LAYERS_MAX, CURVES_MAX, BLOCK_TICKS_MAX = 12, 8, 64
 QUEUE_MAX = 400
+UNSEEN_MAX = 2  # One is painted while the next is on its way.
 TICK_MAX = 2**63 - 1
 DIFFERENCE_SIDE = 2
 
@@ -37,6 +38,9 @@ class PageSession:
         self._wanted: set[tuple[int, int]] = set()  # Side and tick.
         self._dragged: dict[int, int] = {}  # By side the tick that a drag is at, and is not shown yet.
         self._nearest: dict[int, int] = {}  # By side, how far from it the tick is that was sent in its place.
+        self._follows = False
+        self._head: tuple[int, Head] | None = None  # The newest that was not sent, with its side.
+        self._unseen = 0  # Heads that were sent, and which the page has not painted yet.
         self._queue: asyncio.Queue[str | bytes] = asyncio.Queue(QUEUE_MAX)
 
     async def next_message(self) -> str | bytes:
@@ -55,6 +59,11 @@ class PageSession:
                     self._look_at(layers, curves, difference=difference)
                 case {"op": "seek", "id": int(request), "tick": int(tick), "drag": bool(drag)} if _is_tick(tick):
                     self._seek(request, tick, is_drag=drag)
+                case {"op": "follow", "on": bool(on)}:
+                    self._follow(on=on)
+                case {"op": "seen"}:
+                    self._unseen = max(0, self._unseen - 1)
+                    self._send_head()
                 case {"op": "block", "ticks": [*ticks]} if all(map(_is_tick, ticks)):
                     self._play(ticks[:BLOCK_TICKS_MAX])
         except (ValueError, RecursionError):
@@ -65,6 +74,35 @@ class PageSession:
         if (side, tick) in self._wanted or (DIFFERENCE_SIDE, tick) in self._wanted:
             self._send_wanted(tick, 0)
         self._approach(side, tick)
+
+    def head(self, side: int, head: Head) -> None:
+        """The newest tick of a tape that is being recorded. It takes the place of one that could not be sent yet."""
+        if self._follows:
+            self._head = side, head
+            self._send_head()
+
+    def close(self) -> None:
+        """The page has gone."""
+        self._follow(on=False)
+
+    def _follow(self, *, on: bool) -> None:
+        self._follows, self._head, self._unseen = on, None, 0
+        for tape in self._tapes:
+            newest = tape.follow(self.name, self._look if on else None)
+            if newest is not None and on:
+                self.head(tape.side, newest)
+
+    def _send_head(self) -> None:
+        """Send the newest head, unless the page has not painted those before: it is slow, and skips what comes meanwhile."""
+        if self._head is None or self._unseen >= UNSEEN_MAX:
+            return
+        side, head = self._head
+        self._head = None
+        if any(name not in head.encoded.layers for name in self._look.layers):
+            return  # It was made for what the page looked at before.
+        self._unseen += 1
+        self._send(side, head.tick, head.encoded, HEAD)
+        self.announce({"kind": "head", "side": side, "tick": head.tick, "figures": dict(head.figures)})
 
     def preview(self, side: int, tick: int, encoded: EncodedTick) -> None:
         """Show a keyframe on the way, if nothing nearer is shown."""
@@ -90,6 +128,8 @@ class PageSession:
             difference and len(self._tapes) > 1,
             tuple(name for name in curves if isinstance(name, str) and name in offered)[:CURVES_MAX],
         )
+        if self._follows:
+            self._follow(on=True)
 
     def _seek(self, request: int, tick: int, *, is_drag: bool) -> None:
         self._wanted.clear()

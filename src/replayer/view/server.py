@@ -28,7 +28,7 @@ from replayer.view.mark_index import BINS_MAX, TROUBLES_MAX, curve_points
 from replayer.view.page_files import PAGE_FILES
 from replayer.view.page_session import CURVES_MAX, TICK_MAX, PageSession
 from replayer.view.states.frame_encoding import EncodedTick
-from replayer.view.viewed_tape import ViewedTape
+from replayer.view.viewed_tape import Head, ViewedTape
 
 PAGES_MAX = 16  # Connected at once.
 TRY_AGAIN_LATER = 1013  # The close code of one too many.
@@ -109,6 +109,11 @@ class ViewServer:
         """See Audience."""
         for page in self._pages.values():
             page.reached(side, tick)
+
+    def head(self, side: int, head: Head) -> None:
+        """See Audience."""
+        for page in self._pages.values():
+            page.head(side, head)
 
     def preview(self, side: int, page: str, tick: int, encoded: EncodedTick) -> None:
         """See Audience."""
@@ -214,6 +219,7 @@ class ViewServer:
             return  # A page that sends bytes is not ours, and goes like one that has closed.
         finally:
             del self._pages[page.name]
+            page.close()
             sending.cancel()
 
 

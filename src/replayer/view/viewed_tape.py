@@ -8,13 +8,14 @@ import multiprocessing
 import os
 import shlex
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from itertools import count
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any, Protocol
 
+import attrs
 import numpy as np
 import numpy.typing as npt
 
@@ -46,11 +47,27 @@ ANSWER_S = 60.0  # The longest wait for the description of a tick.
 FILL_TOLD_S = 0.25
 
 
+@attrs.frozen
+class Head:
+    """The newest tick that was reached of a tape that is being recorded.
+
+    Attributes:
+        figures: of the curves at this tick, as far as they are known.
+    """
+
+    tick: int
+    encoded: EncodedTick
+    figures: Mapping[str, float]
+
+
 class Audience(Protocol):
     """The pages that look at the tapes."""
 
     def reached(self, side: int, tick: int) -> None:
         """A tick is in the cache."""
+
+    def head(self, side: int, head: Head) -> None:
+        """The newest tick of a tape that is being recorded is in the cache."""
 
     def preview(self, side: int, page: str, tick: int, encoded: EncodedTick) -> None:
         """A picture on the way to a tick is there for one page."""
@@ -94,10 +111,15 @@ class ViewedTape:
     def start(self, audience: Audience) -> None:
         """Start the processes; call it in the event loop."""
         self._audience, self._loop = audience, asyncio.get_running_loop()
+        self._start_processes()
+
+    def _start_processes(self) -> None:
+        """Start the process that answers the pages first, then all others."""
         self._start(serve_tape, self.path, self._sim, self._role)
         self._start(read_marks, self.path, self._other)
 
-    def _start(self, work: Callable[..., None], *arguments: object) -> None:
+    def _start(self, work: Callable[..., None], *arguments: object) -> Connection:
+        """Start a process; returns our end of its pipe."""
         context = multiprocessing.get_context("spawn")
         ours, theirs = context.Pipe()
         process = context.Process(target=work, args=(os.getpid(), theirs, *arguments))
@@ -107,6 +129,7 @@ class ViewedTape:
         self._pipes.append(ours)
         self._processes.append(process)
         threading.Thread(target=self._listen, args=(ours,), daemon=True).start()
+        return ours
 
     def _listen(self, pipe: Connection) -> None:
         """In a thread: pass the messages of a process to the event loop, until the process ends."""
@@ -164,7 +187,10 @@ class ViewedTape:
                 told = {"kind": "hooks", "side": self.side, "problems": self.facts["hook_problems"]}
                 self._audience.announce(told)
             case Indexed(part):
-                self.marks.add(part)
+                if "added" in part:
+                    self.marks.extend(part["added"])
+                else:
+                    self.marks.add(part)
                 if self.facts is not None:
                     self.facts |= part.get("checked", {})
                 self._audience.announce({"kind": "marks", "side": self.side, "checked": part.get("checked")})
@@ -203,6 +229,13 @@ class ViewedTape:
 
     # --- wishes of pages
 
+    def follow(self, page: str, look: ViewSelection | None) -> Head | None:  # noqa: ARG002 - of LiveTape
+        """Let a page follow the head of the tape, if it is being recorded. look: what it looks at; None to end that.
+
+        Returns the newest tick that is known of the head, if any.
+        """
+        return None
+
     def clamp(self, tick: int) -> int:
         """The tick of the tape that is nearest to a tick."""
         assert self.facts is not None
@@ -235,7 +268,7 @@ class ViewedTape:
         self._send(DetailJob(page, ticket, tick, query))
         try:
             return await asyncio.wait_for(answer, ANSWER_S)
-        except TimeoutError:
+        except (TimeoutError, asyncio.CancelledError):  # The second: the server ends while it waits.
             return None
         finally:
             self._answers.pop(ticket, None)
@@ -256,7 +289,11 @@ class ViewedTape:
         is_new = look != self._look
         if self.fills and (is_new or (interval != self._fill_interval and not self._holds_all())):
             self._look, self._fill_interval, self.is_filled = look, interval, False
-            self._send(FillJob(tick, look, self.cache.budget_bytes))
+            self._send(self._fill_job(tick, look))
+
+    def _fill_job(self, tick: int, look: ViewSelection) -> FillJob:
+        assert self.facts is not None
+        return FillJob(tick, look, self.cache.budget_bytes, int(self.facts["last"]))
 
     def _holds_all(self) -> bool:
         assert self.facts is not None

@@ -20,9 +20,11 @@ from urllib.parse import urlsplit
 import pytest
 from optional_packages import LazyModule, needs
 
+from recorder import Recorder
+
 from project_paths import ROOT
 from small_worlds import record
-from viewed_worlds import EXTRA_TICK, TICKS, DriftingPond, Game, Pond, pond_at, record_ponds
+from viewed_worlds import EXTRA_TICK, TICKS, DriftingPond, Game, Pond, inputs_of_pond, pond_at, record_ponds
 
 needs("playwright", "starlette", "uvicorn", "websockets")
 playwright = LazyModule("playwright.sync_api")
@@ -368,3 +370,38 @@ def test_a_run_is_opened_from_the_list_of_its_folder(open_page: Open, tapes: lis
         playwright.expect(rows.locator("a")).to_have_text(["one.tape"], timeout=30_000)
         playwright.expect(page.locator("#words")).to_have_value("one ")
         page.context.close()
+
+
+def test_the_page_follows_a_recording_until_it_ends(open_page: Open, tmp_path: Path) -> None:
+    """It shows each new tick, stays where one goes back to, returns to the head by a key, and says when it has ended."""
+    path, inputs = tmp_path / "run.tape", iter(inputs_of_pond(TICKS))
+    with Recorder(path, Pond(), keyframe_interval_ticks=20) as tape:
+
+        def step_to(tick: int) -> None:
+            while tape.tick < tick:
+                tape.step(next(inputs))
+
+        step_to(12)
+        with serving("--live", str(path), "--sim", "viewed_worlds:Pond") as url:
+            page = open_page(url)
+            shows(page, 12)
+            step_to(33)
+            shows(page, 33)
+            follow = page.locator("#follow")
+            playwright.expect(follow).to_have_attribute("aria-pressed", "true")
+            page.keyboard.press("Shift+ArrowLeft")
+            shows(page, 23)
+            playwright.expect(follow).to_have_attribute("aria-pressed", "false")
+            step_to(45)
+            playwright.expect(page.locator("#transport")).to_contain_text("of 45")
+            shows(page, 23)
+            page.keyboard.press("n")
+            shows(page, 45)
+            step_to(TICKS)
+            tape.close({"reason": "done"})
+            playwright.expect(page.locator("#banner")).to_contain_text(f"The recording has ended at tick {TICKS}done")
+            playwright.expect(follow).to_be_hidden()
+            shows(page, TICKS)
+            page.keyboard.press("Home")
+            shows(page, 0)
+            page.context.close()

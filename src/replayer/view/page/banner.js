@@ -51,11 +51,16 @@ function difference(state, actions) {
   return h('div', {}, h('b', { textContent: `First difference: tick ${whole(found.first)}` }), text(`${phase}${fields}; ${inputs}; ${whole(found.count)} ticks differ (${found.trend})${unread}`), grow(), button('Go there', () => actions.go(found.first)), button('Tick before', () => actions.go(found.first - 1)));
 }
 
+const reasonOf = (outcome) => (typeof outcome === 'string' ? outcome : String(outcome?.text ?? outcome?.reason ?? ''));
+
 function condition(tape, who, actions) {
+  if (tape.live === 'recording') return [];
+  if (tape.live === 'stopped') return [h('div', { className: 'warn' }, h('b', { textContent: 'The recording has stopped' }), text(`its process has gone, and it was not closed; ${whole(tape.last)} is its last tick. It goes on here if it is resumed.`))];
   if (tape.status === 'corrupt') {
     const lost = tape.missing.length ? `ticks ${tape.missing.map(([first, last]) => (first === last ? whole(first) : `${whole(first)} to ${whole(last)}`)).join(', ')} are lost` : 'no tick is lost';
     return [h('div', {}, h('b', { textContent: `${who}this tape is damaged` }), text(lost), grow(), tape.missing.length ? button('Go there', () => actions.go(tape.missing[0][0] - 1)) : '', button('Details', () => actions.tab('tape')))];
   }
+  if (tape.live === 'ended' && tape.status !== 'incomplete') return [h('div', { className: 'same' }, h('b', { textContent: `The recording has ended at tick ${whole(tape.last)}` }), text(reasonOf(tape.outcome)))];
   if (tape.status !== 'incomplete') return [];
   const why = tape.being_written ? 'the page shows what was on the disk when it was opened' : `the recording was not closed; its ticks up to ${whole(tape.last)} can be seen`;
   return [h('div', { className: 'warn' }, h('b', { textContent: `${who}${tape.being_written ? 'being recorded' : 'incomplete'}` }), text(why))];

@@ -121,7 +121,18 @@ export class Curves {
       pen.fillStyle = css('--accent');
       pen.fillRect(this.x(state.tick) - 1, 0, 2, height);
     }
-    for (const { name, value } of this.chips ?? []) tell(value, [...state.tapes.keys()].map((side) => figure(this.valueAt(side, name, state.tick))).join(' | '));
+    for (const { name, value } of this.chips ?? []) tell(value, this.valueText(name));
+  }
+
+  // At the head of a recording, what is known last is told with its tick: telemetry comes a moment later.
+  valueText(name) {
+    const { state } = this, { tick } = state, at = this.head?.tick === tick ? this.head.figures[name] : undefined;
+    if (at !== undefined) return figure(at);
+    if (state.following && this.valueAt(0, name, tick) === null) {
+      const last = (this.points.get(`0 ${name}`) ?? []).findLast(([one, value]) => value !== null && one <= tick);
+      return last ? `${figure(last[1])} at ${whole(last[0])}` : figure(null);
+    }
+    return [...state.tapes.keys()].map((side) => figure(this.valueAt(side, name, tick))).join(' | ');
   }
 
   // A line only between ticks whose values are known: null breaks it.

@@ -5,30 +5,31 @@ import { showBanner } from '/f/banner.js';
 import { MAPS, POINT_COLOURS } from '/f/colours.js';
 import { Curves } from '/f/curves.js';
 import { Inspector } from '/f/inspector.js';
+import { Live } from '/f/live.js';
 import { Maps } from '/f/maps.js';
 import { Playback } from '/f/playback.js';
 import { openSave } from '/f/save.js';
 import { openSearch } from '/f/search.js';
 import { Theme } from '/f/theme.js';
 import { TimeBar } from '/f/timebar.js';
-import { PREVIEW, Wire } from '/f/wire.js';
+import { HEAD, PREVIEW, Wire } from '/f/wire.js';
 
 const MODES = { side: ['A | B', 'Side by side'], both: ['A | B | Δ', 'Side by side, with the difference'], difference: ['Δ', 'The difference B − A'], blink: ['Blink', 'One after the other in the same place ( b )'] };
 const KEYS = {
   Space: 'play or pause', 'J K L': 'backwards, stop, forwards; again: faster', '← →': 'one tick', 'Shift ← →': 'ten ticks', 'Home End': 'first, last tick',
   'PgUp PgDn': 'keyframe before, after', '[ ]': 'event before, after (of the chosen kind)', '{ }': 'input before, after', 'D  Shift D': 'next, previous difference', 'F  Shift F': 'next, previous finding',
   G: 'type a tick (−1 is the last)', '/': 'search', '+ − 0': 'zoom the time bar, whole run', 'I O': 'loop from, to here', '\\': 'no loop', '1 … 9': 'layer on or off',
-  C: 'compare: next way', B: 'blink: the other tape', S: 'save: picture, curves, video, this view', T: 'colour scheme', '?': 'these keys', Esc: 'close',
+  N: 'now: follow the recording', C: 'compare: next way', B: 'blink: the other tape', S: 'save: picture, curves, video, this view', T: 'colour scheme', '?': 'these keys', Esc: 'close',
 };
 const REST_MS = 90, ADDRESS_MS = 300, DETAIL_MS = 250, LAYERS_MAX = 12, CURVES_MAX = 6, CURVES_SHOWN = 4;
 
 const state = {
   tapes: [], info: null, first: 0, last: 0, tick: 0, window: [0, 1], layers: [], curves: [], curvesChosen: false, telemetry: [], hidden: new Set(), compare: 'side', blink: 0, map: 'viridis',
-  scale: 'grows', speed: 30, direction: 1, playing: false, loopRange: null, kind: null, tab: 'tick', table: null, page: null, difference: null, trouble: null,
+  scale: 'grows', speed: 30, direction: 1, playing: false, loopRange: null, kind: null, tab: 'tick', table: null, page: null, difference: null, trouble: null, live: null, following: false,
   clamp: (tick) => Math.max(state.first, Math.min(state.last, Math.round(tick))),
   shownTick: (side) => (side < 2 ? Math.max(state.tapes[side].first, Math.min(state.tapes[side].last, state.tick)) : state.tick),
 };
-let wire, maps, bar, curves, inspector, playback, theme;
+let wire, maps, bar, curves, inspector, playback, theme, live;
 let dragged = null, isWaiting = false, restTimer = 0, addressTimer = 0, curveTimer = 0, detailed = 0;
 
 // --- going to ticks
@@ -49,6 +50,7 @@ const has = (tick) => sidesAt(tick).every((side) => frameAt(side, tick));
 
 // While the pointer drags, at most one question a picture; the last one always goes out.
 function go(tick, drag = false) {
+  live.leave();
   state.tick = state.clamp(tick);
   state.trouble = null;
   if (has(state.tick)) { dragged = null; paint(); }
@@ -97,6 +99,7 @@ function arrive(tick) {
 }
 
 function onFrame(frame) {
+  if (frame.flags & HEAD) { live.arrive(frame); return; }
   const expected = state.shownTick(frame.side);
   if (frame.asked !== expected) return;
   if (frame.flags & PREVIEW) {
@@ -205,10 +208,11 @@ function buildModes() {
 
 function say() {
   if (document.activeElement !== playback.box) playback.box.value = whole(state.tick);
+  tell(playback.total, `of ${whole(state.last)}`);
   const shown = maps.frames[0], fill = bar.ready ?? [];
   const count = fill.reduce((sum, { ranges }) => sum + ranges.reduce((part, [first, last]) => part + last - first + 1, 0), 0);
   const isDone = fill.length && fill.every((one) => one.done);
-  tell(playback.status, !wire.isOpen ? 'no connection, trying again …' : shown && shown.shown !== state.shownTick(0) && !has(state.tick) ? `at ${whole(shown.shown)}, going to ${whole(state.tick)} …` : fill.length ? `${whole(count)} ticks ready${isDone ? '' : ' …'}` : '');
+  tell(playback.status, wire.isOpen && state.following ? live.text : !wire.isOpen ? 'no connection, trying again …' : shown && shown.shown !== state.shownTick(0) && !has(state.tick) ? `at ${whole(shown.shown)}, going to ${whole(state.tick)} …` : fill.length ? `${whole(count)} ticks ready${isDone ? '' : ' …'}` : '');
 }
 
 // The way back to the list of the folder, as it was left.
@@ -222,14 +226,14 @@ function backToRuns() {
 function buildNames() {
   byId('tapes').replaceChildren(...backToRuns(), ...state.tapes.map((tape, side) => h('span', { className: 'tape', title: tape.name },
     state.tapes.length > 1 ? h('span', { className: `side s${side}`, textContent: 'AB'[side] }) : null, h('b', { textContent: tape.role ? `${tape.name}, ${tape.role}` : tape.name }),
-    h('span', { className: `badge ${tape.status ?? 'refused'}`, textContent: tape.status ?? 'cannot be read' }),
+    tape.live === 'recording' ? h('span', { className: 'badge recording', textContent: 'being recorded' }) : h('span', { className: `badge ${tape.status ?? 'refused'}`, textContent: tape.status ?? 'cannot be read' }),
     tape.scenario ? h('span', { className: 'dim', textContent: `${tape.scenario}, seed ${tape.seed}` }) : null)));
 }
 
 // --- the address
 
 function address() {
-  const query = new URLSearchParams({ tapes: state.tapes.map(({ name }) => name).join('|'), tick: state.tick, layers: state.layers.join('|'), curves: state.curves.join('|'), tab: state.tab });
+  const query = new URLSearchParams({ tapes: state.tapes.map(({ name }) => name).join('|'), tick: state.following ? 'live' : state.tick, layers: state.layers.join('|'), curves: state.curves.join('|'), tab: state.tab });
   if (state.tapes.length > 1) query.set('compare', state.compare);
   if (state.window[0] > state.first || state.window[1] < state.last) query.set('window', state.window.join('-'));
   if (state.loopRange) query.set('loop', state.loopRange.join('-'));
@@ -278,8 +282,8 @@ function onKey(event) {
   const step = (by) => { playback.pause(); go(state.tick + by); };
   const modes = Object.keys(MODES), isTwo = state.tapes.length > 1;
   const acts = {
-    ' ': () => (state.playing ? playback.pause() : playback.play()), k: () => playback.pause(), l: () => playback.faster(1), j: () => playback.faster(-1),
-    arrowleft: () => step(event.shiftKey ? -10 : -1), arrowright: () => step(event.shiftKey ? 10 : 1), home: () => { playback.pause(); go(state.first); }, end: () => { playback.pause(); go(state.last); },
+    ' ': () => playback.toggle(), k: () => playback.pause(), l: () => playback.faster(1), j: () => playback.faster(-1),
+    arrowleft: () => step(event.shiftKey ? -10 : -1), arrowright: () => step(event.shiftKey ? 10 : 1), home: () => { playback.pause(); go(state.first); }, end: () => toEnd(), n: () => live.follow(),
     pageup: () => jump('keyframe', true), pagedown: () => jump('keyframe', false), '[': () => jumpEvent(true), ']': () => jumpEvent(false),
     '{': () => jump('input', true), '}': () => jump('input', false), d: () => isTwo && jump('difference', event.shiftKey), f: () => jump('finding', event.shiftKey), g: () => playback.box.focus(),
     '/': () => openSearch(state, bar, curves, actions), '+': () => actions.zoom(0.5), '=': () => actions.zoom(0.5), '-': () => actions.zoom(2), 0: () => actions.zoom(Infinity),
@@ -297,7 +301,21 @@ function onKey(event) {
 
 // --- the start
 
+// The last tick; of a recording that goes on, its head.
+function toEnd() {
+  playback.pause();
+  if (live.isRecording) live.follow();
+  else go(state.last);
+}
+
 const actions = {
+  turned: () => playback?.show(),
+  toEnd, leave: () => live.leave(), describe: () => inspector.load(),
+  painted: () => { paint(); bar.move(); curves.move(); say(); },
+  grown: () => { bar.draw(); curves.draw(); say(); },
+  named: () => { buildNames(); showBanner(state, actions); say(); if (state.tab === 'tape') inspector.show(); },
+  figures: (head) => { curves.head = head; curves.move(); },
+  curves: () => curves.load(),
   go, arrive, rest, has, jump, changed, say, look,
   pause: () => playback.pause(), loop: setLoop, kind: setKind, curve: setCurve, layer: setLayer,
   tab: (tab) => inspector.choose(tab),
@@ -340,6 +358,16 @@ function onMessage(message) {
         if (state.tab === 'tape') inspector.show();
       }
       bar.load();
+      if (state.live) curves.load();
+      break;
+    case 'grown':
+      live.extend(message.first, message.last);
+      break;
+    case 'head':
+      live.figures(message);
+      break;
+    case 'recording':
+      live.turned(message.facts);
       break;
     case 'hooks':
       state.tapes[message.side].hook_problems = message.problems;
@@ -362,7 +390,7 @@ function refused(tape) {
 async function start() {
   theme = new Theme(repaint);
   const { tapes, finding, command, folder } = await ask('info', {});
-  Object.assign(state, { tapes, finding, command, folder, info: tapes[0] });
+  Object.assign(state, { tapes, finding, command, folder, info: tapes[0], live: tapes[0].live ?? null });
   buildNames();
   document.title = `${tapes.map(({ name }) => name).join(' | ')} – replay view`;
   const bad = tapes.find((tape) => tape.refused);
@@ -376,8 +404,11 @@ async function start() {
   curves = new Curves(state, actions);
   bar = new TimeBar(state, actions);
   inspector = new Inspector(state, actions);
-  wire = new Wire({ open: () => { look(); say(); }, close: () => say(), frame: onFrame, message: onMessage });
-  playback = new Playback(state, wire, actions);
+  wire = new Wire({ open: () => { look(); if (state.following) live.follow(); say(); }, close: () => say(), frame: onFrame, message: onMessage });
+  live = new Live(state, wire, actions);
+  playback = new Playback(state, wire, actions, live.button);
+  state.following = live.isRecording && !/(^|[#&])tick=\d/.test(location.hash);
+  live.show();
   buildRail();
   buildModes();
   inspector.build();

@@ -10,8 +10,8 @@ const ICONS = {
 };
 
 export class Playback {
-  constructor(state, wire, actions) {
-    Object.assign(this, { state, wire, actions, due: 0, last: 0, progressed: 0 });
+  constructor(state, wire, actions, liveButton) {
+    Object.assign(this, { state, wire, actions, liveButton, due: 0, last: 0, progressed: 0 });
     this.build();
   }
 
@@ -22,15 +22,16 @@ export class Playback {
     this.box = h('input', { id: 'tick', inputMode: 'numeric', ariaLabel: 'Tick', autocomplete: 'off' });
     this.box.onfocus = () => this.box.select();
     this.box.onkeydown = (event) => this.typed(event);
-    this.playButton = button('play', 'Play or pause (space)', () => (state.playing ? this.pause() : this.play()), 'play');
+    this.playButton = button('play', 'Play or pause (space)', () => this.toggle(), 'play');
     this.speed = h('select', { ariaLabel: 'Speed', title: 'Ticks a second', onchange: () => { state.speed = Number(this.speed.value); } }, ...SPEEDS.map((speed) => h('option', { value: speed, textContent: `${whole(speed)} ticks/s` })));
     this.turnButton = button('turn', 'Direction', () => { state.direction = -state.direction; this.show(); });
     this.loopButton = button('loop', 'Loop what is seen, or the range dragged with Shift ( I, O, \\ )', () => (state.loopRange ? actions.loop() : actions.loop(...state.window)));
+    this.total = h('span', { className: 'dim', textContent: `of ${whole(state.last)}` });
     this.status = h('span', { className: 'dim state' });
     byId('transport').replaceChildren(
       button('first', 'First tick (Home)', move(() => state.first)), button('back', 'One tick back (←)', move(() => state.tick - 1)), this.playButton,
-      button('on', 'One tick on (→)', move(() => state.tick + 1)), button('end', 'Last tick (End)', move(() => state.last)), this.box,
-      h('span', { className: 'dim', textContent: `of ${whole(state.last)}` }), this.speed, this.turnButton, this.loopButton, h('span', { className: 'grow' }), this.status,
+      button('on', 'One tick on (→)', move(() => state.tick + 1)), button('end', 'Last tick (End)', actions.toEnd), this.liveButton, this.box,
+      this.total, this.speed, this.turnButton, this.loopButton, h('span', { className: 'grow' }), this.status,
       button('−', 'Zoom out ( − )', () => actions.zoom(2)), button('+', 'Zoom in ( + )', () => actions.zoom(0.5)), button('all', 'The whole run ( 0 )', () => actions.zoom(Infinity)));
     this.show();
   }
@@ -48,13 +49,21 @@ export class Playback {
 
   show() {
     const { state } = this;
-    this.playButton.replaceChildren(icon(ICONS[state.playing ? 'pause' : state.direction < 0 ? 'backwards' : 'play']));
-    this.playButton.ariaLabel = state.playing ? 'Pause' : 'Play';
+    this.playButton.replaceChildren(icon(ICONS[state.playing || state.following ? 'pause' : state.direction < 0 ? 'backwards' : 'play']));
+    this.playButton.ariaLabel = state.playing || state.following ? 'Pause' : 'Play';
     this.turnButton.classList.toggle('on', state.direction < 0);
     this.turnButton.title = this.turnButton.ariaLabel = `Direction: ${state.direction < 0 ? 'backwards' : 'forwards'}`;
     this.loopButton.classList.toggle('on', Boolean(state.loopRange));
     this.loopButton.ariaPressed = String(Boolean(state.loopRange));
     this.speed.value = state.speed;
+  }
+
+  // Whoever follows a recording stays at the tick that is shown.
+  toggle() {
+    const { state } = this;
+    if (state.following) this.actions.go(state.tick);
+    else if (state.playing) this.pause();
+    else this.play();
   }
 
   faster(direction) {
@@ -71,6 +80,7 @@ export class Playback {
 
   play(direction = this.state.direction) {
     const { state } = this;
+    this.actions.leave();
     state.direction = direction;
     if (state.tick === this.end(direction)) this.actions.go(this.end(-direction));
     const wasPlaying = state.playing;
@@ -105,7 +115,7 @@ export class Playback {
     let tick = state.tick;
     while (this.due >= stride) {
       const next = this.after(tick, stride);
-      if (next === null) { if (tick !== state.tick) actions.arrive(tick); this.pause(); return; }
+      if (next === null) { if (tick !== state.tick) actions.arrive(tick); this.pause(); if (state.direction > 0 && state.live === 'recording') actions.toEnd(); return; }
       if (!actions.has(next)) { this.due = Math.min(this.due, 2 * stride); break; }
       tick = next;
       this.due -= stride;

@@ -2,7 +2,7 @@
 
 import { BASE } from '/f/dom.js';
 
-export const PREVIEW = 1, CACHED = 2, OTHER_TICK = 4;
+export const PREVIEW = 1, CACHED = 2, OTHER_TICK = 4, HEAD = 8;
 export const VALUES = 0, PICTURE = 1, DIFFERENCE = 2;
 export const POINT = 3; // Numbers of a point: x, y and its size, NaN without one.
 const KEPT_BYTES = 96e6;

@@ -27,7 +27,7 @@ import numpy.typing as npt
 
 FRAME = 1  # The first byte of a message.
 VALUES, PICTURE, DIFFERENCE = 0, 1, 2  # Kinds of layers.
-PREVIEW, CACHED, OTHER_TICK = 1, 2, 4  # Flags of a frame.
+PREVIEW, CACHED, OTHER_TICK, HEAD = 1, 2, 4, 8  # Flags of a frame.
 EQUAL, DIFFERENCE_STEPS, NOT_FINITE = 128, 126, 255
 
 _HEAD = struct.Struct("<BBBBIQQQ")

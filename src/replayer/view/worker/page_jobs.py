@@ -59,11 +59,12 @@ class DetailJob:
 
 @attrs.frozen
 class FillJob:
-    """Fill the cache around a tick, with at most so many ticks."""
+    """Fill the cache around a tick, with at most so many bytes. last: the last tick of the tape, as the server knows it."""
 
     tick: int
     look: ViewSelection
     budget_bytes: int
+    last: int
 
 
 # --- from the process

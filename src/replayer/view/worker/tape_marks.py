@@ -53,26 +53,26 @@ def mark_parts(tape: Tape, other: Path | None) -> Iterator[Callable[[], dict[str
     if other is not None:
         yield lambda: {"difference": _difference(tape, other)}
     yield lambda: {"telemetry": tape.telemetry()}
-    yield lambda: {"input_ticks": _input_ticks(tape)}
+    yield lambda: {"input_ticks": input_ticks(tape, tape.first_tick + 1, tape.last_tick)}
     yield lambda: {"dumps": findings_beside(tape.path, tape.run_id)}
-    yield lambda: _events(tape)
+    yield lambda: event_marks(tape)
     yield lambda: {"episodes": _episodes(tape)}
     yield lambda: {"checked": _checked(tape)}
 
 
-def _input_ticks(tape: Tape) -> Ticks:
-    """The ticks whose inputs are not empty."""
-    runs = tape.recording.runs(tape.first_tick + 1, tape.last_tick)
+def input_ticks(tape: Tape, first: int, last: int) -> Ticks:
+    """The ticks from first to last whose inputs are not empty."""
+    runs = tape.recording.runs(first, last)
     ticks = (frame.tick for run in runs for frame in run.frames if frame.encoded_inputs not in _NO_INPUTS)
     return np.fromiter(ticks, np.int64)
 
 
-def _events(tape: Tape) -> dict[str, Any]:
-    """The ticks of the events, by kind; a tick comes once for each event. And the properties that were violated."""
+def event_marks(tape: Tape, first: int = 0) -> dict[str, Any]:
+    """The ticks of the events from a tick on, by kind; a tick comes once for each event. And the properties that were violated."""
     ticks: dict[str, array[int]] = {}
     violations: list[tuple[int, str]] = []
     has_properties = tape.meta.get("scenario") is not None
-    for tick, event in tape.events():
+    for tick, event in tape.events(first):
         is_violation = has_properties and event.get("kind") == "violation" and has_required_keys(event)
         if is_violation and len(violations) < VIOLATIONS_MAX:
             violations.append((tick, page_text(f"property {event['property']} is violated: {event['details']}")))

@@ -126,6 +126,7 @@ class _TapeProcess:
 
     def _seek(self, job: SeekJob) -> None:
         reader = self._reader
+        reader.catch_up(job.tick)
         start = reader.keyframe_before(job.tick)
         is_preview = job.is_drag or reader.is_far(job.tick, FAR_TICKS)
         if reader.problem is None and is_preview and start != job.tick and not reader.is_at_hand(job.tick):
@@ -139,6 +140,7 @@ class _TapeProcess:
 
     def _play(self, block: BlockJob) -> None:
         """Show the ticks in ascending order, also if they are played backwards: each step is run once."""
+        self._reader.catch_up(max(block.ticks))
         for tick in sorted(block.ticks):
             self._receive(waits=False)
             if self._seeks or block.page in self._blocks:
@@ -147,6 +149,7 @@ class _TapeProcess:
             self._send(self._reader, tick, block.look)
 
     def _answer(self, question: DetailJob) -> None:
+        self._reader.catch_up(question.tick)
         facts = self._details.describe(question.tick, question.query, lambda: self._is_replaced(question.page))
         if facts is None and question.page not in self._questions:
             self._questions[question.page] = question  # Only a seek came between: it is answered after that.
@@ -174,6 +177,7 @@ class _TapeProcess:
         if self._filler is None:  # A cursor of its own: filling must not move the one that pages wait for.
             self._filler = self._make_filler()
         filler, room_bytes, count = self._filler, job.budget_bytes, 0
+        filler.catch_up(job.last)
         for ticks in filler.outward_from(job.tick):
             for tick in ticks:
                 if room_bytes <= 0 or count >= TICKS_MAX:

@@ -25,6 +25,7 @@ from sim.kernel.state import Snapshot
 
 ASK_S = 0.005  # A seek under way asks this often if it is still wanted.
 AT_HAND_TICKS = 40
+KEYFRAMES_READ_S = 0.5  # Of a tape that is being recorded.
 NEAR_TICKS = 48  # A timeline keeps up to 64 states: those of the last ticks before the cursor are likely among them.
 
 IsStale = Callable[[], bool]
@@ -43,9 +44,24 @@ class ViewCursor:
     def __init__(self, path: Path, factory: Factory | None) -> None:
         """Raises as Timeline does, and MissingTickError if the tape has no tick."""
         self.run = Timeline(path, factory)
-        self.keyframes = sorted({place.tick for place in self.run.tape.keyframes})
+        self._keyframes_read_s = 0.0
+        self.keyframes: list[int] = []
+        self.follow_files()
         self.problem = self._find_problem()
         self.shown = ShownLayers(self.run, factory, self._samples(), can_simulate=self.problem is None)
+
+    def catch_up(self, tick: int) -> None:
+        """Read what was added to the tape, if it did not go as far as a tick: it is being recorded. Raises as refresh does."""
+        if tick > self.run.last_tick:
+            self.run.tape.refresh()
+            self.follow_files()
+
+    def follow_files(self) -> None:
+        """Note the keyframes that were added. Looking through all of them takes a while, so it is not done for each tick."""
+        now_s = time.monotonic()
+        if now_s - self._keyframes_read_s >= KEYFRAMES_READ_S:
+            self._keyframes_read_s = now_s
+            self.keyframes = sorted({place.tick for place in self.run.tape.keyframes})
 
     def _find_problem(self) -> str | None:
         """Make the simulation and run one step; a failure is the reason why only keyframes are shown."""

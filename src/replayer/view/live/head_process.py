@@ -1,0 +1,183 @@
+"""The process that follows the head of a tape for the page: it reads new frames, steps, and sends what is shown.
+
+It reads the tape's files and its journal, as any reader does, so the process that records never waits for it. Frames that
+come faster than they are shown are skipped on the way to the page, never collected.
+
+Invariants:
+    1. What it sends of a tick is shown of a state whose hash equals the recorded one.
+    2. It never holds more than one tick for the page: the newest that it has reached.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from recorder.errors import DesyncError, RecordingError
+from recorder.factory_spec import load_factory
+from recorder.processes.worker_pipes import begin_as_worker
+from replayer.report.tape_facts import tape_facts
+from replayer.tape.tape import Tape
+from replayer.view.live.growing_tape import HEAD_NICENESS, POLL_S, RecordingWatch, be_nice, wait_for_first_ticks
+from replayer.view.states.figures import figures_of
+from replayer.view.states.frame_encoding import EncodedTick
+from replayer.view.states.page_json import page_json
+from replayer.view.worker.finding_cursors import make_cursor
+from replayer.view.worker.page_jobs import ViewSelection
+from replayer.view.worker.view_cursor import ViewCursor
+
+EACH_TICKS = 12  # Up to so many new ticks are visited one by one, for their figures; of more, the last.
+SHOWN_S = 1 / 60  # A page draws so often at most.
+PATIENCE_S = 0.05  # A walk to the head that takes longer is shown where it has come to.
+
+
+@attrs.frozen
+class WatchJob:
+    """To the process: what the pages look at that follow the head; None if none does."""
+
+    look: ViewSelection | None
+
+
+@attrs.frozen
+class HeadTick:
+    """From the process: the newest tick that was reached. figures: of this tick and those before it, by tick."""
+
+    tick: int
+    encoded: EncodedTick
+    figures: Mapping[int, Mapping[str, float]]
+
+
+@attrs.frozen
+class Grown:
+    """From the process: the first and the last tick of the tape."""
+
+    first: int
+    last: int
+
+
+@attrs.frozen
+class RecordingState:
+    """From the process: what has changed in the facts of the tape, such as the end of the recording."""
+
+    facts: dict[str, Any]
+
+
+@attrs.frozen
+class HeadTrouble:
+    """From the process: why the head cannot be shown. tick: where it went wrong, if that is known."""
+
+    tick: int | None
+    text: str
+
+
+def follow_head(parent: int, pipe: Connection, path: Path, sim: str | None) -> None:
+    """Run the process until the recording ends, or the server closes the pipe. parent: the server's process id."""
+    begin_as_worker(parent)
+    be_nice(HEAD_NICENESS)
+    wait_for_first_ticks(path)
+    try:
+        factory = load_factory(sim) if sim is not None else None
+        process = _HeadProcess(pipe, make_cursor(path, factory, None))
+    except (RecordingError, OSError, ValueError, LookupError):
+        return  # The process that answers the pages says the same.
+    try:
+        process.run()
+    except (EOFError, BrokenPipeError):
+        return  # The server has ended.
+
+
+class _HeadProcess:
+    def __init__(self, pipe: Connection, cursor: ViewCursor) -> None:
+        self._pipe, self._cursor = pipe, cursor
+        self._tape: Tape = cursor.run.tape
+        self._watch = RecordingWatch(cursor.run.tape)
+        self._look: ViewSelection | None = None
+        self._shown: tuple[int, ViewSelection] | None = None
+        self._told = Grown(-1, -1)
+        self._bad_tick: int | None = None  # From there to the next keyframe, the states differ from the recorded ones.
+
+    def run(self) -> None:
+        """Follow until the tape is sealed."""
+        while True:
+            begun_s = time.monotonic()
+            self._receive()
+            self._watch.look()
+            self._tell_growth()
+            if self._look is not None:
+                self._show(self._look)
+            if self._watch.has_news:
+                self._pipe.send(RecordingState(state_facts(self._tape, self._watch)))
+            if self._watch.has_ended:
+                return
+            spent_s = time.monotonic() - begun_s
+            self._pipe.poll(max(0.001, (SHOWN_S if self._look is not None else POLL_S) - spent_s))
+
+    def _receive(self) -> None:
+        while self._pipe.poll(0):
+            match self._pipe.recv():
+                case WatchJob(look):
+                    self._look = look
+
+    def _tell_growth(self) -> None:
+        grown = Grown(self._tape.first_tick, self._tape.last_tick)
+        if grown != self._told:
+            self._told = grown
+            self._cursor.follow_files()
+            self._pipe.send(grown)
+
+    def _show(self, look: ViewSelection) -> None:
+        last = self._tape.last_tick
+        if self._shown == (last, look):
+            return
+        try:
+            figures = self._walk(last, look)
+            tick = self._cursor.tick if self._cursor.problem is None else last
+            if tick is None or self._shown == (tick, look):
+                return
+            snapshot, shown = self._cursor.state(tick)
+            encoded = self._cursor.encode(snapshot, shown, look)
+        except (EOFError, BrokenPipeError):
+            raise
+        except Exception as error:  # noqa: BLE001 - the user's simulation may raise anything
+            self._failed(error, last, look)
+            return
+        self._shown = tick, look
+        self._pipe.send(HeadTick(tick, encoded, figures))
+
+    def _walk(self, last: int, look: ViewSelection) -> dict[int, dict[str, float]]:
+        """Go to the last tick, as far as that is possible in a moment; returns figures of the ticks on the way."""
+        cursor, deadline_s = self._cursor, time.monotonic() + PATIENCE_S
+        if cursor.problem is not None:
+            return {}
+        if self._bad_tick is not None and cursor.keyframe_before(last) <= self._bad_tick:
+            return {}
+        self._bad_tick = None
+        figures: dict[int, dict[str, float]] = {}
+        here = cursor.tick
+        is_near = here is not None and here < last <= here + EACH_TICKS
+        for tick in range(here + 1, last + 1) if here is not None and is_near and look.curves else [last]:
+            arrived = cursor.walk(tick, lambda: time.monotonic() > deadline_s)
+            if cursor.tick is not None and look.curves:
+                figures[cursor.tick] = figures_of(cursor.run.state.snapshot(), look.curves)
+            if not arrived or time.monotonic() > deadline_s:
+                break
+        return figures
+
+    def _failed(self, error: Exception, last: int, look: ViewSelection) -> None:
+        """Tell it once, and go on at the next keyframe."""
+        tick = error.tick if isinstance(error, DesyncError) else last
+        if self._bad_tick is None:
+            self._pipe.send(HeadTrouble(tick, self._cursor.trouble_text(error)))
+        self._bad_tick, self._shown = last, (last, look)
+
+
+def state_facts(tape: Tape, watch: RecordingWatch) -> dict[str, Any]:
+    """The facts of a tape that change while it is recorded, and what becomes of its recording."""
+    facts = tape_facts(tape, check=False, with_episodes=False)
+    told = {key: page_json(facts[key]) for key in ("status", "sealed", "bytes", "outcome")}
+    return {**told, "being_written": watch.is_recording, "live": watch.word}

@@ -1,0 +1,287 @@
+"""A tape that is being recorded, on the page: its head is followed, and nothing that watches changes the recording."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import struct
+import subprocess
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from optional_packages import needs
+from waiting import wait_until
+
+from recorder import Recorder
+
+from project_paths import ROOT
+from viewed_worlds import TICKS, Pond, inputs_of_pond, pond_at
+
+needs("starlette", "httpx2", "websockets", "uvicorn")
+
+from starlette.testclient import TestClient  # noqa: E402
+
+from replayer.tape.tape import Tape  # noqa: E402
+from replayer.view.difference_frames import DifferenceFrames  # noqa: E402
+from replayer.view.listening import ViewRequest, pages_of  # noqa: E402
+from replayer.view.live.growing_marks import GrowingMarks  # noqa: E402
+from replayer.view.mark_index import MarkIndex  # noqa: E402
+from replayer.view.page_session import UNSEEN_MAX, PageSession  # noqa: E402
+from replayer.view.states.frame_encoding import EncodedTick  # noqa: E402
+from replayer.view.viewed_tape import Head, ViewedTape  # noqa: E402
+from replayer.view.worker.tape_marks import mark_parts  # noqa: E402
+
+PORT, TOKEN, WAIT_S, HEAD = 8123, "a-token-of-this-test", 60, 8
+BASE = f"http://127.0.0.1:{PORT}"
+PROGRAM = "from replayer.commands.main import main; main()"
+PATHS = os.pathsep.join([str(ROOT / "src"), str(ROOT / "tests/support")])
+
+
+class Measured(Pond):
+    """A pond with a figure."""
+
+    def telemetry(self) -> dict[str, int]:
+        """The figure of the tick."""
+        return {"water": int(self.state["water"].sum())}
+
+
+class Page:
+    """A connected page, which paints what it gets."""
+
+    def __init__(self, socket: Any) -> None:
+        self._socket, self._waiting = socket, ThreadPoolExecutor(1)
+        self.heads: list[int] = []
+
+    def send(self, op: str, **more: Any) -> None:
+        self._socket.send_text(json.dumps({"op": op, **more}))
+
+    def _receive(self) -> tuple[dict[str, Any] | None, bytes]:
+        received = self._waiting.submit(self._socket.receive).result(WAIT_S)
+        text = received.get("text")
+        return (json.loads(text), b"") if text is not None else (None, received.get("bytes") or b"")
+
+    def message(self, kind: str) -> dict[str, Any]:
+        """The next message of a kind."""
+        while True:
+            message, _ = self._receive()
+            if message is not None and message["kind"] == kind:
+                return message
+
+    def frame(self, tick: int, flag: int = 0) -> tuple[int, int]:
+        """Tick shown and hash of the next frame for a tick that has a flag. Each head on the way is painted."""
+        while True:
+            _, data = self._receive()
+            if not data:
+                continue
+            _, _, flags, _, _, asked, shown, state_hash = struct.unpack_from("<BBBBIQQQ", data)
+            if flags & HEAD:
+                self.heads.append(asked)
+                self.send("seen")
+            if asked == tick and flags & flag == flag and not flags & 1:
+                return shown, state_hash
+
+
+@contextlib.contextmanager
+def recording(path: Path, ticks: int, **options: Any) -> Iterator[Recorder]:
+    """A recorder whose first ticks have been recorded."""
+    with Recorder(path, Measured(), keyframe_interval_ticks=20, **options) as recorder:
+        step_to(recorder, ticks)
+        yield recorder
+
+
+def step_to(recorder: Recorder, tick: int) -> None:
+    """Record up to a tick."""
+    for inputs in inputs_of_pond(TICKS)[recorder.tick : tick]:
+        recorder.step(inputs)
+
+
+@contextlib.contextmanager
+def watching(path: Path, pages: int = 1) -> Iterator[tuple[TestClient, list[Page]]]:
+    """`replay view --live` of a tape, and connected pages that look at its water."""
+    wait_until(lambda: has_keyframe(path))
+    server = pages_of(ViewRequest([path], "viewed_worlds:Pond", cache_bytes=1 << 20, is_live=True))
+    with contextlib.ExitStack() as stack:
+        client = stack.enter_context(TestClient(server.app("127.0.0.1", PORT, TOKEN), base_url=BASE))
+        client.get(f"/?token={TOKEN}")
+        opened = []
+        for _ in range(pages):
+            socket = client.websocket_connect(f"ws://127.0.0.1:{PORT}/frames", headers={"origin": BASE})
+            opened.append(Page(stack.enter_context(socket)))
+            opened[-1].send("look", layers=["water"], difference=False, curves=["water"])
+        yield client, opened
+
+
+def has_keyframe(path: Path) -> bool:
+    """Return True once the first keyframe is on the disk."""
+    with Tape(path) as tape:
+        return bool(tape.keyframes)
+
+
+def truth_at(tick: int) -> int:
+    """The hash of a plain run."""
+    return pond_at(tick).state.hash()
+
+
+def test_pages_follow_the_head_and_see_the_end(tmp_path: Path) -> None:
+    """Each head has the hash of a plain run; one page looks back meanwhile; in the end it is a page as any other."""
+    path = tmp_path / "run.tape"
+    with contextlib.ExitStack() as stack:
+        recorder = stack.enter_context(recording(path, 7))
+        client, (follower, other) = stack.enter_context(watching(path, 2))
+        assert client.get("/api/info").json()["tapes"][0]["live"] == "recording"
+        for page in (follower, other):
+            page.send("follow", on=True)
+        for tick in (7, 8, 31):
+            step_to(recorder, tick)
+            for page in (follower, other):
+                assert page.frame(tick, HEAD) == (tick, truth_at(tick))
+        other.send("follow", on=False)
+        other.send("seek", id=1, tick=3, drag=False)
+        assert other.frame(3) == (3, truth_at(3))
+        step_to(recorder, 40)
+        assert follower.frame(40, HEAD) == (40, truth_at(40))
+        assert other.message("grown")["last"] <= 40
+        assert 40 not in other.heads
+        other.send("follow", on=True)
+        assert other.frame(40, HEAD) == (40, truth_at(40))
+        step_to(recorder, TICKS)
+        recorder.close({"reason": "done"})
+        facts = follower.message("recording")["facts"]
+        assert (facts["live"], facts["being_written"], facts["sealed"]) == ("ended", False, True)
+        assert facts["outcome"] == {"reason": "done"}
+        follower.send("seek", id=2, tick=TICKS, drag=False)
+        assert follower.frame(TICKS) == (TICKS, truth_at(TICKS))
+        wait_until(lambda: client.get("/api/info").json()["tapes"][0]["status"] == "intact")
+        shown = client.get("/api/tracks", params={"first": 0, "last": TICKS, "bins": TICKS + 1}).json()
+        assert [tick for tick, count in enumerate(shown["keyframes"]) if count] == [0, 20, 40, 60]
+        assert [tick for tick, count in enumerate(shown["inputs"]) if count] == [10, 20, 30, 40, 50, 60]
+
+
+def test_a_recording_whose_process_was_killed_has_stopped(tmp_path: Path) -> None:
+    """The page says so, and has all of its ticks."""
+    path = tmp_path / "run.tape"
+    program = (
+        "import sys\nfrom recorder import Recorder\nfrom viewed_worlds import Pond, inputs_of_pond\n"
+        f"recorder = Recorder({str(path)!r}, Pond(), keyframe_interval_ticks=20)\n"
+        "for inputs in inputs_of_pond(30): recorder.step(inputs)\nprint('ready', flush=True)\nsys.stdin.read()"
+    )
+    command, environment = [sys.executable, "-c", program], {**os.environ, "PYTHONPATH": PATHS}
+    with subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"ready\n"
+        with watching(path) as (_, (page,)):
+            page.send("follow", on=True)
+            assert page.frame(30, HEAD) == (30, truth_at(30))
+            process.kill()
+            assert page.message("recording")["facts"]["live"] == "stopped"
+            page.send("seek", id=1, tick=29, drag=False)
+            assert page.frame(29) == (29, truth_at(29))
+
+
+def test_a_watcher_that_is_killed_changes_no_byte(tmp_path: Path) -> None:
+    """Of a deterministic tape, equal to one without a watcher."""
+    for name in ("watched", "alone"):
+        path = tmp_path / f"{name}.tape"
+        with contextlib.ExitStack() as stack:
+            recorder = stack.enter_context(recording(path, 15, deterministic=True))
+            if name == "watched":
+                arguments = ["view", "--live", str(path), "--no-browser", "--sim", "viewed_worlds:Pond"]
+                command, environment = [sys.executable, "-c", PROGRAM, *arguments], {**os.environ, "PYTHONPATH": PATHS}
+                watcher = stack.enter_context(subprocess.Popen(command, env=environment, stdout=subprocess.PIPE))
+                assert watcher.stdout is not None
+                assert watcher.stdout.readline().startswith(b"http://127.0.0.1:")
+                step_to(recorder, 25)
+                children = Path(f"/proc/{watcher.pid}/task/{watcher.pid}/children").read_text().split()
+                assert len(children) >= 3
+                watcher.send_signal(signal.SIGKILL)
+                watcher.wait()
+            step_to(recorder, TICKS)
+    alone, watched = (
+        {file.name.removeprefix(name): file.read_bytes() for file in tmp_path.iterdir() if file.name.startswith(name)}
+        for name in ("alone", "watched")
+    )
+    assert watched == alone
+    wait_until(lambda: not any(Path(f"/proc/{child}").exists() for child in children))
+
+
+def test_a_slow_page_skips_what_comes_meanwhile() -> None:
+    """It never has more than two heads on their way, and the next one is the newest; another page gets all."""
+    tape = ViewedTape(0, Path("none.tape"), None, None, 0)
+    slow, quick = (PageSession([tape], DifferenceFrames()) for _ in range(2))
+    for page in (slow, quick):
+        page.take('{"op": "follow", "on": true}')
+    for tick in range(1, 101):
+        for page in (slow, quick):
+            page.head(0, Head(tick, EncodedTick(tick, tick, {}, b"", {}), {}))
+        quick.take('{"op": "seen"}')
+        if tick == 70:
+            slow.take('{"op": "seen"}')
+    for _ in range(5):
+        slow.take('{"op": "seen"}')
+    assert heads_of(slow) == [*range(1, UNSEEN_MAX + 1), 70, 100]
+    assert heads_of(quick) == list(range(1, 101))
+    quick.take('{"op": "follow", "on": false}')
+    quick.head(0, Head(101, EncodedTick(101, 101, {}, b"", {}), {}))
+    assert heads_of(quick) == []
+
+
+def heads_of(page: PageSession) -> list[int]:
+    """The ticks of the frames that wait for a page."""
+    waiting = []
+    while not page._queue.empty():
+        message = page._queue.get_nowait()
+        if isinstance(message, bytes):
+            waiting.append(struct.unpack_from("<BBBBIQ", message)[5])
+    return waiting
+
+
+def test_marks_that_are_read_while_the_tape_grows_are_those_of_the_whole_tape(tmp_path: Path) -> None:
+    """Each mark once, however often they are read."""
+    path, growing, complete = tmp_path / "run.tape", MarkIndex(), MarkIndex()
+    with recording(path, 3, events=True) as recorder:
+        wait_until(lambda: has_keyframe(path))
+        with Tape(path) as tape:
+            marks = GrowingMarks(tape)
+            for tick in range(4, TICKS + 1, 4):
+                step_to(recorder, tick)
+                if tick % 16 == 0:
+                    recorder.flush()
+                tape.refresh()
+                growing.extend(marks.added())
+            recorder.close()
+            tape.refresh()
+            growing.extend(marks.added())
+            assert marks.added() == {}
+    with Tape(path) as tape:
+        for part in mark_parts(tape, None):
+            complete.add(part())
+    before, after = (index.tracks(0, TICKS, TICKS + 1) for index in (growing, complete))
+    assert sum(map(sum, after["events"].values())) > 5
+    for name in ("keyframes", "inputs", "events"):
+        assert before[name] == after[name]
+    for one, other in zip(growing.telemetry("water") or (), complete.telemetry("water") or (), strict=True):
+        assert np.array_equal(one, other)
+    assert complete.telemetry("water") is not None
+
+
+@pytest.mark.parametrize("names", [["one.tape", "two.tape"], ["."]])
+def test_only_one_tape_can_be_followed(capsys: pytest.CaptureFixture[str], tmp_path: Path, names: list[str]) -> None:
+    """Not two, and no folder."""
+    import replayer.commands.main
+    from recorder.console.app import run_app
+
+    from oracle.command_lines import assert_one_line
+
+    for name in ("one.tape", "two.tape"):
+        with recording(tmp_path / name, 2):
+            pass
+    words = ["view", "--no-browser", "--live", *(str(tmp_path / name) for name in names)]
+    assert run_app(replayer.commands.main.load(words), words) == 2
+    assert_one_line(capsys.readouterr(), "--live follows one tape: name it alone")
