@@ -6,8 +6,35 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 from cyclopts import Parameter
+from cyclopts.validators import Number
+
+from recorder.console.argument_types import Positive
 
 Quiet = Annotated[bool, Parameter(name=["--quiet", "-q"], negative="")]
+KeyframeInterval = Annotated[
+    Positive, Parameter(help="Ticks from one keyframe to the next: the most that a seek re-simulates.")
+]
+FullEvery = Annotated[Positive, Parameter(help="Every N-th keyframe is full, the others are deltas.")]
+Players = Annotated[
+    list[str] | None,
+    Parameter(
+        name="--player",
+        negative="",
+        help="PLAYER=POLICY: let a policy (idle, random, greedy) play one of the scenario's players; may be repeated.",
+    ),
+]
+Realtime = Annotated[
+    float | None,
+    Parameter(validator=Number(gt=0), help="Ticks per second; by default as fast as possible."),
+]
+Live = Annotated[
+    bool,
+    Parameter(
+        negative="",
+        help="Open a page in the browser that follows the run, as replay view --live does. It stays open when the run "
+        "has ended, until Ctrl-C. The recording never waits for it.",
+    ),
+]
 Durability = Annotated[
     Literal["tick", "block", "none"],
     Parameter(

@@ -8,8 +8,8 @@ from typing import Annotated
 
 import attrs
 from cyclopts import Parameter
-from cyclopts.validators import Number
 
+from recorder.commands.live_page import ensure_page_packages, page_beside
 from recorder.commands.options import (
     BlameOption,
     Changes,
@@ -17,11 +17,16 @@ from recorder.commands.options import (
     Durability,
     Events,
     From,
+    FullEvery,
     HashesOption,
     Inputs,
     Keep,
+    KeyframeInterval,
+    Live,
     OnErrorOption,
+    Players,
     Quiet,
+    Realtime,
     RunMode,
     SeekBudgetOption,
     Sim,
@@ -57,8 +62,8 @@ def run(
     output: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None,
     ticks: Positive | None = None,
     seed: NotNegative | None = None,
-    keyframe_interval: Positive = KEYFRAME_INTERVAL_TICKS,
-    full_every: Positive = FULL_EVERY,
+    keyframe_interval: KeyframeInterval = KEYFRAME_INTERVAL_TICKS,
+    full_every: FullEvery = FULL_EVERY,
     seek_budget: SeekBudgetOption = None,
     changes: Changes = "auto",
     durability: Durability = "tick",
@@ -70,12 +75,13 @@ def run(
     blame: BlameOption = "auto",
     mode: RunMode = "events",
     hashes: HashesOption = "auto",
-    player: Annotated[list[str] | None, Parameter(name="--player", negative="")] = None,
+    player: Players = None,
     inputs: Inputs = None,
     events: Events = None,
     sim: Sim = None,
     start: From = None,
-    realtime: Annotated[float | None, Parameter(validator=Number(gt=0))] = None,
+    realtime: Realtime = None,
+    live: Live = False,
     quiet: Quiet = False,
 ) -> int:
     """Run a scenario and record it.
@@ -84,6 +90,7 @@ def run(
     record run quiet-meadow -o meadow.tape --ticks 2000
     record run arms-race --player caterpillar=greedy --player beetle=random
     record run provoked.toml --sim walkers:Walkers
+    record run quiet-meadow --realtime 30 --live
     record run ambush.toml --from artifacts/ambush/checkpoint_300.tape -o rest.tape
 
     The run ends at the scenario's last tick, or earlier if its [termination] says so.
@@ -100,17 +107,11 @@ def run(
         Number of ticks to run; by default that of the scenario.
     seed
         Replaces the scenario's seed.
-    keyframe_interval
-        Ticks from one keyframe to the next: the most that a seek re-simulates.
-    full_every
-        Every N-th keyframe is full, the others are deltas.
-    player
-        PLAYER=POLICY: let a policy (idle, random, greedy) play one of the scenario's players; may be repeated.
-    realtime
-        Ticks per second; by default as fast as possible.
     quiet
         Print nothing but errors and, without -o, the name of the tape.
     """
+    if live:
+        ensure_page_packages()
     loaded = _with_simulation(load_scenario(scenario, seed=seed), sim)
     tick_count = goal_of(ticks) if ticks is not None else ticks_of(loaded)
     players = _players(loaded, player, start, tick_count, inputs)
@@ -124,8 +125,12 @@ def run(
     recorder = _start(output, loaded, options, start, tick_count)
     _announce(loaded, tick_count, recorder, start, quiet=quiet, is_named=output is not None)
     violations = ViolationWatch(notes)
-    code = run_watched(recorder, input_source, tick_count, violations, quiet=quiet, ticks_a_second=realtime)
-    return code or report_violations(violations, Path(recorder.path), loaded, players, input_source, quiet=quiet)
+    path = Path(recorder.path)
+    with page_beside(path, sim, wanted=live) as page:
+        code = run_watched(recorder, input_source, tick_count, violations, quiet=quiet, ticks_a_second=realtime)
+        code = code or report_violations(violations, path, loaded, players, input_source, quiet=quiet)
+        page.stay(code)
+    return code
 
 
 def _chosen_mode(

@@ -101,7 +101,12 @@ def view(
     is_live = live and _is_live(named)
     _ensure_ready(named.tapes)
     arguments = ["replay", "view", *map(str, named.places), *(["--sim", sim] if sim is not None else [])]
-    what: dict[str, Any] = {"finding": named.finding, "folder": named.folder, "is_live": is_live, "arguments": arguments}
+    what: dict[str, Any] = {
+        "finding": named.finding,
+        "folder": named.folder,
+        "is_live": is_live,
+        "arguments": arguments,
+    }
     what |= {"shown": show.removeprefix("#")}
     request = listening.ViewRequest(named.tapes, sim, host, port, token, cache_mb * 1_000_000, **what)
     with contextlib.suppress(KeyboardInterrupt):  # Ctrl-C is the normal way to end it.
