@@ -390,7 +390,9 @@ function refused(tape) {
 async function start() {
   theme = new Theme(repaint);
   const { tapes, finding, command, folder } = await ask('info', {});
-  Object.assign(state, { tapes, finding, command, folder, info: tapes[0], live: tapes[0].live ?? null });
+  Object.assign(state, { tapes, finding, command, folder, info: tapes[0] });
+  if (tapes[0].live === 'ended') tapes[0].live = null; // Before this page was there.
+  state.live = tapes[0].live ?? null;
   buildNames();
   document.title = `${tapes.map(({ name }) => name).join(' | ')} – replay view`;
   const bad = tapes.find((tape) => tape.refused);
