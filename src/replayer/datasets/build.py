@@ -1,7 +1,7 @@
 """The folder of a data set: begun under a temporary name, built part by part, renamed when it is complete.
 
     DIR/manifest.json                              the contents and their origin
-    DIR/README.md                                  the same for people and for datasets.load_dataset, see dataset_card.py
+    DIR/README.md                                  the same for people and for datasets.load_dataset, see stores/card
     DIR/pairs/part-00000.parquet                   or, with splits, DIR/pairs/split=train/part-00000.parquet
     DIR.unfinished/plan.json, done/part-00000.json the plan, and a record of each finished part
 
@@ -83,7 +83,7 @@ class Building:
         done = self.folder / "done"
         done.mkdir(parents=True, exist_ok=True)
         try:
-            _write_json(path, as_stored)
+            _write_state(path, as_stored)
         except BaseException:
             done.rmdir()  # Without a plan the next call would refuse the folder.
             self.folder.rmdir()
@@ -115,7 +115,7 @@ class Building:
 
     def keep(self, record: PartRecord) -> None:
         """Store the record of a finished part."""
-        _write_json(self.folder / "done" / f"part-{record.number:05d}.json", attrs.asdict(record))
+        _write_state(self.folder / "done" / f"part-{record.number:05d}.json", attrs.asdict(record))
 
     def abandon(self) -> None:
         """Remove what begin made: the plan can never be carried out, so nothing is left to continue. Raises OSError."""
@@ -126,7 +126,7 @@ class Building:
     def finish(self, manifest: Mapping[str, Any]) -> None:
         """Write the manifest and give the folder its final name. Raises OSError."""
         if manifest["format"] in (*FILE_FORMATS, "lerobot"):
-            from replayer.datasets.stores.dataset_card import write_card  # noqa: PLC0415 - pyarrow is an extra
+            from replayer.datasets.stores.card.dataset_card import write_card  # noqa: PLC0415 - pyarrow is an extra
 
             write_card(self.folder, manifest)
         _write_json(self.folder / MANIFEST, manifest)
@@ -139,6 +139,11 @@ class Building:
 
 def _write_json(path: Path, value: Any) -> None:
     write_file(path, json.dumps(value, indent=1, ensure_ascii=False) + "\n", existing="replace")
+
+
+def _write_state(path: Path, value: Any) -> None:
+    """Write what only this module reads: in one line, which takes a fraction of the time."""
+    write_file(path, json.dumps(value, ensure_ascii=False) + "\n", existing="replace")
 
 
 def _is_complete(folder: Path, file: FileRecord) -> bool:

@@ -26,7 +26,7 @@ from replayer.datasets.manifest import MANIFEST, described_file
 from replayer.datasets.request import ExtractionError
 from replayer.datasets.rows.records import BATCH_ROWS, Row, joined_forms, parsed
 from replayer.datasets.stores.arrow_files import write_records
-from replayer.datasets.stores.dataset_card import write_card
+from replayer.datasets.stores.card.dataset_card import write_card
 
 _PART = re.compile(r"part-(\d+)")
 

@@ -183,6 +183,9 @@ class Rows:
         self._values: dict[str, list[Any]] = {}
         self._first_agent: str | None = None
         self._shapes: dict[str, Shape] = {}
+        self._fitting: dict[
+            str, Any
+        ] = {}  # By column, dtype and shape of an array that fits it, or the type of another value.
 
     def __len__(self) -> int:
         return len(next(iter(self._values.values()), ()))
@@ -209,6 +212,11 @@ class Rows:
                 f"{self._fix(row) or _fix_of_names(self.table)}"
             )
         for name, value in row.items():
+            form = (value.dtype, value.shape[name in lists :]) if type(value) is np.ndarray else type(value)
+            if form == self._fitting.get(name):
+                self._values[name].append(value)  # As nearly all values are.
+                self.bytes += getattr(value, "nbytes", 8)
+                continue
             shape, expected = _shape_of_value(value, is_list=name in lists), self._shapes[name]
             if shape != expected:
                 problem = f"{shape} after {expected}; a value must keep its dtype and shape"
@@ -217,6 +225,7 @@ class Rows:
                 elif fix := self._fix(row):
                     problem += f": {fix}"
                 raise ExtractionError(f"table {self.table}, tick {tick:,}: {name} is {problem}")
+            self._fitting[name] = form
             self._values[name].append(value)
             self.bytes += getattr(value, "nbytes", 8)
 

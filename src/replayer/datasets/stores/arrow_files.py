@@ -15,8 +15,13 @@ import pyarrow.parquet as pq
 
 from replayer.datasets.rows.columns import Array, Block, Column, Labels, Lists, Nested, Texts
 from replayer.datasets.rows.records import as_form
-
-pa.array(np.zeros(1))  # The first array makes pyarrow import pandas, if installed: once here, not in each worker.
+from replayer.datasets.stores.arrow_arrays import (
+    fixed_lists_array,
+    lists_array,
+    numbers_array,
+    text_lists_array,
+    texts_array,
+)
 
 ZSTD_LEVEL = 1  # Level 3 makes files of numbers a few per cent smaller and takes 1.5 times as long.
 
@@ -32,22 +37,20 @@ def to_arrow(block: Block) -> pa.RecordBatch:
 
 def _to_array(column: Column) -> pa.Array:
     if isinstance(column, Labels):
-        return pa.DictionaryArray.from_arrays(pa.array(column.codes), pa.array(column.texts, pa.string()))
+        return pa.DictionaryArray.from_arrays(numbers_array(column.codes), texts_array(column.texts))
     if isinstance(column, Texts):
-        return pa.array(column.values, pa.list_(pa.string()) if column.is_list else pa.string())
+        return text_lists_array(column.values) if column.is_list else texts_array(column.values)
     if isinstance(column, Lists):
-        offsets = np.concatenate([[0], np.cumsum(column.lengths)]).astype(np.int32)
-        mask = None if column.present is None else pa.array(~column.present)
-        return pa.ListArray.from_arrays(pa.array(offsets), _nested(_as_reals(column.values)), mask=mask)
+        return lists_array(_nested(_as_reals(column.values)), column.lengths, column.present)  # type: ignore[arg-type]
     if isinstance(column, Nested):
         return _nested(_as_reals(column.values), column.present)
     column = _as_reals(column)
     if column.ndim == 1:
-        return pa.array(column)
+        return numbers_array(column)
     values = column.view(np.uint8) if column.dtype == np.bool_ else column  # Arrow has no tensors of booleans.
-    flat = pa.array(np.ascontiguousarray(values).reshape(-1))
+    flat = numbers_array(np.ascontiguousarray(values).reshape(-1))
     shape = values.shape[1:]
-    storage = pa.FixedSizeListArray.from_arrays(flat, math.prod(shape))
+    storage = fixed_lists_array(flat, math.prod(shape))
     return pa.ExtensionArray.from_storage(pa.fixed_shape_tensor(flat.type, shape), storage)
 
 
@@ -59,13 +62,12 @@ def _as_reals(values: Array) -> Array:
 
 def _nested(values: Any, present: Any = None) -> pa.Array:
     """Convert arrays of one shape: numbers, or lists of a fixed length for each further axis, null where not present."""
-    mask = None if present is None else ~present
     if values.ndim == 1:
-        return pa.array(values, mask=mask)
-    array = pa.array(np.ascontiguousarray(values).reshape(-1))
+        return numbers_array(values, present)
+    array = numbers_array(np.ascontiguousarray(values).reshape(-1))
     for size in reversed(values.shape[2:]):
-        array = pa.FixedSizeListArray.from_arrays(array, size)
-    return pa.FixedSizeListArray.from_arrays(array, values.shape[1], mask=None if mask is None else pa.array(mask))
+        array = fixed_lists_array(array, size)
+    return fixed_lists_array(array, values.shape[1], present)
 
 
 class ParquetFile:
@@ -106,7 +108,7 @@ RUN_COLUMN, TICK_COLUMN = "run", "tick"
 def _encodings(batch: pa.RecordBatch) -> tuple[list[str], list[str]]:
     """Return the leaves of the Parquet schema that get a dictionary, and those that get byte stream split."""
     sample = io.BytesIO()
-    pq.write_table(pa.Table.from_batches([batch.slice(0, 0)]), sample)
+    pq.ParquetWriter(sample, batch.schema).close()
     leaves = pq.ParquetFile(sample).schema
     paths = [(leaves.column(index).path, leaves.column(index).physical_type) for index in range(len(leaves))]
     labels = [path for path, kind in paths if kind == "BYTE_ARRAY"]

@@ -17,7 +17,7 @@ import replayer
 from replayer.commands.main import main
 from replayer.datasets import merge_datasets, remove_runs
 from replayer.datasets.extract import extract
-from replayer.datasets.stores.dataset_card import card_text
+from replayer.datasets.stores.card.dataset_card import card_text
 
 from oracle.command_lines import run
 from oracle.live_runs import record_live

@@ -23,7 +23,7 @@ SPECIES_MAX = 16  # Of flora, of herbivores and of substances each.
 SIDE_CELLS_MAX = 4096
 WIND_MAX = 64  # Cells a tick; far more than any meadow needs.
 RULES_MAX = 256  # Every rule is evaluated for every plant of its species in every tick.
-CONFIGS_KEPT = 16  # Frozen, and small next to one state.
+CONFIGS_KEPT = 64  # Frozen, and small next to one state: of many runs, each has its own seed.
 
 Cells = Annotated[int, Whole(0, SIDE_CELLS_MAX - 1)]
 WindPart = Annotated[int, Decimal(-WIND_MAX, WIND_MAX)]

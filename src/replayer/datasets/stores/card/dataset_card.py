@@ -16,8 +16,8 @@ from recorder.storage.atomic_file import write_file
 from recorder.text import counted
 from replayer.datasets.dataset import SCHEMAS
 from replayer.datasets.request import SAMPLED_TICKS
-from replayer.datasets.stores.card_columns import column_rows
-from replayer.datasets.stores.card_features import features_of
+from replayer.datasets.stores.card.card_columns import column_rows
+from replayer.datasets.stores.card.card_features import features_of
 from replayer.datasets.transitions.transition_rows import TRANSITIONS
 from replayer.value_text import plain_text, tick_range
 
