@@ -13,7 +13,7 @@ import attrs
 import pyarrow as pa
 
 from replayer.datasets.dataset import ensure_known
-from replayer.datasets.parts.kept_tape import KeptTape
+from replayer.datasets.parts.kept_tape import KeptTapes
 from replayer.datasets.parts.worker import Losses, rows_of_part
 from replayer.datasets.plan import LOST_KEYFRAME, DatasetPart, open_source
 from replayer.datasets.request import ExtractionError
@@ -138,19 +138,20 @@ class _Made:
         self, parts: Sequence[DatasetPart], buffer_bytes: int | None = None
     ) -> Iterator[tuple[str, Block | list[Row]]]:
         losses_text: list[str] = []
-        for part in parts:
-            source, losses = self._task.sources[part.source], Losses()
-            if source.lost_ticks is not None:
-                losses_text.append(f"{source.name}, {tick_range(*source.lost_ticks)}: {LOST_KEYFRAME}")
-            with KeptTape(source, self._task.factory) as kept:
+        with KeptTapes(self._task.sources, self._task.factory) as tapes:
+            for part in parts:
+                source, losses = self._task.sources[part.source], Losses()
+                if source.lost_ticks is not None:
+                    losses_text.append(f"{source.name}, {tick_range(*source.lost_ticks)}: {LOST_KEYFRAME}")
+                kept = tapes.of(part.source)
                 made = rows_of_part(self._task, part, kept, lambda _: None, losses, buffer_bytes=buffer_bytes)
                 for name, rows in made:
                     if name == self._name:
                         yield source.name, rows
-            losses_text += [
-                f"{source.name}, {tick_range(missing.first_tick, missing.last_tick)}: {missing.why}"
-                for missing in losses.missing
-            ]
-            losses_text += [f"{source.name}, {problem}" for problem in losses.problems]
+                losses_text += [
+                    f"{source.name}, {tick_range(missing.first_tick, missing.last_tick)}: {missing.why}"
+                    for missing in losses.missing
+                ]
+                losses_text += [f"{source.name}, {problem}" for problem in losses.problems]
         for text in dict.fromkeys(losses_text):
             warn_user(f"missing in table {self._name}: {text}", ExtractionWarning)

@@ -14,6 +14,7 @@ from replayer.tape.tape import Tape
 from sim.adapters.capture.values import decode_value
 from sim.adapters.gymnasium.inputs import decode_call
 from sim.adapters.interface.attempts import attempt_of
+from sim.kernel.plain_data import encode_plain
 
 ENVIRONMENTS = ("gymnasium", "pettingzoo")  # Adapters of environments: their ticks are calls of step and reset.
 
@@ -48,6 +49,11 @@ def adapter_name(tape: Tape) -> str | None:
         case {"name": str(name)}:
             return name
     return None
+
+
+def described_environment(tape: Tape) -> bytes:
+    """The description of the environment on the tape, with its spaces and the level; equal for equal environments."""
+    return encode_plain([tape.meta.get("adapter"), tape.meta.get("level")])
 
 
 def call_at(tape: Tape, tick: int) -> EnvironmentCall:

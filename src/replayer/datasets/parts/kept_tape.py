@@ -1,4 +1,4 @@
-"""A tape that stays open from one part to the next, with its environment: making one takes longer than many steps."""
+"""A tape that stays open from one part to the next, with the quick way to its transitions."""
 
 from __future__ import annotations
 
@@ -7,17 +7,16 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Self
 
+from replayer.datasets.parts.kept_environments import KeptEnvironment, KeptEnvironments
 from replayer.datasets.plan import TapeInput, open_source
 from replayer.datasets.request import Request
-from replayer.datasets.transitions.made_environment import close_environment
 from replayer.datasets.transitions.quick_steps import QuickSteps
 from replayer.datasets.transitions.transition import EnvironmentFacts
 from replayer.datasets.transitions.transition_rows import TransitionColumns
 from replayer.playback.cursor import Cursor
-from replayer.playback.make_simulation import Factory, make_stepping
-from sim.kernel.simulation import Simulation
+from replayer.playback.make_simulation import Factory
 
-KEPT_MAX = 4  # Of many tapes: each has open files, and an environment of any size.
+KEPT_MAX = 4  # Of many tapes: each has open files.
 
 
 class KeptTape:
@@ -27,12 +26,11 @@ class KeptTape:
         tape: the tape.
     """
 
-    def __init__(self, source: TapeInput, factory: Factory | None) -> None:
-        """Open the tape. Raises as Tape does."""
+    def __init__(self, source: TapeInput, environments: KeptEnvironments) -> None:
+        """environments: of this tape, among others, which the caller closes. Raises as Tape does."""
         self.tape = open_source(source)
-        self._factory = factory
-        self._quick: QuickSteps | None = None
-        self._made: Simulation | None = None
+        self._environments = environments
+        self._quick: tuple[KeptEnvironment, QuickSteps] | None = None
         self._may_fit = True  # False once an environment of the tape was made that cannot go the quick way.
 
     def quick_steps(self, facts: EnvironmentFacts, columns: TransitionColumns, request: Request) -> QuickSteps | None:
@@ -40,24 +38,27 @@ class KeptTape:
 
         Raises as make_stepping does.
         """
-        if self._quick is None and self._may_fit and QuickSteps.fits(facts, columns, request, self.tape):
-            made = make_stepping(self.tape, self._factory)
-            self._made, self._may_fit = made, QuickSteps.takes(facts, made)
-            if self._may_fit:
-                self._quick = QuickSteps(facts, columns, request, Cursor(self.tape, made))
-            else:
+        if not self._may_fit or not (self._quick or QuickSteps.fits(facts, columns, request, self.tape)):
+            return None
+        made = self._environments.of(self.tape)
+        if self._quick is None or self._quick[0] is not made:
+            self._may_fit = QuickSteps.takes(facts, made.simulation)
+            if not self._may_fit:
                 self.forget()
-        return self._quick
+                return None
+            self._quick = made, QuickSteps(facts, columns, request, Cursor(self.tape, made.simulation))
+        elif made.tape is not self.tape:
+            self._quick[1].leave()
+        made.tape = self.tape
+        return self._quick[1]
 
     def forget(self) -> None:
         """Make the environment again for the next part: this one may be in any state."""
-        made, self._quick, self._made = self._made, None, None
-        if made is not None:
-            close_environment(self.tape, made, self._factory)
+        self._environments.forget(self.tape)
+        self._quick = None
 
     def close(self) -> None:
-        """Close the environment and the tape."""
-        self.forget()
+        """Close the tape."""
         self.tape.close()
 
     def __enter__(self) -> Self:
@@ -70,10 +71,10 @@ class KeptTape:
 
 
 class KeptTapes:
-    """The tapes that were used last; a context manager."""
+    """The tapes that were used last, and their environments; a context manager."""
 
     def __init__(self, sources: Sequence[TapeInput], factory: Factory | None) -> None:
-        self._sources, self._factory = sources, factory
+        self._sources, self._environments = sources, KeptEnvironments(factory)
         self._kept: OrderedDict[int, KeptTape] = OrderedDict()
 
     def of(self, number: int) -> KeptTape:
@@ -81,7 +82,7 @@ class KeptTapes:
         if number not in self._kept:
             if len(self._kept) == KEPT_MAX:
                 self._kept.popitem(last=False)[1].close()
-            self._kept[number] = KeptTape(self._sources[number], self._factory)
+            self._kept[number] = KeptTape(self._sources[number], self._environments)
         self._kept.move_to_end(number)
         return self._kept[number]
 
@@ -93,3 +94,4 @@ class KeptTapes:
     ) -> None:
         for kept in self._kept.values():
             kept.close()
+        self._environments.close()

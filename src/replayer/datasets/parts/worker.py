@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import itertools
 import json
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -18,7 +17,7 @@ import attrs
 
 from recorder.errors import RecordingError
 from recorder.storage.atomic_file import PART_SUFFIX, publish_file
-from replayer.datasets.parts.kept_tape import KeptTape
+from replayer.datasets.parts.kept_tape import KeptTape, KeptTapes
 from replayer.datasets.plan import DatasetPart, TapeInput
 from replayer.datasets.request import ExtractionError
 from replayer.datasets.rows.columns import AGENT, Block, cut_block, shape_of
@@ -94,11 +93,11 @@ def do_parts(task: Task, parts: Sequence[DatasetPart], on_progress: Callable[[in
     """
     records: list[PartRecord] = []
     done = 0
-    for number, of_source in itertools.groupby(parts, key=lambda part: part.source):
-        with KeptTape(task.sources[number], task.factory) as kept:
-            for part in of_source:
-                records.append(_do_part(task, part, kept, lambda ticks, done=done: on_progress(done + ticks)))  # type: ignore[misc]
-                done += part.last - part.first + 1
+    with KeptTapes(task.sources, task.factory) as tapes:
+        for part in parts:
+            kept = tapes.of(part.source)
+            records.append(_do_part(task, part, kept, lambda ticks, done=done: on_progress(done + ticks)))  # type: ignore[misc]
+            done += part.last - part.first + 1
     return records
 
 

@@ -67,7 +67,13 @@ class QuickSteps:
             tick before its first one if none is.
     """
 
-    def __init__(self, facts: EnvironmentFacts, columns: TransitionColumns, request: Request, cursor: Cursor) -> None:
+    def __init__(
+        self,
+        facts: EnvironmentFacts,
+        columns: TransitionColumns,
+        request: Request,
+        cursor: Cursor,
+    ) -> None:
         """cursor: one whose tape fits, with a simulation that it takes. It may be anywhere."""
         self.done = 0
         self._facts, self._columns, self._cursor = facts, columns, cursor
@@ -114,6 +120,10 @@ class QuickSteps:
         """Return True if the environment of a tape that fits can be replayed block by block."""
         is_ready = getattr(simulation, *(("act", None) if facts.kind == "single" else ("is_parallel", False)))
         return bool(is_ready) and inner_of(simulation) is simulation and level_of(simulation) is Level.EXACT
+
+    def leave(self) -> None:
+        """Begin the next part at a keyframe: something else has moved the environment since."""
+        self._cursor.leave()
 
     def rows(self, part: DatasetPart, on_progress: Callable[[int], None]) -> Iterator[QuickRows]:
         """Yield the rows of a part up to its end, or up to something unusual.

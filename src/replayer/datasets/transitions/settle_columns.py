@@ -33,10 +33,9 @@ from replayer.datasets.transitions.transition_rows import (
 )
 from replayer.datasets.transitions.transitions_of_part import transitions_of_part
 from replayer.playback.make_simulation import Factory
-from replayer.tape.environment_calls import adapter_name
+from replayer.tape.environment_calls import adapter_name, described_environment
 from replayer.tape.episodes import find_calls
 from replayer.tape.tape import Tape
-from sim.kernel.plain_data import encode_plain
 from sim.kernel.simulation import Simulation, inner_of
 
 FIRST_TICKS = 100  # Replayed to see what the environment returns.
@@ -97,7 +96,7 @@ def _examined(
 ) -> Examined:
     """known: environments that were replayed, by their descriptions on the tapes; a new one is added."""
     with open_source(source) as tape:
-        description = encode_plain([tape.meta["adapter"], tape.meta.get("level")]) if source.environment else b""
+        description = described_environment(tape) if source.environment else b""
         if description in known:
             return _with_seen(_with_calls(known[description], tape), {})
         with open_environment(tape, factory) as simulation:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from environment_runs import REBUILT, recorded  # noqa: E402
 
 from recorder.processes.inline_pool import InlinePool  # noqa: E402
 from replayer.datasets.transitions.quick_steps import QuickSteps  # noqa: E402
+from replayer.tape.tape import Tape  # noqa: E402
 
 from oracle.columns_of_values import ensure_row  # noqa: E402
 
@@ -81,6 +83,12 @@ def extracted(path: Path, folder: Path, **wanted: Any) -> Any:
     return replayer.extract(path, folder, world=Walk, pool=InlinePool(), **wanted)
 
 
+def ensure_rows(found: Any, rows: list[dict[str, Any]]) -> None:
+    assert found.num_rows == len(rows)
+    for row, expected in zip(found.to_pylist(), rows, strict=True):
+        ensure_row(row, expected, found.schema, None)
+
+
 def files_of(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in (folder / "transitions").iterdir()}
 
@@ -95,10 +103,7 @@ def test_rows_equal_those_of_a_plain_loop(proof: str, tmp_path: Path, monkeypatc
 
     assert made.code == 0
     assert len(made.manifest["tables"]["transitions"]["files"]) > 2
-    found = made.table("transitions").to_arrow()
-    assert found.num_rows == len(rows)
-    for row, expected in zip(found.to_pylist(), rows, strict=True):
-        ensure_row(row, expected, found.schema, None)
+    ensure_rows(made.table("transitions").to_arrow(), rows)
 
 
 QUICK = ["cart", "lake", "autoreset", "camera", "parallel"]
@@ -114,10 +119,7 @@ def test_dicts_and_agents_go_the_quick_way(name: str, proof: str, tmp_path: Path
     wanted: dict[str, Any] = {"world": REBUILT.get(name), "pool": InlinePool(), "proof": proof}
     made = replayer.extract(tmp_path / "run.tape", tmp_path / "set", **wanted)
 
-    found = made.table("transitions").to_arrow()
-    assert found.num_rows == len(rows)
-    for row, expected in zip(found.to_pylist(), rows, strict=True):
-        ensure_row(row, expected, found.schema, None)
+    ensure_rows(made.table("transitions").to_arrow(), rows)
 
 
 @pytest.mark.share(0.3)
@@ -190,13 +192,51 @@ def test_no_row_is_of_a_state_that_differs(proof: str, tmp_path: Path, monkeypat
 
 
 def test_tapes_of_one_environment_share_what_is_made_for_them(tmp_path: Path, monkeypatch: Any) -> None:
-    """Of six tapes one is replayed to see the columns, and each environment is made once after that."""
+    """Of six tapes one is replayed to see the columns, and one environment makes the rows of all."""
     paths = [tmp_path / f"{number}.tape" for number in range(6)]
     rows = [row for path in paths for row in walks(path, 10)]
     monkeypatch.setattr(Walk, "made", 0)
     made = extracted(paths, tmp_path / "set")  # type: ignore[arg-type]
-    assert made.rows == {"transitions": len(rows)}
-    assert Walk.made <= 2 + len(paths)
+    assert Walk.made == 2
+    ensure_rows(made.table("transitions").to_arrow(), rows)
+
+
+@pytest.mark.parametrize("proof", ["ticks", "sampled"])
+def test_one_environment_goes_from_tape_to_tape_and_back(proof: Any, tmp_path: Path, monkeypatch: Any) -> None:
+    """Parts in a random order: each begins with a keyframe of its own tape, whichever tape the environment was at."""
+    monkeypatch.setattr("replayer.datasets.stream.samples.PART_STRIDES", 20)
+    paths = [tmp_path / f"{number}.tape" for number in range(3)]
+    rows = {path.name: walks(path, 120) for path in paths}
+    monkeypatch.setattr(Walk, "made", 0)
+    wanted: dict[str, Any] = {"world": Walk, "seed": 3, "buffer_rows": 1, "proof": proof}
+    found = list(replayer.samples(paths, **wanted))
+
+    assert Walk.made == 2
+    runs = {Tape(path).run_id: path.name for path in paths}
+    order = [runs[row["run"]] for row in found]
+    assert sum(one != other for one, other in itertools.pairwise(order)) > 6
+    for name, expected in rows.items():
+        mine = sorted((row for row in found if runs[row["run"]] == name), key=lambda row: int(row["tick"]))
+        assert [(row["obs"].tolist(), float(row["reward"]), row["next"].tolist()) for row in mine] == [
+            (row["obs"].tolist(), float(row["reward"]), row["next"].tolist()) for row in expected
+        ]
+
+
+def test_tapes_of_other_environments_have_their_own(tmp_path: Path) -> None:
+    """The same class with other arguments is another environment."""
+    counts = {}
+    for name, map_name in (("a", "4x4"), ("b", "8x8"), ("c", "4x4")):
+        env = recorder.record(gymnasium.make("FrozenLake-v1", map_name=map_name), tmp_path / f"{name}.tape", quiet=True)
+        env.reset(seed=1)
+        seen = [int(env.step(action)[0]) for action in (1, 2, 1, 2)]
+        env.close()
+        counts[name] = seen
+    found = list(replayer.samples(tmp_path, shuffle=False))
+    runs = {Tape(tmp_path / f"{name}.tape").run_id: name for name in counts}
+    by_name: dict[str, list[int]] = {name: [] for name in counts}
+    for row in found:
+        by_name[runs[row["run"]]].append(int(row["next"]))
+    assert by_name == counts
 
 
 class Named(Walk):

@@ -1,0 +1,64 @@
+"""Environments that stay made from one tape to the next, one for all tapes that describe the same environment.
+
+To make one, and to find its attributes, takes longer than many steps. Where it is used for a further tape, a keyframe of
+that tape is loaded into it first, as in any seek, and its states are compared with the hashes of that tape.
+"""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Self
+
+import attrs
+
+from replayer.datasets.transitions.made_environment import close_environment
+from replayer.playback.make_simulation import Factory, make_stepping
+from replayer.tape.environment_calls import described_environment
+from replayer.tape.tape import Tape
+from sim.kernel.simulation import Simulation
+
+
+@attrs.define(eq=False)
+class KeptEnvironment:
+    """An environment.
+
+    Attributes:
+        simulation: the environment. tape: the one that used it last.
+    """
+
+    simulation: Simulation
+    tape: Tape
+
+
+class KeptEnvironments:
+    """The environments of some tapes; a context manager, which closes them."""
+
+    def __init__(self, factory: Factory | None) -> None:
+        self._factory = factory
+        self._made: dict[bytes, KeptEnvironment] = {}
+
+    def of(self, tape: Tape) -> KeptEnvironment:
+        """The environment of a tape, in any state. Raises as make_stepping does."""
+        key = described_environment(tape)
+        if key not in self._made:
+            self._made[key] = KeptEnvironment(make_stepping(tape, self._factory), tape)
+        return self._made[key]
+
+    def forget(self, tape: Tape) -> None:
+        """Close the environment of a tape, and make another one when it is asked for again."""
+        made = self._made.pop(described_environment(tape), None)
+        if made is not None:
+            close_environment(made.tape, made.simulation, self._factory)
+
+    def close(self) -> None:
+        """Close all environments."""
+        while self._made:
+            self.forget(next(iter(self._made.values())).tape)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
