@@ -10,7 +10,7 @@ from typing import Self
 from replayer.datasets.parts.kept_environments import KeptEnvironment, KeptEnvironments
 from replayer.datasets.plan import TapeInput, open_source
 from replayer.datasets.request import Request
-from replayer.datasets.transitions.quick_steps import QuickSteps
+from replayer.datasets.transitions.quick.quick_steps import QuickSteps
 from replayer.datasets.transitions.transition import EnvironmentFacts
 from replayer.datasets.transitions.transition_rows import TransitionColumns
 from replayer.playback.cursor import Cursor

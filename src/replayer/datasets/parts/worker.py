@@ -26,7 +26,7 @@ from replayer.datasets.rows.records import Row
 from replayer.datasets.rows.states import RUN, StateCells, StateRows
 from replayer.datasets.task import Task
 from replayer.datasets.transitions.made_environment import open_environment, open_simulation
-from replayer.datasets.transitions.quick_steps import QuickRows
+from replayer.datasets.transitions.quick.quick_steps import QuickRows
 from replayer.datasets.transitions.transition_rows import TRANSITIONS, ActionRows, TransitionRows
 from replayer.datasets.transitions.transitions_of_part import transitions_of_part
 from replayer.playback.cursor import Cursor

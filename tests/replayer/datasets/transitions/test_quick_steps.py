@@ -19,7 +19,7 @@ import numpy as np  # noqa: E402
 from environment_runs import REBUILT, recorded  # noqa: E402
 
 from recorder.processes.inline_pool import InlinePool  # noqa: E402
-from replayer.datasets.transitions.quick_steps import QuickSteps  # noqa: E402
+from replayer.datasets.transitions.quick.quick_steps import QuickSteps  # noqa: E402
 from replayer.tape.tape import Tape  # noqa: E402
 
 from oracle.columns_of_values import ensure_row  # noqa: E402
@@ -106,11 +106,11 @@ def test_rows_equal_those_of_a_plain_loop(proof: str, tmp_path: Path, monkeypatc
     ensure_rows(made.table("transitions").to_arrow(), rows)
 
 
-QUICK = ["cart", "lake", "autoreset", "camera", "parallel"]
+QUICK = ["cart", "lake", "autoreset", "camera", "parallel", "turns"]
 
 
 @pytest.mark.parametrize("proof", ["ticks", "sampled"])
-@pytest.mark.parametrize("name", ["camera", "parallel"])
+@pytest.mark.parametrize("name", ["camera", "parallel", "turns"])
 def test_dicts_and_agents_go_the_quick_way(name: str, proof: str, tmp_path: Path, monkeypatch: Any) -> None:
     """Dicts of arrays that the environment writes in place, options of resets, and agents that act at once."""
     monkeypatch.setattr("replayer.datasets.plan.PART_TICKS", 60)
@@ -130,6 +130,8 @@ def test_dicts_and_agents_go_the_quick_way(name: str, proof: str, tmp_path: Path
         ("camera", {"fields": ("image", "pose.turn")}),
         ("camera", {"tables": "transitions", "ranges": ((30, 95),)}),
         ("parallel", {"agents": "player_1"}),
+        ("turns", {"agents": "player_2"}),
+        ("turns", {"ranges": ((30, 95),)}),
         ("guests", {"agents": "ann"}),
     ],
     ids=str,

@@ -14,9 +14,8 @@ import numpy as np
 from recorder.format.recording.decoded_blocks import DecodedBlock
 from recorder.format.recording.frame_columns import NumberInputs
 from replayer.datasets.request import Request
-from replayer.datasets.rows.columns import Array
-from replayer.datasets.transitions.flat_values import Space
-from replayer.datasets.transitions.space_columns import Add, SpaceColumns, UnusualError, decimals, flags
+from replayer.datasets.rows.columns import Array, Column
+from replayer.datasets.transitions.quick.space_columns import Add, SpaceColumns, UnusualError, decimals, flags
 from replayer.datasets.transitions.transition import EnvironmentFacts
 from replayer.datasets.transitions.transition_rows import DONE, ENDS, OBSERVED, THEN, WORTH, TransitionColumns
 from sim.adapters.gymnasium.inputs import decode_call
@@ -77,27 +76,50 @@ class Replayed:
     Attributes:
         indices: of the calls that they end with. agents: of each; None for an environment without agents.
         values: obs, action, reward and next. flags: terminated and truncated.
+        begins: the ticks of the observations; None if each is the tick before the last one. steps: of the episodes; None
+            if each tick is one. facts: the columns without a form; None if they follow from the ticks.
     """
 
     indices: Array
     agents: list[str] | None
     values: Mapping[str, Array]
     flags: Mapping[str, Array]
+    begins: Array | None = None
+    steps: Array | None = None
+    facts: Mapping[str, Column] | None = None
 
 
 class Replayer(Protocol):
     """Replays blocks one after the other. What was unusual raises; the state of the simulation is then unknown."""
 
+    def start_of(self, first: int) -> int:
+        """The tick from which ticks have to be replayed, to make the transitions after the first one."""
+
+    def begin(self, tick: int) -> None:
+        """Take the simulation as it is at a tick."""
+
     def replay(self, block: BlockOfCalls) -> Replayed:
         """Make the calls of a block."""
 
 
-def _ensure_compared(simulation: Any, expected: int | None) -> None:
+class _FromAnywhere:
+    """A replayer whose transitions depend on their own ticks only. See Replayer."""
+
+    def start_of(self, first: int) -> int:
+        """See Replayer."""
+        return first
+
+    def begin(self, tick: int) -> None:
+        """See Replayer."""
+
+
+def ensure_compared(simulation: Any, expected: int | None) -> None:
+    """Raise UnusualError unless the state has the hash that is expected, if one is."""
     if expected is not None and simulation.state.hash() != expected:
         raise UnusualError
 
 
-def _values(
+def values_of_rows(
     observed: Mapping[str, Array], before: Array, after: Array, done: Mapping[str, Array], rewards: list[Any]
 ) -> dict[str, Array]:
     """The columns of the rows. before, after: the rows' places among the observations."""
@@ -108,7 +130,7 @@ def _values(
     return {**seen, **done, WORTH: decimals(rewards), **then}
 
 
-class SingleCalls:
+class SingleCalls(_FromAnywhere):
     """The calls of a Gymnasium environment. Between two states that are compared, its steps are called without the adapter."""
 
     def __init__(self, simulation: Any, facts: EnvironmentFacts, columns: TransitionColumns) -> None:
@@ -169,10 +191,10 @@ class SingleCalls:
                 has_seen[stop + 1] = first + stop not in block.attempts
                 if has_seen[stop + 1]:
                     see(last.observation)
-            _ensure_compared(simulation, expected)
+            ensure_compared(simulation, expected)
         places = np.cumsum(has_seen) - 1
         at = np.array([index for index, action in enumerate(actions) if action is not None], np.int64)
-        values = _values(self._observed.columns(), places[at], places[at + 1], done, rewards)
+        values = values_of_rows(self._observed.columns(), places[at], places[at + 1], done, rewards)
         return Replayed(at, None, values, dict(zip(ENDS, map(flags, ends), strict=True)))
 
     def _done_numbers(self, block: BlockOfCalls) -> dict[str, Array] | None:
@@ -219,24 +241,28 @@ class SingleCalls:
         return True
 
 
-class ParallelCalls:
+def columns_of_agents(
+    facts: EnvironmentFacts, columns: TransitionColumns, request: Request
+) -> tuple[SpaceColumns, dict[str, Add], SpaceColumns, dict[str, Add], frozenset[str]]:
+    """Observations and actions, each with a function by agent that adds one; and the agents that are not requested."""
+    chosen = [agent for agent in facts.agents if request.agents is None or agent in request.agents]
+    observed, done = SpaceColumns(OBSERVED, columns.forms), SpaceColumns(DONE, columns.forms)
+    see: dict[str, Add] = {}
+    do: dict[str, Add] = {}
+    for agent in chosen:
+        seen, acted = facts.space("observation", agent), facts.space("action", agent)
+        assert seen is not None
+        assert acted is not None
+        see[agent], do[agent] = observed.adder(seen), done.adder(acted)
+    return observed, see, done, do, frozenset(facts.agents) - frozenset(chosen)
+
+
+class ParallelCalls(_FromAnywhere):
     """The calls of a PettingZoo environment whose agents act at once."""
 
     def __init__(self, simulation: Any, facts: EnvironmentFacts, columns: TransitionColumns, request: Request) -> None:
         self._simulation = simulation
-        self._observed, self._done = SpaceColumns(OBSERVED, columns.forms), SpaceColumns(DONE, columns.forms)
-        chosen = [agent for agent in facts.agents if request.agents is None or agent in request.agents]
-        self._see: dict[str, Add] = {}
-        self._do: dict[str, Add] = {}
-        for agent in chosen:
-            for kind, columns_of, adders in (
-                ("observation", self._observed, self._see),
-                ("action", self._done, self._do),
-            ):
-                space: Space | None = facts.space(kind, agent)  # type: ignore[arg-type]
-                assert space is not None
-                adders[agent] = columns_of.adder(space)
-        self._ignored = frozenset(facts.agents) - frozenset(chosen)
+        self._observed, self._see, self._done, self._do, self._ignored = columns_of_agents(facts, columns, request)
         self._count = 0  # Of the observations of this block so far.
 
     def replay(self, block: BlockOfCalls) -> Replayed:
@@ -256,7 +282,7 @@ class ParallelCalls:
             for agent in acting:
                 self._do[str(agent)](actions[agent])
             simulation.step(inputs[index])
-            _ensure_compared(simulation, expected)
+            ensure_compared(simulation, expected)
             if block.calls.first_tick + index in block.attempts:
                 continue
             after = self._look(last.observations)
@@ -272,7 +298,7 @@ class ParallelCalls:
         actions_of_rows = np.array(number_of, np.int64)
         done_columns = {name: column[actions_of_rows] for name, column in self._done.columns().items()}
         places = np.array(seen, np.int64), np.array(then, np.int64)
-        values = _values(self._observed.columns(), *places, done_columns, rewards)
+        values = values_of_rows(self._observed.columns(), *places, done_columns, rewards)
         return Replayed(np.array(at, np.int64), [*agents], values, dict(zip(ENDS, map(flags, ends), strict=True)))
 
     def _look(self, observations: Mapping[Any, Any] | None) -> dict[Any, int]:

@@ -90,6 +90,11 @@ class SpaceColumns:
             return lambda value: values.append(value[()] if type(value) is np.ndarray else value)
         return lambda value: values.append(value.copy())
 
+    def add_parts(self, parts: Mapping[str, Any]) -> None:
+        """Add a value by its parts, as they are in the columns."""
+        for name, value in parts.items():
+            self._values[name].append(value)
+
     def arrays_of(self, space: Space) -> list[Any] | None:
         """The list to which copies of the values of a space can be appended, if its values are arrays of one column."""
         values, form = self._values.get(self._prefix), self._forms.get(self._prefix)

@@ -9,7 +9,7 @@ Invariant: the rows equal those that transitions_of_part gives, in value and dty
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import attrs
@@ -19,11 +19,12 @@ from recorder.errors import CorruptError, MissingTickError, SimulationFailedErro
 from recorder.format.recording.decoded_blocks import DecodedBlock, decoded_blocks
 from replayer.datasets.plan import DatasetPart
 from replayer.datasets.request import SAMPLED_TICKS, Request
-from replayer.datasets.rows.columns import AGENT, Array, Column, Nested, Texts, rows_of
+from replayer.datasets.rows.columns import AGENT, Array, Column, Nested, Texts, cut_block, rows_of
 from replayer.datasets.rows.states import TICK
 from replayer.datasets.transitions.column_forms import ColumnForm
-from replayer.datasets.transitions.quick_calls import BlockOfCalls, ParallelCalls, Replayer, SingleCalls
-from replayer.datasets.transitions.space_columns import have_columns
+from replayer.datasets.transitions.quick.quick_calls import BlockOfCalls, ParallelCalls, Replayed, Replayer, SingleCalls
+from replayer.datasets.transitions.quick.quick_turns import TurnsCalls
+from replayer.datasets.transitions.quick.space_columns import have_columns
 from replayer.datasets.transitions.streams import EpisodesOnTape
 from replayer.datasets.transitions.transition import EnvironmentFacts
 from replayer.datasets.transitions.transition_rows import (
@@ -79,11 +80,7 @@ class QuickSteps:
         self._facts, self._columns, self._cursor = facts, columns, cursor
         # The dicts by agent of the others are captured as a graph, which depends on each capture before.
         self._is_sampled = request.proof == "sampled" and facts.kind == "single"
-        self._replayer: Replayer = (
-            SingleCalls(cursor.simulation, facts, columns)
-            if facts.kind == "single"
-            else ParallelCalls(cursor.simulation, facts, columns, request)
-        )
+        self._replayer = _replayer(cursor.simulation, facts, columns, request)
         self._episodes = EpisodesOnTape(facts)
         episodes = facts.episodes
         self._starts = np.array([episode.first_tick for episode in episodes], np.int64)
@@ -101,7 +98,8 @@ class QuickSteps:
         observations = [facts.space("observation", agent) for agent in agents]
         actions = [facts.space("action", agent) for agent in agents]
         return (
-            facts.kind in ("single", "parallel")
+            facts.kind in ("single", "parallel", "turns")
+            and not (facts.kind == "turns" and request.ranges)
             and not request.info
             and not facts.lost
             and bool(facts.episodes)
@@ -118,8 +116,10 @@ class QuickSteps:
     @staticmethod
     def takes(facts: EnvironmentFacts, simulation: Any) -> bool:
         """Return True if the environment of a tape that fits can be replayed block by block."""
-        is_ready = getattr(simulation, *(("act", None) if facts.kind == "single" else ("is_parallel", False)))
-        return bool(is_ready) and inner_of(simulation) is simulation and level_of(simulation) is Level.EXACT
+        name, expected = ("is_parallel", facts.kind == "parallel") if facts.agents != ("",) else ("act", None)
+        found = getattr(simulation, name, None)
+        is_ready = found is expected if facts.agents != ("",) else found is not None
+        return is_ready and inner_of(simulation) is simulation and level_of(simulation) is Level.EXACT
 
     def leave(self) -> None:
         """Begin the next part at a keyframe: something else has moved the environment since."""
@@ -142,9 +142,10 @@ class QuickSteps:
         cursor, tick = self._cursor, first
         try:
             if cursor.tick != first:
-                tick = cursor.place_before(first)
+                tick = cursor.place_before(self._replayer.start_of(first))
                 if cursor.difference() is not None:
                     return
+                self._replayer.begin(tick)
         except (CorruptError, MissingTickError, TornError, SimulationFailedError):
             return
         if tick == first:
@@ -168,8 +169,7 @@ class QuickSteps:
         made = self._replayer.replay(BlockOfCalls(block, self._compared(block), self._others, self._attempts))
         ends = made.indices + block.first_tick
         first = int(np.searchsorted(ends, after, side="right"))
-        agents = [""] * len(ends) if made.agents is None else made.agents
-        facts = self._facts_of_rows(ends[first:], agents[first:])
+        facts = {**cut_block(made.facts or self._facts_of_rows(made, ends), first, len(ends))}
         facts |= {name: Nested(column[first:]) for name, column in made.flags.items()}
         return QuickRows(facts, {name: Nested(made.values[name][first:]) for name in self._columns.forms})
 
@@ -183,16 +183,20 @@ class QuickSteps:
         last = len(block.hashes) - 1
         return [one if index < begun or index == last else None for index, one in enumerate(block.hashes)]
 
-    def _facts_of_rows(self, ends: Array, agents: Sequence[str]) -> dict[str, Column]:
-        """The columns without a form, of the steps of these agents that led to these ticks."""
-        numbers = np.searchsorted(self._starts, ends, side="right") - 1  # Of the episodes in facts.episodes.
-        first_ticks = self._starts[numbers]
-        raised = np.searchsorted(self._raised, ends) - np.searchsorted(self._raised, first_ticks, side="right")
+    def _facts_of_rows(self, made: Replayed, ends: Array) -> dict[str, Column]:
+        """The columns without a form, of the transitions that end at these ticks."""
+        begins = ends - 1 if made.begins is None else made.begins
+        numbers = np.searchsorted(self._starts, begins, side="right") - 1  # Of the episodes in facts.episodes.
+        steps = made.steps
+        if steps is None:
+            first_ticks = self._starts[numbers]
+            raised = np.searchsorted(self._raised, ends) - np.searchsorted(self._raised, first_ticks, side="right")
+            steps = begins - first_ticks - raised
         facts: dict[str, Column] = {
             EPISODE: self._indices[numbers],
-            STEP: ends - 1 - first_ticks - raised,
-            TICK: ends - 1,
-            AGENT: Texts(agents),
+            STEP: steps,
+            TICK: begins,
+            AGENT: Texts([""] * len(ends) if made.agents is None else made.agents),
             SEED: Nested(self._seeds[numbers], _unless_all(self._seeded[numbers])),
         }
         if self._columns.has_env:
@@ -201,6 +205,14 @@ class QuickSteps:
             options = {number: self._episodes.options(self._facts.episodes[number]) for number in np.unique(numbers)}
             facts[OPTIONS] = Texts([options[number] for number in numbers.tolist()])
         return facts
+
+
+def _replayer(simulation: Any, facts: EnvironmentFacts, columns: TransitionColumns, request: Request) -> Replayer:
+    if facts.kind == "single":
+        return SingleCalls(simulation, facts, columns)
+    if facts.kind == "turns":
+        return TurnsCalls(simulation, facts, columns, request)
+    return ParallelCalls(simulation, facts, columns, request)
 
 
 def _unless_all(present: Array) -> Array | None:
