@@ -10,14 +10,14 @@ to a stream that has followed the vector from a reset of all its environments.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import attrs
 import numpy as np
 
 from replayer.datasets.request import ExtractionError
-from replayer.datasets.transitions.flat_values import Flat, flatten, info_of, json_text, unbatch
+from replayer.datasets.transitions.flat_values import Flat, Space, flatten, info_of, json_text, unbatch
 from replayer.datasets.transitions.transition import EnvironmentFacts, Transition
 from replayer.tape.environment_calls import EnvironmentCall
 
@@ -40,6 +40,22 @@ class _SubEnvironment:
         """Begin an episode."""
         self.episode, self.step, self.is_over = self.episode + 1, 0, False
         self.seen, self.seed, self.options = seen, seed, options
+
+
+def final_observation(info: Mapping[str, Any] | None, space: Space | None, index: int, tick: int) -> Any:
+    """The last observation of an episode after which the environment was reset in the same step, which led to a tick.
+
+    Raises ExtractionError.
+    """
+    for name in _FINAL[:2]:
+        final = (info or {}).get(name)
+        if final is not None:
+            # Gymnasium's vectors have an array of observations; for Dict spaces some have a Dict of arrays.
+            return unbatch(final, space, index)
+    raise ExtractionError(
+        f"tick {tick:,}: the vector resets its environments in the step that ends an episode, and its info has no "
+        "final_obs: expected the last observation there; use the table states"
+    )
 
 
 class VectorStream:
@@ -123,18 +139,8 @@ class VectorStream:
         return flatten(unbatch(observations, space, index), space)
 
     def _final(self, tick: int, index: int) -> Flat:
-        """The last observation of an episode after which the environment was reset in the same step."""
-        info = self._simulation.info or {}
-        for name in _FINAL[:2]:
-            if name in info and info[name] is not None:
-                final = info[name]
-                # Gymnasium's vectors have an array of observations; for Dict spaces some have a Dict of arrays.
-                one = unbatch(final, self._facts.space("observation"), index)
-                return flatten(one, self._facts.space("observation"))
-        raise ExtractionError(
-            f"tick {tick:,}: the vector resets its environments in the step that ends an episode, and its info has no "
-            "final_obs: expected the last observation there; use the table states"
-        )
+        space = self._facts.space("observation")
+        return flatten(final_observation(self._simulation.info, space, index, tick), space)
 
     def _info(self, index: int, *, resets: bool) -> Flat:
         info = self._simulation.info or {}

@@ -106,13 +106,13 @@ def test_rows_equal_those_of_a_plain_loop(proof: str, tmp_path: Path, monkeypatc
     ensure_rows(made.table("transitions").to_arrow(), rows)
 
 
-QUICK = ["cart", "lake", "autoreset", "camera", "parallel", "turns"]
+QUICK = ["cart", "lake", "autoreset", "camera", "parallel", "turns", "next_step", "same_step", "disabled", "cameras"]
 
 
 @pytest.mark.parametrize("proof", ["ticks", "sampled"])
-@pytest.mark.parametrize("name", ["camera", "parallel", "turns"])
-def test_dicts_and_agents_go_the_quick_way(name: str, proof: str, tmp_path: Path, monkeypatch: Any) -> None:
-    """Dicts of arrays that the environment writes in place, options of resets, and agents that act at once."""
+@pytest.mark.parametrize("name", ["camera", "parallel", "turns", "next_step", "same_step", "disabled", "cameras"])
+def test_dicts_agents_and_vectors_go_the_quick_way(name: str, proof: str, tmp_path: Path, monkeypatch: Any) -> None:
+    """Dicts of arrays that the environment writes in place, options of resets, agents, and vectors of environments."""
     monkeypatch.setattr("replayer.datasets.plan.PART_TICKS", 60)
     rows = recorded(name, tmp_path / "run.tape")
     monkeypatch.setattr("replayer.datasets.parts.worker.transitions_of_part", lambda *_, **__: pytest.fail("slow"))
@@ -130,6 +130,7 @@ def test_dicts_and_agents_go_the_quick_way(name: str, proof: str, tmp_path: Path
         ("camera", {"fields": ("image", "pose.turn")}),
         ("camera", {"tables": "transitions", "ranges": ((30, 95),)}),
         ("parallel", {"agents": "player_1"}),
+        ("next_step", {"tables": "transitions", "ranges": ((30, 45), (50, 60))}),
         ("turns", {"agents": "player_2"}),
         ("turns", {"ranges": ((30, 95),)}),
         ("guests", {"agents": "ann"}),

@@ -24,6 +24,7 @@ from replayer.datasets.rows.states import TICK
 from replayer.datasets.transitions.column_forms import ColumnForm
 from replayer.datasets.transitions.quick.quick_calls import BlockOfCalls, ParallelCalls, Replayed, Replayer, SingleCalls
 from replayer.datasets.transitions.quick.quick_turns import TurnsCalls
+from replayer.datasets.transitions.quick.quick_vectors import VectorCalls
 from replayer.datasets.transitions.quick.space_columns import have_columns
 from replayer.datasets.transitions.streams import EpisodesOnTape
 from replayer.datasets.transitions.transition import EnvironmentFacts
@@ -79,7 +80,7 @@ class QuickSteps:
         self.done = 0
         self._facts, self._columns, self._cursor = facts, columns, cursor
         # The dicts by agent of the others are captured as a graph, which depends on each capture before.
-        self._is_sampled = request.proof == "sampled" and facts.kind == "single"
+        self._is_sampled = request.proof == "sampled" and facts.kind in ("single", "vector")
         self._replayer = _replayer(cursor.simulation, facts, columns, request)
         self._episodes = EpisodesOnTape(facts)
         episodes = facts.episodes
@@ -98,7 +99,8 @@ class QuickSteps:
         observations = [facts.space("observation", agent) for agent in agents]
         actions = [facts.space("action", agent) for agent in agents]
         return (
-            facts.kind in ("single", "parallel", "turns")
+            facts.kind in ("single", "vector", "parallel", "turns")
+            and not (facts.kind == "vector" and tape.first_tick)
             and not (facts.kind == "turns" and request.ranges)
             and not request.info
             and not facts.lost
@@ -210,6 +212,8 @@ class QuickSteps:
 def _replayer(simulation: Any, facts: EnvironmentFacts, columns: TransitionColumns, request: Request) -> Replayer:
     if facts.kind == "single":
         return SingleCalls(simulation, facts, columns)
+    if facts.kind == "vector":
+        return VectorCalls(simulation, facts, columns, 0)
     if facts.kind == "turns":
         return TurnsCalls(simulation, facts, columns, request)
     return ParallelCalls(simulation, facts, columns, request)

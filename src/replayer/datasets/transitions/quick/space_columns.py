@@ -20,7 +20,7 @@ _DTYPES: dict[type[Any], np.dtype[Any]] = {
     kind: np.dtype(kind) for kind in (float, int, bool, np.float64, np.float32, np.int64, np.int32, np.bool_)
 }
 _WHOLE = {int, np.int64}
-_EXACT_MAX = 1 << 53  # All whole numbers up to it are exact as float64.
+EXACT_MAX = 1 << 53  # All whole numbers up to it are exact as float64.
 _FLAGS = {bool, np.bool_}
 
 _dtype_of, _shape_of = operator.attrgetter("dtype"), operator.attrgetter("shape")
@@ -70,9 +70,15 @@ class SpaceColumns:
         self._prefix = prefix
         self._forms = {name: form for name, form in forms.items() if name.partition(".")[0] == prefix}
         self._values: dict[str, list[Any]] = {name: [] for name in self._forms}
+        self._is_batched = False
 
     def adder(self, space: Space) -> Add:
         """A function that adds a value of a space. It raises any exception for a value of another form, or column() does."""
+        return self._adder(space, "")
+
+    def batch_adder(self, space: Space) -> Add:
+        """As adder, for the values of a vector of environments with this space: arrays with a first axis for them."""
+        self._is_batched = True
         return self._adder(space, "")
 
     def _adder(self, space: Space, path: str) -> Add:
@@ -86,6 +92,8 @@ class SpaceColumns:
         values = self._values.get(name)
         if values is None:
             return lambda _: None  # A column that the table leaves out.
+        if self._is_batched:
+            return lambda value: values.append(value.copy())
         if not self._forms[name].shape:
             return lambda value: values.append(value[()] if type(value) is np.ndarray else value)
         return lambda value: values.append(value.copy())
@@ -103,7 +111,8 @@ class SpaceColumns:
 
     def columns(self) -> dict[str, Array]:
         """The values added since the last call, by the names of their columns. Raises UnusualError."""
-        made = {name: _column(self._values[name], form) for name, form in self._forms.items()}
+        make = _batched_column if self._is_batched else _column
+        made = {name: make(self._values[name], form) for name, form in self._forms.items()}
         self.clear()
         return made
 
@@ -139,13 +148,21 @@ def _column(values: list[Any], form: ColumnForm) -> Array:
     return np.concatenate(values).reshape(len(values), *shape)
 
 
+def _batched_column(values: list[Any], form: ColumnForm) -> Array:
+    """The values of a vector as an array of calls and environments."""
+    dtypes, shapes = {getattr(value, "dtype", None) for value in values}, {np.shape(value)[1:] for value in values}
+    if values and (dtypes != {np.dtype(form.dtype)} or shapes != {form.shape}):
+        raise UnusualError
+    return np.stack(values) if values else np.zeros((0, 0, *form.shape), form.dtype)
+
+
 def decimals(rewards: list[Any]) -> Array:
     """Rewards as float64. Raises UnusualError if they are not single numbers, or not exact as such."""
     kinds = {*map(type, rewards)}
     if not kinds <= _DTYPES.keys():
         raise UnusualError
     array = np.array(rewards, np.float64)
-    if kinds & _WHOLE and np.abs(array).max() > _EXACT_MAX:
+    if kinds & _WHOLE and np.abs(array).max() > EXACT_MAX:
         raise UnusualError
     return array
 
