@@ -8,6 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from recorder.processes.seeds.process_generators import noting_imported_states
+
 Factory = Callable[[], Any]
 
 
@@ -65,7 +67,8 @@ def _ensure_names(spec: str, module_name: str, attribute: str) -> None:
 
 def _import(spec: str, module_name: str) -> Any:
     try:
-        return importlib.import_module(module_name)
+        with noting_imported_states():
+            return importlib.import_module(module_name)
     except ImportError as error:
         raise ValueError(f"{spec}: {error}{_hint_if_we_hide_it(module_name)}") from None
     except SyntaxError as error:

@@ -15,6 +15,7 @@ import numpy as np
 
 from recorder.ambient.iterators import IteratorParts, position_of
 from recorder.ambient.value_kinds import put_content
+from recorder.processes.seeds.process_generators import numba_states, set_generator_states
 
 Step = tuple[str, Any]  # From a holder to a value in it: attribute, item, global, cell, …
 Path = tuple[Step, ...]
@@ -23,6 +24,7 @@ INSTANCE = "instance"
 RANDOM_PATH: Path = (("ambient", "random"),)
 NUMPY_RANDOM_PATH: Path = (("ambient", "np.random"),)
 ENVIRONMENT_PATH: Path = (("ambient", "os.environ"),)
+NUMBA = "numba"  # The kind of the contents of numba's two generators.
 FOLDER_PATH: Path = (("ambient", "current folder"),)
 
 ABSENT: Any = object()  # Stands for a missing value.
@@ -52,6 +54,12 @@ class Ambient:
     members: dict[Path, list[Path | None]] = attrs.field(factory=dict)
     types: set[type] = attrs.field(factory=set)
     is_complete: bool = True
+
+    def add_numbas(self) -> None:
+        """Add the generators of numba's compiled code, where it is loaded."""
+        for name, state in numba_states().items():
+            self.leaves[(("ambient", name),)] = state
+            self.contents[(("ambient", name),)] = (NUMBA, state)
 
     def put_back(self, prefixes: Iterable[Path] | None = None) -> None:
         """Restore the content of everything outside the instances, or only of the values at or below these paths."""
@@ -142,6 +150,8 @@ def _put(path: Path, kind: str, holder: Any, content: Any) -> None:
                 os.chdir(content)
         case "np.random":
             np.random.set_state(content)  # noqa: NPY002 - the legacy generator is what simulations use
+        case "numba":
+            set_generator_states({path[0][1]: content})
         case _ if path == RANDOM_PATH:
             random.setstate(content)
         case _:

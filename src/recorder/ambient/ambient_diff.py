@@ -24,6 +24,7 @@ from recorder.ambient.ambient import (
 )
 from recorder.ambient.leaf_text import NOTHING, difference_of, name_of
 from recorder.ambient.value_kinds import same_leaf
+from recorder.processes.seeds.process_generators import NUMBAS
 from sim.kernel.class_names import module_of
 
 WORDS_DRAWN_MAX = 10_000  # Draws of a global generator are counted up to this number.
@@ -104,6 +105,8 @@ def _candidate(paths: list[Path], live: Ambient, copy: Ambient) -> Candidate:
         detail = f"{special}: {detail}"
     if first == RANDOM_PATH:
         kind, detail = "random generator", _words_text(ours, theirs)
+    elif first[0][0] == "ambient" and first[0][1] in NUMBAS:
+        kind, detail = "random generator", "that of compiled code: its state differs"
     elif first == NUMPY_RANDOM_PATH or _is_generator(ours) or _is_generator(theirs):
         kind, detail = "random generator", _generators_text(ours, theirs)
         holder = live.objects.get(path[:-1], copy.objects.get(path[:-1]))

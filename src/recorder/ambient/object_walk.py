@@ -106,6 +106,7 @@ class _Walk:
         inner = legacy["state"]
         plain = {name: part.tobytes() if isinstance(part, np.ndarray) else part for name, part in inner.items()}
         ambient.leaves[NUMPY_RANDOM_PATH] = {**plain, "has_gauss": legacy["has_gauss"], "gauss": legacy["gauss"]}
+        ambient.add_numbas()
         environment = dict(os.environ)
         ambient.leaves[ENVIRONMENT_PATH] = environment
         ambient.contents[ENVIRONMENT_PATH] = ("environment", environment)

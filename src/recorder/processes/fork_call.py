@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +10,7 @@ import msgpack
 from recorder.processes.fork_hazard import ForkHazardError
 from recorder.processes.fork_pool import ForkPool
 from recorder.processes.pool import Report, WorkerDiedError, results_in_order
+from recorder.processes.seeds.process_generators import forked_states, set_generator_states
 from recorder.processes.stuck_workers import WorkerStuckError
 
 COPY_PATIENCE_S = 10.0
@@ -21,10 +21,10 @@ def in_a_copy(work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
 
     Raises RuntimeError if the copy died or hung, or if work raised there.
     """
-    random_state = random.getstate()  # Python reseeds the random module in a child; this child must be an exact copy.
+    states = forked_states()  # This child must be an exact copy.
 
     def in_the_copy(_: None, __: Report) -> bytes:
-        random.setstate(random_state)
+        set_generator_states(states)
         packed: bytes = msgpack.packb(work())
         return packed
 

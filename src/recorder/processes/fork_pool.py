@@ -21,6 +21,7 @@ import attrs
 
 from recorder.processes.fork_hazard import ForkHazardError, fork_hazard
 from recorder.processes.pool import Item, OnProgress, Result, Submission, Work
+from recorder.processes.seeds.process_generators import begin_with_imported_states
 from recorder.processes.stuck_workers import Activity
 from recorder.processes.worker_pipes import (
     NO_PROGRESS,
@@ -101,6 +102,7 @@ class _ForkSubmission(PipedSubmission[Item, Result]):
 def _live(parent: int, item: Any, work: Work[Any, Any], pipe: Connection, progress: Progress) -> None:
     """Run a worker from start to end. It does not wait for threads that the work left running: they may never end."""
     begin_as_worker(parent)
+    begin_with_imported_states()
     work_on(item, work, pipe, progress)
     if any(thread is not threading.current_thread() and not thread.daemon for thread in threading.enumerate()):
         sys.stdout.flush()

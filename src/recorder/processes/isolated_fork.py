@@ -18,7 +18,6 @@ import gc
 import io
 import mmap
 import os
-import random
 import resource
 import select
 import signal
@@ -36,6 +35,7 @@ import attrs
 
 from recorder.processes.fork_hazard import fork_hazard
 from recorder.processes.parent_death import end_with_parent
+from recorder.processes.seeds.process_generators import States, forked_states, set_generator_states
 
 SHARED_BYTES_MAX = 64 << 20  # Shared memory is copied for the child; more than this would take too long.
 LOOK_MS = 50  # Five ticks of the kernel's clock of processor time: a copy that works uses one of them.
@@ -120,7 +120,7 @@ def run_isolated(work: Callable[[Send], None], limit_s: float) -> ForkedRun:
     limit_s: the time after which the copy is killed. Raises OSError if no process can be started.
     """
     deadline_s = time.monotonic() + limit_s
-    random_state = random.getstate()  # Python reseeds the random module in a child; this child must be an exact copy.
+    states = forked_states()  # This child must be an exact copy.
     read_end, write_end = os.pipe()
     parent = os.getpid()
     with warnings.catch_warnings():
@@ -130,7 +130,7 @@ def run_isolated(work: Callable[[Send], None], limit_s: float) -> ForkedRun:
             child = os.fork()
     if not child:
         os.close(read_end)
-        _live(work, write_end, parent, random_state)
+        _live(work, write_end, parent, states)
     os.close(write_end)
     try:
         messages, is_complete = _receive(read_end, deadline_s)
@@ -224,7 +224,7 @@ def _own_calls() -> Iterator[None]:
 # --- the copy
 
 
-def _live(work: Callable[[Send], None], pipe: int, parent: int, random_state: Any) -> NoReturn:
+def _live(work: Callable[[Send], None], pipe: int, parent: int, states: States) -> NoReturn:
     """Run a copy from start to end."""
     exit_code = FAILED
     try:
@@ -237,7 +237,7 @@ def _live(work: Callable[[Send], None], pipe: int, parent: int, random_state: An
             signal.signal(signal.SIGHUP, signal.SIG_IGN)  # The parent decides.
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
             _isolate(pipe)
-        random.setstate(random_state)
+        set_generator_states(states)
 
         def send(message: Any) -> None:
             view = memoryview(ForkingPickler.dumps(message))

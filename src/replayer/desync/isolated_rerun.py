@@ -1,7 +1,8 @@
 """Re-run an interval of a tape in a forked copy of this process, as verify does: runs do not influence each other.
 
 The globals of modules have the values from before any step. They can neither hide nor cause a difference. The random
-generators of the process (random, numpy.random) are reseeded, as in a new process.
+generators of the process (random, numpy.random) are reseeded, as in a new process, or have the seed that the import of
+the user's module gave them.
 """
 
 from __future__ import annotations
@@ -13,13 +14,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import attrs
-import numpy as np
 
 from recorder.ambient.outside.outside_read import OutsideRead
 from recorder.ambient.outside.own_code import OwnCode
 from recorder.ambient.outside.read_watch import ReadWatch
 from recorder.errors import CorruptError, MissingTickError, RecordingError, SimulationFailedError, TornError
 from recorder.processes.fork_call import in_a_copy
+from recorder.processes.seeds.process_generators import begin_with_imported_states
 from replayer.playback.cursor import MismatchError
 from sim.kernel.state import Snapshot
 
@@ -165,9 +166,8 @@ def _run_from(make_cursor: MakeCursor, start: int, bad_tick: int, *, is_restored
 
 
 def _fresh(make_cursor: MakeCursor) -> Cursor:
-    random.seed()
     _held.extend(_scattered())
-    np.random.seed()  # noqa: NPY002 - the global generator: it is not part of the state
+    begin_with_imported_states(reseeds=True)
     return make_cursor()
 
 
@@ -179,6 +179,7 @@ def _scattered() -> list[bytes]:
 
     Copies of one process would otherwise order sets of objects alike, each time, and a new process would not.
     """
-    made = [bytes(size) for size in range(0, SMALL_BYTES_MAX, ALIGNED_BYTES) for _ in range(random.randrange(400))]  # noqa: S311
-    random.shuffle(made)
+    chance = random.Random()  # noqa: S311 - not that of the module: the step may draw from it
+    made = [bytes(size) for size in range(0, SMALL_BYTES_MAX, ALIGNED_BYTES) for _ in range(chance.randrange(400))]
+    chance.shuffle(made)
     return made[: len(made) // 2]

@@ -9,7 +9,6 @@ it. interval_processes.py has what is done where a fork would hang.
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -22,6 +21,7 @@ from recorder.processes.fork_hazard import NewThreads, held_by_process
 from recorder.processes.fork_pool import ForkPool
 from recorder.processes.inline_pool import local_pool
 from recorder.processes.pool import Pool, Report, results_in_order
+from recorder.processes.seeds.process_generators import generator_states, is_same_state, reseed, set_generator_states
 from recorder.processes.stuck_workers import WorkerStuckError
 from replayer.playback.cursor import Cursor
 from replayer.playback.make_simulation import Factory, make_simulation
@@ -154,21 +154,24 @@ class FreshSimulation:
 def make_for_copies(tape: Tape, world: Factory | None) -> FreshSimulation:
     """Make a simulation whose copies in forked processes are as good as new ones, if possible.
 
-    They are not if it opened files or started threads, or used Python's own random generator, which every forked process
-    seeds for itself. Raises as make_simulation.
+    They are not if it opened files or started threads, or used a random generator that the process has once: a fork
+    reseeds some of those. Raises as make_simulation.
     """
     threads = NewThreads()
     for _ in range(2):  # The first may import libraries, which start threads of their own.
-        before, drawn = held_by_process(), random.getstate()
-        random.seed()  # So that it shows if the simulation seeds it, with whatever number.
-        seeded = random.getstate()
-        simulation = make_simulation(tape, world)
+        before, drawn = held_by_process(), generator_states()
+        reseed()  # So that it shows if the simulation seeds one, with whatever number.
+        seeded = generator_states()
+        try:
+            simulation = make_simulation(tape, world)
+            left = generator_states()
+        finally:
+            set_generator_states(drawn)
         if (hazard := threads.hazard()) is not None:
             return FreshSimulation(None, hazard)
-        if random.getstate() != seeded:
+        if not all(is_same_state(left[name], seeded[name]) for name in seeded):
             return FreshSimulation(None)
-        random.setstate(drawn)
-        if before is not None and held_by_process() == before:
+        if before is not None and held_by_process() == before and left.keys() == seeded.keys():
             return FreshSimulation(simulation)
     return FreshSimulation(None)
 

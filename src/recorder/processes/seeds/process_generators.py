@@ -1,0 +1,135 @@
+"""The random generators that a process has once: of the module random, of numpy.random, of numba's compiled code.
+
+A fork reseeds some of them by itself: Python its own, numba its two. A copy that is to be exact gets the states of its
+parent. A copy that stands for a new process gets what a new process would have: a state that an import has seeded, or
+else one drawn by chance.
+"""
+
+from __future__ import annotations
+
+import random
+import secrets
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+PYTHONS, NUMPYS = "random", "np.random"
+NUMBAS = (
+    "numba's np.random",
+    "numba's random",
+)  # Of the current thread; a half of a pair of normal numbers is not kept.
+DRAWN_ROUNDS_MAX = 2000  # Of 624 numbers of 32 bits: what an import draws without a seed.
+
+States = dict[str, Any]  # By name: the states of the generators that the process has loaded.
+
+_imported: States = {}  # Those that the import of the user's module has seeded.
+
+
+def generator_states() -> States:
+    """The states of the process's generators. Numba's are seeded by this, if they were not."""
+    return _pythons_and_numpys() | numba_states()
+
+
+def numba_states() -> States:
+    """The states of numba's generators in this thread; empty if numba is not loaded."""
+    library = _numba()
+    if library is None:
+        return {}
+    pointers = library.rnd_get_np_state_ptr(), library.rnd_get_py_state_ptr()
+    return {name: library.rnd_get_state(pointer) for name, pointer in zip(NUMBAS, pointers, strict=True)}
+
+
+def set_generator_states(states: States) -> None:
+    """Give the process's generators these states; those of numba only where it is loaded."""
+    if PYTHONS in states:
+        random.setstate(states[PYTHONS])
+    if NUMPYS in states:
+        np.random.set_state(states[NUMPYS])  # noqa: NPY002
+    library = _numba()
+    if library is not None:
+        pointers = library.rnd_get_np_state_ptr(), library.rnd_get_py_state_ptr()
+        for name, pointer in zip(NUMBAS, pointers, strict=True):
+            if name in states:
+                library.rnd_set_state(pointer, states[name])
+
+
+def forked_states() -> States:
+    """The states that a fork would change."""
+    return {PYTHONS: random.getstate()} | numba_states()
+
+
+def begin_with_imported_states(*, reseeds: bool = False) -> None:
+    """In a copy of this process that stands for a new one: give the generators the states that imports have seeded.
+
+    reseeds: give the others a state by chance. Without it they have what the fork left.
+    """
+    if reseeds:
+        reseed()
+    set_generator_states(_imported)
+
+
+def reseed() -> None:
+    """Give all generators a state by chance."""
+    random.seed()
+    np.random.seed()  # noqa: NPY002
+    library = _numba()
+    if library is not None:
+        for pointer in (library.rnd_get_np_state_ptr(), library.rnd_get_py_state_ptr()):
+            library.rnd_seed(pointer, secrets.randbits(32))
+
+
+def is_same_state(first: Any, second: Any) -> bool:
+    """Compare two states of one generator."""
+    return all(np.array_equal(one, other) for one, other in zip(first, second, strict=True))
+
+
+@contextmanager
+def noting_imported_states() -> Iterator[None]:
+    """Note which generators the user's module seeds while it is imported: those of random and of numpy.random.
+
+    Numba's are not noted: they cannot be read without being seeded.
+    """
+    before = _pythons_and_numpys()
+    yield
+    after = _pythons_and_numpys()
+    _imported.update({name: after[name] for name in after if is_seeded_between(before[name], after[name])})
+
+
+def is_seeded_between(before: Any, after: Any) -> bool:
+    """Return True if a generator of random or numpy.random was given a state that drawing from the earlier one cannot give.
+
+    DRAWN_ROUNDS_MAX rounds of drawing are tried.
+    """
+    (old, position), (new, _) = _words(before), _words(after)
+    if np.array_equal(old, new):
+        return False  # Or it was seeded with the very same number before.
+    generator = np.random.MT19937(0)
+    generator.state = {"bit_generator": "MT19937", "state": {"key": old, "pos": position}}
+    generator.random_raw(len(old) - position + 1, output=False)  # Up to the first number of the next round.
+    for _ in range(DRAWN_ROUNDS_MAX):
+        if np.array_equal(generator.state["state"]["key"], new):
+            return False
+        generator.random_raw(len(old), output=False)
+    return True
+
+
+def _pythons_and_numpys() -> States:
+    return {PYTHONS: random.getstate(), NUMPYS: np.random.get_state()}  # noqa: NPY002 - that of the process
+
+
+def _words(state: Any) -> tuple[Any, int]:
+    """The 624 words of a generator's state, and the position in them."""
+    if state[0] == "MT19937":
+        return np.asarray(state[1], np.uint32), int(state[2])
+    *words, position = state[1]
+    return np.array(words, np.uint32), int(position)
+
+
+def _numba() -> Any:
+    """The part of numba with its generators; None if it is not loaded, or has them otherwise."""
+    library: Any = sys.modules.get("numba._helperlib")
+    needed = ("rnd_get_np_state_ptr", "rnd_get_py_state_ptr", "rnd_get_state", "rnd_set_state", "rnd_seed")
+    return library if library is not None and all(hasattr(library, name) for name in needed) else None
