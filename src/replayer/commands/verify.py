@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -21,7 +22,10 @@ from recorder.text import counted
 from recorder.visible_text import print_visible
 from replayer.commands.arguments import choose, factory_of, note_version
 from replayer.commands.options import DumpFolder, Json, Sim
+from replayer.desync.isolated_rerun import gives_recorded_as_made
 from replayer.diagnose.certify.arithmetic import processor_count
+from replayer.playback.cursor import Cursor
+from replayer.playback.make_simulation import make_simulation
 from replayer.report.report_text import print_report, print_values, report_facts
 from replayer.status import STATUS_CODES
 from replayer.tape.tape import Tape
@@ -87,9 +91,9 @@ def verify(
     try:
         report = _verify(path, sim, tick_count, jobs, dump_folder, patience, quiet=as_json)
     except SimulationFailedError as error:
-        if first_tick is None or not _is_desync(error, first_tick):
+        if first_tick is None or not _is_desync(path, sim, error, first_tick):
             raise
-        return _tell_of_raised(path, error, as_json=as_json)
+        return _tell_of_raised(path, sim, error, as_json=as_json)
     if as_json:
         facts = {} if checked is None else {"values": {"differing": checked.differing, "path": checked.path}}
         print_json(report_facts(report) | facts)
@@ -120,16 +124,25 @@ def _verify(
         )
 
 
-def _is_desync(error: SimulationFailedError, first_tick: int) -> bool:
-    """Return True for a step that raises where the recorded one did not, behind others that gave the recorded states.
+def _is_desync(path: Path, sim: str | None, error: SimulationFailedError, first_tick: int) -> bool:
+    """Return True for a step that raises where the recorded one did not, of a simulation that fits the tape.
 
-    Where the first step raises already, the simulation does not fit the tape at all. Memory that runs out is no finding.
+    It fits if steps before this one gave the recorded states, or if this step does in a simulation into which nothing
+    was restored. Memory that runs out is no finding.
     """
-    is_of_step = error.why is not None and error.why.startswith(STEP_RAISED)
-    return is_of_step and error.tick > first_tick + 1 and not isinstance(error.__cause__, MemoryError)
+    if error.why is None or not error.why.startswith(STEP_RAISED) or isinstance(error.__cause__, MemoryError):
+        return False
+    return error.tick > first_tick + 1 or _gives_recorded_as_made(path, sim, error.tick)
 
 
-def _tell_of_raised(path: Path, error: SimulationFailedError, *, as_json: bool) -> int:
+def _gives_recorded_as_made(path: Path, sim: str | None, tick: int) -> bool:
+    with Tape(path) as opened:
+        factory, recorded_hash = factory_of(sim), opened.state_hash(tick)
+        return gives_recorded_as_made(lambda: Cursor(opened, make_simulation(opened, factory)), tick, recorded_hash)
+
+
+def _tell_of_raised(path: Path, sim: str | None, error: SimulationFailedError, *, as_json: bool) -> int:
+    is_restore = _gives_recorded_as_made(path, sim, error.tick)
     if as_json:
         print_json({"ok": False, "first_bad": error.tick, "raised": error.why})
     else:
@@ -137,6 +150,15 @@ def _tell_of_raised(path: Path, error: SimulationFailedError, *, as_json: bool) 
             f"{path}: DESYNC at tick {error.tick:,}; the ticks before it that were replayed match the recording"
         )
         print_visible(f"  {plain_text(str(error.why))}; when it was recorded, it did not raise")
+        if is_restore:
+            print_visible(
+                "  run from the first tick as it was made, with nothing restored, it does not raise and the tick has the "
+                "recorded hash"
+            )
+        words = f"{shlex.quote(str(path))} --tick {error.tick}" + (
+            f" --sim {shlex.quote(sim)}" if sim is not None else ""
+        )
+        print_visible(f"next: replay explain {words}  # searches the line")
     return DIFFERS
 
 

@@ -88,6 +88,15 @@ def earlier_runs(make_cursor: MakeCursor, bad_tick: int) -> list[EarlierRun]:
     return runs
 
 
+def gives_recorded_as_made(make_cursor: MakeCursor, tick: int, recorded_hash: int) -> bool:
+    """Return True if a new simulation, into which nothing is restored, runs to a tick and has the recorded hash there."""
+    try:
+        found = in_a_copy(partial(_run_from, make_cursor, 0, tick, is_restored=False))
+    except RuntimeError:
+        return False
+    return bool(found.get("hash") == recorded_hash)
+
+
 def step_reads(make_cursor: MakeCursor, tick: int, before: Snapshot | None) -> list[OutsideRead] | None:
     """What the step to a tick reads of the outside world; None if a copy of this process cannot make it.
 

@@ -15,6 +15,7 @@ import attrs
 from recorder.ambient.outside.outside_read import OutsideRead
 from recorder.ambient.outside.read_functions import starts_thread
 from recorder.errors import MissingTickError, RecordingError, SimulationFailedError
+from recorder.exception_text import STEP_RAISED
 from recorder.factory_spec import Factory
 from replayer.desync.finding import Finding, find_desync
 from replayer.desync.location import DesyncLocation, place_between, place_of
@@ -114,7 +115,10 @@ def _explain_first(case: _Case, progress: Progress) -> Explanation:
     """Search the first divergent tick: verify the tape in this process, then on the other variants, and explain it."""
     rest = [*case.others, *(() if case.asked else map(seeded, SEEDS[:2]))]
     share = 1 / (1 + len(rest))
-    report = _verify_here(case, lambda done, total: progress(share * done / max(1, total)))
+    try:
+        report = _verify_here(case, lambda done, total: progress(share * done / max(1, total)))
+    except SimulationFailedError as error:
+        return _explain_raised(case, error)
     problems = _unverified(report)
     explanation = None
     if report.findings:
@@ -136,11 +140,22 @@ def _explain_first(case: _Case, progress: Progress) -> Explanation:
 
 
 def _verify_here(case: _Case, progress: Callable[[int, int], None]) -> VerificationReport:
-    """Verify the tape in this process, which is the present variant. Raises VariantFailedError."""
+    """Verify the tape in this process, which is the present variant. Raises VariantFailedError, SimulationFailedError."""
     try:
         return verify_tape(case.tape.path, case.factory, progress=progress)
-    except (SimulationFailedError, RuntimeError) as error:  # RuntimeError: a separate process died in the step.
+    except RuntimeError as error:  # A separate process died in the step.
         raise VariantFailedError(" ".join(str(error).split())) from error
+
+
+def _explain_raised(case: _Case, error: SimulationFailedError) -> Explanation:
+    """Explain a step that raises in the replay. Raises VariantFailedError if no variant shows that the simulation fits."""
+    failed = VariantFailedError(" ".join(str(error).split()))
+    if error.why is None or not error.why.startswith(STEP_RAISED):
+        raise failed from error
+    explanation = case.explain(error.tick)
+    if explanation.pair is None and error.tick <= case.tape.first_tick + 1:
+        raise failed from error
+    return explanation
 
 
 def _unverified(report: VerificationReport) -> list[str]:
