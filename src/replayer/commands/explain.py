@@ -36,7 +36,7 @@ from replayer.diagnose.explain.variants import VariantOutcome
 from replayer.diagnose.investigation.investigate import investigate
 from replayer.report.before_step import before_step_lines
 from replayer.report.cause_text import cause_text, where_from
-from replayer.report.outside_lines import outside_lines, unrepeated_lines
+from replayer.report.outside_lines import outside_cause_line, outside_lines, unrepeated_lines
 from replayer.report.party_report import CauseTexts
 from replayer.status import STATUS_CODES
 from replayer.timeline.verify import VerificationReport
@@ -166,7 +166,12 @@ def _lines(path: Path, explanation: Explanation) -> list[str]:
     if explanation.pair is not None:
         lines = [f"{path}: tick {tick} differs between two variants", *_field_lines(explanation), ""]
         proved = [one for one in explanation.settings if one.proved]
-        if explanation.cause is not None:
+        outside = outside_cause_line(explanation)
+        if outside is not None and explanation.cause is not None:
+            lines += [f"{outside}; the two diverge at this line", *_cause_lines(explanation.cause)[1:]]
+        elif outside is not None:
+            lines.append(outside)
+        elif explanation.cause is not None:
             lines += _cause_lines(explanation.cause, proved)
         elif proved:
             lines.append(f"cause: {_SETTING.format(proved[0].name)}")

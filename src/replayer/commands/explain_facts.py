@@ -33,6 +33,8 @@ def explanation_facts(path: Path, explanation: Explanation) -> dict[str, Any]:
         "known_tick": explanation.known_tick,
         "known_fields": named_fields(explanation.known_states, [one.field for one in explanation.known_fields]),
         "writers": [_place_facts(place) | {"fields": shown_fields(fields)} for place, fields in explanation.writers],
+        "replaced": attrs.asdict(explanation.replaced) if explanation.replaced is not None else None,
+        "differs_by": explanation.differs_by,
         "outside": list(map(attrs.asdict, explanation.outside)),
         "identities": [attrs.asdict(one) for one in explanation.identities],
         "settings": [attrs.asdict(one) for one in explanation.settings],

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import Any
 
 import attrs
 
@@ -11,6 +14,7 @@ from recorder.ambient.outside.outside_note import OutsideNote
 from recorder.ambient.outside.outside_read import (
     ABSENT,
     ATTRIBUTES,
+    CHANGED,
     CLOCK,
     CONTACT,
     CONTENT_BYTES_MAX,
@@ -26,11 +30,14 @@ from recorder.ambient.outside.outside_read import (
     VARIABLE,
     ZONE,
     OutsideRead,
+    changed_fact,
 )
 from recorder.ambient.outside.process_facts import CPU_FEATURES, LOCALE_NAME, TIME_ZONE, process_facts
 from recorder.ambient.outside.read_functions import seed_fact
 
 DIFFERS, EQUAL, NOT_NOTED, NOT_COMPARED = "differs", "equal", "not noted", "not compared"
+LATER = "changed later"  # A file that the recording did not note, changed after it began.
+_LOADED_NS = time.time_ns()  # The steps that this process runs may write files.
 _SETTING = {ZONE: TIME_ZONE, LOCALE: LOCALE_NAME}  # Noted of each process, whether or not a step reads it.
 # The settings that matter only to a step that reads them, each with the kind of that read. The others always count.
 _READ_AS = {TIME_ZONE: ZONE, "TZ": ZONE, LOCALE_NAME: LOCALE, "LANG": LOCALE, "LC_ALL": LOCALE, "processors": THREADS}
@@ -53,7 +60,7 @@ class ReadComparison:
         kind, name: as those of OutsideRead.
         path, line: of the user's code; line 0 if only the place is known.
         place: for example game.py:31.
-        result: DIFFERS, EQUAL, NOT_NOTED or NOT_COMPARED.
+        result: DIFFERS, EQUAL, NOT_NOTED, NOT_COMPARED or LATER.
         found: the result in words.
     """
 
@@ -90,6 +97,8 @@ def compare_reads(note: OutsideNote, reads: Iterable[OutsideRead]) -> list[ReadC
     """Compare what a step read just now with the note; differences first."""
     compared = []
     for read in reads:
+        if read.kind == CHANGED:
+            continue  # A copy of a project has other times.
         noted, present = note.fact(read.kind, read.name), read.fact
         if read.kind in _SETTING and note.process is not None:
             noted = (note.process.get(_SETTING[read.kind]),)
@@ -99,6 +108,31 @@ def compare_reads(note: OutsideNote, reads: Iterable[OutsideRead]) -> list[ReadC
         compared.append(ReadComparison(read.kind, read.name, read.path, read.line, read.place, result, found))
     order = (DIFFERS, NOT_COMPARED, NOT_NOTED, EQUAL)
     return sorted(compared, key=lambda one: order.index(one.result))
+
+
+def with_later_changes(compared: Iterable[ReadComparison], created: Any) -> list[ReadComparison]:
+    """Name the files that were changed after the recording began, of those that the recording did not note.
+
+    created: the time of the recording, as META has it. What this process itself changed does not count.
+    """
+    found = list(compared)
+    try:
+        began = datetime.fromisoformat(created)
+    except (TypeError, ValueError):
+        return found
+    for number, read in enumerate(found):
+        changed_ns = changed_fact(read.name) if read.kind == FILE and read.result == NOT_NOTED else None
+        if changed_ns is None or int(changed_ns) > _LOADED_NS:
+            continue
+        changed = datetime.fromtimestamp(int(changed_ns) // 1_000_000_000, UTC)
+        if began.tzinfo is not None and changed > began:
+            when = f"changed on {_time_text(changed)}, after the recording began ({_time_text(began)})"
+            found[number] = attrs.evolve(read, result=LATER, found=f"{when}, which did not note its content")
+    return sorted(found, key=lambda one: one.result not in (DIFFERS, LATER))
+
+
+def _time_text(moment: datetime) -> str:
+    return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
 def compare_settings(note: OutsideNote, reads: Iterable[OutsideRead]) -> SettingsComparison | None:

@@ -13,11 +13,13 @@ from replayer.desync.finding import HIDDEN_STATE, NOT_DETERMINISTIC, RESTORE, Te
 from replayer.desync.outside_comparison import (
     DIFFERS,
     EQUAL,
+    LATER,
     NOT_COMPARED,
     NOT_NOTED,
     ReadComparison,
     compare_reads,
     compare_settings,
+    with_later_changes,
 )
 from replayer.playback.make_simulation import version_note
 from replayer.tape.noted_outside import noted_outside
@@ -183,7 +185,8 @@ def _environment(tape: Tape, reads: list[OutsideRead] | None) -> list[TestedCaus
     ]
     equal = [name for name in names if recorded.get(name) == present.get(name)]
     note = noted_outside(tape)
-    settings, compared = compare_settings(note, reads or ()), compare_reads(note, reads or ())
+    settings = compare_settings(note, reads or ())
+    compared = with_later_changes(compare_reads(note, reads or ()), tape.meta.get("created"))
     different = [str(read) for read in compared if read.result == DIFFERS]
     if settings is not None:
         different = [*settings.read, *different]
@@ -198,7 +201,7 @@ def _environment(tape: Tape, reads: list[OutsideRead] | None) -> list[TestedCaus
     found = [TestedCause(cause, "; ".join(map(plain_text, different)), suspicious=True)] if different else []
     is_decided = reads is not None and not (parts or different) and all(read.result == EQUAL for read in compared)
     parts += [f"compared and equal: {', '.join(equal)}"] if equal else []
-    left_out = [_left_out_text(read) for read in compared if read.result in (NOT_COMPARED, NOT_NOTED)]
+    left_out = [_left_out_text(read) for read in compared if read.result in (NOT_COMPARED, NOT_NOTED, LATER)]
     left_out.append("files, clocks, other variables" if reads is None else "what other steps read")
     parts.append(f"not compared: {', '.join(left_out)}")
     rest = "; ".join(map(plain_text, parts))
@@ -208,6 +211,6 @@ def _environment(tape: Tape, reads: list[OutsideRead] | None) -> list[TestedCaus
 
 
 def _left_out_text(read: ReadComparison) -> str:
-    """A read that was not compared; of the attributes of a file, what was, too."""
-    found = f": {read.found}" if read.kind == ATTRIBUTES else ""
+    """A read that was not compared; of a file that was changed later, and of a file's attributes, what is known, too."""
+    found = f": {read.found}" if read.kind == ATTRIBUTES or read.result == LATER else ""
     return f"{read.name} (read at {read.place}{found})"

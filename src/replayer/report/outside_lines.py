@@ -6,11 +6,24 @@ from collections.abc import Iterable, Sequence
 
 from recorder.ambient.outside.outside_read import VARIABLE
 from recorder.text import counted
-from replayer.desync.outside_comparison import DIFFERS, EQUAL, ReadComparison
+from replayer.desync.outside_comparison import DIFFERS, EQUAL, LATER, ReadComparison
+from replayer.diagnose.explain.answer.explanation import Explanation
+from replayer.diagnose.explain.outside.differing_reads import STAND_IN_RUNS
 
 _READS_SHOWN = 12
 _NAMES_SHOWN = 6
-_MARKS = {DIFFERS: "!", EQUAL: "-"}
+_MARKS = {DIFFERS: "!", LATER: "!", EQUAL: "-"}
+
+
+def outside_cause_line(explanation: Explanation) -> str | None:
+    """The cause, where it is known by a replacement of what the step reads of the outside world; else None."""
+    if (replaced := explanation.replaced) is not None:
+        gives = f"the step gives the recorded state (in {replaced.runs} of {replaced.runs} processes)"
+        return f"cause: {replaced.what}: where {replaced.how}, {gives}, and as it is now another one"
+    if (what := explanation.differs_by) is not None:
+        runs = f"in {STAND_IN_RUNS} of {STAND_IN_RUNS} processes each"
+        return f"cause: {what}: with stand-ins that are the same in A and B, both give one state ({runs})"
+    return None
 
 
 def outside_lines(reads: Sequence[ReadComparison]) -> list[str]:

@@ -106,12 +106,14 @@ def verify_tape(
     dump_folder: Path | None = None,
     pool: Pool | None = None,
     patience_s: float = PATIENCE_S,
+    tests_causes: bool = True,
 ) -> VerificationReport:
     """Verify a complete tape; stops simulating after the first divergent tick.
 
     jobs: number of processes. dump_folder: folder for a dump of the first divergent tick; None writes none.
     pool: simulates the intervals instead of forked processes; see recorder.processes.pool. patience_s: a process that
-    does nothing for longer is ended: it makes no progress and uses no processor time.
+    does nothing for longer is ended: it makes no progress and uses no processor time. tests_causes: False tests no causes
+    of a divergence: its runs from earlier starts may take seconds.
 
     Raises as Timeline does on opening; ValueError if jobs is below 1; SimulationFailedError if the simulation raises;
     WorkerDiedError, and WorkerStuckError for a process that waits without end.
@@ -130,7 +132,7 @@ def verify_tape(
             tally.add(result)
             if result.bad_tick is not None:
                 with forks_refused(processes.hazard):
-                    finding = _find_desync(tape, world, result.interval, result.bad_tick, result.actual_hash)
+                    finding = _find_desync(tape, world, result, tests_causes=tests_causes)
                 dump_path, finding = keep_dump(dump_folder, tape, finding)
                 findings, first_bad = [finding], finding.tick
                 break
@@ -252,24 +254,28 @@ def _keyframes_problem(ticks: list[int], first: RecordingError) -> RecordingErro
     return CorruptError(first.offset, what, first.kind, first.ticks, first.segment)
 
 
-def _find_desync(tape: Tape, world: Factory | None, interval: Interval, bad_tick: int, actual_hash: int) -> Finding:
+def _find_desync(tape: Tape, world: Factory | None, result: IntervalResult, *, tests_causes: bool) -> Finding:
     """Analyse the first divergent tick with fresh simulations, in a forked copy of this process.
 
     The fork leaves the globals of this process unchanged. For a large state it would cost too much: the analysis then
     runs in this process.
     """
+    bad_tick, actual_hash = result.bad_tick, result.actual_hash
+    assert bad_tick is not None
 
     def make_cursor() -> Cursor:
         return Cursor(tape, make_simulation(tape, world))
 
     def find(cursor: Cursor, *_: Any) -> Finding:
+        if not tests_causes:
+            return find_desync(cursor, bad_tick, actual_hash, make_cursor)
         earlier = earlier_runs(make_cursor, bad_tick)
         finding = find_desync(cursor, bad_tick, actual_hash, make_cursor)
         return with_causes(finding, tape, earlier, step_reads(make_cursor, finding.tick, finding.before))
 
     if make_cursor().state.layout.size_bytes > ISOLATED_BYTES_MAX:
         return find(make_cursor())
-    [finding] = run_each(tape, world, [interval], 1, lambda _: None, find)
+    [finding] = run_each(tape, world, [result.interval], 1, lambda _: None, find)
     return finding
 
 

@@ -11,10 +11,26 @@ from typing import Any
 import attrs
 
 FILE, FOLDER, ATTRIBUTES, VARIABLE = "file", "folder", "attributes", "variable"
+CHANGED = "time of change"  # Noted of each file whose attributes are read; compared by a test, not by itself.
 ZONE, LOCALE, THREADS, TEXT_HASH = "time zone", "locale", "threads", "hash of text"
 CLOCK, ENTROPY, GENERATOR, IDENTITY, CONTACT = "clock", "entropy", "generator", "identity", "contact"
 KINDS = frozenset(
-    (FILE, FOLDER, ATTRIBUTES, VARIABLE, ZONE, LOCALE, THREADS, TEXT_HASH, CLOCK, ENTROPY, GENERATOR, IDENTITY, CONTACT)
+    (
+        FILE,
+        FOLDER,
+        ATTRIBUTES,
+        CHANGED,
+        VARIABLE,
+        ZONE,
+        LOCALE,
+        THREADS,
+        TEXT_HASH,
+        CLOCK,
+        ENTROPY,
+        GENERATOR,
+        IDENTITY,
+        CONTACT,
+    )
 )
 
 DIGEST_BYTES = 8
@@ -71,6 +87,8 @@ def fact_of(kind: str, name: str) -> str | None:
             return folder_fact(name)
         case "attributes":
             return attributes_fact(name)
+        case "time of change":
+            return changed_fact(name)
         case "variable":
             return variable_fact(os.environ.get(name))
     return None
@@ -112,6 +130,15 @@ def attributes_fact(path: str) -> str | None:
     if stat.S_ISREG(found.st_mode):
         return f"file of {found.st_size} bytes"
     return "folder" if stat.S_ISDIR(found.st_mode) else "neither file nor folder"
+
+
+def changed_fact(path: str) -> str | None:
+    """The time at which a regular file was changed, in nanoseconds; None if it is not one, or cannot be read."""
+    try:
+        found = os.stat(path)  # noqa: PTH116
+    except (OSError, ValueError):
+        return None
+    return str(found.st_mtime_ns) if stat.S_ISREG(found.st_mode) else None
 
 
 def variable_fact(value: str | None) -> str:

@@ -20,6 +20,7 @@ import attrs
 import recorder.processes.isolated_fork
 from recorder.ambient.outside.outside_read import (
     ATTRIBUTES,
+    CHANGED,
     CONTACT,
     ENTROPY,
     FILE,
@@ -98,7 +99,7 @@ class ReadWatch:
             if caller is None:
                 return
             function, path, line = caller
-            shown = name if kind in {FILE, FOLDER, ATTRIBUTES, VARIABLE} or function is None else function
+            shown = name if kind in {FILE, FOLDER, ATTRIBUTES, CHANGED, VARIABLE} or function is None else function
             key = kind, shown[:NAME_CHARS_MAX], path, line
             known = self._reads.get(key)
             if known is not None:
@@ -132,6 +133,9 @@ class ReadWatch:
                 self.note(FOLDER, folder, lambda: fact_of(FOLDER, folder))
         elif event in _CONTACTS:
             self.note(CONTACT, f"{_CONTACTS[event]} ({event})", lambda: None)
+            database = _path_text(arguments[0]) if event == "sqlite3.connect" else None
+            if database is not None and os.path.isfile(database):  # noqa: PTH113
+                self.note(FILE, database, lambda: fact_of(FILE, database))
 
     def _called(self, call: Call, result: Any, arguments: tuple[Any, ...]) -> None:
         fact = call.fact
@@ -141,6 +145,8 @@ class ReadWatch:
             name = _path_text(arguments[0]) if call.names_path and arguments else call.name
             if name is not None:
                 self.note(call.kind, name, lambda: None if fact is None else fact(result, arguments))
+                if call.kind == ATTRIBUTES:
+                    self.note(CHANGED, name, lambda: fact_of(CHANGED, name))
 
     def _watch_variables(self) -> Callable[[], None]:
         kind: Any = type(os.environ)

@@ -14,27 +14,29 @@ import attrs
 
 from recorder.ambient.outside.outside_read import OutsideRead
 from recorder.ambient.outside.read_functions import starts_thread
-from recorder.errors import MissingTickError, RecordingError, SimulationFailedError
+from recorder.errors import MissingTickError, SimulationFailedError
 from recorder.exception_text import STEP_RAISED
 from recorder.factory_spec import Factory
-from replayer.desync.finding import Finding, find_desync
-from replayer.desync.location import DesyncLocation, place_between, place_of
-from replayer.desync.outside_comparison import compare_reads
-from replayer.desync.state_diff import FieldDifference
+from replayer.desync.finding import Finding
+from replayer.desync.outside_comparison import compare_reads, with_later_changes
 from replayer.desync.tested_causes import between_steps
-from replayer.desync.ulps import compare_elements
-from replayer.diagnose.explain.align import Alignment
-from replayer.diagnose.explain.answer.explanation import DifferingField, Explanation
-from replayer.diagnose.explain.answer.writers import lines_that_write
-from replayer.diagnose.explain.find_cause import find_cause
-from replayer.diagnose.explain.values.identities import differing_identities
-from replayer.diagnose.explain.values.load_cause import with_load
+from replayer.diagnose.explain.answer.explanation import Explanation
+from replayer.diagnose.explain.answer.known_differences import with_known_differences
+from replayer.diagnose.explain.explained_pair import explained_pair
+from replayer.diagnose.explain.outside.differing_reads import differing_reads
+from replayer.diagnose.explain.outside.outside_variants import RUNS, UNSURE_RUNS, outside_variants
 from replayer.diagnose.explain.values.process_settings import DifferingSetting, differing_settings, process_settings
-from replayer.diagnose.explain.variant_choice import SEEDS, choose_pair, first_variants, seeded, stages
+from replayer.diagnose.explain.variant_choice import (
+    SEEDS,
+    choose_pair,
+    find_tick,
+    first_variants,
+    seeded,
+    stages,
+    state_before,
+)
 from replayer.diagnose.explain.variant_process import OTHER_THREADS
 from replayer.diagnose.explain.variants import Variant, VariantFailedError, VariantOutcome, VariantRunner
-from replayer.playback.cursor import Cursor, MismatchError
-from replayer.playback.make_simulation import make_simulation
 from replayer.tape.noted_outside import noted_outside
 from replayer.tape.tape import Tape
 from replayer.timeline.verify import VerificationReport, verify_tape
@@ -89,7 +91,8 @@ def explain_tape(
         reads, notes = _reads(explanation), list(explanation.notes)
         if any(map(starts_thread, reads)) and OTHER_THREADS not in notes:
             notes.append(OTHER_THREADS)
-        compared, cause = compare_reads(noted_outside(tape), reads), explanation.cause
+        compared = with_later_changes(compare_reads(noted_outside(tape), reads), tape.meta.get("created"))
+        cause = explanation.cause
         if cause is not None and cause.kind == "line" and OTHER_THREADS in notes:
             cause = attrs.evolve(cause, kind="unseen")  # Lines of a thread may have given the line what it reads.
         return attrs.evolve(explanation, between=between, outside=compared, notes=notes, cause=cause)
@@ -97,9 +100,14 @@ def explain_tape(
 
 def _reads(explanation: Explanation) -> list[OutsideRead]:
     """What the step read of the outside world on the present variant, or else on the first one that ran it."""
-    run = [one for one in explanation.variants if one.step is not None]
-    present = next((one for one in run if one.variant.is_present), run[0] if run else None)
+    present = _traced_present(explanation.variants)
     return present.step.reads if present is not None and present.step is not None else []
+
+
+def _traced_present(outcomes: Sequence[VariantOutcome]) -> VariantOutcome | None:
+    """The outcome of the present variant, or else the first one that ran the step, of those with a trace."""
+    run = [one for one in outcomes if one.step is not None and one.step.is_traced]
+    return next((one for one in run if one.variant.is_present), run[0] if run else None)
 
 
 def _ensure_finding_of(finding: Finding, tape: Tape, tick: int | None) -> None:
@@ -126,7 +134,7 @@ def _explain_first(case: _Case, progress: Progress) -> Explanation:
         if not explanation.agrees:
             return explanation
         rest = [case.now, *rest]  # This process diverges, and its own variant does not: by its hash seed, or by chance.
-    tick, skipped = _find_tick(case.runner, rest, lambda done: progress(share + (1 - share) * done))
+    tick, skipped = find_tick(case.runner, rest, lambda done: progress(share + (1 - share) * done))
     if tick is not None:
         return case.explain(tick, problems=skipped)
     if explanation is not None:
@@ -142,18 +150,18 @@ def _explain_first(case: _Case, progress: Progress) -> Explanation:
 def _verify_here(case: _Case, progress: Callable[[int, int], None]) -> VerificationReport:
     """Verify the tape in this process, which is the present variant. Raises VariantFailedError, SimulationFailedError."""
     try:
-        return verify_tape(case.tape.path, case.factory, progress=progress)
+        return verify_tape(case.tape.path, case.factory, progress=progress, tests_causes=False)
     except RuntimeError as error:  # A separate process died in the step.
         raise VariantFailedError(" ".join(str(error).split())) from error
 
 
 def _explain_raised(case: _Case, error: SimulationFailedError) -> Explanation:
-    """Explain a step that raises in the replay. Raises VariantFailedError if no variant shows that the simulation fits."""
+    """Explain a step that raises in the replay. Raises VariantFailedError if no variant gives another result."""
     failed = VariantFailedError(" ".join(str(error).split()))
     if error.why is None or not error.why.startswith(STEP_RAISED):
         raise failed from error
     explanation = case.explain(error.tick)
-    if explanation.pair is None and error.tick <= case.tape.first_tick + 1:
+    if explanation.pair is None:
         raise failed from error
     return explanation
 
@@ -192,25 +200,27 @@ class _Case:
         self.runner.warm_up(variants)
         before = finding.before if finding is not None else None
         if before is None or before.hash() != tape.state_hash(tick - 1):
-            before = _state_before(tape, self.factory, self.runner, variants, tick)
+            before = state_before(tape, self.factory, self.runner, variants, tick)
         outcomes, pair = self._find_pair(tick, before, recorded_hash)
         ran = [outcome for outcome in outcomes if outcome.step is not None]
-        if pair is None and any(outcome.result != (recorded_hash, None) for outcome in ran):
-            last = self._find_recorded(tick, before, recorded_hash)
+        if ran and not any(outcome.result == (recorded_hash, None) for outcome in ran):
+            last = self._find_recorded(tick, before, recorded_hash, outcomes, pair)
             outcomes += last
-            pair = (last[-1], ran[0]) if last and last[-1].result == (recorded_hash, None) else None
+            if last and last[-1].result == (recorded_hash, None):
+                pair = last[-1], ran[0]
         shown = pair if pair is not None else outcomes
         notes = [*self.notes, *(f"some ticks before this one could not be verified: {problem}" for problem in problems)]
         notes += [one.step.note for one in shown if one.step is not None and one.step.note is not None]
         notes += [f"{one.variant.label}: {one.why_not}" for one in outcomes if one.why_not is not None]
         notes = list(dict.fromkeys(notes))
         if pair is not None:
-            explained = _explained(tick, recorded_hash, outcomes, pair, notes)
-            return attrs.evolve(explained, settings=self._settings(pair, tick, before))
+            explained = explained_pair(tick, recorded_hash, outcomes, pair, notes)
+            explained = attrs.evolve(explained, settings=self._settings(pair, tick, before))
+            return attrs.evolve(explained, differs_by=self._differs_by(explained, pair, before))
         if finding is None and all(one.step is None for one in outcomes):
             raise VariantFailedError(f"tick {tick:,}: no variant reached the step: {'; '.join(notes)}")
         explanation = Explanation(tick, recorded_hash, outcomes, None, [], None, [], None, [], notes)
-        return explanation if explanation.agrees else _unexplained(tape, self.factory, explanation, finding)
+        return explanation if explanation.agrees else with_known_differences(tape, self.factory, explanation, finding)
 
     def explain_here(self, explanation: Explanation, finding: Finding) -> Explanation | None:
         """Compare with the present variant under the settings of this process, whose step alone gives another state.
@@ -228,25 +238,39 @@ class _Case:
         pair = choose_pair(outcomes, explanation.recorded_hash)
         if pair is None:
             return None
-        explained = _explained(tick, explanation.recorded_hash, outcomes, pair, explanation.notes)
+        explained = explained_pair(tick, explanation.recorded_hash, outcomes, pair, explanation.notes)
         return attrs.evolve(explained, settings=self._settings(pair, tick, before))
 
     def _run(
-        self, variants: Sequence[Variant], tick: int, before: Snapshot, starts: Sequence[int | None] = (None,)
+        self,
+        variants: Sequence[Variant],
+        tick: int,
+        before: Snapshot,
+        starts: Sequence[int | None] = (None,),
+        earlier: Sequence[VariantOutcome] = (),
     ) -> list[VariantOutcome]:
+        """Run variants. earlier: outcomes with traces; a variant that gives the result of one of them is not traced."""
         self.on_stage(f"tick {tick:,}: {'; '.join(variant.label.partition(':')[0] for variant in variants)}")
-        return self.runner.trace(variants, tick, before, starts)
+        return self.runner.trace(
+            variants, tick, before, starts, {one.result for one in earlier if one.result is not None}
+        )
 
     def _run_if_possible(
-        self, variants: Sequence[Variant], tick: int, before: Snapshot, starts: Sequence[int | None] = (None,)
+        self,
+        variants: Sequence[Variant],
+        tick: int,
+        before: Snapshot,
+        starts: Sequence[int | None] = (None,),
+        earlier: Sequence[VariantOutcome] = (),
     ) -> list[VariantOutcome]:
         """Run variants; if one of them cannot be run, each for itself, with the reason of those that cannot."""
         try:
-            return self._run(variants, tick, before, starts)
+            return self._run(variants, tick, before, starts, earlier)
         except VariantFailedError as error:
             if len(variants) == 1:
                 return [VariantOutcome(variants[0], None, str(error).removeprefix(f"{variants[0].label}: "))]
-            return [outcome for one in variants for outcome in self._run_if_possible([one], tick, before)]
+            alone = [self._run_if_possible([one], tick, before, starts, earlier) for one in variants]
+            return [outcome for outcomes in alone for outcome in outcomes]
 
     def _find_pair(
         self, tick: int, before: Snapshot, recorded_hash: int
@@ -255,7 +279,7 @@ class _Case:
         outcomes: list[VariantOutcome] = []
         chosen = None
         for variants, starts in stages(self.tape, self.now, self.others, tick):
-            outcomes += self._run(variants, tick, before, starts)
+            outcomes += self._run(variants, tick, before, starts, outcomes)
             chosen = choose_pair(outcomes, recorded_hash)
             asked_and_recorded = self.asked and all(one.result == (recorded_hash, None) for one in outcomes)
             if chosen is not None or asked_and_recorded:
@@ -270,120 +294,82 @@ class _Case:
         tested = []
         for one in differing_settings(steps[0].trace.settings, steps[1].trace.settings):
             variant = attrs.evolve(pair[1].variant, settings={**pair[1].variant.settings, one.name: one.first})
-            outcomes = self._run_if_possible([variant], tick, before, [variant.start])
+            outcomes = self._run_if_possible([variant], tick, before, [variant.start], pair)
             reached = [outcome.result for outcome in outcomes if outcome.step is not None]
             tested.append(attrs.evolve(one, proved=pair[0].result in reached if reached else None))
         return tested
 
-    def _find_recorded(self, tick: int, before: Snapshot, recorded_hash: int) -> list[VariantOutcome]:
-        """Run the last variants, some at a time, up to the first one that gives the recorded state."""
-        variants, outcomes = list(self.last_variants()), list[VariantOutcome]()
+    def _differs_by(
+        self, explained: Explanation, pair: tuple[VariantOutcome, VariantOutcome], before: Snapshot
+    ) -> str | None:
+        present, tick = _traced_present(explained.variants), explained.tick
+        is_named = explained.replaced is not None or any(one.proved for one in explained.settings)
+        if self.asked or is_named or present is None or present.step is None or tick is None:
+            return None
+
+        def run(variants: Sequence[Variant], starts: Sequence[int | None]) -> list[VariantOutcome]:
+            return self._run_if_possible(variants, tick, before, starts)
+
+        return differing_reads(explained.cause, pair, present.step.reads, run)
+
+    def _find_recorded(
+        self,
+        tick: int,
+        before: Snapshot,
+        recorded_hash: int,
+        earlier: Sequence[VariantOutcome],
+        pair: tuple[VariantOutcome, VariantOutcome] | None,
+    ) -> list[VariantOutcome]:
+        """Run further variants, some at a time, up to the first one that gives the recorded state.
+
+        First those in which something that the step reads is replaced, then, if no two variants differ, the last ones.
+        """
+        present = _traced_present(earlier)
+        reads = present.step.reads if present is not None and present.step is not None else []
+        if present is not None and not self.asked:
+            replacing = outside_variants(self.now, reads, present.imported, noted_outside(self.tape))
+            outcomes = self._run_some(replacing, tick, before, recorded_hash, earlier)
+            if pair is not None or any(outcome.result == (recorded_hash, None) for outcome in outcomes):
+                return outcomes
+            earlier = [*earlier, *outcomes]
+            return [*outcomes, *self._run_some(self.last_variants(), tick, before, recorded_hash, earlier)]
+        last = self.last_variants() if pair is None else ()
+        return self._run_some(last, tick, before, recorded_hash, earlier)
+
+    def _run_some(
+        self,
+        variants: Sequence[Variant],
+        tick: int,
+        before: Snapshot,
+        recorded_hash: int,
+        earlier: Sequence[VariantOutcome],
+    ) -> list[VariantOutcome]:
+        """Run variants, some at a time, up to the first one that gives the recorded state, which comes last."""
+        outcomes = list[VariantOutcome]()
         for first in range(0, len(variants), _AT_A_TIME):
             batch = [
                 attrs.evolve(variant, environment={**self.now.environment, **variant.environment})
                 for variant in variants[first : first + _AT_A_TIME]
             ]
-            outcomes += self._run_if_possible(batch, tick, before)
+            outcomes += self._run_if_possible(batch, tick, before, earlier=[*earlier, *outcomes])
             recorded = [outcome for outcome in outcomes if outcome.result == (recorded_hash, None)]
-            if recorded:
-                return [*(outcome for outcome in outcomes if outcome is not recorded[0]), recorded[0]]
+            outcomes = [outcome for outcome in outcomes if outcome.result != (recorded_hash, None)]
+            runs = RUNS if len({outcome.result for outcome in earlier}) == 1 else UNSURE_RUNS
+            if recorded and (repeated := self._repeated(recorded[0], tick, before, runs)) is not None:
+                return [*outcomes, repeated]
         return outcomes
 
+    def _repeated(self, outcome: VariantOutcome, tick: int, before: Snapshot, runs: int) -> VariantOutcome | None:
+        """The outcome of a variant in which something is replaced, if it is the same in so many processes; else None.
 
-def _find_tick(runner: VariantRunner, variants: list[Variant], progress: Progress) -> tuple[int | None, list[str]]:
-    """The first bad tick on any variant, in the order of the variants, and why ticks could not be verified."""
-    problems: list[str] = []
-    for number, variant in enumerate(variants):
-        result = runner.search(variant, lambda done, number=number: progress((number + done) / len(variants)))  # type: ignore[misc]
-        if result.first_bad is not None:
-            return result.first_bad, result.problems
-        problems += result.problems
-    return None, problems
-
-
-def _state_before(
-    tape: Tape, factory: Factory | None, runner: VariantRunner, variants: list[Variant], tick: int
-) -> Snapshot:
-    """The state at tick - 1, with the recorded hash: made in this process, or else on one of the variants."""
-    cursor = Cursor(tape, make_simulation(tape, factory))
-    try:
-        cursor.seek(tick - 1)
-        return cursor.state.snapshot()
-    except MismatchError:
-        for variant in (*variants, *(seeded(seed) for seed in SEEDS)):
-            snapshot = runner.state(variant, tick - 1)
-            if snapshot is not None:
-                return snapshot
-    raise VariantFailedError(
-        f"tick {tick:,}: no variant gives the recorded state of the tick before it: an earlier tick is the first bad "
-        "one; omit --tick to search for it"
-    )
-
-
-# --- explanations
-
-
-def _explained(
-    tick: int,
-    recorded_hash: int,
-    outcomes: list[VariantOutcome],
-    pair: tuple[VariantOutcome, VariantOutcome],
-    notes: list[str],
-) -> Explanation:
-    first, second = pair[0].step, pair[1].step
-    assert first is not None
-    assert second is not None
-    fields = []
-    if first.state is not None and second.state is not None:
-        for name in dict.fromkeys([*first.state, *second.state]):
-            left, right = (state[name] if name in state.layout.slots else None for state in (first.state, second.state))
-            elements = compare_elements(left, right) if left is not None and right is not None else None
-            if elements is None or elements.count:
-                fields.append(DifferingField(name, elements))
-    alignment = Alignment(first.trace, second.trace)
-    limits = {step.trace.limited for step in (first, second)} - {None}
-    notes += sorted(map(str, limits))
-    place = place_between([field.name for field in fields], first.phases, second.phases)
-    cause = find_cause(alignment)
-    identities = list(differing_identities(first.trace.identities, second.trace.identities))
-    if cause is not None and any(one.is_cause(cause) for one in identities):
-        cause = attrs.evolve(cause, kind="identity", outside=[])
-    lost = [] if first.not_given_back else second.not_given_back
-    if cause is not None and cause.kind == "outside":
-        cause = with_load(cause, lost, second.loaded)
-    explanation = Explanation(tick, recorded_hash, outcomes, pair, fields, cause, [], None, [], notes, place)
-    return attrs.evolve(explanation, identities=identities, not_given_back=lost)
-
-
-def _unexplained(tape: Tape, factory: Factory | None, explanation: Explanation, finding: Finding | None) -> Explanation:
-    """All variants agree, but not with the tape: add the known differences, and the lines that write these fields."""
-    assert explanation.tick is not None
-    step = explanation.ran[0].step if explanation.ran else None
-    fields: list[FieldDifference] = []
-    known_tick, known_states, notes, place = None, None, list(explanation.notes), DesyncLocation()
-    if step is None and finding is not None:
-        place, fields = finding.place, finding.differences
-        known_tick, known_states = finding.compared_tick, finding.compared_states
-        notes += [finding.note] if finding.note is not None else []
-    if step is not None and step.state is not None:
-        place = place_of(tape.frame(explanation.tick), step.state, step.phases)
-        try:
-            state_hash = step.state.hash()
-            if finding is None or finding.replayed.hash() != state_hash:  # The present variant gives yet another state.
-                cursor = Cursor(tape, make_simulation(tape, factory))
-                finding = find_desync(cursor, explanation.tick, state_hash)
-            fields, known_tick, known_states = finding.differences, finding.compared_tick, finding.compared_states
-            notes += [finding.note] if finding.note is not None else []
-        except RecordingError as error:
-            notes.append(f"the next keyframe cannot be compared: {error}")
-    names = {f"s:{name}" for name in place.fields or [difference.field for difference in fields]}
-    shown = lines_that_write(step.trace, names) if step is not None else []
-    return attrs.evolve(
-        explanation,
-        known_fields=fields,
-        known_tick=known_tick,
-        known_states=known_states,
-        writers=shown,
-        notes=notes,
-        place=place,
-    )
+        A step that differs from run to run may give the recorded state once by chance.
+        """
+        variant = outcome.variant
+        if variant.replaced is None:
+            return outcome
+        again = [attrs.evolve(variant, label=f"{variant.label}, run {number}") for number in range(2, runs + 1)]
+        for first in range(0, len(again), _AT_A_TIME):
+            repeated = self._run_if_possible(again[first : first + _AT_A_TIME], tick, before, earlier=[outcome])
+            if any(one.result != outcome.result for one in repeated):
+                return None
+        return attrs.evolve(outcome, variant=attrs.evolve(variant, replaced=attrs.evolve(variant.replaced, runs=runs)))

@@ -6,7 +6,7 @@ two. If it does, a note reports it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -34,6 +34,7 @@ from sim.kernel.state import Snapshot
 
 NOT_REPEATABLE = "the step is non-deterministic: it gives a different state in each run, even in copies of one process"
 LINES_ONLY = "watching arrays changed the result of the step: only lines were watched"
+Result = tuple[int | None, str | None]  # The hash after a step, and the error that it raised.
 PERTURBED = "tracing changes the result of the step: the traced step gave a different state from the untraced one"
 
 
@@ -51,6 +52,7 @@ class TracedStep:
         not_given_back: of a simulation that was just loaded: the fields in which save() differed before the step.
         loaded: of such a simulation: the values that load() sets, with their lines.
         phases: the effect of each phase of the untraced step; empty if it has none that can be watched.
+        is_traced: False if the result was known from another variant: then there is neither a trace nor reads.
     """
 
     state: Snapshot | None
@@ -62,6 +64,12 @@ class TracedStep:
     phases: list[PhaseStep] = attrs.field(factory=list)
     not_given_back: list[NotGivenBack] = attrs.field(factory=list)
     loaded: list[LoadedValue] = attrs.field(factory=list)
+    is_traced: bool = True
+
+    @property
+    def result(self) -> Result:
+        """The hash after the step, and the error that it raised."""
+        return (self.state.hash() if self.state is not None else None), self.raised
 
     def to_plain(self) -> dict[str, Any]:
         """Encode as plain data."""
@@ -75,6 +83,7 @@ class TracedStep:
             "phases": [list(attrs.astuple(phase)) for phase in self.phases],
             "not_given_back": [one.to_plain() for one in self.not_given_back],
             "loaded": [one.to_plain() for one in self.loaded],
+            "is_traced": self.is_traced,
         }
 
     @staticmethod
@@ -86,26 +95,31 @@ class TracedStep:
         reads = list(map(OutsideRead.from_plain, plain["reads"]))
         lost = list(map(NotGivenBack.from_plain, plain["not_given_back"]))
         loaded = list(map(LoadedValue.from_plain, plain["loaded"]))
-        return TracedStep(state, plain["raised"], trace, plain["is_same"], plain["note"], reads, phases, lost, loaded)
+        head = state, plain["raised"], trace, plain["is_same"], plain["note"]
+        return TracedStep(*head, reads, phases, lost, loaded, plain["is_traced"])
 
 
 Run = Callable[[Callable[[Simulation], dict[str, Any]]], dict[str, Any]]  # Calls it with a simulation, in a copy.
 
 
-def trace_step(simulation: Simulation, inputs: Any) -> TracedStep:
+def trace_step(simulation: Simulation, inputs: Any, known: Collection[Result] = ()) -> TracedStep:
     """Run the step in copies of this process: untraced, and traced. The simulation itself is not changed.
 
-    Raises RuntimeError if a copy died.
+    known: results of variants that were traced; a step with one of them is not traced again. Raises RuntimeError if a
+    copy died.
     """
-    return trace_step_in(lambda work: in_a_copy(partial(work, simulation)), inputs)
+    return trace_step_in(lambda work: in_a_copy(partial(work, simulation)), inputs, known)
 
 
-def trace_step_in(run: Run, inputs: Any) -> TracedStep:
+def trace_step_in(run: Run, inputs: Any, known: Collection[Result] = ()) -> TracedStep:
     """Run the step untraced and traced, each by run, which gives every call an equal simulation before the step.
 
     Raises RuntimeError if a copy died, and what run raises.
     """
     untraced = run(partial(_step, inputs=inputs))
+    if (untraced["hash"], untraced["raised"]) in known:
+        state = snapshot_from_plain(untraced["state"]) if untraced["raised"] is None else None
+        return TracedStep(state, untraced["raised"], StepTrace(), is_same=True, note=None, is_traced=False)
     return attrs.evolve(_trace(run, inputs, untraced), reads=_reads(run, inputs, untraced))
 
 

@@ -1,9 +1,9 @@
-"""Choose the variants of a step to run, their order, and the two outcomes to compare."""
+"""Choose the variants of a step to run, their order, and the two outcomes to compare; search a tick with variants."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import attrs
@@ -12,9 +12,13 @@ from recorder.ambient.outside.outside_note import KEY as OUTSIDE
 from recorder.ambient.outside.outside_note import decode_note
 from recorder.ambient.outside.process_facts import CPU_FEATURES, VARIABLES, process_facts
 from recorder.environment import describe_environment
+from recorder.factory_spec import Factory
 from replayer.desync.outside_comparison import setting_text
-from replayer.diagnose.explain.variants import Variant, VariantOutcome
+from replayer.diagnose.explain.variants import Variant, VariantFailedError, VariantOutcome, VariantRunner
+from replayer.playback.cursor import Cursor, MismatchError
+from replayer.playback.make_simulation import make_simulation
 from replayer.tape.tape import Tape
+from sim.kernel.state import Snapshot
 
 NEAR_TICKS = 1500  # A used instance starts at most this far back, until other processes have been tried.
 NEVER_RESTORED = -1  # In place of a tick to start from: an instance as it was made, into which no state is loaded.
@@ -23,6 +27,7 @@ SEED = "PYTHONHASHSEED"
 SWITCHES = (SEED, "NPY_DISABLE_CPU_FEATURES", "OPENBLAS_CORETYPE", "OPENBLAS_NUM_THREADS")
 VERSIONS = ("python", "numpy", "machine", "system")
 
+Progress = Callable[[float], None]  # From 0 to 1.
 Stage = tuple[list[Variant], list[int | None]]  # Variants to run side by side, and from where their instances start.
 
 
@@ -119,3 +124,33 @@ def _doubling(starts: list[int]) -> list[int]:
     while distances[-1] < len(starts):
         distances.append(min(2 * distances[-1], len(starts)))
     return [starts[-distance] for distance in distances] if starts else []
+
+
+def find_tick(runner: VariantRunner, variants: list[Variant], progress: Progress) -> tuple[int | None, list[str]]:
+    """The first bad tick on any variant, in the order of the variants, and why ticks could not be verified."""
+    problems: list[str] = []
+    for number, variant in enumerate(variants):
+        result = runner.search(variant, lambda done, number=number: progress((number + done) / len(variants)))  # type: ignore[misc]
+        if result.first_bad is not None:
+            return result.first_bad, result.problems
+        problems += result.problems
+    return None, problems
+
+
+def state_before(
+    tape: Tape, factory: Factory | None, runner: VariantRunner, variants: list[Variant], tick: int
+) -> Snapshot:
+    """The state at tick - 1, with the recorded hash: made in this process, or else on one of the variants."""
+    cursor = Cursor(tape, make_simulation(tape, factory))
+    try:
+        cursor.seek(tick - 1)
+        return cursor.state.snapshot()
+    except MismatchError:
+        for variant in (*variants, *(seeded(seed) for seed in SEEDS)):
+            snapshot = runner.state(variant, tick - 1)
+            if snapshot is not None:
+                return snapshot
+    raise VariantFailedError(
+        f"tick {tick:,}: no variant gives the recorded state of the tick before it: an earlier tick is the first bad "
+        "one; omit --tick to search for it"
+    )

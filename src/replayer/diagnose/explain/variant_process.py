@@ -6,6 +6,7 @@ The jobs: "verify" finds the first bad tick, "state" makes the state at a tick, 
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import time
@@ -17,14 +18,19 @@ from typing import Any
 import attrs
 import msgpack
 
+from recorder.ambient.outside.outside_read import OutsideRead
+from recorder.ambient.outside.own_code import OwnCode
 from recorder.errors import RecordingError
 from recorder.factory_spec import Factory, load_factory
 from recorder.processes.fork_call import in_a_copy
 from recorder.processes.fork_hazard import NewThreads, fork_hazard
 from recorder.processes.interpreter import begin_as_python, module_program
 from replayer.desync.location import PhaseStep, watched_advance
+from replayer.diagnose.explain.outside.import_reads import noting_variables
+from replayer.diagnose.explain.outside.replaced_files import replace_files
+from replayer.diagnose.explain.outside.stand_ins import use_stand_ins
 from replayer.diagnose.explain.step_trace import snapshot_from_plain, snapshot_to_plain
-from replayer.diagnose.explain.trace_step import TracedStep, trace_step, trace_step_in
+from replayer.diagnose.explain.trace_step import Result, TracedStep, trace_step, trace_step_in
 from replayer.diagnose.explain.values.loaded_lines import loaded_values
 from replayer.diagnose.explain.values.process_settings import set_process_settings
 from replayer.diagnose.explain.values.reloaded import not_given_back
@@ -38,6 +44,7 @@ from sim.kernel.registry import ConfigError, UnknownWorldError
 from sim.kernel.simulation import Simulation
 from sim.kernel.state import Snapshot
 
+_imported: list[OutsideRead] = []  # The variables that the user's modules read on import.
 Load = Callable[[], Factory | None]  # Imports the module of the factory, unless that was done.
 
 _MODULE = "replayer.diagnose.explain.variant_process"
@@ -59,7 +66,10 @@ def main() -> None:
     threads = NewThreads()
 
     def load() -> Factory | None:
-        return load_factory(job["sim"]) if job["sim"] is not None else None
+        with noting_variables() as reads:
+            factory = load_factory(job["sim"]) if job["sim"] is not None else None
+        _imported.extend(reads)
+        return factory
 
     try:
         _use_code(job["code"])
@@ -142,15 +152,30 @@ def _verify(tape: Tape, factory: Factory | None, answers: int) -> dict[str, Any]
 def _trace(tape: Tape, job: dict[str, Any], load: Load) -> dict[str, Any]:
     """Run the step on instances that start at these ticks (None: a fresh one), each in a copy of this process."""
     recorded_hash, steps = tape.state_hash(job["tick"]), []
+    _load_adapter(tape)
     for start in job["starts"]:
-        result = {"threads": True} if job["apart"] else in_a_copy(partial(_trace_one, tape, load, job, start))
+        result: dict[str, Any] = (
+            {"threads": True} if job["apart"] else in_a_copy(partial(_trace_one, tape, load, job, start))
+        )
         if "threads" in result:
             result = _trace_apart(tape, load, job, start)
         steps.append([start, result])
+        if "step" in result:
+            job["known"].append([result["hash"], result["step"]["raised"]])
         hashes = [step["hash"] for _, step in steps if "step" in step]
         if recorded_hash in hashes and len(set(hashes)) > 1:
             break  # One gives the recorded state and one does not: that is enough.
-    return {"steps": steps}
+    return {"steps": steps, "imported": [read.to_plain() for read in _imported]}
+
+
+def _load_adapter(tape: Tape) -> None:
+    """Load the modules that make the simulation of a recorded object once, and not in each copy of this process."""
+    if tape.meta.get("adapter"):
+        from sim.adapters.as_recorded import adapter_of_tape  # noqa: PLC0415 - other tapes do not need it
+        from sim.adapters.interface.adapter_registry import NoAdapterError  # noqa: PLC0415
+
+        with contextlib.suppress(NoAdapterError, TypeError):  # Raised again where the simulation is made.
+            adapter_of_tape(tape.meta)
 
 
 class _NotReachedError(Exception):
@@ -167,9 +192,11 @@ def _trace_one(tape: Tape, load: Load, job: dict[str, Any], start: int | None) -
     if (hazard := threads.hazard() or fork_hazard()) is not None:
         return {"threads": hazard}
     before = snapshot_from_plain(job["before"])
+    step = trace_step(cursor.simulation, tape.frame(job["tick"]).inputs, _known(job))
+    if not step.is_traced:
+        return _plain_of(step)
     lost = not_given_back(cursor.simulation, before) if start is None else []
     loaded = loaded_values(lambda: make_simulation(tape, load()), before) if start is None else []
-    step = trace_step(cursor.simulation, tape.frame(job["tick"]).inputs)
     step = attrs.evolve(step, phases=_phases(cursor, before, step), not_given_back=lost, loaded=loaded)
     return _plain_of(step)
 
@@ -191,10 +218,24 @@ def _trace_apart(tape: Tape, load: Load, job: dict[str, Any], start: int | None)
         return result
 
     try:
-        step = trace_step_in(run, tape.frame(job["tick"]).inputs)
+        step = trace_step_in(run, tape.frame(job["tick"]).inputs, _known(job))
     except _NotReachedError as error:
         return {"gave_up": str(error)}
     return _plain_of(attrs.evolve(step, note=step.note or OTHER_THREADS))
+
+
+class _Everything(set[Result]):
+    """Every result, for a variant of which no trace is needed."""
+
+    def __contains__(self, _: object) -> bool:
+        return True
+
+
+def _known(job: dict[str, Any]) -> set[Result]:
+    """The results of variants that were traced."""
+    if job.get("stands_in"):
+        return _Everything()
+    return {(state_hash, raised) for state_hash, raised in job["known"]}
 
 
 def _prepared(tape: Tape, load: Load, job: dict[str, Any], start: int | None) -> Cursor:
@@ -221,6 +262,11 @@ def _prepared(tape: Tape, load: Load, job: dict[str, Any], start: int | None) ->
     if cursor.state.hash() != before.hash():
         raise _NotReachedError(f"its state at tick {tick - 1:,} is not the recorded one")
     set_process_settings(job["settings"])
+    if "replaced" in job:
+        missing, times_ns, folder = job["replaced"]
+        is_own = OwnCode(cursor.simulation)
+        replace_files(missing, times_ns, Path(folder), is_own)
+        use_stand_ins(job["stands_in"], is_own)
     return cursor
 
 

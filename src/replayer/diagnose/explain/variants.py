@@ -9,13 +9,14 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
 import attrs
 import msgpack
 
+from recorder.ambient.outside.outside_read import OutsideRead
 from recorder.errors import RecordingError
 from recorder.processes.interpreter import (
     PythonProcess,
@@ -26,7 +27,7 @@ from recorder.processes.interpreter import (
     with_module_path,
 )
 from replayer.diagnose.explain.step_trace import snapshot_from_plain, snapshot_to_plain
-from replayer.diagnose.explain.trace_step import TracedStep
+from replayer.diagnose.explain.trace_step import Result, TracedStep
 from sim.kernel.state import Snapshot
 
 _MODULE = "replayer.diagnose.explain.variant_process"
@@ -35,6 +36,27 @@ _SHOWN_CHARS_MAX = 300  # Of the last line that a process printed before it died
 
 class VariantFailedError(RecordingError):
     """A variant could not be run; the text names it and the reason."""
+
+
+@attrs.frozen
+class Replaced:
+    """One thing of the outside world that is replaced for a step.
+
+    Attributes:
+        what: the thing, and where it is read.
+        how: the replacement, in words that follow "where".
+        missing: paths of files that the step finds missing.
+        times_ns: by path, the time at which the step finds a file changed.
+        stands_in: kinds of reads for which the step gets stand-ins; see outside/stand_ins.py.
+        runs: the number of processes in which the step gave the same state with it.
+    """
+
+    what: str
+    how: str
+    missing: tuple[str, ...] = ()
+    times_ns: Mapping[str, int] = attrs.field(factory=dict, hash=False)
+    stands_in: tuple[str, ...] = ()
+    runs: int = 1
 
 
 @attrs.frozen
@@ -48,6 +70,7 @@ class Variant:
         settings: of the whole process, set before the step; see values/process_settings.py.
         start: the tick from which an instance runs up to the bad tick; None for a fresh instance that is put into the
             state before it, negative for one that runs from tick 0 and is never restored.
+        replaced: what is replaced of the outside world for the step; None for nothing.
     """
 
     label: str
@@ -55,11 +78,13 @@ class Variant:
     code: str | None = None
     start: int | None = None
     settings: Mapping[str, Any] = attrs.field(factory=dict, hash=False)
+    replaced: Replaced | None = None
 
     @property
     def is_present(self) -> bool:
         """True for a fresh instance of the present code in the present environment, but for the seed of hashes."""
-        return self.code is None and self.start is None and not self.environment.keys() - {"PYTHONHASHSEED"}
+        is_changed = self.code is not None or self.start is not None or self.replaced is not None
+        return not is_changed and not self.environment.keys() - {"PYTHONHASHSEED"}
 
     def error_text(self, error: str) -> str:
         """Prefix an error with the label, unless the variant is the present environment and code."""
@@ -74,18 +99,18 @@ class VariantOutcome:
         variant: the variant that was run.
         step: the traced step; None if it was not reached.
         why_not: why it was not reached.
+        imported: the environment variables that the user's modules read on import.
     """
 
     variant: Variant
     step: TracedStep | None
     why_not: str | None = None
+    imported: tuple[OutsideRead, ...] = ()
 
     @property
-    def result(self) -> tuple[int | None, str | None] | None:
+    def result(self) -> Result | None:
         """The hash after the step, and the error that it raised; None if it was not reached."""
-        if self.step is None:
-            return None
-        return (self.step.state.hash() if self.step.state is not None else None), self.step.raised
+        return None if self.step is None else self.step.result
 
 
 @attrs.frozen
@@ -125,25 +150,30 @@ class VariantRunner:
                 self._waiting[variant] = self._start(variant)
 
     def trace(
-        self, variants: Sequence[Variant], tick: int, before: Snapshot, starts: Sequence[int | None] = (None,)
+        self,
+        variants: Sequence[Variant],
+        tick: int,
+        before: Snapshot,
+        starts: Sequence[int | None] = (None,),
+        known: Iterable[Result] = (),
     ) -> list[VariantOutcome]:
         """Run the step to a tick on these variants, side by side. before: the state at tick - 1.
 
         starts: for each variant, the ticks from which instances run; None is a fresh one. They are tried until one
-        gives the recorded state and one a different state. Raises VariantFailedError if a variant cannot be run.
+        gives the recorded state and one a different state. known: results of earlier variants; a step that gives one of
+        them is not traced. Raises VariantFailedError if a variant cannot be run.
         """
-        plain = snapshot_to_plain(before)
-        jobs = [
-            self._job("trace", variant) | {"tick": tick, "before": plain, "starts": list(starts)}
-            for variant in variants
-        ]
+        plain = {"tick": tick, "before": snapshot_to_plain(before), "starts": list(starts)}
+        plain["known"] = [list(result) for result in known]
+        jobs = [self._job("trace", variant) | plain for variant in variants]
         outcomes = []
         for variant, result in zip(variants, self._run(jobs, variants), strict=True):
+            imported = tuple(map(OutsideRead.from_plain, result["imported"]))
             for start, outcome in result["steps"]:
                 step = TracedStep.from_plain(outcome["step"]) if "step" in outcome else None
                 label = variant.label if start is None else _started_text(start)
                 evolved = attrs.evolve(variant, label=label, start=start)
-                outcomes.append(VariantOutcome(evolved, step, outcome.get("gave_up")))
+                outcomes.append(VariantOutcome(evolved, step, outcome.get("gave_up"), imported))
         return outcomes
 
     def state(self, variant: Variant, tick: int) -> Snapshot | None:
@@ -174,9 +204,13 @@ class VariantRunner:
     # --- inside
 
     def _job(self, what: str, variant: Variant) -> dict[str, Any]:
-        return {"what": what, "tape": str(self._tape.absolute()), "sim": self._sim, "code": variant.code} | {
-            "settings": dict(variant.settings)
-        }
+        job: dict[str, Any] = {"what": what, "tape": str(self._tape.absolute()), "sim": self._sim, "code": variant.code}
+        job["settings"] = dict(variant.settings)
+        if variant.replaced is not None:
+            folder = tempfile.mkdtemp(dir=self._folder.name)
+            job["replaced"] = [list(variant.replaced.missing), dict(variant.replaced.times_ns), folder]
+            job["stands_in"] = list(variant.replaced.stands_in)
+        return job
 
     def _run(
         self,

@@ -111,7 +111,8 @@ def test_folders_have_their_names_and_their_order(name: str) -> None:
 
 def test_a_path_that_is_tested_and_read_is_noted_as_both() -> None:
     reads = {(read.kind, read.fact) for read in read_by("ReadsPath")}
-    assert reads == {("attributes", "file of 11 bytes"), ("file", content_fact("config.json"))}
+    changed = ("time of change", str(Path("config.json").stat().st_mtime_ns))
+    assert reads == {("attributes", "file of 11 bytes"), ("file", content_fact("config.json")), changed}
 
 
 def test_all_variables_are_noted_if_all_are_read() -> None:

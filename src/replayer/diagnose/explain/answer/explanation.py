@@ -13,7 +13,7 @@ from replayer.diagnose.explain.cause import Cause, SourceLocation
 from replayer.diagnose.explain.values.identities import DifferingIdentity
 from replayer.diagnose.explain.values.process_settings import DifferingSetting
 from replayer.diagnose.explain.values.reloaded import NotGivenBack
-from replayer.diagnose.explain.variants import VariantOutcome
+from replayer.diagnose.explain.variants import Replaced, VariantOutcome
 from replayer.timeline.verify import VerificationReport
 from sim.kernel.state import Snapshot
 
@@ -55,6 +55,7 @@ class Explanation:
         outside: what the step reads of the outside world, compared with the recording; differences first.
         settings: of the whole process, that differed before the step.
         not_given_back: fields that load() did not give back before the step, in B alone.
+        differs_by: a kind of reads of the outside world: with the same stand-ins for it, the two variants give one state.
         is_only_here: True if the tick differs when it is verified in this process, and on no variant.
         tested: further causes that were tested because no line is known to be the cause; see diagnose/investigation.
     """
@@ -77,8 +78,15 @@ class Explanation:
     identities: list[DifferingIdentity] = attrs.field(factory=list)
     settings: list[DifferingSetting] = attrs.field(factory=list)
     not_given_back: list[NotGivenBack] = attrs.field(factory=list)
+    differs_by: str | None = None
     is_only_here: bool = False
     tested: list[TestedCause] = attrs.field(factory=list)
+
+    @property
+    def replaced(self) -> Replaced | None:
+        """What was replaced of the outside world, where only that gave the recorded state; None if nothing was."""
+        first = self.pair[0] if self.pair is not None else None
+        return first.variant.replaced if first is not None and self.is_recorded(first) else None
 
     @property
     def agrees(self) -> bool:

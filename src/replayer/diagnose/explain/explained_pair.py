@@ -1,0 +1,47 @@
+"""Explain the difference between two outcomes of a step by their traces."""
+
+from __future__ import annotations
+
+import attrs
+
+from replayer.desync.location import place_between
+from replayer.desync.ulps import compare_elements
+from replayer.diagnose.explain.align import Alignment
+from replayer.diagnose.explain.answer.explanation import DifferingField, Explanation
+from replayer.diagnose.explain.find_cause import find_cause
+from replayer.diagnose.explain.values.identities import differing_identities
+from replayer.diagnose.explain.values.load_cause import with_load
+from replayer.diagnose.explain.variants import VariantOutcome
+
+
+def explained_pair(
+    tick: int,
+    recorded_hash: int,
+    outcomes: list[VariantOutcome],
+    pair: tuple[VariantOutcome, VariantOutcome],
+    notes: list[str],
+) -> Explanation:
+    """The explanation of a tick by two of its outcomes: the fields that differ, and the line that makes the difference."""
+    first, second = pair[0].step, pair[1].step
+    assert first is not None
+    assert second is not None
+    fields = []
+    if first.state is not None and second.state is not None:
+        for name in dict.fromkeys([*first.state, *second.state]):
+            left, right = (state[name] if name in state.layout.slots else None for state in (first.state, second.state))
+            elements = compare_elements(left, right) if left is not None and right is not None else None
+            if elements is None or elements.count:
+                fields.append(DifferingField(name, elements))
+    alignment = Alignment(first.trace, second.trace)
+    limits = {step.trace.limited for step in (first, second)} - {None}
+    notes += sorted(map(str, limits))
+    place = place_between([field.name for field in fields], first.phases, second.phases)
+    cause = find_cause(alignment)
+    identities = list(differing_identities(first.trace.identities, second.trace.identities))
+    if cause is not None and any(one.is_cause(cause) for one in identities):
+        cause = attrs.evolve(cause, kind="identity", outside=[])
+    lost = [] if first.not_given_back else second.not_given_back
+    if cause is not None and cause.kind == "outside":
+        cause = with_load(cause, lost, second.loaded)
+    explanation = Explanation(tick, recorded_hash, outcomes, pair, fields, cause, [], None, [], notes, place)
+    return attrs.evolve(explanation, identities=identities, not_given_back=lost)

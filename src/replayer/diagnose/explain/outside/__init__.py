@@ -1,0 +1,1 @@
+"""What a step reads of the outside world, replaced for a test: files, times, variables, addresses, clocks, chance."""

@@ -1,0 +1,57 @@
+"""Variants of a step in which one thing that it reads of the outside world is replaced: a file, a time, a variable.
+
+What was recorded is not known: the tape has digests at most. A file that is missing, a variable that is not set and a time
+that the recording noted can be tried. Which of them gives the recorded state is the test.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+import attrs
+
+from recorder.ambient.outside.outside_note import OutsideNote
+from recorder.ambient.outside.outside_read import ATTRIBUTES, CHANGED, FILE, VARIABLE, OutsideRead
+from replayer.desync.outside_comparison import EQUAL, compare_reads
+from replayer.diagnose.explain.variants import Replaced, Variant
+
+# Processes in which a replacement must give the recorded state; more if the step differs from run to run as it is.
+RUNS, UNSURE_RUNS = 4, 8
+TRIED_MAX = 6  # Of a step that reads more, the first ones.
+PYTHONS = ("PYTHON", "NPY_", "OPENBLAS", "OMP_", "MKL_", "NUMBA_", "LD_")  # Tried elsewhere, or not the user's.
+
+
+def outside_variants(
+    now: Variant, reads: Iterable[OutsideRead], imported: Iterable[OutsideRead], note: OutsideNote
+) -> list[Variant]:
+    """The variants to try for what a step reads, and what the user's modules read on import; the first TRIED_MAX.
+
+    now: the present variant, to which each makes one change.
+    """
+    step_reads, variants = list(reads), dict[tuple[str, str], Variant]()
+    places = {(read.kind, read.name): read.place for read in step_reads}
+    equal = {(one.kind, one.name) for one in compare_reads(note, step_reads) if one.result == EQUAL}
+    for read in step_reads:
+        key = read.kind, read.name
+        if read.kind in (FILE, ATTRIBUTES) and key not in equal and Path(read.name).is_file():
+            what = f"{read.name} (read at {places[key]})"
+            replaced = Replaced(what, "this file is missing", missing=(read.name,))
+            variants.setdefault((FILE, read.name), _replacing(now, f"{read.name} missing", replaced))
+        noted = note.fact(CHANGED, read.name) if read.kind == CHANGED else None
+        if noted is not None and noted[0] is not None and noted[0].isdecimal() and noted[0] != read.fact:
+            what = f"the time at which {read.name} was changed (read at {read.place})"
+            replaced = Replaced(what, "it is the recorded one", times_ns={read.name: int(noted[0])})
+            variants.setdefault((CHANGED, read.name), _replacing(now, f"{read.name} with its recorded time", replaced))
+    for read, when in [*((one, "") for one in step_reads), *((one, " on import") for one in imported)]:
+        if read.kind == VARIABLE and read.name in os.environ and not read.name.startswith(PYTHONS):
+            what = f"the environment variable {read.name} (read{when} at {read.place})"
+            variant = _replacing(now, f"{read.name} not set", Replaced(what, "it is not set"))
+            changed = attrs.evolve(variant, environment={**now.environment, read.name: None})
+            variants.setdefault((VARIABLE, read.name), changed)
+    return list(variants.values())[:TRIED_MAX]
+
+
+def _replacing(now: Variant, label: str, replaced: Replaced) -> Variant:
+    return attrs.evolve(now, label=label, replaced=replaced)

@@ -1,0 +1,94 @@
+"""Let the code of this process find a file missing, or changed at another time. The file itself is not touched.
+
+A missing file's path leads to an empty folder, for reading and for writing: a file that code writes there first is
+there for what it reads afterwards. C code that opens files by itself is not reached.
+"""
+
+from __future__ import annotations
+
+import builtins
+import io
+import os
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+_ONE_PATH = ("open", "stat", "lstat", "access", "remove", "unlink", "utime", "truncate", "chmod")
+_TWO_PATHS = ("rename", "replace", "link", "symlink")
+_TIMES = ("st_atime", "st_mtime", "st_ctime", "st_atime_ns", "st_mtime_ns", "st_ctime_ns")
+_BASIC = 10  # The fields that a result of os.stat has in the form of a tuple.
+
+
+def replace_files(
+    missing: Iterable[str], times_ns: Mapping[str, int], folder: Path, is_own: Callable[[str], bool]
+) -> None:
+    """Replace the functions that open and inspect files, in os, io and the user's modules. Only in a copy.
+
+    missing: paths of files. times_ns: for paths, the time of change in nanoseconds. folder: an empty one. is_own: see
+    OwnCode.
+    """
+    numbers = {_full(path): number for number, path in enumerate(missing)}
+    times = {_full(path) or "": time_ns for path, time_ns in times_ns.items()}
+
+    def elsewhere(path: Any) -> Any:
+        number = numbers.get(_full(path) or "")
+        if number is None:
+            return path
+        place = f"{folder}/{os.getpid()}-{number}"  # Of this copy alone: what another one wrote is not there.
+        return os.fsencode(place) if isinstance(path, bytes) else place
+
+    substitutes = {id(builtins.open): (builtins.open, _with_paths(builtins.open, elsewhere, 1))}
+    for names, count in ((_ONE_PATH, 1), (_TWO_PATHS, 2)):
+        for name in names:
+            original = getattr(os, name, None)
+            if original is not None:
+                substitutes[id(original)] = original, _with_paths(original, elsewhere, count)
+    for name in ("stat", "lstat"):
+        original = getattr(os, name)
+        substitutes[id(original)] = original, _with_times(substitutes[id(original)][1], times)
+    for module in list(sys.modules.values()):
+        if module in (builtins, io, os) or is_own(getattr(module, "__file__", None) or ""):
+            names_of_it = vars(module)
+            for name, value in list(names_of_it.items()):
+                known = substitutes.get(id(value))
+                if known is not None and known[0] is value:
+                    names_of_it[name] = known[1]
+
+
+def _full(path: Any) -> str | None:
+    """The full path that a function was given; None for a file descriptor."""
+    if not isinstance(path, str | bytes | os.PathLike):
+        return None
+    return os.path.abspath(os.fsdecode(path))  # noqa: PTH100 - a Path would ask the replaced functions for links
+
+
+def _with_paths(original: Any, elsewhere: Callable[[Any], Any], count: int) -> Any:
+    def substitute(*arguments: Any, **named: Any) -> Any:
+        changed = [elsewhere(argument) for argument in arguments[:count]]
+        try:
+            return original(*changed, *arguments[count:], **named)
+        except OSError as error:
+            if changed and changed[0] is not arguments[0]:
+                error.filename = os.fspath(arguments[0])  # As the program knows it.
+            raise
+
+    return substitute
+
+
+def _with_times(original: Any, times: Mapping[str, int]) -> Any:
+    def substitute(path: Any, *arguments: Any, **named: Any) -> Any:
+        found = original(path, *arguments, **named)
+        time_ns = times.get(_full(path) or "")
+        if time_ns is None:
+            return found
+        kept = {name: getattr(found, name) for name in dir(found) if name.startswith("st_")}
+        changed = kept | {"st_mtime_ns": time_ns, "st_mtime": time_ns / 1e9}
+        basic = list(found[:_BASIC])
+        basic[8] = time_ns // 1_000_000_000  # st_mtime in whole seconds.
+        return os.stat_result(basic, {name: changed[name] for name in changed if name not in _BASIC_NAMES})
+
+    return substitute
+
+
+_BASIC_NAMES = ("st_mode", "st_ino", "st_dev", "st_nlink", "st_uid", "st_gid", "st_size")

@@ -1,0 +1,96 @@
+"""Stand-ins for what differs from run to run: addresses, clocks, chance of the system, generators without a seed.
+
+A stand-in gives the same in each run. Where two variants of a step differ, and with the stand-ins for one kind of reads they
+do not, what the step reads of that kind makes the difference.
+"""
+
+from __future__ import annotations
+
+import builtins
+import datetime as dt
+import os
+import random
+import sys
+import time
+import uuid
+from collections.abc import Callable, Collection
+from typing import Any
+
+import numpy as np
+
+from recorder.ambient.outside.dated_class import dated_class
+from recorder.ambient.outside.outside_read import CLOCK, ENTROPY, GENERATOR, IDENTITY
+from recorder.ambient.outside.read_functions import CLOCKS
+
+START_S, TICK_NS = 1_600_000_000, 1_000_000  # A clock goes on by a millisecond each time it is asked.
+ADDRESS, ALIGNED_BYTES = 0x7F00_0000_0000, 64
+SEED = 7
+
+
+def use_stand_ins(kinds: Collection[str], is_own: Callable[[str], bool]) -> None:
+    """Put stand-ins in place for these kinds of reads, in Python's modules and the user's. Only in a copy."""
+    substitutes: dict[int, tuple[Any, Any]] = {}
+    if CLOCK in kinds:
+        substitutes |= _clocks()
+    if ENTROPY in kinds:
+        chance = random.Random(SEED)  # noqa: S311 - the same in each run
+        substitutes[id(os.urandom)] = os.urandom, chance.randbytes
+        substitutes[id(uuid.uuid1)] = uuid.uuid1, lambda *_, **__: uuid.UUID(bytes=chance.randbytes(16))
+    if GENERATOR in kinds:
+        random.seed(SEED)
+        np.random.seed(SEED)  # noqa: NPY002 - the generator that a process has once
+    for module in list(sys.modules.values()):
+        names = getattr(module, "__dict__", None)
+        is_users = isinstance(names, dict) and is_own(getattr(module, "__file__", None) or "")
+        if not isinstance(names, dict) or not (is_users or module in (time, os, random, uuid, dt)):
+            continue
+        for name, value in list(names.items()):
+            if id(value) in substitutes and substitutes[id(value)][0] is value:
+                names[name] = substitutes[id(value)][1]
+        if is_users and IDENTITY in kinds:  # Not in builtins: the library needs the addresses.
+            names.update({name: one for name, one in _ADDRESSES.items() if name not in names})
+
+
+def _clocks() -> dict[int, tuple[Any, Any]]:
+    asked = 0
+
+    def now_ns() -> int:
+        nonlocal asked
+        asked += 1
+        return START_S * 1_000_000_000 + asked * TICK_NS
+
+    def method(name: str, _: Any) -> Callable[..., Any]:
+        def substitute(zone: Any = None) -> Any:
+            moment = dt.datetime.fromtimestamp(now_ns() / 1e9, zone if name == "now" else None)
+            return moment.date() if name == "date.today" else moment
+
+        return substitute
+
+    found: dict[int, tuple[Any, Any]] = {}
+    for name in CLOCKS:
+        original = getattr(time, name)
+        found[id(original)] = original, now_ns if name.endswith("_ns") else lambda: now_ns() / 1e9
+    found[id(dt.datetime)] = dt.datetime, dated_class(dt.datetime, ("now", "utcnow", "today"), method)
+    found[id(dt.date)] = dt.date, dated_class(dt.date, ("today",), lambda _, one: method("date.today", one))
+    return found
+
+
+class _Addresses:
+    """Numbers for objects in the order in which they are asked for, in place of their addresses."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[Any, int]] = {}  # Kept alive: no other object may get their addresses.
+
+    def id(self, value: Any, /) -> int:
+        """The number of an object, in place of its address."""
+        _, number = self._known.setdefault(builtins.id(value), (value, len(self._known)))
+        return ADDRESS + ALIGNED_BYTES * number
+
+    def hash(self, value: Any, /) -> int:
+        """The hash of a value, by its number if it hashes by its address."""
+        kind: Any = type(value)
+        return self.id(value) >> 4 if kind.__hash__ is object.__hash__ else builtins.hash(value)
+
+
+_OBJECTS = _Addresses()
+_ADDRESSES: dict[str, Any] = {"id": _OBJECTS.id, "hash": _OBJECTS.hash}

@@ -1,0 +1,223 @@
+"""What a step reads of the outside world is replaced, and named if that alone gives the recorded state."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import recorder
+import replayer.commands.main
+from recorder.processes.fork_call import in_a_copy
+from replayer.diagnose.explain.outside.import_reads import noting_variables
+from replayer.diagnose.explain.outside.replaced_files import replace_files
+
+from oracle.command_lines import run
+
+pytestmark = pytest.mark.share(0.3)
+
+PROGRAMS = """
+import os
+import random
+from pathlib import Path
+
+PACE = int(os.environ.get("PACE", "2"))
+
+
+class Log:
+    def __init__(self):
+        self.days = 0
+
+    def step(self, inputs):
+        with open("days.log", "a") as file:
+            file.write("day\\n")
+        self.days = len(Path("days.log").read_text().splitlines())  # Log
+
+
+class Flagged:
+    def __init__(self):
+        self.far = 0
+
+    def step(self, inputs):
+        self.far += 5 if os.path.exists("fast.on") else 1  # Flagged
+
+
+class Aged:
+    def __init__(self):
+        self.age = 0
+
+    def step(self, inputs):
+        self.age += int(os.stat("map.txt").st_mtime)  # Aged
+
+
+class Paced:
+    def __init__(self):
+        self.far = 0
+
+    def step(self, inputs):
+        self.far += PACE  # Paced
+
+
+class Dicing:
+    def __init__(self):
+        self.far = 0.0
+
+    def step(self, inputs):
+        if os.path.exists("quiet.on"):
+            os.environ.get("HOME")
+        self.far += random.random()
+"""
+
+
+@pytest.fixture
+def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The module of all programs, in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    Path("outside_programs.py").write_text(PROGRAMS)
+    monkeypatch.delitem(sys.modules, "outside_programs", raising=False)
+    return importlib.import_module("outside_programs")
+
+
+def play(programs: Any, name: str) -> None:
+    """Record 8 steps of a program."""
+    with recorder.record(getattr(programs, name)(), "run.tape", step="step", quiet=True, trial_ms=0) as game:
+        for _ in range(8):
+            game.step(None)
+
+
+def explained(name: str, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
+    """The explanation of the first bad tick of a program."""
+    capsys.readouterr()
+    assert run(replayer.commands.main.main, f"explain run.tape --json --sim outside_programs:{name}") == 1
+    facts: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return facts
+
+
+def line_of(name: str) -> int:
+    """The line of a program that reads."""
+    return next(number for number, text in enumerate(PROGRAMS.splitlines(), 1) if text.endswith(f"# {name}"))
+
+
+def test_a_file_that_the_step_writes_and_reads_is_named(programs: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    """Where it is missing, as it was at first, the step gives the recorded state."""
+    play(programs, "Log")
+    facts = explained("Log", capsys)
+
+    assert facts["tick"] == 1
+    assert facts["replaced"]["what"] == f"days.log (read at outside_programs.py:{line_of('Log')})"
+    assert facts["replaced"]["runs"] > 1
+    assert facts["cause"]["line"] == line_of("Log")
+
+
+@pytest.mark.long
+def test_a_file_that_is_there_now_is_named(programs: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    """It was missing when the run was recorded."""
+    play(programs, "Flagged")
+    Path("fast.on").touch()
+    facts = explained("Flagged", capsys)
+
+    assert facts["replaced"]["missing"] == ["fast.on"]
+    assert facts["cause"]["line"] == line_of("Flagged")
+
+
+PLAY_AGED = """
+import outside_programs, recorder
+with recorder.record(outside_programs.Aged(), "run.tape", step="step", quiet=True) as game:
+    for _ in range(8):
+        game.step(None)
+"""
+
+
+@pytest.mark.long
+@pytest.mark.usefixtures("programs")
+def test_the_time_of_a_file_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    """The recording noted it; with that time the step gives the recorded state."""
+    Path("map.txt").write_text("hills")
+    subprocess.run([sys.executable, "-c", PLAY_AGED], check=True)
+    os.utime("map.txt", (1_600_000_000, 1_600_000_000))
+    facts = explained("Aged", capsys)
+
+    assert facts["replaced"]["what"].startswith("the time at which map.txt was changed")
+    assert facts["cause"]["line"] == line_of("Aged")
+
+
+@pytest.mark.long
+def test_a_variable_that_a_module_reads_on_import_is_named(
+    programs: Any, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where it is not set, the step gives the recorded state."""
+    play(programs, "Paced")
+    monkeypatch.setenv("PACE", "7")
+    importlib.reload(programs)
+    facts = explained("Paced", capsys)
+
+    assert facts["replaced"]["what"].startswith("the environment variable PACE (read on import at outside_programs.py:")
+    assert facts["cause"]["line"] == line_of("Paced")
+
+
+@pytest.mark.long
+def test_what_makes_no_difference_is_not_named(programs: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    """The step draws numbers without a seed; that it asks for a file and a variable does not matter."""
+    play(programs, "Dicing")
+    Path("quiet.on").touch()
+    facts = explained("Dicing", capsys)
+
+    assert facts["replaced"] is None
+    assert "quiet.on" not in json.dumps(facts["cause"])
+
+
+def test_a_missing_file_can_be_written_and_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However it is opened. What is raised has the path that was given, and the file does not change."""
+    monkeypatch.chdir(tmp_path)
+    Path("kept.txt").write_text("kept")
+    Path("old.txt").write_text("old")
+    empty = tmp_path / "empty"
+    empty.mkdir()
+
+    def replaced() -> dict[str, Any]:
+        replace_files(["kept.txt"], {"old.txt": 5_000_000_000}, empty, lambda _: False)
+        found: dict[str, Any] = {"there": [os.path.exists("kept.txt"), Path("kept.txt").is_file()]}  # noqa: PTH110
+        try:
+            open("kept.txt").close()  # noqa: PTH123 - each way of asking
+        except FileNotFoundError as error:
+            found["raised"] = error.filename
+        with open("kept.txt", "a") as file:  # noqa: PTH123
+            file.write("one")
+        with Path("kept.txt").open("a") as file:
+            file.write("two")
+        Path("kept.txt").rename("other.txt")
+        other = Path("other.txt").read_text()
+        Path("other.txt").unlink()
+        found["age"] = os.path.getmtime("old.txt")  # noqa: PTH204
+        times = [Path("old.txt").stat().st_mtime_ns, Path("old.txt").stat().st_size]
+        return found | {"other": other, "times": times}
+
+    assert in_a_copy(replaced) == {
+        "there": [False, False],
+        "raised": "kept.txt",
+        "other": "onetwo",
+        "age": 5.0,
+        "times": [5_000_000_000, 3],
+    }
+    assert Path("kept.txt").read_text() == "kept"
+
+
+def test_variables_read_on_import_are_noted_with_their_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In each way of asking; what Python's own modules read is not."""
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("FIRST", "1")
+    (tmp_path / "asks_on_import.py").write_text(
+        "import os\nA = os.environ['FIRST']\nB = os.getenv('SECOND')\nC = os.environ.get('THIRD', 3)\nimport tempfile\n"
+        "D = tempfile.gettempdir()\n"
+    )
+    with noting_variables() as reads:
+        importlib.import_module("asks_on_import")
+
+    assert [(read.name, read.line) for read in reads] == [("FIRST", 2), ("SECOND", 3), ("THIRD", 4)]
