@@ -65,6 +65,8 @@ def kind_of(kind: type) -> str:
 
 
 def _find_kind(kind: type) -> str:
+    if issubclass(kind, enum.Enum) and _has_own_attributes(kind):
+        return "object"
     if issubclass(kind, _ATOMS) or package_of(kind) in _ATOM_MODULES:
         return "atom"
     if issubclass(kind, _STILL):
@@ -85,6 +87,12 @@ def _find_kind(kind: type) -> str:
     if package_of(kind) in _OPAQUE_MODULES or not (_has_dict(kind) or slot_names(kind)):
         return "opaque"
     return "object"
+
+
+def _has_own_attributes(kind: type[enum.Enum]) -> bool:
+    """Return True for an enumeration whose members have attributes that code can change, such as a price."""
+    members = kind.__members__.values()
+    return any(not name.startswith("_") for member in members for name in object.__getattribute__(member, "__dict__"))
 
 
 def _has_dict(kind: type) -> bool:
