@@ -8,20 +8,25 @@ that reads hidden state.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 
 import attrs
 
-from replayer.desync.ulps import compare_elements
 from replayer.diagnose.explain.align import ARGUMENT, DIVERGED, HIDDEN, Alignment, Item, ValueOrigin
+from replayer.diagnose.explain.answer.differing_value import differing_value
 from replayer.diagnose.explain.answer.not_passed import is_not_passed
 from replayer.diagnose.explain.answer.saved_changes import changed_before_save
-from replayer.diagnose.explain.answer.search_ends import first_difference, may_make_values, only_fetches
+from replayer.diagnose.explain.answer.search_ends import (
+    first_difference,
+    is_called_by_others,
+    may_make_values,
+    only_fetches,
+)
 from replayer.diagnose.explain.answer.set_orders import orders_of_made, orders_of_names
 from replayer.diagnose.explain.cause import Cause, DifferingValue, SourceLocation
 from replayer.diagnose.explain.source_lines import Statement
 from replayer.diagnose.explain.step_trace import RESUME, RETURN, Operation, Record, is_inner, is_of_module
-from replayer.diagnose.explain.values.value_parts import differing_parts, named_part
 
 _OWN = "self"  # The attributes of the object whose method runs are read before each of its lines.
 PATH_LINES_MAX = 50  # A longer path back is shown up to there.
@@ -68,8 +73,9 @@ class _BackwardSearch:
     def _first_use(self, outside: list[str]) -> Cause:
         """The cause at the first line of the path that does more than fetch an object that differs already inside."""
         cause = self._cause(*self._way[0], outside)
-        for further in self._way[1:]:
-            if not only_fetches(cause):
+        for (item, *_), further in itertools.pairwise(self._way):
+            inner, outer, statement = self._record(further[0]), self._record(item), self._statement(item)
+            if not only_fetches(cause) or is_called_by_others(inner, outer, statement):
                 break
             cause = self._cause(*further, outside)
         return cause
@@ -340,19 +346,7 @@ class _BackwardSearch:
         return self._value(name, item)
 
     def _value_of(self, name: str, first: int | None, second: int | None) -> DifferingValue:
-        traces = (self._alignment.first, self._alignment.second)
-        texts = [
-            trace.texts.get(digest, "?") if digest is not None else "absent"
-            for trace, digest in zip(traces, (first, second), strict=True)
-        ]
-        arrays = [trace.arrays.get(digest or 0) for trace, digest in zip(traces, (first, second), strict=True)]
-        elements = compare_elements(arrays[0], arrays[1]) if arrays[0] is not None and arrays[1] is not None else None
-        kept = [
-            trace.parts.get(digest or 0, {"": text})
-            for trace, digest, text in zip(traces, (first, second), texts, strict=True)
-        ]
-        parts = [(named_part(name, path), *both) for path, *both in differing_parts(kept[0], kept[1])]
-        return DifferingValue(name, texts[0], texts[1], elements, parts)  # type: ignore[arg-type]
+        return differing_value((self._alignment.first, self._alignment.second), name, (first, second))
 
     # --- lookups
 

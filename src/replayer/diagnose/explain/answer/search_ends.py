@@ -5,6 +5,7 @@ from __future__ import annotations
 from replayer.diagnose.explain.align import DIVERGED, HIDDEN, Alignment, ValueOrigin
 from replayer.diagnose.explain.cause import Cause
 from replayer.diagnose.explain.source_lines import Statement
+from replayer.diagnose.explain.step_trace import Record
 
 _ITERATING = {
     "enumerate",
@@ -58,6 +59,18 @@ def only_fetches(cause: Cause) -> bool:
         return False
     is_loop = cause.place.text.startswith("for ") and all(call in _ITERATING for call in cause.calls)
     return is_loop or all((one, two) in had for _, one, two in parts)
+
+
+def is_called_by_others(inner: Record, outer: Record, statement: Statement | None) -> bool:
+    """Return True if a line is of a function that no call in an outer line names: what that line calls, calls it.
+
+    For example a comparison of two objects in heapq.heappop(): the outer line used the objects when it passed the heap.
+    statement: that of the outer line.
+    """
+    if statement is None or not statement.calls or inner.frame == outer.frame:
+        return False
+    name = inner.function.rpartition(".")[2]
+    return all(call.rpartition(".")[2] != name for call in statement.calls)
 
 
 def may_make_values(statement: Statement | None) -> bool:
