@@ -224,6 +224,7 @@ class Writer:
                 if isinstance(item, KeyframeJob):
                     self._cut_frames()
                     self._take_keyframe(item)
+                    self._handoff.count_keyframe(item)  # Its memory was in use until now.
                     self.deltas_are_worn = self._keyframes.is_worn
                 elif isinstance(item, TickOutput):
                     self._take_output(item)
@@ -351,10 +352,6 @@ class Writer:
             self._drop_from(first)
 
     def _take_keyframe(self, job: KeyframeJob) -> None:
-        self._encode_keyframe(job)
-        self._handoff.count_keyframe(job)  # Its memory was in use until now.
-
-    def _encode_keyframe(self, job: KeyframeJob) -> None:
         if not job.is_full:
             delta = self._keyframes.delta(job) if self._keeps() else None
             if delta is not None:

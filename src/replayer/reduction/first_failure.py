@@ -10,8 +10,8 @@ from recorder.errors import DesyncError
 from replayer.reduction.candidate_runs import CandidateRuns, Ending, Watch
 from replayer.reduction.failures import ConditionFailure, Predicate, RaisedFailure, ViolationFailure
 from replayer.reduction.input_parts import Inputs
-from replayer.reshape.copied_range import UnfitTapeError, ensure_whole
 from replayer.search.expressions import parse_expression
+from replayer.tape.copied_range import UnfitTapeError, ensure_whole
 from replayer.tape.tape import Tape
 from replayer.timeline.timeline import Timeline
 from sim.adapters.interface.attempts import attempt_of

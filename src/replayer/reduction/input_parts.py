@@ -11,7 +11,7 @@ from typing import Any
 
 import attrs
 
-from replayer.reshape.copied_range import UnfitTapeError
+from replayer.tape.copied_range import UnfitTapeError
 from replayer.tape.tape import Tape
 from sim.adapters.interface.attempts import attempt_of
 from sim.kernel.hooks import HasAdapter, SuggestsInputs, hook

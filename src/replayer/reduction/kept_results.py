@@ -9,7 +9,7 @@ import json
 from pathlib import Path
 from typing import IO
 
-from replayer.reshape.copied_range import UnfitTapeError
+from replayer.tape.copied_range import UnfitTapeError
 
 SUFFIX = ".progress"
 

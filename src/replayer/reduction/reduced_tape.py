@@ -18,7 +18,7 @@ from recorder.storage.tape_copy import TapeCopy, copied_meta
 from replayer.playback.make_simulation import Factory, make_stepping
 from replayer.reduction.candidate_runs import Watch
 from replayer.reduction.input_parts import Inputs, RecordedInputs
-from replayer.reshape.copied_range import UnfitTapeError
+from replayer.tape.copied_range import UnfitTapeError
 from replayer.tape.tape import Tape
 from sim.kernel.hooks import HasTelemetry, KeepsAttempts, hook
 from sim.kernel.plain_data import PlainEncoder, decode_plain, encode_plain

@@ -26,7 +26,7 @@ from replayer.reduction.first_failure import (
 from replayer.reduction.input_parts import Inputs, find_empty, read_inputs
 from replayer.reduction.kept_results import KeptResults
 from replayer.reduction.reduced_tape import Shrunk, write_reduced
-from replayer.reshape.copied_range import UnfitTapeError
+from replayer.tape.copied_range import UnfitTapeError
 from replayer.tape.tape import Tape
 from replayer.timeline.timeline import Timeline
 from sim.kernel.plain_data import encode_plain

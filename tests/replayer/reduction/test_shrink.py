@@ -15,7 +15,7 @@ import recorder
 import replayer
 from recorder.errors import DesyncError
 from replayer.reduction.shrink_tape import ShrinkReport, shrink
-from replayer.reshape.copied_range import UnfitTapeError
+from replayer.tape.copied_range import UnfitTapeError
 from sim import Field, Schema, State
 
 

@@ -59,7 +59,7 @@ def test_a_name_that_is_left_out_is_printed(name: str, tmp_path: Path, capsys: p
     with recorder.tape_of(recorder.record(Shop(), tmp_path / "run.tape", step="advance", ignore=[name])) as tape:
         tape.step(None)
     line = capsys.readouterr().err.splitlines()[1]
-    # On a busy machine the line goes on with what was not tried.
+    # On a busy machine the line also names what was not tried.
     assert f"run.tape: Shop: exact: Shop captured; left out as asked: {name}" in line
 
 

@@ -7,6 +7,7 @@ in a table of its own, which is written in place.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -76,7 +77,8 @@ class SpecialNodes:
         # What was seen of a set, or of the layout of an array: unchanged means that nothing has to be encoded.
         self._seals: dict[int, Any] = {}
         self._arrays: dict[int, Any] = {}
-        self._owning: list[Any] | None = None  # The arrays with memory of their own, in order.
+        self._owning: dict[int, Any] | None = None  # The arrays with memory of their own, in order.
+        self._places: dict[int, slice] = {}  # Of these in _memory.
         self._arena: Any = None  # That _memory is of.
         self._memory: Any = None
         self._is_changed = False
@@ -191,11 +193,9 @@ class SpecialNodes:
         value = self.objects[number]
         if type(value) is set and number in self._seals:
             return bool(self._seals[number] == _SET.seal(value))
-        if number in self._arrays and self._views is not None:
-            for target, array in self._views:
-                memory = memory_of(array) if array is value else None
-                if memory is not None and target.tobytes() != memory.tobytes():
-                    return False
+        is_written = self._owning is not None and number in self._owning
+        if is_written and self._memory[self._places[number]].tobytes() != memory_of(value).tobytes():
+            return False
         if type(value) is set:
             return True  # Restored, and not looked at since.
         name, plain, parts = self._taken(value)
@@ -313,10 +313,12 @@ class SpecialNodes:
             storage.resize(ARRAY_BYTES, sum(sizes))
             storage.state[f"{ARRAYS}.node"][...] = list(owning)
             storage.state[f"{ARRAYS}.size"][...] = sizes
-            self._owning, self._arena = list(owning.values()), storage.state.arena
+            ends = list(accumulate(sizes))
+            self._places = dict(zip(owning, map(slice, [0, *ends], ends), strict=True))
+            self._owning, self._arena = owning, storage.state.arena
             self._memory = storage.state[f"{ARRAY_BYTES}.byte"]
         if self._owning:
-            np.concatenate([memory_of(array) for array in self._owning], out=self._memory)
+            np.concatenate([memory_of(array) for array in self._owning.values()], out=self._memory)
 
 
 class _NodeNames(Mapping[int, str]):
