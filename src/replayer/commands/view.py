@@ -50,6 +50,7 @@ def view(
     browser: bool = True,
     show: str = "",
     live: Annotated[bool, Parameter(negative="")] = False,
+    delay: NotNegative = 0,
     cache_mb: Annotated[NotNegative, Parameter(name="--cache-mb")] = 128,
 ) -> int:
     """Look at a tape in the browser: scrub, play, maps, tables, curves; two tapes side by side; the runs of a folder.
@@ -91,6 +92,8 @@ def view(
     live
         Follow the head of a tape that is being recorded. When the recording ends, the page
         says so and goes on as usual. To watch costs the recording nothing but processor time.
+    delay
+        With --live: nothing of the last N ticks is shown until the recording ends.
     cache_mb
         Megabytes of pictures that are made ahead, for each tape; 0 makes none.
     """
@@ -98,16 +101,11 @@ def view(
     _ensure_token(host, token)
     factory_of(sim)  # A mistake is reported before anything is served.
     named = _named(tape, other)
-    is_live = live and _is_live(named)
+    is_live = _is_live(named, live=live, delay=delay)
     _ensure_ready(named.tapes)
     arguments = ["replay", "view", *map(str, named.places), *(["--sim", sim] if sim is not None else [])]
-    what: dict[str, Any] = {
-        "finding": named.finding,
-        "folder": named.folder,
-        "is_live": is_live,
-        "arguments": arguments,
-    }
-    what |= {"shown": show.removeprefix("#")}
+    what: dict[str, Any] = {"finding": named.finding, "folder": named.folder, "is_live": is_live}
+    what |= {"delay_ticks": delay, "shown": show.removeprefix("#"), "arguments": arguments}
     request = listening.ViewRequest(named.tapes, sim, host, port, token, cache_mb * 1_000_000, **what)
     with contextlib.suppress(KeyboardInterrupt):  # Ctrl-C is the normal way to end it.
         listening.serve_view(request, lambda url: _show(url, opens=browser))
@@ -148,8 +146,12 @@ def _named(tape: Path | None, other: Path | None) -> _Named:
     return _Named([folder], [], folder=folder)
 
 
-def _is_live(named: _Named) -> bool:
-    """Wait until a tape that is being recorded has a state. Returns False for one that is closed. Raises UsageError."""
+def _is_live(named: _Named, *, live: bool, delay: int) -> bool:
+    """Wait until a tape that is to be followed has a state. Returns False for one that is closed. Raises UsageError."""
+    if not live:
+        if delay:
+            raise UsageError("--delay is for a run that is being recorded: add --live")
+        return False
     if len(named.tapes) != 1 or named.finding is not None:
         raise UsageError("--live follows one tape: name it alone")
     from replayer.view.live.growing_tape import wait_for_states  # noqa: PLC0415 - as in _load_server

@@ -4,7 +4,8 @@ Pure ASGI, so that HTTP and WebSockets pass through the same checks:
 
     Host     must name this server, or a page could reach it under a name of its own (DNS rebinding)
     Origin   must be this server, if there is one; a WebSocket must have one (cross-site WebSockets)
-    token    in the address once, then in a cookie: other users of this machine do not have it
+    token    in the address once, then in a cookie: other users of this machine do not have it. A program gives
+             it in a header "Authorization: Bearer", and then needs no Origin: no page of another site can do that
 
 A page in a frame of another site, such as a notebook's, gets no cookies from the browser. There the token begins the path
 of each address, and the page's own files, which are no secret, need none.
@@ -96,12 +97,14 @@ class AccessGuard:
         host, origin = headers.get("host", ""), headers.get("origin")
         if not self._is_our_host(host):
             return "host"
-        if (origin is not None or scope["type"] == "websocket") and origin != f"http://{host}":
+        bearer = _bearer(headers.get("authorization", ""))  # Of a program: no page can send one to another site.
+        needs_origin = scope["type"] == "websocket" and bearer is None
+        if (origin is not None or needs_origin) and origin != f"http://{host}":
             return "origin"
         if self._is_framed and scope["type"] == "http" and scope["path"].startswith(_STATIC):
             return None
         cookie = "" if self._is_framed else _cookie(headers.get("cookie", ""), self.cookie_name)
-        token = given if given is not None else cookie
+        token = given if given is not None else bearer if bearer is not None else cookie
         if not secrets.compare_digest(token.encode(), self._token.encode()):
             return "token"
         return None
@@ -165,6 +168,12 @@ def _headers_of(scope: Scope) -> dict[str, str]:
         text = value.decode("latin-1")
         found[key] = f"{found[key]}; {text}" if key in found else text
     return found
+
+
+def _bearer(header: str) -> str | None:
+    """The token of a header Authorization; None without one."""
+    scheme, _, token = header.partition(" ")
+    return token.strip() if scheme.lower() == "bearer" else None
 
 
 def _cookie(header: str, name: str) -> str:

@@ -39,6 +39,7 @@ class ViewRequest:
         shown: what stands after # in the page's address: the tick and the view; empty for the beginning.
         folder: whose runs are listed, in place of tapes; each is opened from the list.
         is_live: the one tape is being recorded; the page follows its head.
+        delay_ticks: of a tape that is being recorded, so many last ticks are not shown until the recording ends.
         is_framed: pages of other sites, such as a notebook, may show the page in a frame; see AccessGuard.
     """
 
@@ -53,6 +54,7 @@ class ViewRequest:
     shown: str = ""
     folder: Path | None = None
     is_live: bool = False
+    delay_ticks: int = 0
     is_framed: bool = False
 
 
@@ -115,7 +117,7 @@ def viewed_tapes(request: ViewRequest) -> list[ViewedTape]:
         roles: tuple[Role, ...] = ("recorded", "replayed")
         return [ViewedTape(side, path, request.sim, None, request.cache_bytes, role) for side, role in enumerate(roles)]
     if request.is_live:
-        return [LiveTape(request.tapes[0], request.sim, request.cache_bytes)]
+        return [LiveTape(request.tapes[0], request.sim, request.cache_bytes, request.delay_ticks)]
     others = [*request.tapes[1:], None]
     return [
         ViewedTape(side, path, request.sim, other if side == 0 else None, request.cache_bytes)

@@ -28,10 +28,11 @@ from replayer.view.mark_index import BINS_MAX, TROUBLES_MAX, curve_points
 from replayer.view.page_files import PAGE_FILES
 from replayer.view.page_session import CURVES_MAX, TICK_MAX, PageSession
 from replayer.view.states.frame_encoding import EncodedTick
-from replayer.view.viewed_tape import Head, ViewedTape
+from replayer.view.viewed_tape import Head, StateStream, ViewedTape
 
 PAGES_MAX = 16  # Connected at once.
 TRY_AGAIN_LATER = 1013  # The close code of one too many.
+NOT_STREAMED = "the tape is not being recorded, or too many programs get its states"
 MESSAGE_BYTES_MAX = 1 << 16  # Of a page.
 TEXT_MAX = 200  # Of one parameter.
 
@@ -72,6 +73,7 @@ class ViewServer:
             Route("/curves.csv", self._curves_csv),
             Route("/api/detail", self._detail),
             WebSocketRoute("/frames", self._frames),
+            WebSocketRoute("/stream", self._stream),
         ]
 
     @contextlib.asynccontextmanager
@@ -221,6 +223,29 @@ class ViewServer:
             del self._pages[page.name]
             page.close()
             sending.cancel()
+
+    async def _stream(self, socket: WebSocket) -> None:
+        """The states of a recording for another program, see live/state_stream.py."""
+        await socket.accept()  # A program waits for that for some seconds only, and a tape may take longer to open.
+        await self._opened()
+        stream = self._tapes[0].open_stream()
+        if stream is None:
+            await socket.close(TRY_AGAIN_LATER, NOT_STREAMED)
+            return
+        sending = asyncio.create_task(_send_stream(stream, socket))
+        try:
+            while (await socket.receive())["type"] != "websocket.disconnect":
+                pass  # Nothing is asked.
+        finally:
+            self._tapes[0].close_stream(stream)
+            sending.cancel()
+
+
+async def _send_stream(stream: StateStream, socket: WebSocket) -> None:
+    with contextlib.suppress(WebSocketDisconnect, RuntimeError):  # The program has gone.
+        while (message := await stream.next_message()) is not None:
+            await socket.send_bytes(message)
+        await socket.close()
 
 
 def _side_of(tape: ViewedTape, tapes: Sequence[ViewedTape]) -> str:

@@ -60,6 +60,13 @@ class Head:
     figures: Mapping[str, float]
 
 
+class StateStream(Protocol):
+    """The states of a recording on their way to a program."""
+
+    async def next_message(self) -> bytes | None:
+        """The next message; waits for it. None after the last."""
+
+
 class Audience(Protocol):
     """The pages that look at the tapes."""
 
@@ -281,6 +288,13 @@ class ViewedTape:
         known = sorted(self._figures.get(name, {}).items())
         ticks = np.array([tick for tick, _ in known], np.int64)
         return ticks, np.array([value for _, value in known], np.float64)
+
+    def open_stream(self) -> StateStream | None:
+        """Begin a stream of states; None if the tape is not being recorded, or has too many of them."""
+        return None
+
+    def close_stream(self, stream: StateStream) -> None:
+        """End a stream."""
 
     def _look_at(self, tick: int, look: ViewSelection) -> None:
         """Let the filling go on around a tick, if it is in another keyframe interval, or something else is shown."""

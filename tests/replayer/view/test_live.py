@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import msgpack
 import numpy as np
 import pytest
 from optional_packages import needs
@@ -27,6 +28,7 @@ from viewed_worlds import TICKS, Pond, inputs_of_pond, pond_at
 needs("starlette", "httpx2", "websockets", "uvicorn")
 
 from starlette.testclient import TestClient  # noqa: E402
+from starlette.websockets import WebSocketDisconnect  # noqa: E402
 
 from replayer.tape.tape import Tape  # noqa: E402
 from replayer.view.difference_frames import DifferenceFrames  # noqa: E402
@@ -58,6 +60,7 @@ class Page:
     def __init__(self, socket: Any) -> None:
         self._socket, self._waiting = socket, ThreadPoolExecutor(1)
         self.heads: list[int] = []
+        self.name = ""
 
     def send(self, op: str, **more: Any) -> None:
         self._socket.send_text(json.dumps({"op": op, **more}))
@@ -66,6 +69,12 @@ class Page:
         received = self._waiting.submit(self._socket.receive).result(WAIT_S)
         text = received.get("text")
         return (json.loads(text), b"") if text is not None else (None, received.get("bytes") or b"")
+
+    def stream_message(self) -> dict[str, Any]:
+        """The next message of the stream for programs."""
+        _, data = self._receive()
+        message: dict[str, Any] = msgpack.unpackb(data)
+        return message
 
     def message(self, kind: str) -> dict[str, Any]:
         """The next message of a kind."""
@@ -103,10 +112,12 @@ def step_to(recorder: Recorder, tick: int) -> None:
 
 
 @contextlib.contextmanager
-def watching(path: Path, pages: int = 1) -> Iterator[tuple[TestClient, list[Page]]]:
+def watching(path: Path, pages: int = 1, delay_ticks: int = 0) -> Iterator[tuple[TestClient, list[Page]]]:
     """`replay view --live` of a tape, and connected pages that look at its water."""
     wait_until(lambda: has_keyframe(path))
-    server = pages_of(ViewRequest([path], "viewed_worlds:Pond", cache_bytes=1 << 20, is_live=True))
+    server = pages_of(
+        ViewRequest([path], "viewed_worlds:Pond", cache_bytes=1 << 20, is_live=True, delay_ticks=delay_ticks)
+    )
     with contextlib.ExitStack() as stack:
         client = stack.enter_context(TestClient(server.app("127.0.0.1", PORT, TOKEN), base_url=BASE))
         client.get(f"/?token={TOKEN}")
@@ -114,6 +125,7 @@ def watching(path: Path, pages: int = 1) -> Iterator[tuple[TestClient, list[Page
         for _ in range(pages):
             socket = client.websocket_connect(f"ws://127.0.0.1:{PORT}/frames", headers={"origin": BASE})
             opened.append(Page(stack.enter_context(socket)))
+            opened[-1].name = opened[-1].message("hello")["page"]
             opened[-1].send("look", layers=["water"], difference=False, curves=["water"])
         yield client, opened
 
@@ -162,6 +174,82 @@ def test_pages_follow_the_head_and_see_the_end(tmp_path: Path) -> None:
         shown = client.get("/api/tracks", params={"first": 0, "last": TICKS, "bins": TICKS + 1}).json()
         assert [tick for tick, count in enumerate(shown["keyframes"]) if count] == [0, 20, 40, 60]
         assert [tick for tick, count in enumerate(shown["inputs"]) if count] == [10, 20, 30, 40, 50, 60]
+
+
+def test_a_program_gets_each_state_of_the_run(tmp_path: Path) -> None:
+    """The stream begins with a state; with the changes of each tick, it is that of a plain run. Then comes the end."""
+    path, state, hashes = tmp_path / "run.tape", dict[str, Any](), dict[int, str]()
+    with contextlib.ExitStack() as stack:
+        recorder = stack.enter_context(recording(path, 5))
+        client, _ = stack.enter_context(watching(path, 0))
+        client.get("/api/info")
+        client.cookies.clear()  # A program has none.
+        bearer = {"authorization": f"Bearer {TOKEN}"}
+        for headers in ({}, {"authorization": "Bearer wrong"}, bearer | {"origin": "http://evil.example"}):
+            with (
+                pytest.raises(WebSocketDisconnect) as refusal,
+                client.websocket_connect(f"ws://127.0.0.1:{PORT}/stream", headers=headers),
+            ):
+                pass
+            assert refusal.value.code == 1008
+        page = Page(stack.enter_context(client.websocket_connect(f"ws://127.0.0.1:{PORT}/stream", headers=bearer)))
+        while (message := page.stream_message())["kind"] != "end":
+            apply_message(state, message)
+            hashes[message["tick"]] = message["hash"]
+            assert state["water"].tobytes() == pond_at(message["tick"]).state["water"].tobytes()
+            assert state["frogs.energy"].tobytes() == pond_at(message["tick"]).state["frogs.energy"].tobytes()
+            if message["tick"] == recorder.tick and not recorder.is_closed:
+                step_to(recorder, recorder.tick + 7)
+                if recorder.tick == TICKS:
+                    recorder.close()
+    assert message == {"kind": "end", "tick": TICKS, "why": "ended"}
+    assert min(hashes) <= 5
+    assert hashes[TICKS] == f"{truth_at(TICKS):016x}"
+    assert hashes == {tick: f"{truth_at(tick):016x}" for tick in hashes}
+
+
+def test_spectators_see_the_run_later(tmp_path: Path) -> None:
+    """The page shows nothing of the last ticks: not by following, seeking, describing or from marks; in the end, all of it."""
+    path = tmp_path / "run.tape"
+    with contextlib.ExitStack() as stack:
+        recorder = stack.enter_context(recording(path, 45))
+        recorder.flush()
+        client, (page,) = stack.enter_context(watching(path, 1, delay_ticks=15))
+        page.send("follow", on=True)
+        assert page.frame(30, HEAD) == (30, truth_at(30))
+        assert client.get("/api/info").json()["tapes"][0]["last"] == 30
+        page.send("seek", id=1, tick=40, drag=False)
+        assert page.frame(30) == (30, truth_at(30))
+        described = client.get("/api/detail", params={"page": page.name, "tick": 40, "part": "tick"}).json()
+        assert described["tick"] == 30
+        wait_until(lambda: marks_of(client, "keyframes") == [0, 20])
+        assert marks_of(client, "inputs") == [10, 20, 30]
+        points = client.get("/api/curve", params={"name": "water", "first": 0, "last": TICKS, "bins": 99}).json()[
+            "points"
+        ]
+        assert max(tick for tick, _ in points) <= 30
+        step_to(recorder, TICKS)
+        assert page.frame(TICKS - 15, HEAD) == (TICKS - 15, truth_at(TICKS - 15))
+        recorder.close()
+        assert page.message("recording")["facts"]["live"] == "ended"
+        wait_until(lambda: marks_of(client, "keyframes") == [0, 20, 40, 60])
+        page.send("seek", id=2, tick=TICKS, drag=False)
+        assert page.frame(TICKS) == (TICKS, truth_at(TICKS))
+
+
+def marks_of(client: TestClient, kind: str) -> list[int]:
+    """The ticks that have a mark."""
+    found = client.get("/api/tracks", params={"first": 0, "last": TICKS, "bins": TICKS + 1}).json()[kind]
+    return [tick for tick, count in enumerate(found) if count]
+
+
+def apply_message(state: dict[str, Any], message: dict[str, Any]) -> None:
+    """Take a message of the stream, as the client in docs/view.md does."""
+    for name, field in message["fields"].items():
+        state[name] = np.frombuffer(field["data"], field["dtype"]).reshape(field["shape"]).copy()
+    for name, cells in message.get("cells", {}).items():
+        flat = state[name].reshape(-1)
+        flat[np.frombuffer(cells["at"], "<u4")] = np.frombuffer(cells["data"], flat.dtype)
 
 
 def test_a_recording_whose_process_was_killed_has_stopped(tmp_path: Path) -> None:
@@ -285,3 +373,6 @@ def test_only_one_tape_can_be_followed(capsys: pytest.CaptureFixture[str], tmp_p
     words = ["view", "--no-browser", "--live", *(str(tmp_path / name) for name in names)]
     assert run_app(replayer.commands.main.load(words), words) == 2
     assert_one_line(capsys.readouterr(), "--live follows one tape: name it alone")
+    words = ["view", "--no-browser", str(tmp_path / "one.tape"), "--delay", "3"]
+    assert run_app(replayer.commands.main.load(words), words) == 2
+    assert_one_line(capsys.readouterr(), "--delay is for a run that is being recorded: add --live")

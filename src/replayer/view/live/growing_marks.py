@@ -11,7 +11,7 @@ import numpy as np
 
 from recorder.errors import CorruptError, RecordingError, TornError
 from recorder.format.blocks.block import BlockKind
-from recorder.format.blocks.telemetry_block import decode_telemetry, join_telemetry
+from recorder.format.blocks.telemetry_block import TICK, Columns, decode_telemetry, join_telemetry
 from recorder.format.segments.block_location import optional_blocks
 from recorder.processes.worker_pipes import begin_as_worker
 from replayer.tape.tape import Tape
@@ -23,14 +23,17 @@ from replayer.view.worker.tape_marks import event_marks, input_ticks, mark_parts
 READ_S = 0.7
 
 
-def follow_marks(parent: int, pipe: Connection, path: Path) -> None:
-    """Send what is added as Indexed, then all parts, and end. parent: the server's process id."""
+def follow_marks(parent: int, pipe: Connection, path: Path, delay_ticks: int) -> None:
+    """Send what is added as Indexed, then all parts, and end. parent: the server's process id.
+
+    delay_ticks: the marks of so many last ticks are left out until the recording ends.
+    """
     begin_as_worker(parent)
     be_nice(MARKS_NICENESS)
     wait_for_first_ticks(path)
     try:
         with Tape(path) as tape:
-            for part in _parts(tape, pipe):
+            for part in _parts(tape, pipe, delay_ticks):
                 pipe.send(Indexed(part))
     except (RecordingError, OSError) as error:
         pipe.send(Indexed({"marks_error": page_text(str(error))}))
@@ -38,8 +41,8 @@ def follow_marks(parent: int, pipe: Connection, path: Path) -> None:
         return  # The server has ended.
 
 
-def _parts(tape: Tape, pipe: Connection) -> Iterator[dict[str, Any]]:
-    watch, marks = RecordingWatch(tape), GrowingMarks(tape)
+def _parts(tape: Tape, pipe: Connection, delay_ticks: int) -> Iterator[dict[str, Any]]:
+    watch, marks = RecordingWatch(tape), GrowingMarks(tape, delay_ticks)
     watch.look()
     while not watch.has_ended:
         added = marks.added()
@@ -55,37 +58,40 @@ def _parts(tape: Tape, pipe: Connection) -> Iterator[dict[str, Any]]:
 class GrowingMarks:
     """What was added to a tape since the last call."""
 
-    def __init__(self, tape: Tape) -> None:
-        self._tape = tape
+    def __init__(self, tape: Tape, delay_ticks: int = 0) -> None:
+        """delay_ticks: see follow_marks."""
+        self._tape, self._delay_ticks = tape, delay_ticks
         self._keyframes = 0
         self._input_tick, self._event_tick = -1, -1
         self._telemetry_position = (-1, -1)
+        self._held: Columns | None = None  # Rows of ticks that are not to be told yet.
 
     def added(self) -> dict[str, Any]:
         """The marks by part, as tape_marks has them; of keyframes all of them. Empty if nothing was added."""
         tape = self._tape
         found: dict[str, Any] = {}
-        keyframes = sorted({place.tick for place in tape.keyframes})
+        last = tape.last_tick - self._delay_ticks
+        keyframes = sorted({place.tick for place in tape.keyframes if place.tick <= last})
         if len(keyframes) != self._keyframes:
             self._keyframes = len(keyframes)
             found["keyframe_ticks"] = np.array(keyframes, np.int64)
-        last = tape.last_tick
-        if last > self._input_tick:
+        if last > max(self._input_tick, tape.first_tick):
             ticks = input_ticks(tape, max(tape.first_tick, self._input_tick) + 1, last)
             self._input_tick = last
             if len(ticks):
                 found["input_ticks"] = ticks
         # Events come in blocks, a second after their ticks: those after the last one that was seen are new.
-        events = event_marks(tape, self._event_tick + 1)
+        events = event_marks(tape, self._event_tick + 1, last)
         if events["event_ticks"]:
             self._event_tick = max(int(ticks[-1]) for ticks in events["event_ticks"].values())
             found |= events
-        telemetry = self._telemetry()
+        telemetry = self._telemetry(last)
         if telemetry is not None:
             found["telemetry"] = telemetry
         return found
 
-    def _telemetry(self) -> dict[str, Any] | None:
+    def _telemetry(self, last: int) -> dict[str, Any] | None:
+        """The rows up to a tick that were not there at the last call."""
         blocks = self._tape.recording.believing_index(lambda: optional_blocks(self._tape.segments))
         tables = []
         for block in blocks:
@@ -96,4 +102,9 @@ class GrowingMarks:
                 tables.append(decode_telemetry(block.payload(), block.entry.offset))
             except (CorruptError, TornError):
                 continue
-        return join_telemetry(tables) if tables else None
+        if not tables and self._held is None:
+            return None
+        table = join_telemetry([self._held, *tables] if self._held is not None else tables)
+        count = int(np.searchsorted(table[TICK], last, "right"))
+        self._held = {name: values[count:] for name, values in table.items()} if count < len(table[TICK]) else None
+        return {name: values[:count] for name, values in table.items()} if count else None

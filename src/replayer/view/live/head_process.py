@@ -24,12 +24,14 @@ from recorder.processes.worker_pipes import begin_as_worker
 from replayer.report.tape_facts import tape_facts
 from replayer.tape.tape import Tape
 from replayer.view.live.growing_tape import HEAD_NICENESS, POLL_S, RecordingWatch, be_nice, wait_for_first_ticks
+from replayer.view.live.state_stream import StreamedState, change_between, streamed_state
 from replayer.view.states.figures import figures_of
 from replayer.view.states.frame_encoding import EncodedTick
 from replayer.view.states.page_json import page_json
 from replayer.view.worker.finding_cursors import make_cursor
 from replayer.view.worker.page_jobs import ViewSelection
 from replayer.view.worker.view_cursor import ViewCursor
+from sim.kernel.state import Snapshot
 
 EACH_TICKS = 12  # Up to so many new ticks are visited one by one, for their figures; of more, the last.
 SHOWN_S = 1 / 60  # A page draws so often at most.
@@ -41,6 +43,14 @@ class WatchJob:
     """To the process: what the pages look at that follow the head; None if none does."""
 
     look: ViewSelection | None
+
+
+@attrs.frozen
+class StreamJob:
+    """To the process: stream the states, or do not any more. wants_state: one that is complete is wanted, too."""
+
+    streams: bool
+    wants_state: bool
 
 
 @attrs.frozen
@@ -75,14 +85,17 @@ class HeadTrouble:
     text: str
 
 
-def follow_head(parent: int, pipe: Connection, path: Path, sim: str | None) -> None:
-    """Run the process until the recording ends, or the server closes the pipe. parent: the server's process id."""
+def follow_head(parent: int, pipe: Connection, path: Path, sim: str | None, delay_ticks: int) -> None:
+    """Run the process until the recording ends, or the server closes the pipe. parent: the server's process id.
+
+    delay_ticks: this many ticks before the last one stands for the head, until the recording ends.
+    """
     begin_as_worker(parent)
     be_nice(HEAD_NICENESS)
     wait_for_first_ticks(path)
     try:
         factory = load_factory(sim) if sim is not None else None
-        process = _HeadProcess(pipe, make_cursor(path, factory, None))
+        process = _HeadProcess(pipe, make_cursor(path, factory, None), delay_ticks)
     except (RecordingError, OSError, ValueError, LookupError):
         return  # The process that answers the pages says the same.
     try:
@@ -92,13 +105,15 @@ def follow_head(parent: int, pipe: Connection, path: Path, sim: str | None) -> N
 
 
 class _HeadProcess:
-    def __init__(self, pipe: Connection, cursor: ViewCursor) -> None:
-        self._pipe, self._cursor = pipe, cursor
+    def __init__(self, pipe: Connection, cursor: ViewCursor, delay_ticks: int) -> None:
+        self._pipe, self._cursor, self._delay_ticks = pipe, cursor, delay_ticks
         self._tape: Tape = cursor.run.tape
         self._watch = RecordingWatch(cursor.run.tape)
         self._look: ViewSelection | None = None
         self._shown: tuple[int, ViewSelection] | None = None
         self._told = Grown(-1, -1)
+        self._streams = StreamJob(streams=False, wants_state=False)
+        self._streamed: StreamedState | None = None  # What the programs have that get the stream.
         self._bad_tick: int | None = None  # From there to the next keyframe, the states differ from the recorded ones.
 
     def run(self) -> None:
@@ -108,30 +123,51 @@ class _HeadProcess:
             self._receive()
             self._watch.look()
             self._tell_growth()
-            if self._look is not None:
-                self._show(self._look)
+            if self._is_watched:
+                self._show(self._look or ViewSelection())
+            while self._watch.has_ended and self._streams.streams and self._is_behind():
+                self._show(self._look or ViewSelection())
             if self._watch.has_news:
                 self._pipe.send(RecordingState(state_facts(self._tape, self._watch)))
             if self._watch.has_ended:
                 return
             spent_s = time.monotonic() - begun_s
-            self._pipe.poll(max(0.001, (SHOWN_S if self._look is not None else POLL_S) - spent_s))
+            self._pipe.poll(max(0.001, (SHOWN_S if self._is_watched else POLL_S) - spent_s))
+
+    @property
+    def _is_watched(self) -> bool:
+        return self._look is not None or self._streams.streams
+
+    @property
+    def _head_tick(self) -> int:
+        last = self._tape.last_tick
+        return last if self._watch.has_ended else max(self._tape.first_tick, last - self._delay_ticks)
+
+    def _is_behind(self) -> bool:
+        """Return True if there are ticks that can still be streamed."""
+        here = self._cursor.tick
+        return self._bad_tick is None and here is not None and here < self._tape.last_tick
 
     def _receive(self) -> None:
         while self._pipe.poll(0):
             match self._pipe.recv():
                 case WatchJob(look):
                     self._look = look
+                case StreamJob() as job:
+                    self._streams = job
+                    if not job.streams:
+                        self._streamed = None
+                    self._shown = None  # The tick where it stands is streamed, too.
 
     def _tell_growth(self) -> None:
-        grown = Grown(self._tape.first_tick, self._tape.last_tick)
+        grown = Grown(self._tape.first_tick, self._head_tick)
         if grown != self._told:
             self._told = grown
             self._cursor.follow_files()
             self._pipe.send(grown)
 
     def _show(self, look: ViewSelection) -> None:
-        last = self._tape.last_tick
+        last = self._head_tick
         if self._shown == (last, look):
             return
         try:
@@ -140,6 +176,10 @@ class _HeadProcess:
             if tick is None or self._shown == (tick, look):
                 return
             snapshot, shown = self._cursor.state(tick)
+            self._stream(shown, snapshot)
+            if self._look is None:
+                self._shown = tick, look
+                return
             encoded = self._cursor.encode(snapshot, shown, look)
         except (EOFError, BrokenPipeError):
             raise
@@ -160,13 +200,29 @@ class _HeadProcess:
         figures: dict[int, dict[str, float]] = {}
         here = cursor.tick
         is_near = here is not None and here < last <= here + EACH_TICKS
-        for tick in range(here + 1, last + 1) if here is not None and is_near and look.curves else [last]:
+        each = here is not None and is_near and (bool(look.curves) or self._streams.streams)
+        for tick in range(here + 1, last + 1) if each and here is not None else [last]:
             arrived = cursor.walk(tick, lambda: time.monotonic() > deadline_s)
+            if self._streams.streams and cursor.tick is not None:
+                self._stream(cursor.tick, cursor.run.state.snapshot())
             if cursor.tick is not None and look.curves:
                 figures[cursor.tick] = figures_of(cursor.run.state.snapshot(), look.curves)
             if not arrived or time.monotonic() > deadline_s:
                 break
         return figures
+
+    def _stream(self, tick: int, snapshot: Snapshot) -> None:
+        """Send what has changed since the state that was streamed last, and the complete state if a program waits for it."""
+        if not self._streams.streams:
+            return
+        before = self._streamed
+        if before is None or tick > before.tick:
+            self._streamed = streamed_state(tick, snapshot)
+            if before is not None:
+                self._pipe.send(change_between(before, self._streamed))
+        if self._streams.wants_state:
+            self._streams = StreamJob(streams=True, wants_state=False)
+            self._pipe.send(self._streamed)
 
     def _failed(self, error: Exception, last: int, look: ViewSelection) -> None:
         """Tell it once, and go on at the next keyframe."""

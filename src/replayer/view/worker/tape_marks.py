@@ -67,12 +67,12 @@ def input_ticks(tape: Tape, first: int, last: int) -> Ticks:
     return np.fromiter(ticks, np.int64)
 
 
-def event_marks(tape: Tape, first: int = 0) -> dict[str, Any]:
-    """The ticks of the events from a tick on, by kind; a tick comes once for each event. And the properties that were violated."""
+def event_marks(tape: Tape, first: int = 0, last: int | None = None) -> dict[str, Any]:
+    """The ticks of the events from first to last, by kind; a tick comes once for each event. And the violated properties."""
     ticks: dict[str, array[int]] = {}
     violations: list[tuple[int, str]] = []
     has_properties = tape.meta.get("scenario") is not None
-    for tick, event in tape.events(first):
+    for tick, event in tape.events(first, last):
         is_violation = has_properties and event.get("kind") == "violation" and has_required_keys(event)
         if is_violation and len(violations) < VIOLATIONS_MAX:
             violations.append((tick, page_text(f"property {event['property']} is violated: {event['details']}")))

@@ -1,0 +1,117 @@
+"""The stream of states for other programs: a client of docs/view.md rebuilds each state of a plain run."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from typing import Any
+
+import msgpack
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+from optional_packages import needs
+
+from viewed_worlds import TICKS, Pond, inputs_of_pond
+
+needs("starlette", "uvicorn", "websockets")
+
+from replayer.view.live.state_stream import (  # noqa: E402
+    StreamedState,
+    change_between,
+    encode_change,
+    encode_state,
+    merged_changes,
+    streamed_state,
+)
+from replayer.view.live.stream_session import StreamSession  # noqa: E402
+
+
+def apply(state: dict[str, np.ndarray[Any, Any]], data: bytes) -> dict[str, Any]:
+    """Take a message as the client in docs/view.md does; returns the message."""
+    message: dict[str, Any] = msgpack.unpackb(data)
+    for name in message.get("gone", ()):
+        state.pop(name, None)
+    for name, field in message["fields"].items():
+        state[name] = np.frombuffer(field["data"], field["dtype"]).reshape(field["shape"]).copy()
+    for name, cells in message.get("cells", {}).items():
+        flat = state[name].reshape(-1)
+        flat[np.frombuffer(cells["at"], "<u4")] = np.frombuffer(cells["data"], flat.dtype)
+    return message
+
+
+def same(state: dict[str, np.ndarray[Any, Any]], truth: dict[str, np.ndarray[Any, Any]]) -> bool:
+    """Return True if both have the same fields, bit for bit."""
+    return state.keys() == truth.keys() and all(
+        array.shape == truth[name].shape and array.tobytes() == truth[name].tobytes() for name, array in state.items()
+    )
+
+
+ARRAYS = st.sampled_from(
+    [
+        np.zeros((2, 3)),
+        np.array([[1.0, 0.0, -0.0], [np.nan, 2.0, 3.0]]),
+        np.array([[1.0, 0.0, 0.0], [np.nan, 2.0, 4.0]]),
+        np.zeros((0,)),
+        np.arange(9, dtype=np.int32),
+        np.array(5, np.uint8),
+        np.array(6, np.uint8),
+        np.array([True, False]),
+    ]
+)
+FIELDS = st.dictionaries(st.sampled_from(["a", "b"]), ARRAYS)
+
+
+@given(st.lists(FIELDS, min_size=2, max_size=5))
+def test_changes_give_the_next_state_and_merged_ones_the_last(states: list[dict[str, Any]]) -> None:
+    """Whatever fields come, go, grow or change; merged from either end."""
+    streamed = [StreamedState(tick, tick, fields) for tick, fields in enumerate(states)]
+    changes = [change_between(one, other) for one, other in itertools.pairwise(streamed)]
+    seen: dict[str, np.ndarray[Any, Any]] = {}
+    apply(seen, encode_state(streamed[0]))
+    for change, fields in zip(changes, states[1:], strict=True):
+        apply(seen, encode_change(change))
+        assert same(seen, fields)
+    forward = changes[0]
+    for change in changes[1:]:
+        forward = merged_changes(forward, change)
+    backward = changes[-1]
+    for change in changes[-2::-1]:
+        backward = merged_changes(change, backward)
+    for merged in (forward, backward):
+        skipping: dict[str, np.ndarray[Any, Any]] = {}
+        apply(skipping, encode_state(streamed[0]))
+        message = apply(skipping, encode_change(merged))
+        assert (message["before"], message["tick"]) == (0, len(states) - 1)
+        assert same(skipping, states[-1])
+
+
+def test_a_slow_program_skips_ticks_and_misses_nothing() -> None:
+    """One that takes no message meanwhile gets one change for all ticks; one that joins later begins with a state."""
+
+    async def run() -> None:
+        slow, late, pond = StreamSession(), StreamSession(), Pond()
+        before = streamed_state(0, pond.state.snapshot())
+        slow.take(before)
+        seen: dict[str, np.ndarray[Any, Any]] = {}
+        for tick, inputs in enumerate(inputs_of_pond(TICKS), start=1):
+            pond.step(inputs)
+            after = streamed_state(tick, pond.state.snapshot())
+            for session in (slow, late):
+                session.take(change_between(before, after))
+            if tick == 40:
+                late.take(after)
+            before = after
+        slow.end(TICKS, "ended")
+        messages = [apply(seen, data) for data in [await slow.next_message(), await slow.next_message()] if data]
+        assert [message["tick"] for message in messages] == [0, TICKS]
+        assert same(seen, dict(before.fields))
+        assert messages[-1]["hash"] == f"{pond.state.hash():016x}"
+        assert msgpack.unpackb(await slow.next_message() or b"") == {"kind": "end", "tick": TICKS, "why": "ended"}
+        assert await slow.next_message() is None
+        joined: dict[str, np.ndarray[Any, Any]] = {}
+        ticks = [apply(joined, await late.next_message() or b"")["tick"] for _ in range(2)]
+        assert ticks == [40, TICKS]
+        assert same(joined, dict(before.fields))
+
+    asyncio.run(run())
