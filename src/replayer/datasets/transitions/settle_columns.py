@@ -14,6 +14,7 @@ from typing import Any
 import attrs
 import numpy as np
 
+from recorder.errors import MissingTickError, SimulationFailedError
 from recorder.processes.pool import Pool, Report, results_in_order
 from replayer.datasets.plan import TAPES_TOGETHER, DatasetPart, TapeInput, open_source, ranges_of
 from replayer.datasets.request import ExtractionError, Request
@@ -32,6 +33,7 @@ from replayer.datasets.transitions.transition_rows import (
     values_of_transition,
 )
 from replayer.datasets.transitions.transitions_of_part import transitions_of_part
+from replayer.playback.cursor import Cursor
 from replayer.playback.make_simulation import Factory
 from replayer.tape.environment_calls import adapter_name, described_environment
 from replayer.tape.episodes import find_calls
@@ -105,12 +107,26 @@ def _examined(
             else:
                 facts = facts_of_agents(tape, simulation)
             first, last = ranges_of(source, request)[0]
+            if factory is not None and source.environment:
+                _ensure_takes_states(source, tape, simulation, first)
             last = min(last, first + FIRST_TICKS)
             part = DatasetPart(0, 0, range(first, last + 1), None, first, last)
             seen = _columns_of_part(part, source, request, facts, tape, simulation, factory)
         if seen and source.environment:
             known[description] = facts
         return _with_seen(facts, seen)
+
+
+def _ensure_takes_states(source: TapeInput, tape: Tape, simulation: Simulation, tick: int) -> None:
+    """Raise ExtractionError if no state can be loaded into an environment of the user, such as one with other wrappers."""
+    try:
+        Cursor(tape, simulation).place_before(tick)
+    except SimulationFailedError as error:
+        raise ExtractionError(
+            f"{source.name}: the environment does not take the states of the tape: {error}"
+        ) from error
+    except MissingTickError:
+        return  # What is damaged is reported with the samples that are missing.
 
 
 def _with_calls(facts: EnvironmentFacts, tape: Tape) -> EnvironmentFacts:

@@ -12,12 +12,15 @@ from optional_packages import needs
 import recorder
 import replayer.commands.main
 from replayer.datasets.extract import extract
+from replayer.datasets.request import ExtractionError
 
 from oracle.command_lines import assert_one_line, files, run
 
-needs("gymnasium", "pyarrow", "zarr", "minari", "h5py", "PIL")
+needs("gymnasium", "pettingzoo", "pyarrow", "zarr", "minari", "h5py", "PIL")
 
 import gymnasium  # noqa: E402
+from collected_environments import Camera  # noqa: E402
+from environment_runs import recorded  # noqa: E402
 from gymnasium import spaces  # noqa: E402
 
 HERE = Path(__file__).stem
@@ -155,3 +158,13 @@ def test_objects_as_text_are_the_same_in_each_run() -> None:
         table = extract(path, name, world=Strange).table("transitions").to_arrow()
         assert table["obs"].to_pylist() == ['["<object object>"]'] * 12
     assert files(Path("one/transitions")) == files(Path("two/transitions"))
+
+
+def test_an_environment_without_its_wrapper_is_refused_and_leaves_nothing(tmp_path: Path) -> None:
+    """Before, the data set had no rows, and all ticks were listed as missing."""
+    recorded("camera", tmp_path / "run.tape")
+    with pytest.raises(
+        ExtractionError, match=r"run.tape: the environment does not take the states of the tape: .*TimeLimit"
+    ):
+        extract(tmp_path / "run.tape", tmp_path / "set", world=Camera)
+    assert [path.name for path in tmp_path.iterdir()] == ["run.tape"]
