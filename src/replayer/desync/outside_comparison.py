@@ -21,8 +21,10 @@ from recorder.ambient.outside.outside_read import (
     ENTROPY,
     FILE,
     FOLDER,
+    FOUND,
     GENERATOR,
     IDENTITY,
+    IMPORT,
     LOCALE,
     TEXT_HASH,
     THREADS,
@@ -99,6 +101,8 @@ def compare_reads(note: OutsideNote, reads: Iterable[OutsideRead]) -> list[ReadC
     for read in reads:
         if read.kind == CHANGED:
             continue  # A copy of a project has other times.
+        if read.kind == IMPORT and note.fact(IMPORT, read.name) in (None, (read.fact,)):
+            continue  # Loaded once, and not read in each step.
         noted, present = note.fact(read.kind, read.name), read.fact
         if read.kind in _SETTING and note.process is not None:
             noted = (note.process.get(_SETTING[read.kind]),)
@@ -198,6 +202,9 @@ def _difference(kind: str, name: str, recorded: str, present: str) -> str:
             if present == UNSET
             else "another value than when the recording began"
         )
+    if kind == IMPORT:
+        now = "not found now" if present == ABSENT else "found now"
+        return f"{now}, {'found' if recorded == FOUND else 'not found'} when the recording began"
     if kind in (FILE, FOLDER, ATTRIBUTES):
         where = "" if os.path.isabs(name) else " in the present folder"  # noqa: PTH117
         if present == ABSENT:

@@ -43,6 +43,8 @@ def unrepeated_lines(reads: Iterable[ReadComparison]) -> list[str]:
         return []
     lines = ["  this step reads what is not as it was when the recording began:"]
     lines += [f"    {read}" for read in different[:_NAMES_SHOWN]]
-    lines.append("  whether that makes the difference is not tested: the tape has a digest of it, and no content")
+    lines.append(
+        "  whether that makes the difference is not tested: the tape has a digest of it at most, and no content"
+    )
     variables = dict.fromkeys(read.name for read in different if read.kind == VARIABLE)
     return lines + [f"  --env {name}=VALUE tests a value" for name in list(variables)[:_NAMES_SHOWN]]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,7 +12,7 @@ import pytest
 from recorder.ambient.outside.outside_note import NotedFact, OutsideNote
 from recorder.ambient.outside.outside_read import OutsideRead
 from recorder.ambient.outside.process_facts import process_facts
-from replayer.desync.outside_comparison import compare_reads, compare_settings
+from replayer.desync.outside_comparison import DIFFERS, LATER, compare_reads, compare_settings, with_later_changes
 
 FACTS = [  # Kind, name, fact when the recording began, fact now, result, words.
     ("file", "a.json", "3 aa", "3 aa", "equal", "as when the recording began"),
@@ -168,3 +170,36 @@ def test_features_of_processors_are_named(monkeypatch: pytest.MonkeyPatch) -> No
     assert differences("SSE AVX", "SSE AVX") == []
     assert differences("SSE AVX2", "SSE AVX512F") == ["cpu_features: AVX2 recorded, not now, AVX512F now, not recorded"]
     assert differences("SSE AVX2", "SSE") == ["cpu_features: AVX2 recorded, not now"]
+
+
+@pytest.mark.parametrize(
+    ("noted", "now", "found"),
+    [
+        ("found", "absent", "not found now, found when the recording began"),
+        ("absent", "found", "found now, not found when the recording began"),
+        ("found", "found", None),
+        (None, "absent", None),
+    ],
+)
+def test_a_module_is_named_only_where_it_differs(noted: str | None, now: str, found: str | None) -> None:
+    """One that is there, as it was, is loaded once and not read in each step."""
+    facts = (NotedFact("import", "fast_math", "game.py:7", noted),) if noted is not None else ()
+    compared = compare_reads(OutsideNote(None, 1, facts), [OutsideRead("import", "fast_math", "game.py", 7, now)])
+
+    assert [(one.result, one.found) for one in compared] == ([(DIFFERS, found)] if found is not None else [])
+
+
+def test_a_file_that_was_changed_after_the_recording_began_is_marked(tmp_path: Path) -> None:
+    """Only one of which the recording noted nothing; the time of the tape decides."""
+    path = tmp_path / "menu.json"
+    path.write_text("{}")
+    os.utime(path, (1_600_000_000, 1_600_000_000))
+    compared = compare_reads(OutsideNote(), [OutsideRead("file", str(path), "game.py", 7, "2 00")])
+
+    [later] = with_later_changes(compared, "2020-09-13T12:00:00+00:00")
+    assert later.result == LATER
+    assert later.found.startswith(
+        "changed on 2020-09-13 12:26:40 UTC, after the recording began (2020-09-13 12:00:00 UTC)"
+    )
+    for created in ("2020-09-13T13:00:00+00:00", None, "soon"):
+        assert with_later_changes(compared, created) == compared

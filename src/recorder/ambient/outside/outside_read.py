@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import importlib.util
 import os
 import stat
 from pathlib import Path
@@ -12,6 +13,7 @@ import attrs
 
 FILE, FOLDER, ATTRIBUTES, VARIABLE = "file", "folder", "attributes", "variable"
 CHANGED = "time of change"  # Noted of each file whose attributes are read; compared by a test, not by itself.
+IMPORT = "import"  # Of a module that was not loaded: found, or absent.
 ZONE, LOCALE, THREADS, TEXT_HASH = "time zone", "locale", "threads", "hash of text"
 CLOCK, ENTROPY, GENERATOR, IDENTITY, CONTACT = "clock", "entropy", "generator", "identity", "contact"
 KINDS = frozenset(
@@ -21,6 +23,7 @@ KINDS = frozenset(
         ATTRIBUTES,
         CHANGED,
         VARIABLE,
+        IMPORT,
         ZONE,
         LOCALE,
         THREADS,
@@ -38,7 +41,7 @@ CONTENT_BYTES_MAX = (
     4 << 20
 )  # Of a file, named in texts as 4 MiB; reading more would take longer than the step. The size is compared as well.
 NAME_CHARS_MAX = 200
-ABSENT, UNSET = "absent", "unset"
+ABSENT, UNSET, FOUND = "absent", "unset", "found"
 
 
 @attrs.frozen
@@ -89,6 +92,8 @@ def fact_of(kind: str, name: str) -> str | None:
             return attributes_fact(name)
         case "time of change":
             return changed_fact(name)
+        case "import":
+            return module_fact(name)
         case "variable":
             return variable_fact(os.environ.get(name))
     return None
@@ -139,6 +144,14 @@ def changed_fact(path: str) -> str | None:
     except (OSError, ValueError):
         return None
     return str(found.st_mtime_ns) if stat.S_ISREG(found.st_mode) else None
+
+
+def module_fact(name: str) -> str | None:
+    """FOUND if a module of this name could be imported, or ABSENT; None if that cannot be said without importing it."""
+    try:
+        return ABSENT if importlib.util.find_spec(name) is None else FOUND
+    except (ImportError, ValueError):
+        return None
 
 
 def variable_fact(value: str | None) -> str:

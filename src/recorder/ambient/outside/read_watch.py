@@ -26,11 +26,13 @@ from recorder.ambient.outside.outside_read import (
     FILE,
     FOLDER,
     IDENTITY,
+    IMPORT,
     NAME_CHARS_MAX,
     TEXT_HASH,
     VARIABLE,
     OutsideRead,
     fact_of,
+    module_fact,
     variable_fact,
 )
 from recorder.ambient.outside.own_code import is_librarys
@@ -131,11 +133,26 @@ class ReadWatch:
             folder = "." if arguments[0] is None else _path_text(arguments[0])
             if folder is not None:
                 self.note(FOLDER, folder, lambda: fact_of(FOLDER, folder))
+        elif event == "import":
+            self._note_import(arguments[0])
         elif event in _CONTACTS:
             self.note(CONTACT, f"{_CONTACTS[event]} ({event})", lambda: None)
             database = _path_text(arguments[0]) if event == "sqlite3.connect" else None
             if database is not None and os.path.isfile(database):  # noqa: PTH113
                 self.note(FILE, database, lambda: fact_of(FILE, database))
+
+    def _note_import(self, module: str) -> None:
+        """Note the import of a module of an installed package or of the user's, by a line of the user's code."""
+        frame: FrameType | None = sys._getframe(3)  # noqa: SLF001
+        while frame is not None and frame.f_code.co_filename.startswith("<frozen importlib"):
+            frame = frame.f_back
+        if frame is None or not self._is_own(frame.f_code.co_filename):
+            return
+        if "." in module or module in sys.stdlib_module_names or getattr(self._busy, "is_busy", False):
+            return
+        key = IMPORT, module, frame.f_code.co_filename, frame.f_lineno
+        if key not in self._reads and len(self._reads) < READS_MAX:
+            self._reads[key] = OutsideRead(*key, module_fact(module))
 
     def _called(self, call: Call, result: Any, arguments: tuple[Any, ...]) -> None:
         fact = call.fact

@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import datetime as dt
 import hashlib
+import importlib
 import inspect
 import os
 import random
@@ -213,3 +214,33 @@ def test_asking_for_the_settings_of_the_process_changes_nothing(monkeypatch: pyt
     monkeypatch.setenv("TZ", "Asia/Tokyo")
     time.tzset()
     assert process_facts()["time_zone"] == "JST/JST UTC+9"
+
+
+OPTIONAL = """
+def ask():
+    try:
+        import not_there_at_all
+    except ImportError:
+        pass
+    import graphlib
+    import there_since_now
+"""
+
+
+def test_imports_of_other_modules_are_noted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With what a missing one can be compared by; Python's own modules are left out."""
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "optional_import.py").write_text(OPTIONAL)
+    (tmp_path / "there_since_now.py").touch()
+    ask = importlib.import_module("optional_import").ask
+
+    def watched() -> dict[str, Any]:
+        watch = ReadWatch(lambda path: path.endswith("optional_import.py"))
+        with watch.watching():
+            ask()
+        return {"reads": [[read.kind, read.name, read.line, read.fact] for read in watch.reads]}
+
+    assert in_a_copy(watched)["reads"] == [
+        ["import", "not_there_at_all", 4, "absent"],
+        ["import", "there_since_now", 8, "found"],
+    ]
