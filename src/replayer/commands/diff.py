@@ -31,7 +31,9 @@ from replayer.tape.tape import Tape
 from sim.kernel.registry import ConfigError, UnknownWorldError
 from sim.kernel.state import Snapshot
 
-FEW_FIELDS = 3  # Two runs with no more different fields than these are the same but for them.
+FEW_FIELDS = (
+    3  # Runs of which more fields differed, and that still differ in no more than these, have met but for them.
+)
 
 
 def diff(
@@ -220,7 +222,7 @@ def _print(one: Path, other: Path, result: TapeDifference, spread: DifferenceSpr
         print_visible(f"  trend: {_trend_text(result, spread)}")
     for line in _difference_lines(result.states, result.differences):
         print_visible(f"    {line}")
-    if (last_rows := _last_rows(spread)) and spread is not None and len(last_rows) <= FEW_FIELDS:
+    if spread is not None and (last_rows := _last_rows(spread)) and len(last_rows) <= _few(spread):
         print_visible(f"  at tick {spread.last_tick:,}: the same but for {_rows_text(last_rows)}")
     if spread is not None and spread.stopped:
         print_visible(f"  rows are counted for {counted(spread.counts.shape[1], 'tick')}: {spread.stopped}")
@@ -233,6 +235,11 @@ def _last_rows(spread: DifferenceSpread | None) -> dict[str, int] | None:
     if spread is None or not spread.counts.size:
         return None
     return {name: count for name, count in zip(spread.fields, spread.counts[:, -1].tolist(), strict=True) if count}
+
+
+def _few(spread: DifferenceSpread) -> int:
+    """The number of fields in which runs may differ that have met again but for them: few, and fewer than before."""
+    return min(FEW_FIELDS, len(spread.fields) - 1)
 
 
 def _rows_text(rows: dict[str, int]) -> str:
