@@ -117,6 +117,44 @@ def test_the_subject_of_a_fork_is_used_as_the_game_is(tmp_path: Path) -> None:
         assert len({id(fork.subject) for fork in forks} | {id(run.subject)}) == 3
 
 
+class Saving:
+    """Saves and loads, and counts how often."""
+
+    saves = 0
+
+    def __init__(self) -> None:
+        self.values = [1, 2]
+
+    def save(self) -> bytes:
+        """The state."""
+        Saving.saves += 1
+        return bytes(self.values)
+
+    def load(self, saved: bytes) -> None:
+        """Enter a state."""
+        self.values = list(saved)
+
+    def step(self, inputs: Any) -> int:
+        """Return something."""
+        self.values = [sum(self.values) % 251, self.values[0], *self.values[1:5]]
+        return self.values[0] + (inputs or 0)
+
+
+def test_nothing_is_saved_until_the_state_is_asked_for(tmp_path: Path) -> None:
+    """Of a simulation with save and load; what its step returns is returned."""
+    with recorder.Recorder(tmp_path / "run.tape", Saving(), trial_ms=0) as tape:
+        results = [tape.step(1) for _ in range(20)]
+    with replayer.open(tmp_path / "run.tape", Saving) as run:
+        run.seek(4)
+        for _ in range(3):
+            with run.fork() as fork:
+                before = Saving.saves
+                assert [fork.step(1) for _ in range(10)] == results[4:14]
+                assert Saving.saves == before
+                assert fork.hash() == run.tape.state_hash(14)
+                assert Saving.saves == before + 1
+
+
 def test_a_simulation_is_used_again_after_a_close(tmp_path: Path) -> None:
     """A hundred forks one after the other need one simulation; a closed one refuses to be used."""
     made = []
