@@ -10,6 +10,9 @@ from asked_worlds import Garden, garden_run
 
 import replayer
 import replayer.commands.main
+from recorder.storage.tape_copy import TapeCopy, copied_meta
+from replayer.tape.copied_range import copy_range
+from replayer.tape.tape import Tape
 
 from oracle.command_lines import assert_one_line, run
 
@@ -69,6 +72,17 @@ def test_a_parent_that_was_moved_renamed_or_is_missing(capsys: pytest.CaptureFix
     assert "a.tape: ticks 40 to 50 (its parent run.tape is not in this folder)" in out
     garden_run(Path("runs/run.tape"), 3, 60, 20)
     assert "a.tape: ticks 40 to 50 (runs/run.tape is another run than its parent)" in asked(capsys, "tree runs")
+
+
+def test_a_name_in_a_tape_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    """Whatever text it has."""
+    with Tape("runs/a.tape") as tape:
+        parent = {**tape.meta["parent"], "run": "x", "path": "\x1b[31mred\nline"}
+        with TapeCopy("runs/odd.tape", tape.assembled.run_id, copied_meta(tape.assembled, parent=parent)) as copy:
+            copy_range(tape, copy, 40, 50)
+            copy.finish({"reason": "closed"})
+    lines = asked(capsys, "tree runs").splitlines()
+    assert "odd.tape: ticks 40 to 50 (its parent \\x1b[31mred line is not in this folder)" in lines
 
 
 def test_what_is_not_a_folder_gets_one_line(capsys: pytest.CaptureFixture[str]) -> None:

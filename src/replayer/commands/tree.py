@@ -13,7 +13,7 @@ from recorder.text import counted
 from recorder.visible_text import print_visible
 from replayer.branches.run_family import FamilyMember, RunFamily, read_family
 from replayer.commands.options import Json
-from replayer.value_text import tick_range
+from replayer.value_text import plain_text, tick_range
 
 
 def tree(folder: Path, /, *, as_json: Json = False) -> int:
@@ -39,7 +39,7 @@ def tree(folder: Path, /, *, as_json: Json = False) -> int:
     if as_json:
         print_json(_facts(folder, family))
     else:
-        print_visible("\n".join(_lines(folder, family)))
+        print_visible("\n".join(map(plain_text, _lines(folder, family))))
     return SAME
 
 
