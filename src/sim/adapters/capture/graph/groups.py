@@ -76,7 +76,9 @@ class Groups:
 
     Attributes:
         ordered: the groups.
-        global_names: the names of objects that a module or class beside those of the graph refers to, by identity.
+        global_names: the names of objects that a module or class beside those of the graph refers to, by identity. They
+            are not kept alive; see global_name_of.
+        stand_ins: the identities of objects that a trial made in place of such objects, and holds.
     """
 
     def __init__(self, storage: Storage, finder: ClassFinder, encoder: TreeEncoder, ignored: frozenset[str]) -> None:
@@ -86,6 +88,7 @@ class Groups:
         self._by_key: dict[bytes, Group] = {}
         self._of_class: dict[type, list[Group]] = {}
         self.global_names: dict[int, str] = {}
+        self.stand_ins: set[int] = set()
         self._found: set[type] = set()  # Classes whose names were looked up in this capture, and lead to them.
         self._plain: dict[Any, Group] = {}  # Lists and dicts, by type and by what else tells them apart.
 
@@ -106,6 +109,15 @@ class Groups:
                 return None
             self._found.add(kind)
         return self.of_object(value)
+
+    def global_name_of(self, value: Any) -> str | None:
+        """The name by which a module or class refers to an object now; None for any other object.
+
+        A variable may have been given another value since the names were read, and its object's address to another one.
+        """
+        name = self.global_names.get(id(value))
+        is_named = name is not None and (id(value) in self.stand_ins or self._finder.refers_to(name, value))
+        return name if is_named else None
 
     def forget_found(self) -> None:
         """Look each class up again: a step may have replaced it in its module."""

@@ -78,7 +78,9 @@ class Nodes:
         group.pending.append((number, value))
         self.group_of[number] = group
         if id(value) in self.groups.global_names:
-            self.named[number] = self.groups.global_names[id(value)]
+            name = self.groups.global_name_of(value)
+            if name is not None:
+                self.named[number] = name
         content = self.groups.content_of(value) if isinstance(group.rows, ObjectRows) else None
         if content is not None:
             inner = self.contents[number] = self._new_number(Content(value))
@@ -109,6 +111,12 @@ class Nodes:
         self.named.pop(number, None)
         heapq.heappush(self.free, number)
         return self.group_of.pop(number, None)
+
+    def forget_names(self) -> None:
+        """Forget the names that refer to other objects now."""
+        gone = [number for number in self.named if self.groups.global_name_of(self.objects[number]) is None]
+        for number in gone:
+            del self.named[number]
 
     def clear(self) -> None:
         """Forget all nodes."""

@@ -256,6 +256,7 @@ class ObjectGraph:
         self.values.write()
         special.write()
         self.is_observed = self.is_observed or bool(weak) or (not are_same and self.has_finalizers())
+        nodes.forget_names()
         named = nodes.named | ({OBSERVED: ""} if self.is_observed else {})
         if named != self._named:
             self._named = named

@@ -123,7 +123,10 @@ class Restoring:
                 made[node] = self._named(names.get(node), kind)
                 if made[node] is None:
                     made[node] = self._container(kind, group.key[2])
-        self._graph.groups.global_names.update({id(made[node]): name for node, name in names.items()})
+        groups = self._graph.groups
+        groups.global_names.update({id(made[node]): name for node, name in names.items()})
+        if not self._in_place:
+            groups.stand_ins.update(id(made[node]) for node in names)
         made[ROOT] = self._graph.root
 
     def _named(self, name: str | None, cls: type) -> Any:

@@ -170,6 +170,13 @@ class ClassFinder:
             raise NotFoundError(f"expected an object with the name {name!r}, got a {type(found).__qualname__}")
         return found
 
+    def refers_to(self, name: str, value: Any) -> bool:
+        """Return True if this name refers to just this object now."""
+        try:
+            return self._defined(name, "object") is value
+        except NotFoundError:
+            return False
+
     # --- names
 
     def _module_text(self, module: str) -> str:

@@ -14,6 +14,7 @@ from typing import Any
 
 import attrs
 
+from sim.adapters.capture.graph.names.used_globals import SCRIPTS, used_globals
 from sim.kernel.class_names import module_of
 
 _VALUES = (type(None), bool, int, float, complex, str, bytes, tuple, frozenset)  # Equal ones need not be identical.
@@ -52,18 +53,24 @@ _remembered: dict[tuple[str, str], tuple[list[_Seen], dict[int, str]]] = {}
 def names_of_globals(module: types.ModuleType, text: str) -> Mapping[int, str]:
     """The names of the objects that a module's globals and the attributes of its classes refer to, by their ids.
 
-    Without numbers, texts, tuples, classes, functions and modules. The first name of an object counts. text: the name
-    of the module in these names.
+    Without numbers, texts, tuples, classes, functions and modules. Of a script only those that its functions reach (see
+    used_globals.py). The first name of an object counts. text: the name of the module in these names.
+
+    The objects are not kept alive: ask whether a name still refers to the object at its address.
     """
     seen, names = _remembered.get((module.__name__, text), ([], {}))
     if seen and seen[0].holder is module and all(one.is_same() for one in seen):
         return names
     seen, names = [], {}
     todo: list[tuple[Any, str]] = [(module, "")]
+    own = {name: value for name, value in list(dict_of(module).items()) if is_named_object(name, value)}
+    used = used_globals(module, own) if module.__name__ in SCRIPTS else None
     for holder, path in todo:  # It grows by the classes that are defined in these.
         seen.append(_Seen.now(holder))
         for name, value in list(dict_of(holder).items()):
             if is_named_object(name, value):
+                if used and not path and name not in used.names and id(value) not in used.addresses:
+                    continue
                 names.setdefault(id(value), f"{text}:{path}{name}")
             elif _is_defined_as(value, module, path + name):
                 todo.append((value, f"{path}{name}."))
