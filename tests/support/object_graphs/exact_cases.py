@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import random
 import weakref
@@ -126,6 +127,32 @@ EXACT: dict[str, Case] = {
         "s.held[2][s.held[3][1]] = 5",
         "s.held[4] = s.held[4]._replace(y=s.held[0])",
         seen="[one is s.held[0] for one in (*s.held[1], *s.held[2], *s.held[3], *s.held[4])]",
+    ),
+    "equal partials, which are not the same one": case(
+        lambda: [functools.partial(halve, 8), functools.partial(halve, 8)],
+        "s.held += [s.held[1], functools.partial(halve, 8)]",
+        "s.held.remove(s.held[1]); s.result = [one() for one in s.held]",
+        "s.held[0].keywords['x'] = s.held",
+        "s.held[0].mark = 5; s.held[1].keywords['x'] = 9",
+        "del s.held[0].mark; s.held[0].keywords.clear()",
+        seen=f"({SAME}, [(one.args, len(one.keywords), vars(one)) for one in s.held])",
+        walks=False,
+    ),
+    "equal partials as keys and in sets": case(
+        lambda: {functools.partial(halve, 1): 1, functools.partial(halve, 1): 2},
+        "s.held[functools.partial(halve, 1)] = 3; s.held[functools.partial(halve, x=1)] = 4",
+        "del s.held[[*s.held][1]]; s.result = {functools.partial(halve, n) for n in (1, 1, 2, 3, 4, 5)}",
+        "s.result -= {one for one in s.result if one.args == (3,)}; s.held = {one: 1 for one in [*s.held][1:]}",
+        seen="(len(s.held), len(set(s.held)), sorted(one() for one in s.result or ()))",
+        walks=False,
+    ),
+    "partials as factories of defaultdicts": case(
+        lambda: defaultdict(functools.partial(defaultdict, functools.partial(list)), {1: 2}),
+        "s.held[5][6].append(7)",
+        "s.held[5][8].append(s.held[5])",
+        "s.held[9][1].append(1)",
+        seen="{key: dict(one) if key != 1 else one for key, one in s.held.items() if key != 5}",
+        walks=False,
     ),
     "equal frozen objects in sets and frozensets": case(
         lambda: sharing(Tile(3), lambda one: [one, {one, Tile(11), Tile(19)}, {Tile(3)}, frozenset({one, Tile(7, 1)})]),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import random
 import zlib
 from typing import Any
@@ -12,7 +13,14 @@ import numpy as np
 from object_graphs import classes, odd_classes
 from object_graphs.pitfalls import Case
 
-NAMES: dict[str, Any] = {**vars(classes), **vars(odd_classes), "np": np, "random": random, "zlib": zlib}
+NAMES: dict[str, Any] = {
+    **vars(classes),
+    **vars(odd_classes),
+    "np": np,
+    "functools": functools,
+    "random": random,
+    "zlib": zlib,
+}
 
 
 def does(text: str) -> Any:

@@ -11,6 +11,7 @@ import numpy as np
 
 from sim.adapters.capture.graph.groups import STRUCTURE
 from sim.adapters.capture.graph.kinds.array_kind import make_array
+from sim.adapters.capture.graph.kinds.partial_kind import PartialKind
 from sim.adapters.capture.graph.names.classes import ClassFinder
 from sim.adapters.capture.graph.rows import DICTS, LISTS
 from sim.adapters.capture.graph.special_nodes import (
@@ -226,6 +227,8 @@ class GraphReader:
             return Composite("", "", "", [ShownPart("", "", self._array(number))])
         if name == FOREIGN:
             return Composite("", "", "", [ShownPart("", "", _foreign(plain))])
+        if name == PartialKind.name:
+            return items([self.of_tree(tree) for tree in trees], "(", ")", name)
         if not trees:
             return Composite(f"<{name}>", "", "", [], hidden=plain)
         parts = [ShownPart(f" part {index}", "", self.of_tree(tree)) for index, tree in enumerate(trees)]

@@ -6,6 +6,7 @@ in a table of its own, which is written in place.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator, Mapping
 from itertools import accumulate
 from typing import Any
@@ -21,6 +22,7 @@ from sim.adapters.capture.graph.kinds.array_kind import (
     owns_memory,
 )
 from sim.adapters.capture.graph.kinds.kind_protocol import SpecialKind
+from sim.adapters.capture.graph.kinds.partial_kind import PartialKind
 from sim.adapters.capture.graph.kinds.refusals import is_picklable, refusal
 from sim.adapters.capture.graph.kinds.set_kind import SetKind
 from sim.adapters.capture.graph.kinds.special_kinds import KINDS, learn_kind
@@ -52,7 +54,7 @@ TABLES = (
     Table(ARRAYS, Field("node", "i8"), Field("size", "i8"), capacity=16),
     Table(ARRAY_BYTES, Field("byte", "u1"), capacity=256),
 )
-_SET = SetKind()
+_SET, _PARTIAL = SetKind(), PartialKind()
 
 
 class SpecialNodes:
@@ -74,7 +76,7 @@ class SpecialNodes:
         self.contents: dict[int, bytes] = {}
         self.edges: dict[int, tuple[int, ...]] = {}
         self.seen = SeenElements()
-        # What was seen of a set, or of the layout of an array: unchanged means that nothing has to be encoded.
+        # What was seen of a set, a partial, or the layout of an array: unchanged means that nothing has to be encoded.
         self._seals: dict[int, Any] = {}
         self._arrays: dict[int, Any] = {}
         self._owning: dict[int, Any] | None = None  # The arrays with memory of their own, in order.
@@ -165,9 +167,9 @@ class SpecialNodes:
         """Look at a node again, and return the nodes that it referred to and no longer does. Raises UnsavableError."""
         value = self.objects[number]
         self._keep_apart(number, value)
+        if (seal := self._seals.get(number)) is not None and seal == _seal_of(value):
+            return ()
         if type(value) is set:
-            if self._seals.get(number) == _SET.seal(value):
-                return ()
             name, (plain, parts) = _SET.name, _SET.take(value, self.seen.of(value))
             if plain is None:
                 parts = tuple(canonical_order(parts, self._encoder.node_at))
@@ -178,11 +180,9 @@ class SpecialNodes:
         if type(value) is set and plain is None:
             trees.sort(key=pack)  # By their numbers, which new elements have only now.
         content = pack([name, plain, trees])
+        self._seals[number] = _seal_of(value)
         if type(value) is set:
-            self._seals[number] = _SET.seal(value)
             self.seen.note(value, plain)
-        elif type(value) is np.ndarray:
-            self._seals[number] = layout_seal(value)
         return self._put(number, content, tuple(edges))
 
     def is_as_before(self, number: int, probe: TreeEncoder) -> bool:
@@ -319,6 +319,15 @@ class SpecialNodes:
             self._memory = storage.state[f"{ARRAY_BYTES}.byte"]
         if self._owning:
             np.concatenate([memory_of(array) for array in self._owning.values()], out=self._memory)
+
+
+def _seal_of(value: Any) -> Any:
+    """What is the same as long as a set, a partial or the layout of an array is; None for what is encoded at each look."""
+    if type(value) is set:
+        return _SET.seal(value)
+    if type(value) is np.ndarray:
+        return layout_seal(value)
+    return _PARTIAL.seal(value) if type(value) is functools.partial else None
 
 
 class _NodeNames(Mapping[int, str]):

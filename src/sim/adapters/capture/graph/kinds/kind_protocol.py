@@ -64,6 +64,18 @@ class StrongKind:
         """Do nothing: the object was complete when it was made."""
 
 
+class Identities:
+    """Objects that are compared by identity, and kept alive for that."""
+
+    def __init__(self, objects: list[Any]) -> None:
+        self._objects = objects
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Identities) and list(map(id, self._objects)) == list(map(id, other._objects))
+
+    __hash__ = None  # type: ignore[assignment]
+
+
 def is_a(value: Any, kind: type | tuple[type, ...]) -> bool:
     """isinstance by the type alone: isinstance may ask the value for its class, which calls a method of its own."""
     return issubclass(type(value), kind)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from sim.adapters.capture.graph.kinds.kind_protocol import Identities
 from sim.adapters.capture.graph.sets.equal_hashes import hashes_alike
 from sim.adapters.capture.graph.sets.seen_elements import Elements
 from sim.adapters.capture.graph.unsavable import UnsavableError
@@ -27,7 +28,7 @@ class SetKind:
 
     def seal(self, value: set[Any]) -> Any:
         """What is the same as long as nothing in the set has changed; it keeps the elements alive."""
-        return (fingerprint(value), _Identities(list(value)))
+        return (fingerprint(value), Identities(list(value)))
 
     def take(self, value: set[Any], before: Elements = Elements.NONE) -> tuple[Any, tuple[Any, ...]]:
         """The layout of the table, or None where it differs in each process, and the elements.
@@ -59,15 +60,3 @@ class SetKind:
             value.update(parts)
         else:
             rebuild(value, SetTable.from_plain(plain[:4] if not parts and plain[4:] == [True] else plain), list(parts))
-
-
-class _Identities:
-    """Objects that are compared by identity, and kept alive for that."""
-
-    def __init__(self, objects: list[Any]) -> None:
-        self._objects = objects
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Identities) and list(map(id, self._objects)) == list(map(id, other._objects))
-
-    __hash__ = None  # type: ignore[assignment]

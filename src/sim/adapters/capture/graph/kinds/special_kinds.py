@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import array
+import functools
 import itertools
 from typing import Any
 
@@ -12,6 +13,7 @@ from sim.adapters.capture.graph.kinds.itertools_kinds import Chain, Count, Cycle
 from sim.adapters.capture.graph.kinds.kind_protocol import SpecialKind
 from sim.adapters.capture.graph.kinds.learned.exceptions import ExceptionKind, is_plain_exception
 from sim.adapters.capture.graph.kinds.learned.pygame_numbers import PYGAME_KINDS
+from sim.adapters.capture.graph.kinds.partial_kind import PartialKind
 from sim.adapters.capture.graph.kinds.random_kinds import RANDOM_KINDS
 from sim.adapters.capture.graph.kinds.sequence_iterators import SEQUENCE_ITERATORS, Enumerate
 from sim.adapters.capture.graph.kinds.weak_references import WEAK_KINDS
@@ -39,6 +41,7 @@ KINDS: dict[type, SpecialKind] = {
     bytearray: ByteArray(),
     array.array: NumberArray(),
     memoryview: MemoryView(),
+    functools.partial: PartialKind(),
     **RANDOM_KINDS,
     **WEAK_KINDS,
 }

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import enum
+import functools
+import types
 from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -15,6 +17,7 @@ from sim.adapters.capture.graph.values.immutable_values import encode_immutable
 from sim.kernel.class_names import module_of
 
 _SIMPLE = (type(None), bool, int, float, complex, str, bytes, np.generic)
+_FUNCTIONS = types.FunctionType | types.BuiltinFunctionType
 _DEPTH = 4  # Of what is compared to order objects that are new in this step.
 
 
@@ -41,6 +44,9 @@ def _content_of(value: Any, depth: int) -> str:
     if depth and isinstance(value, dict):
         items = (f"{_content_of(key, depth - 1)}: {_content_of(one, depth - 1)}" for key, one in value.items())
         return f"{name}{{{', '.join(items)}}}"
+    if depth and kind is functools.partial:
+        bound = [_content_of(one, depth - 1) for one in (value.args, value.keywords)]
+        return f"{name}({_name_of_called(value.func)}, {', '.join(bound)})"
     if isinstance(value, enum.Enum):
         return f"{name} {value.name}"
     if depth and not isinstance(value, type) and base_of(kind) is not None:
@@ -51,3 +57,9 @@ def _content_of(value: Any, depth: int) -> str:
         return f"{name} {value!r}"
     plain = encode_immutable(value)
     return name if plain is None else f"{name} {plain!r}"
+
+
+def _name_of_called(value: Any) -> str:
+    """The name of a function or method; of anything else that can be called its class."""
+    named = value.__func__ if isinstance(value, types.MethodType) else value
+    return str(named.__qualname__) if isinstance(named, type | _FUNCTIONS) else type(value).__qualname__

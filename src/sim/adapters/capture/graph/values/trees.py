@@ -98,7 +98,7 @@ class TreeEncoder:
         self._numbers, self._finder = numbers, finder
         self.known: Mapping[int, str] = {}
         self.used: set[str] = set()
-        self._node_kinds: set[type] = {list, dict, set}
+        self._node_kinds: set[type] = {list, dict, set, functools.partial}
 
     def node_at(self, address: int) -> tuple[int, Any] | None:
         """The number and the object of a node, by its identity; None for anything else."""
@@ -109,10 +109,18 @@ class TreeEncoder:
         if type(value) is types.FunctionType and LOCALS in value.__qualname__:
             return ["L", *name_in_function(value, self._finder)]
         edges: list[int] = []
-        tree = self.tree(value, edges) if callable(value) or value is None else None
+        tree = self._factory(value, edges) if callable(value) or value is None else None
         if edges or (tree is None and value is not None):
             raise UnsavableError("it cannot be found again by a name", "use a class or a function of a module", value)
         return tree
+
+    def _factory(self, value: Any, edges: list[int]) -> Any:
+        """As tree, with a partial as a value: the factory of a defaultdict has no identity of its own."""
+        if type(value) is not functools.partial or vars(value):
+            return self.tree(value, edges)
+        bound = [self._factory(one, edges) for one in value.args]
+        named = [["t", key, self._factory(one, edges)] for key, one in value.keywords.items()]
+        return ["p", self._factory(value.func, edges), ["t", *bound], ["t", *named]]
 
     def tree(self, value: Any, edges: list[int], depth: int = 0) -> Any:
         """The plain data of a value; appends the numbers of the nodes in it to edges. Raises UnsavableError."""
@@ -198,9 +206,6 @@ class TreeEncoder:
             if inspect.getattr_static(owner, value.__name__, None) is None:
                 raise UnsavableError("a method that its class does not have", "name it in ignore=[...]", value)
             return ["m", self.tree(value.__self__, edges, depth + 1), value.__name__]
-        if kind is functools.partial and not vars(value):
-            parts = [value.func, value.args, tuple(value.keywords.items())]
-            return ["p", *[self.tree(part, edges, depth + 1) for part in parts]]
         if isinstance(value, np.dtype):
             return ["d", array_type_to_plain(value)]
         if is_foreign_constant(value):
@@ -289,7 +294,7 @@ class TreeDecoder:
                 return _method(self.of(owner), name)
             case ["B", function, owner]:
                 return _bound(self.of(function), self.of(owner))
-            case ["p", func, args, keywords]:
+            case ["p", func, args, keywords]:  # Of a defaultdict. Tapes hold others, too; now each is a node.
                 return functools.partial(self.of(func), *self.of(args), **dict(self.of(keywords)))
         raise ValueError(f"expected a value of a graph of objects, got {str(tree)[:40]}")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import array
 import copy
+import functools
 import itertools
 import random
 import warnings
@@ -422,3 +423,33 @@ def test_names_of_kinds_are_unique() -> None:
     kinds = {kind.name: kind for kind in KINDS.values()}
     assert all(kinds[kind.name] is kind for kind in KINDS.values())
     assert random.Random in KINDS
+
+
+# --- partials
+
+
+def test_a_partial_is_made_again_with_its_dict_of_keywords() -> None:
+    """What it calls, its bound values and attributes; the dict of values by keyword is the same object."""
+    live = functools.partial(divmod, 7)
+    live.mark = LIST  # type: ignore[attr-defined]
+    named = functools.partial(sorted, reverse=True)
+    kind = KINDS[functools.partial]
+    for value in (live, named):
+        plain, parts = kind.take(value)
+        made = kind.make(as_on_a_tape(plain), parts)
+        assert (made.func, made.args, made.keywords) == (value.func, value.args, value.keywords)
+        assert vars(made) == vars(value)
+        assert made is not value
+    assert kind.make(*kind.take(named)).keywords is named.keywords
+    assert kind.make(*kind.take(live))(2) == (3, 1)
+
+
+def test_a_partial_that_no_partial_gives_is_refused() -> None:
+    """What cannot be called, values that are no tuple, keywords that are no dict."""
+    kind = KINDS[functools.partial]
+    for plain, parts in (
+        ([False, []], [5, ()]), ([False, []], [len, [1]]), ([True, []], [len, ()]), ([True, []], [len, (), [1]]),
+        ([False, ["a"]], [len, ()]), ([False, [1]], [len, (), 2]), ([0, []], [len, ()]), (None, [len, ()]),
+    ):  # fmt: skip
+        with pytest.raises(ValueError, match="expected the state of a partial"):
+            kind.make(plain, parts)
