@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import argparse
 import collections
+import compileall
 import json
 import statistics
 import sys
@@ -61,6 +62,7 @@ FAMILIES = {
     "larger_games": "one line of a larger program",
 }
 SETS = {"second": SECOND, "third": THIRD, "fourth": FOURTH}
+LATER_HEADING = "## Asked again after later mending"  # Written by hand; it stays at the end of the page.
 THIRD_HEADING = "## A third set, written later"
 FOURTH_HEADING = "## A fourth set"
 ASKED = ("tick", "path", "line", "cause")
@@ -271,11 +273,13 @@ sums. It is no fresh score.
 
 def write_page(chosen: str, verdicts: list[Verdict]) -> None:
     """Write the part of the docs page about one set; the other parts stay."""
-    rest, fourth_heading, fourth = PAGE.read_text(encoding="utf-8").partition(FOURTH_HEADING)
+    earlier, later_heading, later = PAGE.read_text(encoding="utf-8").partition(LATER_HEADING)
+    rest, fourth_heading, fourth = earlier.partition(FOURTH_HEADING)
     second, third_heading, third = rest.partition(THIRD_HEADING)
     parts = {"second": second, "third": third_heading + third, "fourth": fourth_heading + fourth}
     parts[chosen] = {"second": page, "third": third_part, "fourth": fourth_part}[chosen](verdicts)
-    PAGE.write_text("\n\n".join(part.strip() for part in parts.values() if part) + "\n", encoding="utf-8")
+    texts = [part.strip() for part in (*parts.values(), later_heading + later) if part]
+    PAGE.write_text("\n\n".join(texts) + "\n", encoding="utf-8")
 
 
 def main() -> int:
@@ -304,6 +308,8 @@ def main() -> int:
         return 0
     if options.truth:
         return check_truths(specimens, options.jobs)
+    # An installed package has its bytecode; what a specimen's processes import must not be compiled in each of them.
+    compileall.compile_dir(ROOT / "src", quiet=1)
     verdicts, wrong, start_s = [], [], time.monotonic()
     with tempfile.TemporaryDirectory() as temporary, ThreadPoolExecutor(options.jobs) as pool:
         base: Path = options.folder or Path(temporary)

@@ -186,6 +186,8 @@ def _lines(path: Path, explanation: Explanation) -> list[str]:
         lines += _known_lines(explanation)
     else:
         lines = [f"{path}: tick {tick}: {_same_text(explanation)}"]
+        outside = outside_cause_line(explanation)
+        lines += ["", outside, ""] if outside is not None else []
         lines += _known_lines(explanation)
     lines += outside_lines(explanation.outside)
     lines += ["", "variants:"]
@@ -326,7 +328,8 @@ def _elements_text(elements: DifferingElements) -> str:
 
 def _known_lines(explanation: Explanation) -> list[str]:
     between, unrepeated = explanation.between, unrepeated_lines(explanation.outside)
-    known = "not tested either are" if unrepeated else "the cause is not known: not tested are"
+    is_known = unrepeated or explanation.differs_by is not None
+    known = "not tested either are" if is_known else "the cause is not known: not tested are"
     if between is not None and between.suspicious:
         lines = [f"  {between.found}"]
     elif between is not None:

@@ -21,6 +21,9 @@ def outside_cause_line(explanation: Explanation) -> str | None:
         gives = f"the step gives the recorded state (in {replaced.runs} of {replaced.runs} processes)"
         return f"cause: {replaced.what}: where {replaced.how}, {gives}, and as it is now another one"
     if (what := explanation.differs_by) is not None:
+        if explanation.pair is None:
+            gives = f"the step does not raise and gives one state (in {STAND_IN_RUNS} of {STAND_IN_RUNS} processes)"
+            return f"cause: {what}: with stand-ins that are the same in each run, {gives}"
         runs = f"in {STAND_IN_RUNS} of {STAND_IN_RUNS} processes each"
         return f"cause: {what}: with stand-ins that are the same in A and B, both give one state ({runs})"
     return None

@@ -23,7 +23,7 @@ from replayer.desync.tested_causes import between_steps
 from replayer.diagnose.explain.answer.explanation import Explanation
 from replayer.diagnose.explain.answer.known_differences import with_known_differences
 from replayer.diagnose.explain.explained_pair import explained_pair
-from replayer.diagnose.explain.outside.differing_reads import differing_reads
+from replayer.diagnose.explain.outside.differing_reads import differing_reads, raising_reads
 from replayer.diagnose.explain.outside.outside_variants import RUNS, UNSURE_RUNS, outside_variants
 from replayer.diagnose.explain.values.process_settings import DifferingSetting, differing_settings, process_settings
 from replayer.diagnose.explain.variant_choice import (
@@ -161,7 +161,7 @@ def _explain_raised(case: _Case, error: SimulationFailedError) -> Explanation:
     if error.why is None or not error.why.startswith(STEP_RAISED):
         raise failed from error
     explanation = case.explain(error.tick)
-    if explanation.pair is None:
+    if explanation.pair is None and explanation.differs_by is None:
         raise failed from error
     return explanation
 
@@ -220,7 +220,10 @@ class _Case:
         if finding is None and all(one.step is None for one in outcomes):
             raise VariantFailedError(f"tick {tick:,}: no variant reached the step: {'; '.join(notes)}")
         explanation = Explanation(tick, recorded_hash, outcomes, None, [], None, [], None, [], notes)
-        return explanation if explanation.agrees else with_known_differences(tape, self.factory, explanation, finding)
+        if explanation.agrees:
+            return explanation
+        explanation = with_known_differences(tape, self.factory, explanation, finding)
+        return attrs.evolve(explanation, differs_by=self._raises_by(explanation, before))
 
     def explain_here(self, explanation: Explanation, finding: Finding) -> Explanation | None:
         """Compare with the present variant under the settings of this process, whose step alone gives another state.
@@ -311,6 +314,12 @@ class _Case:
             return self._run_if_possible(variants, tick, before, starts)
 
         return differing_reads(explained.cause, pair, present.step.reads, run)
+
+    def _raises_by(self, explanation: Explanation, before: Snapshot) -> str | None:
+        present, tick = _traced_present(explanation.variants), explanation.tick
+        if self.asked or present is None or tick is None:
+            return None
+        return raising_reads(present, lambda variants, starts: self._run_if_possible(variants, tick, before, starts))
 
     def _find_recorded(
         self,

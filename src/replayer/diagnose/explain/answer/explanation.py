@@ -55,7 +55,8 @@ class Explanation:
         outside: what the step reads of the outside world, compared with the recording; differences first.
         settings: of the whole process, that differed before the step.
         not_given_back: fields that load() did not give back before the step, in B alone.
-        differs_by: a kind of reads of the outside world: with the same stand-ins for it, the two variants give one state.
+        differs_by: a kind of reads of the outside world: with the same stand-ins for it, the two variants give one state,
+            or, without a pair, the step does not raise.
         is_only_here: True if the tick differs when it is verified in this process, and on no variant.
         tested: further causes that were tested because no line is known to be the cause; see diagnose/investigation.
     """

@@ -39,15 +39,24 @@ def differing_reads(
     return None
 
 
-def _is_one_state(kind: str, pair: tuple[VariantOutcome, VariantOutcome], run: Run) -> bool:
+def raising_reads(outcome: VariantOutcome, run: Run) -> str | None:
+    """The kind of reads, as above, with whose stand-ins a step that raised does not, and gives one state; else None."""
+    reads = outcome.step.reads if outcome.step is not None and outcome.step.raised is not None else []
+    for kind in KINDS:
+        if any(read.kind == kind for read in reads) and _is_one_state(kind, [outcome], run, may_raise=False):
+            return _text(kind, reads)
+    return None
+
+
+def _is_one_state(kind: str, outcomes: Sequence[VariantOutcome], run: Run, *, may_raise: bool = True) -> bool:
     first = None
     for number in range(STAND_IN_RUNS):
-        for outcome in pair:
+        for outcome in outcomes:
             replaced = Replaced(f"stand-ins for {KINDS[kind]}", f"run {number + 1}", stands_in=(kind,))
             variant = attrs.evolve(outcome.variant, label=f"{replaced.what}, {replaced.how}", replaced=replaced)
             for ran in run([variant], [outcome.variant.start]):
                 first = first or ran.result
-                if ran.result is None or ran.result != first:
+                if ran.result is None or ran.result != first or (ran.result[1] is not None and not may_raise):
                     return False
     return first is not None
 

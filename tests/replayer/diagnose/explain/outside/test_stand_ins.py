@@ -1,0 +1,116 @@
+"""Stand-ins for addresses, clocks and chance: the same in each run, and named where they make two variants equal."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import recorder
+import replayer.commands.main
+from recorder.processes.fork_call import in_a_copy
+from replayer.diagnose.explain.outside.stand_ins import use_stand_ins
+
+from oracle.command_lines import run
+
+PROGRAMS = """
+import datetime
+import os
+import random
+import time
+import uuid
+from time import perf_counter as measured
+
+
+class Mouse:
+    pass
+
+
+def asked():
+    mice = [Mouse() for _ in range(3)]
+    order = [id(mouse) % 4096 for mouse in mice] + [hash(mouse) % 4096 for mouse in mice] + [id(mice[0]) % 4096, hash(7)]
+    clock = [time.time(), measured(), time.thread_time_ns(), str(datetime.datetime.now()), str(datetime.date.today())]
+    return [order, clock, os.urandom(4).hex(), str(uuid.uuid4()), random.random()]
+
+
+class Ties:
+    def __init__(self):
+        self.last = 0
+
+    def step(self, inputs):
+        mice = [Mouse() for _ in range(30)]
+        ranked = sorted(range(30), key=lambda number: id(mice[number]) * 7919 % 65521)  # Ties
+        self.last = ranked[0] * 30 + ranked[1]
+
+
+class Hasty:
+    def __init__(self):
+        self.best = None
+
+    def step(self, inputs):
+        best, end = None, time.monotonic_ns() + (10**12 if os.environ.get("PATIENT") else 30_000_000)
+        time.sleep(0.04)
+        while time.monotonic_ns() < end and best is None:  # Hasty
+            best = [1]
+        self.best = best[0]
+"""
+
+
+@pytest.fixture
+def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The module of all programs, in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    Path("differing_programs.py").write_text(PROGRAMS)
+    monkeypatch.delitem(sys.modules, "differing_programs", raising=False)
+    return importlib.import_module("differing_programs")
+
+
+def test_stand_ins_give_the_same_in_each_run(programs: Any) -> None:
+    """Of each kind; without them none is the same. Equal objects get equal numbers, and other hashes stay."""
+
+    def asked() -> dict[str, Any]:
+        use_stand_ins(
+            ("identity", "clock", "entropy", "generator"), lambda path: path.endswith("differing_programs.py")
+        )
+        return {"first": programs.asked()}
+
+    first, second = (in_a_copy(asked)["first"] for _ in range(2))
+    assert first == second
+    order, clock, *_ = first
+    assert order[6:] == [order[0], hash(7)]
+    assert len(set(order[:3])) == 3
+    assert clock[1] > clock[0]
+    assert clock[4] == "2020-09-13"
+
+
+@pytest.mark.long
+def test_addresses_that_decide_are_named(programs: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    """The line that asks for them, too."""
+    with recorder.record(programs.Ties(), "run.tape", step="step", quiet=True, trial_ms=0) as game:
+        for _ in range(8):
+            game.step(None)
+    assert run(replayer.commands.main.main, "explain run.tape --json --sim differing_programs:Ties") == 1
+    facts = json.loads(capsys.readouterr().out)
+    line = next(number for number, text in enumerate(PROGRAMS.splitlines(), 1) if text.endswith("# Ties"))
+    assert facts["differs_by"] == f"the addresses of objects, by id() (read at differing_programs.py:{line})"
+
+
+@pytest.mark.long
+def test_a_clock_that_makes_a_step_raise_is_named(
+    programs: Any, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A search that ends without a result, because its time is up before it begins."""
+    with monkeypatch.context() as patient:
+        patient.setenv("PATIENT", "1")
+        with recorder.record(programs.Hasty(), "run.tape", step="step", quiet=True, trial_ms=0) as game:
+            for _ in range(3):
+                game.step(None)
+    assert run(replayer.commands.main.main, "explain run.tape --json --sim differing_programs:Hasty") == 1
+    assert json.loads(capsys.readouterr().out)["differs_by"].startswith(
+        "clocks, by time.monotonic_ns (read at differing"
+    )
