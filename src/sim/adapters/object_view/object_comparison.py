@@ -21,6 +21,7 @@ from sim.adapters.object_view.value_text import differing_texts, order_texts, sh
 
 HALF_WIDTH = 55  # Of the text of one value, about.
 NAME_WIDTH = 30  # Of the text of an item in an order.
+ALIKE_WIDTH = 120  # Of that of an item whose shorter text is that of another one, too.
 ABSENT = Word("absent")
 SAME, TWO = "the same object", "two objects"
 _SIDES: tuple[Side, Side] = (0, 1)
@@ -169,8 +170,7 @@ class _Comparison:
         sets = [set(side) for side in steps]
         common = [[step for step in side if step in sets[0] and step in sets[1]] for side in steps]
         if common[0] != common[1]:
-            names = [[_key_name(step) for step in side] for side in common]
-            yield ObjectDifference("order", pair.paths[0], *order_texts(*names))
+            yield _order(pair, [_key_name(step) for step in common[0]], *common)
 
     def _compare_lists(
         self, pair: _Pair, one: Sequence[ShownPart], two: Sequence[ShownPart]
@@ -188,12 +188,14 @@ class _Comparison:
     def _order_difference(self, pair: _Pair, entries: Sequence[ShownPart], order: Sequence[int]) -> ObjectDifference:
         """order: of the second state, by the places of the items in the first one."""
         names = [self._item_name(0, entry.value) for entry in entries]
-        return ObjectDifference("order", pair.paths[0], *order_texts(names, [names[place] for place in order]))
+        if [names[place] for place in order] == names:
+            names = [self._item_name(0, entry.value, ALIKE_WIDTH) for entry in entries]
+        return ObjectDifference("order", pair.paths[0], *order_texts(names, order))
 
-    def _item_name(self, side: Side, value: Any) -> str:
+    def _item_name(self, side: Side, value: Any, width: int = NAME_WIDTH) -> str:
         """An item by its values, not by its place."""
         elsewhere = self._trees[side].elsewhere_than
-        return shortened(value, "", lambda ref, path: elsewhere(ref, path) if path else None, NAME_WIDTH, 1)[0]
+        return shortened(value, "", lambda ref, path: elsewhere(ref, path) if path else None, width, 1)[0]
 
     def _permutation(self, one: list[Any], two: list[Any]) -> list[int] | None:
         """The place of each item in the second list, if that has the same items in another order."""
@@ -245,10 +247,7 @@ class _Comparison:
             return
         others = [key for key in keys[1] if key in by_key[0]]
         if common != others:
-            names = {key: self._item_name(0, by_key[0][key].value) for key in common}
-            yield ObjectDifference(
-                "order", pair.paths[0], *order_texts([names[key] for key in common], [names[key] for key in others])
-            )
+            yield _order(pair, [self._item_name(0, by_key[0][key].value) for key in common], common, others)
         elif is_same and one.hidden != two.hidden:
             yield ObjectDifference("state", pair.paths[0], "its table (places of removed elements)", "")
 
@@ -307,6 +306,12 @@ class _Comparison:
             values = mine[step], theirs.get(step, ABSENT)
             if not any(isinstance(value, Ref | Composite | np.ndarray) for value in values) and not are_equal(*values):
                 yield self._value_difference(_Pair((f"{pair.paths[0]}{step}", f"{pair.paths[1]}{step}"), values))
+
+
+def _order(pair: _Pair, names: list[str], one: Sequence[Any], two: Sequence[Any]) -> ObjectDifference:
+    """The order of what both have. names: of the items of the first one, by which the keys of both are ordered."""
+    place = {key: at for at, key in enumerate(one)}
+    return ObjectDifference("order", pair.paths[0], *order_texts(names, [place[key] for key in two]))
 
 
 def _placed(pair: _Pair, differences: Iterator[ObjectDifference]) -> Iterator[ObjectDifference]:

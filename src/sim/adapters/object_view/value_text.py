@@ -61,12 +61,19 @@ def told_apart(texts: Sequence[str], values: Sequence[Any]) -> tuple[str, str]:
     return texts[0], "another value that is shown alike"
 
 
-def order_texts(one: Sequence[str], other: Sequence[str]) -> tuple[str, str]:
-    """Two orders of the same items, from the first place that differs."""
-    start = next(at for at, (a, b) in enumerate(zip(one, other, strict=True)) if a != b)
+def order_texts(names: Sequence[str], order: Sequence[int]) -> tuple[str, str]:
+    """Two different orders of the same items, from the first place whose texts differ.
+
+    names: of the items in the first order. order: the second order, by the places in the first one. If all texts are
+    equal, as those of items that are shown alike, the places in the first order tell the items apart.
+    """
+    if [names[place] for place in order] == list(names):
+        names = [f"[{place}] {name}" for place, name in enumerate(names)]
+    one, other = names, [names[place] for place in order]
+    start = next((at for at, (a, b) in enumerate(zip(one, other, strict=True)) if a != b), 0)
     before = f"{MORE} from [{start:,}]: " if start else ""
     count = next((n for n in range(2, len(one)) if sum(map(len, one[start : start + n])) > ORDER_WIDTH), len(one))
-    texts = [f"{before}{', '.join(names[start : start + count])}" for names in (one, other)]
+    texts = [f"{before}{', '.join(shown[start : start + count])}" for shown in (one, other)]
     more = f", {MORE}" if len(one) > start + count else ""
     return f"{texts[0]}{more}", f"{texts[1]}{more}"
 

@@ -182,3 +182,41 @@ def test_a_value_of_an_object_that_moved_has_both_paths() -> None:
         game.units[4].hp = 99  # The unit that was at 5.
 
     assert "units[5].hp: A 5, B 99 at units[4].hp" in lines(swap_and_hit)
+
+
+class Road:
+    """Its short text does not show its traffic."""
+
+    def __init__(self, traffic: int) -> None:
+        self.name = "a road from the first town to the second one"
+        self.traffic = traffic
+
+
+class LongRoad:
+    """Its longer text does not show its traffic either."""
+
+    def __init__(self, traffic: int) -> None:
+        self.name, self.note, self.rest = "n" * 50, "o" * 50, "p" * 50
+        self.traffic = traffic
+
+
+@pytest.mark.parametrize(("kind", "shown"), [(Road, ["traffic=1", "traffic=2"]), (LongRoad, ["[0] Long", "[1] Long"])])
+def test_an_order_of_items_that_are_shown_alike(kind: Callable[[int], Any], shown: list[str]) -> None:
+    """Two items swapped places whose short texts are equal: longer texts or their places tell them apart."""
+
+    def roads(*traffic: int) -> Callable[[Game], object]:
+        return lambda game: setattr(game, "units", [kind(number) for number in traffic])
+
+    (line,) = [one for one in lines(roads(1, 2), before=roads(2, 1)) if one.startswith("order of units")]
+    one, other = line.removeprefix("order of units: A ").split("; B ")
+    assert all(text in side for text in shown for side in (one, other))
+    assert one != other
+
+
+def test_an_order_of_keys_with_equal_texts() -> None:
+    """A class as a key is shown as the text of its name is."""
+    (line,) = lines(
+        lambda game: setattr(game, "bag", {"Unit": 1, Unit: 2}),
+        before=lambda game: setattr(game, "bag", {Unit: 2, "Unit": 1}),
+    )
+    assert line == "order of bag: A [0] Unit, [1] Unit; B [1] Unit, [0] Unit"
