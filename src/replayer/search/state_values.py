@@ -153,10 +153,12 @@ def _below(tree: ObjectTree, value: Any, steps: tuple[NameStep, ...]) -> Any:
 
 def _opened(value: Any) -> Any:
     """The parts of a value, or its array; None if it has no parts."""
-    from sim.adapters.object_view.shown_values import Composite, Ref  # noqa: PLC0415 - most tapes have no objects
+    from sim.adapters.object_view.shown_values import Composite, Ref, Word  # noqa: PLC0415 - most tapes have no objects
 
     if isinstance(value, Ref):
         value = value.source.composite(value.number)
+    if isinstance(value, Word) and isinstance(value.value, np.ndarray):
+        return value.value  # It is shown elsewhere.
     if isinstance(value, Composite):
         only = value.entries[0] if len(value.entries) == 1 else None
         return only.value if only is not None and not only.step and isinstance(only.value, np.ndarray) else value

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
 from typing import Any
@@ -12,6 +13,7 @@ import numpy as np
 from sim.adapters.capture.graph.groups import STRUCTURE
 from sim.adapters.capture.graph.kinds.array_kind import make_array
 from sim.adapters.capture.graph.kinds.partial_kind import PartialKind
+from sim.adapters.capture.graph.names.array_types import OBJECTS
 from sim.adapters.capture.graph.names.classes import ClassFinder
 from sim.adapters.capture.graph.rows import DICTS, LISTS
 from sim.adapters.capture.graph.special_nodes import (
@@ -28,6 +30,7 @@ from sim.adapters.capture.graph.values.value_pool import VALUE_BYTES, VALUES
 from sim.adapters.object_view.shown_values import (
     SET_STEP,
     Composite,
+    Member,
     Ref,
     ShownPart,
     Word,
@@ -40,6 +43,7 @@ from sim.adapters.object_view.value_text import leaf_text
 from sim.kernel.state import Snapshot, State
 
 _DTYPE_TEXT = re.compile(r"[<|][biufc]\d{1,2}")
+_ERRORS = (ValueError, LookupError, TypeError, ArithmeticError)  # Of one value that cannot be made.
 _TABLE = re.compile(r"graph\.(\d+)\.[^.]+\.node")
 _CELL = re.compile(r"graph\.(\d+)\.[^.]+\.cells\.(?:tag|value)")
 
@@ -167,12 +171,20 @@ class GraphReader:
         if tag == NODE_TAG:
             return Ref(self, payload)
         if tag == VALUE_TAG:
-            return self.of_tree(unpack(self._pool[payload]))
+            return self._value(self._pool[payload])
         if tag in (NONE, FALSE, TRUE):
             return None if tag == NONE else tag == TRUE
         raise ValueError(f"expected a cell of a graph of objects, got one of kind {tag}")
 
     # --- immutable values, see values/trees.py
+
+    def _value(self, content: bytes) -> Any:
+        """The value of these bytes. One that cannot be shown hides no other value: its bytes stand for it."""
+        tree = unpack(content)
+        try:
+            return self.of_tree(tree)
+        except _ERRORS:
+            return Word("a value that cannot be shown", content)
 
     def of_tree(self, tree: Any) -> Any:
         """The value of plain data. Raises ValueError for other data."""
@@ -192,7 +204,8 @@ class GraphReader:
             case ["S", *parts]:
                 return _set([self.of_tree(part) for part in parts], "frozenset", None)
             case ["x" | "d", _]:
-                return Word(repr(self._plain_values.of(tree)))
+                value = self._plain_values.of(tree)
+                return Word(repr(value), value=value)
             case ["a", plain] if type(plain) is list:
                 return _foreign(plain)
         return self._of_class(tree)
@@ -200,15 +213,19 @@ class GraphReader:
     def _of_class(self, tree: list[Any]) -> Any:
         match tree:
             case ["e", str(name), str(member)]:
-                return Word(f"{last_name(name)}.{member}")
-            case ["E" | "s", str(name), value]:
-                return items([self.of_tree(value)], "(", ")", last_name(name))
+                return Word(f"{last_name(name)}.{member}", value=Member(name, member))
+            case ["E" | "s" as letter, str(name), value]:
+                inner = self.of_tree(value)
+                whole = Member(name, None, inner) if letter == "E" else inner
+                return attrs.evolve(items([inner], "(", ")", last_name(name)), value=whole)
             case ["T", str(name), *parts]:
                 return items([self.of_tree(part) for part in parts], "(", ")", last_name(name))
             case ["D", str(name), list(names), *parts]:
                 return attributes(last_name(name), names, [self.of_tree(part) for part in parts])
             case ["C" | "F" | "N", str(name)]:
                 return Word(last_name(name))
+            case ["L", str(name), int(index)]:
+                return Word(f"function {index} in {last_name(name)}")
             case ["m", owner, str(name)]:
                 return attributes(f"method {name}", ["of"], [self.of_tree(owner)])
             case ["B", function, owner]:
@@ -221,9 +238,17 @@ class GraphReader:
 
     def _special_composite(self, number: int) -> Composite:
         name, plain, trees = unpack(self._special[number])
+        try:
+            return self._special_value(number, name, plain, trees)
+        except _ERRORS:  # One object that cannot be shown hides no other one.
+            return Composite(f"<{name} that cannot be shown>", "", "", [], hidden=self._special[number])
+
+    def _special_value(self, number: int, name: str, plain: Any, trees: list[Any]) -> Composite:
         if name == "set":
             return _set([self.of_tree(tree) for tree in trees], "", plain)
         if name == ARRAY_LETTER:
+            if plain[0] == OBJECTS:
+                return _objects(plain, [self.of_tree(tree) for tree in trees])
             return Composite("", "", "", [ShownPart("", "", self._array(number))])
         if name == FOREIGN:
             return Composite("", "", "", [ShownPart("", "", _foreign(plain))])
@@ -236,8 +261,17 @@ class GraphReader:
 
     def _array(self, number: int) -> Any:
         _, plain, trees = unpack(self._special[number])
-        bases = [self._array(tree[1]) for tree in trees]
-        return make_array(plain, bases, self._memory.get(number))
+        return make_array(plain, [self._memory_of(tree) for tree in trees], self._memory.get(number))
+
+    def _memory_of(self, tree: Any) -> Any:
+        """The array whose memory another one views: one of this graph, or one with a field of its own."""
+        match tree:
+            case ["r", int(number)]:
+                return self._array(number)
+            case ["k", str(name)]:
+                known = self._known(name)
+                return known.value if isinstance(known, Word) else None
+        return None  # make_array refuses it.
 
 
 def _name_of(whole: Composite) -> str:
@@ -254,6 +288,22 @@ def _set(values: list[Any], title: str, table: Any) -> Composite:
     entries = [ShownPart(f"{SET_STEP}{index}", "", value) for index, value in enumerate(values)]
     opening, closing = ("({", "})") if title else ("{", "}")
     return Composite(title, opening, closing, entries, is_list=True, **order)
+
+
+def _objects(plain: Any, values: list[Any]) -> Composite:
+    """An array of objects, as lists in lists. Raises ValueError if its shape has room for another number of them."""
+    shape, order = tuple(plain[1]), "F" if plain[2] else "C"
+    if math.prod(shape) != len(values):
+        raise ValueError("expected as many objects as an array has room for")
+    if not shape:
+        return Composite("array", "(", ")", [ShownPart("[()]", "", values[0])])
+    places: Any = np.arange(len(values)).reshape(shape, order=order)  # type: ignore[call-overload]
+
+    def rows(at: Any, title: str) -> Composite:
+        parts = [values[int(one)] if at.ndim == 1 else rows(one, "") for one in at]
+        return items(parts, "([" if title else "[", "])" if title else "]", title)
+
+    return rows(places, "array")
 
 
 def _foreign(plain: Any) -> Any:

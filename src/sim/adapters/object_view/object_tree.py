@@ -18,7 +18,16 @@ from sim.adapters.capture.pack import KINDS_FIELD, STEPS_FIELD
 from sim.adapters.capture.survey import KINDS, Attribute, field_name, structure_from_plain
 from sim.adapters.capture.values import decode_state, decode_value
 from sim.adapters.object_view.graph_reader import GraphReader
-from sim.adapters.object_view.shown_values import SET_STEP, Composite, Ref, ShownPart, Word, attributes, last_name
+from sim.adapters.object_view.shown_values import (
+    NOT_KNOWN,
+    SET_STEP,
+    Composite,
+    Ref,
+    ShownPart,
+    Word,
+    attributes,
+    last_name,
+)
 from sim.adapters.object_view.value_text import count_text, is_nested, leaf_text, shortened
 from sim.kernel.state import Snapshot
 
@@ -44,6 +53,7 @@ class ObjectTree:
         inner = {f"{layer}.{one.name}" for layer, one in self._attributes() if one.category == "object"}
         outermost = [name for name in self._layers if name not in inner]
         self.prefix = f"{outermost[0]}." if len(outermost) == 1 else ""
+        self._arrays = self._read_arrays()
         self._graph = GraphReader(state, self._known)
         self._constants = self._read_constants()
         self._values = self._read_values()
@@ -80,7 +90,22 @@ class ObjectTree:
 
     def _known(self, name: str) -> Any:
         """The value of an object that the graph refers to and does not hold."""
-        return Ref(self, name) if name in self._layers else Word(name.removeprefix(self.prefix))
+        if name in self._layers:
+            return Ref(self, name)
+        return Word(name.removeprefix(self.prefix), value=self._arrays.get(name, NOT_KNOWN))
+
+    def _read_arrays(self) -> dict[str, Any]:
+        """The arrays with fields of their own, by the names under which the graph refers to them."""
+        arrays = {}
+        for layer, one in self._attributes():
+            field = field_name(layer, one.name)
+            if one.category == "array":
+                is_text = _TEXT_DTYPE.fullmatch(str(one.detail[0])) is not None
+                array = self._state[field].view(one.detail[0])[..., 0] if is_text else self._state[field]
+                arrays[f"{layer}.{one.name}"] = array
+            elif one.category == "foreign" and field in self._state.layout.slots:
+                arrays[f"{layer}.{one.name}"] = self._state[field]
+        return arrays
 
     def _read_constants(self) -> list[Any]:
         content = self._state.blob(CONSTANTS)
@@ -99,13 +124,12 @@ class ObjectTree:
                     kind = KINDS[_next(kinds)]
                     values[key] = None if kind is type(None) else kind(state[field][()].item())
                 case "array":
-                    is_text = _TEXT_DTYPE.fullmatch(str(one.detail[0])) is not None
-                    values[key] = state[field].view(one.detail[0])[..., 0] if is_text else state[field]
+                    values[key] = self._arrays[f"{layer}.{one.name}"]
                 case "generator":
                     words = state[field].tobytes() if field in state.layout.slots else b""
                     values[key] = Word(f"numpy.random.Generator({_kind_of_generator(one.detail)})", words)
                 case "foreign":
-                    values[key] = state[field] if field in state.layout.slots else Word("array of another library")
+                    values[key] = self._arrays.get(f"{layer}.{one.name}", Word("array of another library"))
                 case "rest":
                     values[key] = _next(rest)
                 case "constant":
@@ -113,7 +137,7 @@ class ObjectTree:
                 case "object":
                     values[key] = Ref(self, f"{layer}.{one.name}")
                 case "same":
-                    values[key] = Ref(self, one.detail)
+                    values[key] = self._known(one.detail)
         return values
 
     # --- paths

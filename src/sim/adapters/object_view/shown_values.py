@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 import attrs
 
+NOT_KNOWN = object()  # The value of a Word that stands for nothing that can be compared.
 SET_STEP = " element "  # In the path of an element of a set, before its number.
 
 
@@ -17,10 +18,28 @@ class Word:
     Attributes:
         text: shown as it is.
         hidden: its content, which is not shown, and which a comparison takes into account.
+        value: what it stands for, if that can be calculated with or compared: a decimal number, a date, an array that is
+            shown elsewhere, a Member; NOT_KNOWN for others. Two words with one text and one content are equal.
     """
 
     text: str
     hidden: bytes = b""
+    value: Any = attrs.field(default=NOT_KNOWN, eq=False, repr=False)
+
+
+@attrs.frozen
+class Member:
+    """A member of an enumeration, or several of a flag together. Its class is not looked for.
+
+    Attributes:
+        kind: the name of the class on the tape, "module:qualified name".
+        name: of the member; None for members of a flag together.
+        value: of members together; NOT_KNOWN for a single one: a tape has its name alone.
+    """
+
+    kind: str
+    name: str | None
+    value: Any = NOT_KNOWN
 
 
 class Source(Protocol):
@@ -73,6 +92,7 @@ class Composite:
         is_set: True for a set or a frozenset.
         has_order: False for a set whose order is not recorded.
         hidden: content that is not shown, and which a comparison takes into account.
+        value: what it stands for as a whole, as of a class derived from str; NOT_KNOWN for others.
     """
 
     title: str
@@ -84,6 +104,7 @@ class Composite:
     is_set: bool = False
     has_order: bool = True
     hidden: Any = None
+    value: Any = attrs.field(default=NOT_KNOWN, eq=False, repr=False)
 
 
 def items(values: Sequence[Any], opening: str = "[", closing: str = "]", title: str = "") -> Composite:

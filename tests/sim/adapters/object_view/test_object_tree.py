@@ -256,3 +256,78 @@ def test_a_value_that_is_saved_elsewhere_has_its_name() -> None:
     tree = tree_of(adapt(Dice()).state.snapshot())
     assert tree is not None
     assert tree.summary() == {"generators": "(rng, 7)", "rng": "numpy.random.Generator(PCG64)"}
+
+
+class Arrays:
+    """Views of arrays with fields of their own, arrays of objects, and one array under two names."""
+
+    def __init__(self) -> None:
+        self.turn, self.units = 0, [{"hp": 3}, {"hp": 4}]
+        self.block = np.arange(36.0).reshape(6, 6)
+        self.same, self.row, self.turned = self.block, self.block[1], self.block[::-1, ::-2]
+        self.diagonal = self.block.reshape(-1)[::7]
+        self.layers = [self.block, self.block[2], np.ones((2, 2))]
+        self.layers.append(self.layers[2][1])
+        self.cells = np.array([[1, None, "x"], [2.5, self.units, self.units[1]]], dtype=object)
+        self.columns = np.asfortranarray(self.cells)
+        self.single = np.array(7, dtype=object)
+        self.chosen = lambda: self.turn
+
+    def step(self, _: Any) -> None:
+        """Change something."""
+        self.turn += 1
+        self.units[1]["hp"] += 1
+        self.block += 1
+
+
+def shown_arrays(path: str, tree: ObjectTree) -> Any:
+    """The value at a path; of an array that is shown elsewhere the array."""
+    found = tree.find(path)
+    assert found is not None
+    value = found[1].source.composite(found[1].number) if isinstance(found[1], Ref) else found[1]
+    if isinstance(value, Word):
+        return value.value
+    return value.entries[0].value if isinstance(value, Composite) and not value.entries[0].step else value
+
+
+@pytest.mark.parametrize("path", ["block", "same", "row", "turned", "diagonal", "layers[0]", "layers[1]", "layers[3]"])
+def test_views_of_arrays_have_their_values(path: str) -> None:
+    """Of an array with a field of its own, of a view, and of one array under two names."""
+    game = Arrays()
+    simulation = adapt(game, ignore=["Arrays.chosen"])
+    simulation.step(None)
+    tree = tree_of(simulation.state.snapshot())
+    assert tree is not None
+    assert np.array_equal(shown_arrays(path, tree), eval(f"game.{path}"))
+
+
+def test_arrays_of_objects_have_the_paths_of_their_elements() -> None:
+    """Each element by its indices, in any order of memory."""
+    simulation = adapt(Arrays(), ignore=["Arrays.chosen"])
+    simulation.step(None)
+    tree = tree_of(simulation.state.snapshot())
+    assert tree is not None
+    for name in ("cells", "columns"):
+        for path, value in (("[0][0]", 1), ("[0][1]", None), ("[0][2]", "x"), ("[1][0]", 2.5), ("[1][2]['hp']", 5)):
+            assert tree.find(f"{name}{path}") == (f"{name}{path}", value)
+    assert tree.find("units[1]['hp']") == ("units[1]['hp']", 5)
+    assert tree.summary()["cells"] == "array([[1, None, 'x'], [2.5, units, units[1]]])"
+    assert tree.summary()["single"] == "array(7)"
+
+
+def test_one_value_that_cannot_be_shown_hides_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a time zone that this machine does not have, or an array that cannot be made."""
+
+    def refuse(*_: Any) -> Any:
+        raise ValueError("not here")
+
+    simulation = adapt(Battle())
+    simulation.step(None)
+    snapshot = simulation.state.snapshot()
+    monkeypatch.setattr("sim.adapters.object_view.graph_reader.make_array", refuse)
+    monkeypatch.setattr("sim.adapters.object_view.graph_reader.TreeDecoder.of", refuse)
+    tree = tree_of(snapshot)
+    assert tree is not None
+    assert tree.summary()["half"] == "a value that cannot be shown"
+    assert tree.summary()["grids"] == "[<ndarray that cannot be shown>, <ndarray that cannot be shown>]"
+    assert tree.find("units[2].hp") == ("units[2].hp", 1)
