@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Callable, Mapping
 from typing import Any, Self
@@ -56,7 +57,7 @@ class BranchRecorder(Recorder):
         """The tick at which the branch leaves its parent."""
         return int(self.meta["parent"]["tick"])
 
-    @property
+    @functools.cached_property
     def object(self) -> Any:
         """The object to use in place of the recorded one, as ``record`` would have returned it: its steps are recorded.
 

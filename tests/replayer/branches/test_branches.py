@@ -139,6 +139,7 @@ def test_a_branch_of_objects_is_what_a_plain_loop_does(tmp_path: Path) -> None:
         run.branch(tmp_path / "way.tape", at=33) as branch,
         branch.object as game,
     ):
+        assert branch.object is game
         for _ in range(5):
             game.step(100)
             plain.step(100)
