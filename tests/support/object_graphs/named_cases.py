@@ -14,7 +14,8 @@ import threading
 import types
 import weakref
 import zoneinfo
-from collections import defaultdict
+from collections import Counter, defaultdict
+from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
@@ -30,6 +31,7 @@ from object_graphs.odd_classes import (
     Router,
     Table,
     Text,
+    Token,
     nested,
 )
 from object_graphs.pitfalls import Case, sharing
@@ -48,6 +50,18 @@ SAID: dict[str, Case] = {
     ),
     "nan in a set": case(
         lambda: {NAN, 1}, "s.held.add(float('nan'))", seen="sorted(map(repr, s.held))", walks=False, kind="set"
+    ),
+    "a nan in a value that becomes a key, among many": case(
+        lambda: {number: (number, NAN) for number in range(300)},
+        "one = list(s.held.items()); s.held.clear(); s.held.update((value, key) for key, value in one)",
+        kind="tuple",
+    ),
+    "a generator that comes into a large container": case(
+        lambda: list(range(300)),
+        "s.held[7] = iter(one for one in range(3))",
+        seen="len(s.held)",
+        walks=False,
+        kind="generator",
     ),
     "a WeakSet": case(
         lambda: sharing([Thing(1), Thing(2)], lambda one: [one, weakref.WeakSet(one)]),
@@ -247,4 +261,19 @@ REFUSED: dict[str, Case] = {
     "an open file": case(lambda: [Path(__file__).open(encoding="utf-8")], kind="TextIOWrapper"),  # noqa: SIM115
     "a lock": case(lambda: [threading.Lock()], kind="lock"),
     "a module": case(lambda: [types], kind="module"),
+    "two nans of NumPy as keys": case(lambda: {np.float64("nan"): 1, np.float64("nan"): 2}, kind="float64"),
+    "a nan of NumPy as a key in a step": case(lambda: {1: 1}, "s.held[np.float32('nan')] = 2", kind="float32"),
+    "a time that is none as a key": case(lambda: [{np.datetime64("NaT"): 1}], kind="datetime64"),
+    "a complex nan as a key": case(lambda: [Counter([complex(1, NAN)])], kind="complex"),
+    "a decimal nan as a key": case(lambda: [{Decimal("nan"): 1}], kind="Decimal"),
+    "a nan in a tuple as a key": case(lambda: [(1, NAN)], "s.held = {s.held[0]: 1}", kind="tuple"),
+    "a nan in a tuple as a key, among many": case(
+        lambda: {number: (number, NAN) for number in range(300)},
+        "s.held = {s.held[number]: number for number in range(300)}",
+        kind="tuple",
+    ),
+    "a nan of NumPy, or in a tuple, in a set": case(lambda: [{(1, NAN)}], kind="set"),
+    "a text that is equal only to itself in a set": case(lambda: [{Token("a")}], kind="set"),
+    "a nan in a frozenset": case(lambda: [frozenset({1, np.float64("nan")})], kind="frozenset"),
+    "texts as keys that are equal only to themselves": case(lambda: {Token("a"): 1, Token("a"): 2}, kind="Token"),
 }

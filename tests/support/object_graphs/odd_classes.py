@@ -140,6 +140,14 @@ class Text(str):
     __slots__ = ()
 
 
+class Token(str):
+    """A text that is equal to no other object."""
+
+    __slots__ = ()
+    __eq__ = object.__eq__
+    __hash__ = object.__hash__
+
+
 class Shared:
     """State on the class."""
 

@@ -18,6 +18,7 @@ from sim.adapters.capture.compared.first_change import first_change
 from sim.adapters.capture.graph.names.classes import ClassFinder
 from sim.adapters.capture.graph.object_graph import ObjectGraph, graph_entries
 from sim.adapters.capture.graph.restore_graph import Restoring
+from sim.adapters.capture.graph.unsavable import UnsavableError
 from sim.adapters.capture.values import NotPlainError, decode_state, encode_state, encode_value
 from sim.kernel.schema import Schema
 from sim.kernel.state import State
@@ -49,6 +50,7 @@ class Constants:
         self._finder, self._names = finder, names
         self.content = b""
         self.addresses: Mapping[int, int] = {}
+        self._graph_is_broken = False
         if names:
             self._graph = ObjectGraph(State(Schema(*graph_entries())), finder)
             self._graph.capture(self._values(objects), dict)
@@ -63,10 +65,13 @@ class Constants:
 
     def have_changed(self, objects: Mapping[str, Any]) -> bool:
         """Return True if anything in the containers, or one of them, is another object than when they were taken."""
-        if not self._names:
-            return False
-        self._graph.capture(self._values(objects), dict)
-        return self._graph.writes != self._writes
+        if not self._names or self._graph_is_broken:
+            return self._graph_is_broken
+        try:
+            self._graph.capture(self._values(objects), dict)
+        except UnsavableError:  # The graph of all other values, in which it is then, refuses it by its path.
+            self._graph_is_broken = True
+        return self._graph_is_broken or self._graph.writes != self._writes
 
     def first_change(self, objects: Mapping[str, Any]) -> str | None:
         """The path of the first value that is not as at the last check, or None. The next check is not affected."""

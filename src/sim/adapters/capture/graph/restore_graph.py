@@ -274,6 +274,11 @@ class Restoring:
                 half = len(mine) // 2
                 for key, value in zip(mine[:half], mine[half:], strict=True):
                     base.__setitem__(target, key, value)
+                if base.__len__(target) != half:
+                    kinds = sorted({type(key).__qualname__ for key in mine[:half]})
+                    raise ValueError(
+                        f"two keys of a dict, of {' or '.join(kinds)}, are equal when they are made again: use keys that are compared by their values"
+                    )
 
 
 def _phase(group: Group) -> str:

@@ -18,6 +18,7 @@ from sim.adapters.capture.graph.rows import Values
 from sim.adapters.capture.graph.storage import Integers
 from sim.adapters.capture.graph.tags import FALSE, FLOAT, INT, NODE_TAG, NONE, TRUE, VALUE_TAG
 from sim.adapters.capture.graph.unsavable import UnsavableError
+from sim.adapters.capture.graph.values.found_by_identity import found_by_identity
 from sim.adapters.capture.graph.values.trees import TreeEncoder, pack
 from sim.adapters.capture.graph.values.value_pool import ValuePool
 from sim.kernel.memory.object_memory import float_bits, identities, integers, kinds_of
@@ -61,6 +62,7 @@ class CellWriter:
         tags, ints, floats = columns.tag_memory, columns.int_memory, columns.float_memory
         nodes, known, text_number = self._nodes, self._encoder.known, self._values.number_of_text
         numbers, identities = nodes.numbers, self._values.identities
+        may_be_key = group.holds_items
         for place in places:
             value = flat[place]
             kind = type(value)
@@ -73,9 +75,8 @@ class CellWriter:
                     tags[place] = INT
                     continue
             elif kind is float:
-                if math.isnan(value) and group.is_key(place):
-                    nodes.owner = (group, place)
-                    raise UnsavableError("nan as a key is found by its identity alone", "use None as the key")
+                if math.isnan(value):
+                    self._ensure_key(group, place)
                 floats[place] = value
                 tags[place] = FLOAT
                 continue
@@ -87,6 +88,8 @@ class CellWriter:
                 ints[place], tags[place] = text_number(value, pack), VALUE_TAG
                 continue
             elif kind is tuple:
+                if may_be_key:
+                    self._ensure_key(group, place)
                 number = identities.get(id(value))
                 if number is None and _ATOMS.issuperset(map(type, value)):
                     number = self._values.number_of_plain(value, pack(["t", *value]))
@@ -97,11 +100,21 @@ class CellWriter:
             if number is not None and id(value) not in known:
                 ints[place], tags[place] = number, NODE_TAG
                 continue
+            if may_be_key and kind is not tuple:
+                self._ensure_key(group, place)
             nodes.owner = (group, place)
             tag, number = self._encode(value)
             if columns.tag_memory is not tags:  # A new group has moved the arena.
                 tags, ints, floats = columns.tag_memory, columns.int_memory, columns.float_memory
             ints[place], tags[place] = number, tag
+
+    def _ensure_key(self, group: Group | NewRows, place: int) -> None:
+        """Raise UnsavableError for the key of a dict that only the very same object finds."""
+        found = found_by_identity(group.flat[place])
+        if found is not None and group.is_key(place):
+            self._nodes.owner = (group, place)
+            advice = "use None as the key" if found == "nan" else "use keys that are compared by their values"
+            raise UnsavableError(f"{found} as a key is found by its identity alone", advice)
 
     def _write_many(
         self, group: Group | NewRows, places: Integers, flat: Values, before: CellsBefore | None
@@ -145,6 +158,8 @@ class CellWriter:
             if kind == id(str):
                 found = map(self._values.texts.get, [flat[place] for place in places.tolist()], repeat(-1))
             elif kind == id(tuple):
+                if group.holds_items and any(map(found_by_identity, [flat[place] for place in places.tolist()])):
+                    return places  # It may be a key.
                 found = map(self._values.identities.get, addresses.tolist(), repeat(-1))
             elif self._nodes.numbers.keys().isdisjoint(self._encoder.known):
                 found = map(self._nodes.numbers.get, addresses.tolist(), repeat(-1))
@@ -164,6 +179,8 @@ class CellWriter:
         values = [flat[place] for place in places]
         if set(map(type, values)) != {tuple} or not _ATOMS.issuperset(map(type, chain.from_iterable(values))):
             return False
+        if group.holds_items and any(map(found_by_identity, values)):
+            return False  # They may be keys.
         columns = group.columns
         columns.tags[places] = VALUE_TAG
         columns.values[places] = self._values.numbers_of_plain(values, [pack(["t", *value]) for value in values])
@@ -190,6 +207,7 @@ class CellWriter:
         is_found, sources = before.find(addresses, places)
         if group.holds_items:
             is_found &= before.tags[sources] != FLOAT  # As a key, a nan is refused.
+            is_found[is_found] = [found_by_identity(group.flat[place]) is None for place in places[is_found].tolist()]
         at, sources = places[is_found], sources[is_found]
         tags, values = before.tags[sources], before.values[sources]
         self._drop(group, before, (at, sources))

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from sim.adapters.capture.graph.kinds.kind_protocol import Identities
 from sim.adapters.capture.graph.sets.equal_hashes import hashes_alike
 from sim.adapters.capture.graph.sets.seen_elements import Elements
-from sim.adapters.capture.graph.unsavable import UnsavableError
+from sim.adapters.capture.graph.values.found_by_identity import refuse_found_by_identity
 from sim.kernel.sets.set_layout import (
     SetTable,
     begin_again,
@@ -38,8 +36,7 @@ class SetKind:
         were seen before hash alike in every process; the layout then has a fifth item, True. Otherwise the set begins
         again without traces, here as in a replay: its order from now on may be another one than without a recording.
         """
-        if any(np.isnan(one) for one in value if isinstance(one, float | np.floating)):
-            raise UnsavableError("nan in a set is found by its identity alone", "keep None in its place", value)
+        refuse_found_by_identity(value)
         if before is Elements.OTHERS or not all(map(hashes_alike, value)):
             return None, tuple(value)  # Also later: free places may hang on the hashes of elements that have gone.
         if value or not layout_is_known():

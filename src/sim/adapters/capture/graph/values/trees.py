@@ -28,6 +28,7 @@ from sim.adapters.capture.graph.sets.equal_hashes import hashes_alike
 from sim.adapters.capture.graph.unsavable import UnsavableError
 from sim.adapters.capture.graph.values.canonical_order import canonical_order
 from sim.adapters.capture.graph.values.foreign_values import decode_foreign, encode_foreign, is_foreign_constant
+from sim.adapters.capture.graph.values.found_by_identity import refuse_found_by_identity
 from sim.adapters.capture.graph.values.immutable_values import (
     decode_immutable,
     encode_immutable,
@@ -175,6 +176,7 @@ class TreeEncoder:
 
     def _of_frozenset(self, value: frozenset[Any], edges: list[int], depth: int) -> list[Any]:
         """Elements in their order, where it is the same in every process; sorted otherwise."""
+        refuse_found_by_identity(value)
         if not all(map(hashes_alike, value)):
             found: list[int] = []
             trees = [self.tree(item, found, depth + 1) for item in canonical_order(value, self.node_at)]
