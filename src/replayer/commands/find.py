@@ -18,8 +18,8 @@ from recorder.visible_text import print_visible
 from replayer.commands.arguments import choose, ensure_states, factory_of, note_losses, note_version
 from replayer.commands.options import Json, Sim
 from replayer.commands.tick_ranges import parse_ticks
-from replayer.search.exact_values import ExpressionError
 from replayer.search.matches import Matches, Which
+from replayer.search.search_errors import ExpressionError
 from replayer.timeline.timeline import Timeline
 from replayer.value_text import plain_text, tick_range
 

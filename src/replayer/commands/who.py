@@ -18,8 +18,8 @@ from recorder.text import counted
 from recorder.visible_text import print_visible
 from replayer.commands.arguments import choose, ensure_states, factory_of, note_losses, note_version
 from replayer.commands.options import Json, Sim
-from replayer.search.exact_values import ExpressionError
 from replayer.search.last_write import LastWrite, WriteSearch
+from replayer.search.search_errors import ExpressionError
 from replayer.search.watched_value import ABSENT, AskedValue, watched_value
 from replayer.timeline.timeline import Timeline
 from replayer.value_text import plain_text, tick_range, to_json

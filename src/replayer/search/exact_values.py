@@ -5,19 +5,17 @@ from __future__ import annotations
 import ast
 import operator
 from collections.abc import Callable, Mapping
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
+from replayer.search.member import MemberValue, compared_members
+from replayer.search.search_errors import ExpressionError, OtherKindError, UndefinedError
+from replayer.search.standard_values import compared_standard, is_standard
+
 INT64 = np.iinfo(np.int64)
-
-
-class ExpressionError(ValueError):
-    """A text is not a condition; the message says where and why, in one line."""
-
-
-class UndefinedError(Exception):
-    """A condition has no value in a state: a value is not there, or a reduction has nothing to reduce."""
 
 
 def exact(calculate: Callable[[Any, Any], Any], one: Any, other: Any) -> Any:
@@ -29,8 +27,13 @@ def exact(calculate: Callable[[Any, Any], Any], one: Any, other: Any) -> Any:
     if is_division and np.any(np.asarray(other) == 0):
         raise UndefinedError("a division by zero")
     arrays = [_as_array(part) for part in (one, other)]
-    if not any(array.ndim for array in arrays):
-        return calculate(one, other)
+    is_exact = any(array.dtype.kind == "O" and not _is_whole(array) for array in arrays)
+    if is_exact or not any(array.ndim for array in arrays):  # Decimal numbers and fractions are never made floats.
+        try:
+            return calculate(one, other)
+        except TypeError:
+            kinds = " and ".join(dict.fromkeys(_kind(value) for value in (one, other)))
+            raise OtherKindError(f"{kinds} cannot be calculated with each other") from None
     if all(array.dtype.kind in "iO" and _is_whole(array) for array in arrays):
         fits = _fits(calculate, arrays)
         dtype: Any = np.int64 if fits else object
@@ -83,23 +86,77 @@ def _number(value: Any) -> Any:
             return value.astype(np.int64)
         if value.dtype.kind in "fbO":
             return value.astype(np.float64) if value.dtype.kind == "f" else value
-        raise ExpressionError(f"values of {value.dtype} cannot be calculated with")
-    if isinstance(value, bool | int | float):
+        raise OtherKindError(f"values of {value.dtype} cannot be calculated with")
+    if isinstance(value, MemberValue):
+        return value.number()
+    if isinstance(value, bool | int | float | Decimal | Fraction):
         return value
-    raise ExpressionError(f"{type(value).__name__} cannot be calculated with")
+    raise OtherKindError(f"{_kind(value)} cannot be calculated with")
+
+
+def _kind(value: Any) -> str:
+    """The kind of a value in a message."""
+    return "an object" if isinstance(value, dict) else type(value).__name__
 
 
 def compared(test: Callable[[Any, Any], Any], one: Any, other: Any) -> Any:
-    """Compare two values; whole numbers with floats exactly, as Python does. Raises ExpressionError for texts and <."""
-    texts = [value is None or isinstance(value, str) for value in (one, other)]
-    if any(texts):
-        if test not in {operator.eq, operator.ne}:
-            raise ExpressionError("texts and None can be compared with == and != only")
-        return test(one, other)
+    """Compare two values as Python does; whole numbers with floats exactly. Raises OtherKindError if that is not possible.
+
+    Values of all items of a list are compared one by one, with what is no array.
+    """
+    if isinstance(one, EachValue) or isinstance(other, EachValue):
+        return _compared_each(test, one, other)
+    is_equality = test in {operator.eq, operator.ne}
+    if not is_equality and any(value is None or type(value) is bytes for value in (one, other)):
+        raise OtherKindError("texts and None can be compared with == and != only")
+    if one is None or other is None:
+        return (one is None and other is None) is (test is operator.eq)
+    if any(isinstance(value, MemberValue) for value in (one, other)):
+        return compared_members(test, one, other)
+    if any(map(is_standard, (one, other))) and not any(isinstance(value, np.ndarray) for value in (one, other)):
+        return compared_standard(test, one, other)
+    if any(isinstance(value, str) for value in (one, other)):
+        return _compared_texts(test, one, other)
+    if is_equality and any(type(value) in (bytes, complex) for value in (one, other)):
+        if type(one) is not type(other) and bytes in (type(one), type(other)):
+            raise OtherKindError(f"{_kind(one)} and {_kind(other)} cannot be compared")
+        return bool(test(one, other))
     one, other = _number(one), _number(other)
     if isinstance(one, np.ndarray) or isinstance(other, np.ndarray):
         return np.asarray(test(*_comparable(one, other)), bool)
     return test(one, other)  # Python compares whole numbers with others exactly.
+
+
+def _compared_texts(test: Callable[[Any, Any], Any], one: Any, other: Any) -> bool:
+    """Compare two values of which one at least is a text. A text is not a number, in Python too."""
+    if test not in {operator.eq, operator.ne}:
+        raise OtherKindError("texts and None can be compared with == and != only")
+    for value in (one, other):
+        if isinstance(value, np.ndarray | list):
+            raise OtherKindError(
+                "a list cannot be compared with a text: name one item, [3], or say [:] for all of them"
+            )
+        if isinstance(value, dict):
+            raise OtherKindError("an object cannot be compared with a text: name one of its values")
+        if isinstance(value, bytes):
+            raise OtherKindError("bytes cannot be compared with a text")
+    return bool(test(one, other))
+
+
+def _compared_each(test: Callable[[Any, Any], Any], one: Any, other: Any) -> Any:
+    """Compare each item with a value, or with the item at its place."""
+    count = len(one if isinstance(one, EachValue) else other)
+    sides = []
+    for value in (one, other):
+        is_each = isinstance(value, list | np.ndarray)
+        if is_each and len(value) != count:
+            raise OtherKindError(f"{count:,} values cannot be compared with {len(value):,}")
+        sides.append(value if is_each else [value] * count)
+    return np.asarray([bool(compared(test, *pair)) for pair in zip(*sides, strict=True)], bool)
+
+
+class EachValue(list[Any]):
+    """The values of all items of a list that are not all numbers: ``units[:].name``."""
 
 
 def _comparable(one: Any, other: Any) -> tuple[Any, Any]:
@@ -135,7 +192,7 @@ def inverted(value: Any) -> Any:
     if isinstance(value, bool):
         return not value
     if isinstance(value, float) or (isinstance(value, np.ndarray) and value.dtype.kind == "f"):
-        raise ExpressionError("~ needs whole numbers or a condition")
+        raise OtherKindError("~ needs whole numbers or a condition")
     return ~value
 
 
@@ -155,7 +212,7 @@ def element(value: Any, place: Any) -> Any:
     except IndexError:
         raise UndefinedError(f"there is nothing at index {place}") from None
     except (KeyError, TypeError):
-        raise ExpressionError(f"{type(value).__name__} has no index {place}") from None
+        raise OtherKindError(f"{_kind(value)} has no index {place}") from None
 
 
 def _plain(value: Any) -> Any:
@@ -167,9 +224,12 @@ def _plain(value: Any) -> Any:
 
 def _array(value: Any) -> np.ndarray[Any, Any]:
     if isinstance(value, list | tuple):
-        value = np.asarray(value) if all(type(part) in (int, float, bool) for part in value) else None
+        parts = [part.number() if isinstance(part, MemberValue) else part for part in value]
+        is_plain = all(type(part) in (int, float, bool) for part in parts)
+        is_exact = all(isinstance(part, bool | int | float | Decimal | Fraction) for part in parts)
+        value = np.asarray(parts, None if is_plain else object) if is_plain or is_exact else None
     if value is None or isinstance(value, str | Mapping):
-        raise ExpressionError("only numbers can be reduced")
+        raise OtherKindError("only numbers can be reduced")
     return _as_array(_number(value))
 
 
@@ -194,7 +254,7 @@ def _length(value: Any) -> int:
         raise ExpressionError("a single number has no length")
     if isinstance(value, np.ndarray | list | tuple | str | Mapping):
         return len(value)
-    raise ExpressionError(f"{type(value).__name__} has no length")
+    raise OtherKindError(f"{_kind(value)} has no length")
 
 
 def _absolute(value: Any) -> Any:

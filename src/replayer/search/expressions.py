@@ -18,7 +18,6 @@ from replayer.search.exact_values import (
     ARITHMETIC,
     COMPARISONS,
     REDUCTIONS,
-    ExpressionError,
     both,
     compared,
     element,
@@ -27,6 +26,7 @@ from replayer.search.exact_values import (
     negated,
     selected,
 )
+from replayer.search.search_errors import ExpressionError, OtherKindError, UndefinedError
 from replayer.search.value_names import EVERY, NameStep, ValueName
 
 TEXT_MAX = 2_000  # Characters. The longest condition that anybody typed in a trial had 90.
@@ -59,14 +59,14 @@ class Expression:
         try:
             with np.errstate(all="ignore"):  # Infinite and not-a-number are values of floating point, too.
                 value = self._evaluate(values)
-        except ExpressionError:
+        except (ExpressionError, UndefinedError):
             raise
         except (ValueError, TypeError, ArithmeticError, IndexError, MemoryError) as error:
             raise ExpressionError(f"{self.text!r}: {error}") from None
         if isinstance(value, np.ndarray) and value.ndim:
             raise ExpressionError(f"{self.text!r} has one value for each row: say .any() or .all()")
         if not isinstance(value, bool | int | float | np.ndarray):
-            raise ExpressionError(f"{self.text!r} is no condition: its value is {type(value).__name__}")
+            raise OtherKindError(f"{self.text!r} is no condition: its value is {type(value).__name__}")
         return bool(value)
 
 

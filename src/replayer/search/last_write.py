@@ -14,7 +14,7 @@ import attrs
 from recorder.errors import RecordingError
 from replayer.playback.sampled_states import Missing, Walker
 from replayer.search.counted_cursor import CountedCursor
-from replayer.search.exact_values import ExpressionError
+from replayer.search.search_errors import ExpressionError
 from replayer.search.state_values import StateValues, unknown_name
 from replayer.search.watched_value import ABSENT, AskedValue, are_same
 from replayer.search.written_line import WrittenLine, find_line

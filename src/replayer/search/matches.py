@@ -15,13 +15,17 @@ import numpy as np
 from recorder.errors import MissingTickError
 from replayer.playback.sampled_states import Missing, Walker
 from replayer.search.counted_cursor import CountedCursor
-from replayer.search.exact_values import ExpressionError, UndefinedError
 from replayer.search.expressions import Expression, parse_expression
+from replayer.search.member import FindClass, loaded_classes
+from replayer.search.search_errors import ExpressionError, OtherKindError, UndefinedError
 from replayer.search.state_values import StateValues, is_telemetry, is_tick, unknown_name
 from replayer.search.value_names import ValueName
+from replayer.tape.fields import GRAPH_MARK
 from replayer.tape.tape import Tape
+from sim.kernel.simulation import subject_of
 from sim.kernel.state import Snapshot, State
 
+KEYFRAMES_ASKED = 16  # For a name that is in few states; each is read, and no step is simulated for it.
 Which = Literal["all", "first", "last"]
 Predicate = Callable[[Snapshot], Any]
 Condition = str | Expression | Predicate
@@ -85,6 +89,10 @@ class Finder:
         self._cursor: CountedCursor | None = None
         self._examined = self._undefined = 0
         self._undefined_why: str | None = None
+        self._mismatches = 0  # States in which the condition cannot be asked of values of these kinds.
+        self._asked, self._seen = set[ValueName](), set[ValueName]()
+        self._known: dict[str, None] = {}  # Names in the states that were looked at first.
+        self._find_class: FindClass | None = None
 
     def find(
         self, which: Which = "all", first: int | None = None, last: int | None = None, progress: Progress | None = None
@@ -96,7 +104,7 @@ class Finder:
         begin, end = self._tape.first_tick if first is None else first, self._tape.last_tick if last is None else last
         if self._is_on_the_tape():
             return self._by_telemetry(which, begin, end)
-        self._ensure_names(begin)
+        self._ensure_names(begin, end)
         found, missing, done = [], [], 0
         for ticks in self._parts(begin, end, backwards=which == "last"):
             in_part, lost = self._ask(ticks, stops=which == "first")
@@ -119,7 +127,7 @@ class Finder:
         The caller vouches that it stays true. If it does not, the answer may be a later tick, or none. Raises as find.
         """
         begin, end = self._tape.first_tick if first is None else first, self._tape.last_tick if last is None else last
-        self._ensure_names(begin)
+        self._ensure_names(begin, end)
         parts = list(self._parts(begin, end, backwards=False))
         low, high = 0, len(parts) - 1  # The first match is in parts[low] at the earliest, in parts[high] at the latest.
         while low < high:
@@ -135,6 +143,14 @@ class Finder:
         return self._matches(found, begin, end, missing)
 
     def _matches(self, found: list[int], begin: int, end: int, missing: list[Missing]) -> Matches:
+        """The answer. Raises ExpressionError if the condition could be asked nowhere, or a name of it is nowhere."""
+        never = self._asked - self._seen
+        if never and not found and not missing and self._examined > end - begin:  # All of these ticks were looked at.
+            raise ExpressionError(
+                f"{unknown_name(min(never, key=str), list(self._known))} (ticks {begin:,} to {end:,})"
+            )
+        if self._mismatches and self._mismatches == self._examined:
+            raise ExpressionError(str(self._undefined_why))
         steps = self._cursor.steps if self._cursor is not None else 0
         return Matches(found, begin, end, self._examined, steps, 0, self._undefined, self._undefined_why, missing)
 
@@ -163,37 +179,79 @@ class Finder:
         self._examined += 1
         if not isinstance(self._condition, Expression):
             return bool(self._condition(state.snapshot()))
-        figures = self._telemetry.at(tick) if self._telemetry is not None else {}
-        return self._evaluated(tick, StateValues(tick, state, figures))
+        return self._evaluated(tick, self._values(tick, state))
 
     def _evaluated(self, tick: int, values: Callable[[ValueName], Any]) -> bool:
         assert isinstance(self._condition, Expression)
         try:
             return self._condition.holds(values)
         except UndefinedError as error:
+            if isinstance(error, OtherKindError):
+                if not self._may_differ():
+                    raise ExpressionError(f"{error} (tick {tick:,})") from None
+                self._mismatches += 1
             self._undefined += 1
             self._undefined_why = self._undefined_why or f"{error} (tick {tick:,})"
             return False
         except ExpressionError as error:
             raise ExpressionError(f"{error} (tick {tick:,})") from None
 
-    def _ensure_names(self, begin: int) -> None:
-        """Raise ExpressionError for a name that neither the first state asked about has, nor the last keyframe's or the last."""
+    def _may_differ(self) -> bool:
+        """Return True if values may be of other kinds at other ticks, as those of objects are; fields have one kind."""
+        return self._cursor is not None and GRAPH_MARK in self._cursor.state.layout.slots
+
+    def _values(self, tick: int, state: State) -> Callable[[ValueName], Any]:
+        """The values of a state; notes which of them are asked for, and which are there."""
+        values = self._state_values(tick, state)
+
+        def noted(name: ValueName) -> Any:
+            self._asked.add(name)
+            value = values(name)
+            self._seen.add(name)
+            return value
+
+        return noted
+
+    def _state_values(self, tick: int, state: State) -> StateValues:
+        assert self._cursor is not None
+        if self._find_class is None:
+            self._find_class = loaded_classes(subject_of(self._cursor.simulation))
+        figures = self._telemetry.at(tick) if self._telemetry is not None else {}
+        return StateValues(tick, state, figures, self._find_class)
+
+    def _ensure_names(self, begin: int, end: int) -> None:
+        """Raise ExpressionError for a name of which not even the first part is in the states that are looked at.
+
+        These are the first one and those of keyframes; of objects, whose attributes may come and go, also the second and
+        the last one. Of a name whose first part is there, the rest may be there at any tick.
+        """
         if not self._names:
             return
         self._cursor = self._cursor or self._make_cursor()
-        unknown = set(self._names)
-        known: list[str] = []
-        for tick in dict.fromkeys((begin, self._tape.keyframes[-1].tick, self._tape.last_tick)):
-            if not unknown:
-                break
+        keyframes = [place.tick for place in self._tape.keyframes if begin <= place.tick <= end]
+        spread = keyframes[:: max(1, len(keyframes) // KEYFRAMES_ASKED)]
+        last = self._tape.keyframes[-1].tick
+        unknown, looked = set(self._names), list[int]()
+        for tick in dict.fromkeys((begin, last, *spread, min(begin + 1, end), end, self._tape.last_tick)):
+            if looked and not self._may_differ() and tick != last:
+                continue
             for reached, _ in Walker(self._cursor).samples([tick]):
-                figures = self._telemetry.at(reached) if self._telemetry is not None else {}
-                values = StateValues(reached, self._cursor.state, figures)
-                unknown = {name for name in unknown if not values.has(name)}
-                known = known or list(values.names())
-        if unknown and known:
-            raise ExpressionError(unknown_name(min(unknown, key=str), known))
+                values = self._state_values(reached, self._cursor.state)
+                unknown = {name for name in unknown if not self._begins(values, name)}
+                self._known |= dict.fromkeys(values.names())
+                looked.append(reached)
+            if not unknown:
+                return
+        if unknown and self._known:
+            where = f" ({', '.join(f'tick {tick:,}' for tick in looked[:4])}{', …' if len(looked) > 4 else ''})"
+            raise ExpressionError(f"{unknown_name(min(unknown, key=str), list(self._known))}{where}")
+
+    def _begins(self, values: StateValues, name: ValueName) -> bool:
+        """Return True if a state has a value of this name; of objects the value of its first part is enough."""
+        if values.has(name):
+            return True
+        parts = range(1, len(name.steps)) if self._may_differ() else range(0)
+        return any(values.has(ValueName(name.steps[:count])) for count in parts)
 
     # --- telemetry
 

@@ -9,7 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from replayer.desync.object_diff import MALFORMED, objects_in
-from replayer.search.exact_values import ExpressionError, UndefinedError, element
+from replayer.search.exact_values import EachValue, element
+from replayer.search.member import FindClass, MemberValue
+from replayer.search.search_errors import ExpressionError, UndefinedError
+from replayer.search.standard_values import NUMBERS, is_standard
 from replayer.search.value_names import NameStep, ValueName
 from replayer.tape.fields import GRAPH_MARK, shown_slots
 from sim.kernel.schema import Blob
@@ -26,11 +29,14 @@ NAMES_SHOWN = 12  # In a message.
 class StateValues:
     """The values of one state. It is read while the state stays as it is."""
 
-    def __init__(self, tick: int, state: Snapshot | State, telemetry: Mapping[str, Any]) -> None:
-        """telemetry: the figures recorded for this tick; empty if there are none."""
+    def __init__(
+        self, tick: int, state: Snapshot | State, telemetry: Mapping[str, Any], find_class: FindClass = lambda _: None
+    ) -> None:
+        """telemetry: the figures recorded for this tick; empty if there are none. find_class: of enumerations."""
         self._tick = tick
         self._state = state
         self._telemetry = telemetry
+        self._find_class = find_class
         self._tree: ObjectTree | None = None
         self._has_looked = False
 
@@ -42,7 +48,7 @@ class StateValues:
             return self._figure(name)
         tree = self._objects()
         if tree is not None:
-            found, value = _in_tree(tree, name.steps)
+            found, value = _Reading(tree, self._find_class).value(name.steps)
             if found:
                 return value
         return self._field(name)
@@ -122,33 +128,77 @@ def _place(step: NameStep, name: ValueName) -> Any:
 # --- objects
 
 
-def _in_tree(tree: ObjectTree, steps: tuple[NameStep, ...]) -> tuple[bool, Any]:
-    """Whether the objects have a value of that name, and the value."""
-    texts = [str(step) for step in steps]
-    for skipped in (0, 1) if len(texts) > 1 and f"{texts[0]}." == tree.prefix else (0,):
-        first = [
-            text.removeprefix(".") if skipped and not number else text for number, text in enumerate(texts[skipped:])
-        ]
-        for length in range(len(first), 0, -1):
-            joined = "".join(first[:length])
-            for entry in tree.entries:
-                if entry.step == joined:
-                    return True, _below(tree, entry.value, steps[skipped + length :])
-    return False, None
+class _Reading:
+    """Reads values of one tree by their names."""
 
+    def __init__(self, tree: ObjectTree, find_class: FindClass) -> None:
+        self._tree, self._find_class = tree, find_class
 
-def _below(tree: ObjectTree, value: Any, steps: tuple[NameStep, ...]) -> Any:
-    """The value that the steps lead to, from a value of the tree on."""
-    for number, step in enumerate(steps):
+    def value(self, steps: tuple[NameStep, ...]) -> tuple[bool, Any]:
+        """Whether the objects have a value of that name, and the value."""
+        texts = [str(step) for step in steps]
+        for skipped in (0, 1) if len(texts) > 1 and f"{texts[0]}." == self._tree.prefix else (0,):
+            first = [
+                text.removeprefix(".") if skipped and not number else text
+                for number, text in enumerate(texts[skipped:])
+            ]
+            for length in range(len(first), 0, -1):
+                joined = "".join(first[:length])
+                for entry in self._tree.entries:
+                    if entry.step == joined:
+                        return True, self._below(entry.value, steps[skipped + length :])
+        return False, None
+
+    def _below(self, value: Any, steps: tuple[NameStep, ...]) -> Any:
+        """The value that the steps lead to, from a value of the tree on."""
+        for number, step in enumerate(steps):
+            opened = _opened(value)
+            if isinstance(opened, np.ndarray):
+                return _element_below(opened, steps[number:])
+            if opened is None:
+                raise UndefinedError(f"there is no {''.join(map(str, steps[: number + 1]))!r} in it")
+            if step.kind == "every":
+                return _each([self._below(entry.value, steps[number + 1 :]) for entry in opened.entries])
+            value = _entry(opened, step)
+        return self._plain(value)
+
+    def _plain(self, value: Any) -> Any:
         opened = _opened(value)
-        if isinstance(opened, np.ndarray):
-            return _element_below(opened, steps[number:])
         if opened is None:
-            raise UndefinedError(f"there is no {''.join(map(str, steps[: number + 1]))!r} in it")
-        if step.kind == "every":
-            return _together([_below(tree, entry.value, steps[number + 1 :]) for entry in opened.entries])
-        value = _entry(opened, step)
-    return _plain(tree, value)
+            return self._leaf(value)
+        if isinstance(opened, np.ndarray):
+            return opened.item() if not opened.ndim else opened
+        if opened.value is not _not_known():
+            return self._of_word(opened.value, "")
+        if opened.is_list and not opened.is_dict and not opened.is_set:
+            parts = [entry if _opened(entry.value) is not None else self._leaf(entry.value) for entry in opened.entries]
+            return _together(parts)
+        return {entry.step: entry for entry in opened.entries}
+
+    def _leaf(self, value: Any) -> Any:
+        from sim.adapters.object_view.shown_values import Word  # noqa: PLC0415 - most tapes have no objects
+
+        try:
+            text = self._tree.plain("", value)
+        except MALFORMED as error:
+            raise ExpressionError(f"a value of this state cannot be read: {error}") from None
+        return self._of_word(value.value, text) if isinstance(value, Word) else text
+
+    def _of_word(self, value: Any, text: str) -> Any:
+        """What a word stands for; its text if that is nothing that can be compared."""
+        from sim.adapters.object_view.shown_values import Member  # noqa: PLC0415 - most tapes have no objects
+
+        if isinstance(value, Member):
+            kind = value.kind.rpartition(":")[2].rpartition(".")[2]
+            plain = None if value.name else value.value
+            return MemberValue(kind, value.name or "", plain, self._find_class(value.kind))
+        return value if is_standard(value) or isinstance(value, bool | int | float | str | bytes) else text
+
+
+def _not_known() -> Any:
+    from sim.adapters.object_view.shown_values import NOT_KNOWN  # noqa: PLC0415 - most tapes have no objects
+
+    return NOT_KNOWN
 
 
 def _opened(value: Any) -> Any:
@@ -193,18 +243,11 @@ def _together(values: list[Any]) -> Any:
         whole = all(isinstance(value, int) for value in values)
         fits = all(-(1 << 63) <= value < 1 << 63 for value in values) if whole else True
         return np.asarray(values, dtype=None if values and fits else object if values else np.int64)
+    if all(isinstance(value, NUMBERS) for value in values):
+        return np.asarray(values, object)  # Decimal numbers and fractions stay what they are.
     return values
 
 
-def _plain(tree: ObjectTree, value: Any) -> Any:
-    opened = _opened(value)
-    if opened is None:
-        try:
-            return tree.plain("", value)
-        except MALFORMED as error:
-            raise ExpressionError(f"a value of this state cannot be read: {error}") from None
-    if isinstance(opened, np.ndarray):
-        return opened.item() if not opened.ndim else opened
-    if opened.is_list and not opened.is_dict and not opened.is_set:
-        return _together([entry.value if _opened(entry.value) is None else entry for entry in opened.entries])
-    return {entry.step: entry for entry in opened.entries}
+def _each(values: list[Any]) -> Any:
+    together = _together(values)
+    return EachValue(together) if isinstance(together, list) else together

@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 import numpy as np
 
-from replayer.search.exact_values import ExpressionError, UndefinedError
+from replayer.search.search_errors import ExpressionError, UndefinedError
 from replayer.search.state_values import StateValues
 from replayer.search.value_names import NameStep, ValueName
 from sim.kernel.state import Snapshot, State

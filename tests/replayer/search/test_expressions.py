@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from replayer.search.exact_values import ExpressionError, UndefinedError
 from replayer.search.expressions import NODES_MAX, TEXT_MAX, parse_expression
+from replayer.search.search_errors import ExpressionError, UndefinedError
 from replayer.search.state_values import StateValues
 from sim import Field, Schema, State, Table
 

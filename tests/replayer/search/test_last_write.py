@@ -13,8 +13,8 @@ import pytest
 from asked_worlds import ROWS, Battle, Garden, battle_run, garden_run
 
 import replayer
-from replayer.search.exact_values import ExpressionError
 from replayer.search.last_write import WriteSearch
+from replayer.search.search_errors import ExpressionError
 from replayer.search.watched_value import ABSENT, are_same, watched_value
 from replayer.search.written_line import NOT_SEEN
 from sim import Field, Schema, State

@@ -11,8 +11,8 @@ import pytest
 from asked_worlds import Battle, Garden, battle_run, garden_run
 
 import replayer
-from replayer.search.exact_values import ExpressionError
 from replayer.search.matches import Finder, UnprovedAnswerError
+from replayer.search.search_errors import ExpressionError
 
 from oracle.second_reader import FRAMES, Reader
 
