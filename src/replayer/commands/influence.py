@@ -22,7 +22,7 @@ from replayer.commands.shrink import parsed_empty, place_text, short_text
 from replayer.commands.who import row_index
 from replayer.playback.make_simulation import Factory
 from replayer.reduction.influence import InfluenceReport, InfluentialInput, find_influence
-from replayer.search.exact_values import ExpressionError
+from replayer.search.search_errors import ExpressionError
 from replayer.search.watched_value import ABSENT, AskedValue, watched_value
 from replayer.tape.copied_range import UnfitTapeError
 from replayer.timeline.timeline import Timeline

@@ -23,7 +23,7 @@ from replayer.playback.make_simulation import Factory
 from replayer.reduction.kept_results import kept_path
 from replayer.reduction.shrink_tape import ShrinkReport, shrink
 from replayer.reshape.pytest_file import ensure_test_name, write_test
-from replayer.search.exact_values import ExpressionError
+from replayer.search.search_errors import ExpressionError
 from replayer.tape.copied_range import UnfitTapeError
 from replayer.timeline.verify import verify_tape
 from replayer.value_text import plain_text, to_json

@@ -15,7 +15,7 @@ from replayer.reduction.failures import Failure
 from replayer.reduction.first_failure import ensure_can_shrink, run_as_recorded
 from replayer.reduction.input_groups import GroupSearch
 from replayer.reduction.input_parts import InputPart, RecordedInputs, find_empty, read_inputs
-from replayer.search.exact_values import ExpressionError
+from replayer.search.search_errors import ExpressionError
 from replayer.search.state_values import StateValues, unknown_name
 from replayer.search.watched_value import AskedValue, are_same, watched_value
 from replayer.tape.tape import Tape

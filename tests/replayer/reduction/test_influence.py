@@ -11,7 +11,7 @@ import pytest
 from failing_worlds import Ledger, Maze, record_inputs, with_parts
 
 from replayer.reduction.influence import influence
-from replayer.search.exact_values import ExpressionError
+from replayer.search.search_errors import ExpressionError
 
 
 def plain(inputs: list[Any], make: Any = Ledger) -> Any:
