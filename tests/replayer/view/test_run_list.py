@@ -13,6 +13,8 @@ import pytest
 from optional_packages import needs
 from waiting import wait_until
 
+from recorder import Recorder
+
 from small_worlds import Walkers, record
 from viewed_worlds import TICKS, Pond, inputs_of_pond
 
@@ -162,6 +164,17 @@ def test_a_small_curve_shows_a_figure_that_changes(opened: tuple[TestClient, Run
         assert (sketch["figure"], sketch["figures"]) == (figure, ["frogs", "water"])
         assert sketch["points"][-1][0] == TICKS
         assert all(value == truth[tick][figure] for tick, value in sketch["points"] if tick)
+
+
+def test_a_run_that_is_being_recorded_is_followed(tmp_path: Path) -> None:
+    """The list says so, and its page is the one of replay view --live."""
+    with Recorder(tmp_path / "run.tape", Measured()) as recorder, client_of(tmp_path) as (client, _):
+        for inputs in inputs_of_pond(TICKS)[:9]:
+            recorder.step(inputs)
+        recorder.flush()
+        wait_until(lambda: rows_of(client)["run.tape"]["status"] == "being recorded")
+        tape = client.get("/run/run.tape/api/info").json()["tapes"][0]
+        assert (tape["live"], tape["last"]) == ("recording", 9)
 
 
 def test_the_processes_of_a_few_runs_are_kept(folder: Path, tmp_path: Path) -> None:

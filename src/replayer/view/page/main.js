@@ -268,7 +268,7 @@ function readAddress() {
   if (query.get('scale') === 'own') state.scale = 'own';
   if (query.get('compare') in MODES) state.compare = query.get('compare');
   state.tab = query.get('tab') ?? (state.finding ? 'finding' : info.has_object ? 'object' : info.layers.length || info.world ? 'tick' : info.tables.length ? 'tables' : 'fields');
-  state.tick = state.clamp(query.has('tick') ? Number(query.get('tick')) || 0 : state.finding?.tick ?? state.first);
+  state.tick = state.clamp(query.get('tick') === 'live' ? state.last : query.has('tick') ? Number(query.get('tick')) || 0 : state.finding?.tick ?? state.first);
 }
 
 // --- keys

@@ -182,6 +182,8 @@ class _TapeProcess:
             for tick in ticks:
                 if room_bytes <= 0 or count >= TICKS_MAX:
                     return
+                if tick > job.last:
+                    break  # Recorded meanwhile: it is filled when the server knows of it, which may be later by intent.
                 try:
                     room_bytes -= self._send(filler, tick, job.look)
                 except (EOFError, BrokenPipeError):
