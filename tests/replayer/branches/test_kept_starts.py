@@ -62,6 +62,8 @@ class World:
         """Change something of each kind."""
         if order == "target":
             self.target = self.items[0]
+        if order == "dict":
+            self.__dict__ = dict(self.__dict__)
         if order == "texts":
             self.number = "two"  # type: ignore[assignment]
         self.also.append(self.rng.randrange(100))
@@ -108,26 +110,29 @@ def is_kept(fork: replayer.Fork) -> bool:
     return fork._pooled._go_back is not None  # type: ignore[union-attr]
 
 
-ORDERS = [None, "target", None, "texts", None, None]
+ORDERS = [None, "target", "dict", None, None, None]
+WITH_TEXTS = [*ORDERS, "texts", None]  # An attribute becomes one of another kind.
 
 
-def seen_by(run: replayer.Timeline, *, as_recorded: bool) -> tuple[Any, int, bool]:
+def seen_by(run: replayer.Timeline, *, as_recorded: bool, orders: list[str | None] = ORDERS) -> tuple[Any, int, bool]:
     """All that the steps of a fork see, the hash at their end, and if its start was kept."""
     with run.fork(saves_each_step=as_recorded) as fork:
         kept = is_kept(fork)
-        return [fork.subject.look(), *(fork.subject.step(order) for order in ORDERS)], fork.hash(), kept
+        return [fork.subject.look(), *(fork.subject.step(order) for order in orders)], fork.hash(), kept
 
 
-def test_a_kept_start_is_what_a_load_gives(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("orders", "is_often_kept"), [(ORDERS, True), (WITH_TEXTS, False)])
+def test_a_kept_start_is_what_a_load_gives(tmp_path: Path, orders: list[str | None], *, is_often_kept: bool) -> None:
     """Of values, identities, orders and generators, each time, whatever the fork before has done."""
     recorded(tmp_path / "run.tape", World())
     with replayer.open(tmp_path / "run.tape", World) as run:
         run.seek(8)
-        loaded, _, kept = seen_by(run, as_recorded=True)
+        loaded, _, kept = seen_by(run, as_recorded=True, orders=orders)
         assert not kept
-        results = [seen_by(run, as_recorded=False) for _ in range(6)]
-        assert [result[0] == loaded for result in results] == [True] * 6
+        results = [seen_by(run, as_recorded=False, orders=orders) for _ in range(12)]
+        assert [result[0] == loaded for result in results] == [True] * 12
         assert len({result[1] for result in results}) == 1, "equal values have equal hashes, kept or loaded"
+        assert (sum(result[2] for result in results) >= 10) == is_often_kept
 
 
 def test_a_start_is_kept_from_the_second_fork_on(tmp_path: Path) -> None:

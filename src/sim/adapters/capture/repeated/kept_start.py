@@ -70,7 +70,7 @@ class KeptStart:
         """
         known: dict[int, tuple[str, ...]] = {id(one): ("object", name) for name, one in objects.items()}
         self._left: dict[tuple[str, ...], Any] = {("object", name): one for name, one in objects.items()}
-        self._places: list[tuple[dict[str, Any], tuple[str, ...]]] = []
+        self._places: list[tuple[Any, tuple[str, ...]]] = []
         values = []
         for layer in structure.layers:
             attributes = vars(objects[layer.name])
@@ -79,7 +79,7 @@ class KeptStart:
                 if name not in saved:
                     known.setdefault(id(value), ("left", layer.name, name))
                     self._left[known[id(value)]] = value
-            self._places.append((attributes, tuple(attributes)))
+            self._places.append((objects[layer.name], tuple(attributes)))
             values.append(list(attributes.values()))
         self._pickle = _pickled(values, known, named, self._left)
         self.size_bytes = len(self._pickle)
@@ -87,7 +87,8 @@ class KeptStart:
     def restore(self) -> None:
         """Make the values again, and give them to the objects."""
         made = _Unpickler(io.BytesIO(self._pickle), self._left).load()
-        for (attributes, names), values in zip(self._places, made, strict=True):
+        for (one, names), values in zip(self._places, made, strict=True):
+            attributes = vars(one)  # A step may have given the object another __dict__.
             attributes.clear()
             attributes.update(zip(names, values, strict=True))
 
