@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 from asked_worlds import battle_run, garden_run
+from tests.replayer.search import test_written_kinds
 
+import recorder
 import replayer.commands.main
 
 from oracle.command_lines import assert_one_line, run
@@ -115,3 +117,15 @@ def test_a_mistake_gets_one_line(capsys: pytest.CaptureFixture[str], line: str, 
     assert run(replayer.commands.main.main, line) in (2, 5)
     assert_one_line(capsys.readouterr(), why)
     assert sorted(Path().iterdir()) == before
+
+
+def test_values_of_the_standard_library_are_printed_as_they_are(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """Without quotes; in JSON as texts."""
+    with recorder.record(test_written_kinds.Game(), tmp_path / "kinds.tape", quiet=True, trial_ms=0) as game:
+        game.step()
+    line = "who kinds.tape --sim tests.replayer.search.test_written_kinds:Game --field"
+    assert asked(capsys, f"{line} money").startswith("money: 100 → 101 at tick 1\n")
+    assert asked(capsys, f"{line} mood").startswith("mood: Mood.CALM → Mood.ANGRY at tick 1\n")
+    assert json.loads(asked(capsys, f"{line} day --json"))["writes"][0]["after"] == "2024-03-02"

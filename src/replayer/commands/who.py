@@ -19,7 +19,9 @@ from recorder.visible_text import print_visible
 from replayer.commands.arguments import choose, ensure_states, factory_of, note_losses, note_version
 from replayer.commands.options import Json, Sim
 from replayer.search.last_write import LastWrite, WriteSearch
+from replayer.search.member import MemberValue
 from replayer.search.search_errors import ExpressionError
+from replayer.search.standard_values import is_standard
 from replayer.search.watched_value import ABSENT, AskedValue, watched_value
 from replayer.timeline.timeline import Timeline
 from replayer.value_text import plain_text, tick_range, to_json
@@ -119,8 +121,8 @@ def write_facts(write: LastWrite) -> dict[str, Any]:
     """A change as ``replay who --json`` prints it."""
     return {
         "tick": write.tick,
-        "before": None if write.before is ABSENT else to_json(write.before),
-        "after": None if write.after is ABSENT else to_json(write.after),
+        "before": _json(write.before),
+        "after": _json(write.after),
         "appeared": write.before is ABSENT,
         "vanished": write.after is ABSENT,
         "phase": write.phase,
@@ -131,6 +133,13 @@ def write_facts(write: LastWrite) -> dict[str, Any]:
         "proved": write.is_proved,
         "missing": [attrs.asdict(one) for one in write.missing],
     }
+
+
+def _json(value: Any) -> Any:
+    """A value for JSON; of a decimal number, a date or a member of an enumeration its text."""
+    if value is ABSENT:
+        return None
+    return str(value) if is_standard(value) or isinstance(value, MemberValue) else to_json(value)
 
 
 def row_index(row: str | None) -> tuple[int, ...]:

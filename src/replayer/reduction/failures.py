@@ -7,8 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from replayer.search.exact_values import UndefinedError
 from replayer.search.expressions import Expression
+from replayer.search.search_errors import UndefinedError
 from replayer.search.state_values import StateValues
 from sim.kernel.hooks import HasTelemetry, hook
 from sim.kernel.simulation import Simulation, events_of, inner_of, request_events

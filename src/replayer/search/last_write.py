@@ -14,12 +14,13 @@ import attrs
 from recorder.errors import RecordingError
 from replayer.playback.sampled_states import Missing, Walker
 from replayer.search.counted_cursor import CountedCursor
+from replayer.search.live_value import property_text
 from replayer.search.search_errors import ExpressionError
 from replayer.search.state_values import StateValues, unknown_name
 from replayer.search.watched_value import ABSENT, AskedValue, are_same
 from replayer.search.written_line import WrittenLine, find_line
 from replayer.tape.tape import Tape
-from sim.kernel.simulation import watched_phases
+from sim.kernel.simulation import subject_of, watched_phases
 from sim.kernel.state import Snapshot
 
 Progress = Callable[[int, int], None]  # Ticks looked at so far, ticks in all.
@@ -99,6 +100,9 @@ class WriteSearch:
             names = {name for name in names if not values.has(name)}
             if not names:
                 return
+        told = property_text(subject_of(self._cursor.simulation), self._watched.name)
+        if told is not None:
+            raise ExpressionError(told)
         ticks = f"tick {tick:,}, tick {self._tape.first_tick:,}"
         raise ExpressionError(f"{unknown_name(min(names, key=str), known)} ({ticks})")
 
@@ -130,7 +134,7 @@ class WriteSearch:
         frame = self._tape.frame(tick)
         line, note = None, None
         if wants_line:
-            line, note = find_line(self._cursor.simulation, frame.inputs, tick, self._watched, after)
+            line, note = find_line(self._cursor.simulation, frame.inputs, tick, self._watched, before, after)
         phase = self._phase(tick, start)
         return LastWrite(str(self._watched), tick, before, after, phase, line, note, frame.inputs)
 

@@ -16,6 +16,7 @@ from recorder.errors import MissingTickError
 from replayer.playback.sampled_states import Missing, Walker
 from replayer.search.counted_cursor import CountedCursor
 from replayer.search.expressions import Expression, parse_expression
+from replayer.search.live_value import layers_of, property_text
 from replayer.search.member import FindClass, loaded_classes
 from replayer.search.search_errors import ExpressionError, OtherKindError, UndefinedError
 from replayer.search.state_values import StateValues, is_telemetry, is_tick, unknown_name
@@ -144,11 +145,9 @@ class Finder:
 
     def _matches(self, found: list[int], begin: int, end: int, missing: list[Missing]) -> Matches:
         """The answer. Raises ExpressionError if the condition could be asked nowhere, or a name of it is nowhere."""
-        never = self._asked - self._seen
+        never = sorted(self._asked - self._seen, key=str)
         if never and not found and not missing and self._examined > end - begin:  # All of these ticks were looked at.
-            raise ExpressionError(
-                f"{unknown_name(min(never, key=str), list(self._known))} (ticks {begin:,} to {end:,})"
-            )
+            raise ExpressionError(self._unknown(never[0], f" (ticks {begin:,} to {end:,})"))
         if self._mismatches and self._mismatches == self._examined:
             raise ExpressionError(str(self._undefined_why))
         steps = self._cursor.steps if self._cursor is not None else 0
@@ -215,7 +214,7 @@ class Finder:
     def _state_values(self, tick: int, state: State) -> StateValues:
         assert self._cursor is not None
         if self._find_class is None:
-            self._find_class = loaded_classes(subject_of(self._cursor.simulation))
+            self._find_class = loaded_classes(layers_of(subject_of(self._cursor.simulation)))
         figures = self._telemetry.at(tick) if self._telemetry is not None else {}
         return StateValues(tick, state, figures, self._find_class)
 
@@ -244,7 +243,12 @@ class Finder:
                 return
         if unknown and self._known:
             where = f" ({', '.join(f'tick {tick:,}' for tick in looked[:4])}{', …' if len(looked) > 4 else ''})"
-            raise ExpressionError(f"{unknown_name(min(unknown, key=str), list(self._known))}{where}")
+            raise ExpressionError(self._unknown(min(unknown, key=str), where))
+
+    def _unknown(self, name: ValueName, where: str) -> str:
+        """A line about a name that was not found. where: it was looked for."""
+        told = property_text(subject_of(self._cursor.simulation), name) if self._cursor is not None else None
+        return told or f"{unknown_name(name, list(self._known))}{where}"
 
     def _begins(self, values: StateValues, name: ValueName) -> bool:
         """Return True if a state has a value of this name; of objects the value of its first part is enough."""

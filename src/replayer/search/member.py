@@ -100,9 +100,12 @@ def compared_members(test: Callable[[Any, Any], Any], one: Any, other: Any) -> b
     return bool(test(*numbers))
 
 
-def loaded_classes(subject: Any) -> FindClass:
-    """A function that finds enumerations by their names on a tape. Nothing is imported. subject: the recorded object."""
-    own = [module_of(type(layer)) for layer in _layers(subject)]
+def loaded_classes(layers: list[Any]) -> FindClass:
+    """A function that finds enumerations by their names on a tape. Nothing is imported.
+
+    layers: the recorded object, and those that it wraps.
+    """
+    own = [module_of(type(layer)) for layer in reversed(layers)]  # The class of the innermost names the module ".".
 
     def find(name: str) -> type[enum.Enum] | None:
         module, _, qualname = name.partition(":")
@@ -115,20 +118,6 @@ def loaded_classes(subject: Any) -> FindClass:
         return None
 
     return find
-
-
-def _layers(subject: Any) -> list[Any]:
-    """The object and those that it wraps, the innermost first: its class names the module "."."""
-    layers = [subject]
-    while len(layers) < _LAYERS_MAX:
-        inner = vars(layers[-1]).get("env") if hasattr(layers[-1], "__dict__") else None
-        if inner is None:
-            break
-        layers.append(inner)
-    return layers[::-1]
-
-
-_LAYERS_MAX = 20  # Wrappers of an environment.
 
 
 def _listed(names: list[str]) -> str:

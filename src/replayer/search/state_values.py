@@ -172,7 +172,7 @@ class _Reading:
             return self._of_word(opened.value, "")
         if opened.is_list and not opened.is_dict and not opened.is_set:
             parts = [entry if _opened(entry.value) is not None else self._leaf(entry.value) for entry in opened.entries]
-            return _together(parts)
+            return together(parts)
         return {entry.step: entry for entry in opened.entries}
 
     def _leaf(self, value: Any) -> Any:
@@ -237,7 +237,7 @@ def _element_below(array: np.ndarray[Any, Any], steps: tuple[NameStep, ...]) -> 
     return value
 
 
-def _together(values: list[Any]) -> Any:
+def together(values: list[Any]) -> Any:
     """The values of all items as an array if they are numbers, else as a list."""
     if all(type(value) in (int, float, bool) for value in values):
         whole = all(isinstance(value, int) for value in values)
@@ -249,5 +249,5 @@ def _together(values: list[Any]) -> Any:
 
 
 def _each(values: list[Any]) -> Any:
-    together = _together(values)
-    return EachValue(together) if isinstance(together, list) else together
+    found = together(values)
+    return EachValue(found) if isinstance(found, list) else found

@@ -13,13 +13,14 @@ from recorder.ambient.outside.own_code import OwnCode
 from recorder.exception_text import raised_text
 from recorder.processes.fork_call import in_a_copy
 from replayer.playback.line_hooks import listening
-from replayer.search.value_names import ValueName
+from replayer.search.live_value import layers_of, live_value, ways_to
 from replayer.search.watched_value import ABSENT, AskedValue, are_same
-from sim.kernel.simulation import ArenaOfSaved, Simulation, subject_of
+from sim.kernel.simulation import ArenaOfSaved, Simulation, inner_of, subject_of
 
 NOT_SEEN = "no line of the simulation's Python code was running when the value changed"
 OF_SAVE = "the value is one that save() returned after the step"
-LAYERS_MAX = 20  # Wrappers of an environment that are searched for the object that holds a value.
+UNREAD = "the value cannot be read while the step runs"
+UNLIKE = "the value cannot be compared while the step runs"
 
 
 @attrs.frozen
@@ -41,14 +42,15 @@ class WrittenLine:
 
 
 def find_line(
-    simulation: Simulation, inputs: Any, tick: int, watched: AskedValue, after: Any
+    simulation: Simulation, inputs: Any, tick: int, watched: AskedValue, before: Any, after: Any
 ) -> tuple[WrittenLine | None, str | None]:
     """Run the step in a copy of this process; return the line, or None and why there is none.
 
-    simulation: in the state before the step; it is not changed. after: the value after the step, as it was found.
+    simulation: in the state before the step; it is not changed. before, after: the value before and after the step, as
+    it was found.
     """
     try:
-        found = in_a_copy(partial(_watched_step, simulation, inputs, tick, watched, after))
+        found = in_a_copy(partial(_watched_step, simulation, inputs, tick, watched, before, after))
     except RuntimeError as error:
         return None, str(error)
     if found["why"] is not None:
@@ -58,13 +60,17 @@ def find_line(
     return WrittenLine(path, number, found["function"], text, found["count"]), None
 
 
-def _watched_step(simulation: Simulation, inputs: Any, tick: int, watched: AskedValue, after: Any) -> dict[str, Any]:
+def _watched_step(
+    simulation: Simulation, inputs: Any, tick: int, watched: AskedValue, before: Any, after: Any
+) -> dict[str, Any]:
     if isinstance(simulation, ArenaOfSaved):
         return {"why": OF_SAVE}
     read = _reader(simulation, tick, watched)
     if read is None:
-        return {"why": "the value cannot be read while the step runs"}
-    watch = _LineWatch(read, OwnCode(simulation))
+        return {"why": UNREAD}
+    watch = _LineWatch(read, OwnCode(simulation, layers_of(subject_of(simulation))))
+    if not are_same(watch.value, before):
+        return {"why": UNLIKE}
     try:
         with listening(watch, watch.is_own):
             simulation.step(inputs)
@@ -122,42 +128,16 @@ def _place(frame: FrameType) -> tuple[str, int, str]:
 
 
 def _reader(simulation: Simulation, tick: int, watched: AskedValue) -> Any:
-    """A function that reads the value while a step runs; None if there is none."""
-    if str(watched.name) in simulation.state.layout.slots:
+    """A function that reads the value while a step runs; None if there is none.
+
+    The fields of objects are written when a step is over: while it runs, the objects themselves are read.
+    """
+    subject = subject_of(simulation)
+    if subject is inner_of(simulation):
         return lambda: watched.read(tick, simulation.state)
     if watched.entity is not None:
         return None
-    for root in _layers(subject_of(simulation)):
-        for skipped in (0, 1) if len(watched.name.steps) > 1 else (0,):
-            name = ValueName(watched.name.steps[skipped:])
-            if skipped and str(watched.name.steps[0]) != type(root).__name__:
-                continue
-            if _live_value(root, name, watched.row) is not ABSENT or hasattr(root, str(name.steps[0].value)):
-                return lambda root=root, name=name: _live_value(root, name, watched.row)
+    for root, name in ways_to(subject, watched.name):
+        if live_value(root, name, watched.row) is not ABSENT or hasattr(root, str(name.steps[0].value)):
+            return lambda root=root, name=name: live_value(root, name, watched.row)
     return None
-
-
-def _layers(subject: Any) -> list[Any]:
-    """The object, and those that it wraps."""
-    layers = [subject]
-    while len(layers) < LAYERS_MAX:
-        inner = vars(layers[-1]).get("env") if hasattr(layers[-1], "__dict__") else None
-        if inner is None:
-            return layers
-        layers.append(inner)
-    return layers
-
-
-def _live_value(root: Any, name: ValueName, row: tuple[int, ...]) -> Any:
-    """The value at a path of an object; ABSENT if there is none."""
-    value = root
-    try:
-        for step in name.steps:
-            value = value[step.value] if step.kind in ("key", "index") else getattr(value, str(step.value))
-        if row:
-            value = value[row] if hasattr(value, "dtype") else value[row[0]]
-    except (AttributeError, LookupError, TypeError):
-        return ABSENT
-    if hasattr(value, "dtype"):
-        return value.item() if not getattr(value, "ndim", 0) else value.copy()
-    return value

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import sys
 import sysconfig
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import sim.kernel
 from sim.kernel.simulation import Simulation, subject_of
@@ -17,11 +19,13 @@ _LIBRARY = tuple(f"{_PACKAGES / name}/" for name in ("recorder", "replayer", "si
 class OwnCode:
     """Separates the user's files from others."""
 
-    def __init__(self, simulation: Simulation) -> None:
+    def __init__(self, simulation: Simulation, layers: Iterable[Any] = ()) -> None:
+        """layers: further objects whose packages are the user's: those that the simulation's object wraps."""
         paths = sysconfig.get_paths()
         others = {paths[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")}
         self._others = (*(f"{folder}/" for folder in others), *_LIBRARY)
-        self._own = _root_of(type(subject_of(simulation)).__module__)
+        objects = (subject_of(simulation), *layers)
+        self._own = {root for one in objects if (root := _root_of(type(one).__module__))}
         self._decided: dict[str, bool] = {}
 
     def __call__(self, path: str) -> bool:
@@ -34,7 +38,7 @@ class OwnCode:
     def _decide(self, path: str) -> bool:
         if not path or path.startswith("<"):
             return False
-        if self._own and (path == self._own or path.startswith(f"{self._own}/")):
+        if any(path == root or path.startswith(f"{root}/") for root in self._own):
             return True
         return not path.startswith(self._others) and "/site-packages/" not in path
 

@@ -48,5 +48,5 @@ def _is_nan(value: Any, kind: type) -> bool:
         return value.dtype.kind in _NAN_KINDS and bool(np.isnat(value) if value.dtype.kind in "mM" else np.isnan(value))
     if issubclass(kind, decimal.Decimal):
         return decimal.Decimal.is_nan(value)
-    plain: type | None = next((base for base in (float, complex) if issubclass(kind, base)), None)
+    plain: type[float | complex] | None = next((base for base in (float, complex) if issubclass(kind, base)), None)
     return plain is not None and bool(plain.__ne__(value, value))
