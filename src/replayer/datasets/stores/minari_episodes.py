@@ -100,6 +100,11 @@ def _ensure_values_fit(space: Space, path: str, forms: Mapping[str, ColumnForm])
     match space:
         case {"type": "Dict", "spaces": list(inner)}:
             for key, one in inner:
+                if not isinstance(key, str) or "/" in key:
+                    raise ExtractionError(
+                        f"Minari names the parts of {path} by texts without a slash, and the space has the key {key!r}: "
+                        "rename it with a wrapper, or use another format"
+                    )
                 _ensure_values_fit(one, joined(path, key), forms)
             return
         case {"type": "Tuple", "spaces": list(inner)}:

@@ -25,6 +25,7 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
+from replayer.datasets.request import ExtractionError
 from replayer.value_text import to_json
 
 Array = npt.NDArray[Any]
@@ -56,13 +57,23 @@ Flat = dict[str, FlatValue]  # By path.
 
 
 def flatten(value: Any, space: Space | None = None) -> Flat:
-    """Flatten a value into copies of its parts, by path. None has no parts. space: None if it is unknown."""
+    """Flatten a value into copies of its parts, by path. None has no parts. space: None if it is unknown.
+
+    Raises ExtractionError if two parts have one path, such as those under the keys "a.b" and "a" with "b" inside.
+    """
     kind = type(value)
     if kind is np.ndarray and value.dtype in _QUICK_DTYPES and (space is None or space["type"] in NUMBER_SPACES):
         return {"": FlatValue("array", value.copy())}
     if kind in _QUICK_NUMBERS and (space is None or space["type"] in NUMBER_SPACES):
         return {"": FlatValue("array", np.array(value))}
-    return dict(_parts(value, space, ""))
+    parts: Flat = {}
+    for path, part in _parts(value, space, ""):
+        if path in parts:
+            raise ExtractionError(
+                f"two parts of a value would be in one column, {path}: rename one of their keys with a wrapper"
+            )
+        parts[path] = part
+    return parts
 
 
 def _parts(value: Any, space: Space | None, path: str) -> Iterator[tuple[str, FlatValue]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -268,4 +269,30 @@ def test_infos_that_minari_cannot_hold_are_named(info: Any, text: str, tmp_path:
     env.close()
     with pytest.raises(ExtractionError, match=text):
         replayer.extract(tmp_path / "run.tape", tmp_path / "set", world=Telling, info=True, file_format="minari")
+    assert [path.name for path in tmp_path.iterdir()] == ["run.tape"]
+
+
+@pytest.mark.parametrize("keys", [("robot/pos", "robot/vel"), (0, 1)])
+def test_observations_whose_keys_minari_cannot_hold_are_named(keys: tuple[Any, ...], tmp_path: Path) -> None:
+    """A data set of the first kind was written, and could not be read."""
+
+    class Keyed(gymnasium.Env[Any, Any]):
+        observation_space = spaces.Dict({key: spaces.Discrete(9) for key in keys})
+        action_space = spaces.Discrete(2)
+
+        def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+            super().reset(seed=seed, options=options)
+            return {key: np.int64(1) for key in keys}, {}
+
+        def step(self, action: Any) -> Any:
+            return {key: np.int64(action) for key in keys}, 0, False, False, {}
+
+    env = recorder.record(Keyed(), tmp_path / "run.tape", quiet=True, trial_ms=0)
+    env.reset(seed=1)
+    env.step(1)
+    env.close()
+    with pytest.raises(
+        ExtractionError, match=re.escape(f"without a slash, and the space has the key {keys[0]!r}: ren")
+    ):
+        replayer.extract(tmp_path / "run.tape", tmp_path / "set", world=Keyed, file_format="minari")
     assert [path.name for path in tmp_path.iterdir()] == ["run.tape"]

@@ -420,3 +420,39 @@ def test_an_environment_that_only_the_user_can_make_is_asked_for(tmp_path: Path,
     assert run(main, f"extract {tmp_path}/run.tape -o {tmp_path}/set -j 1") == 2
     assert_one_line(capsys.readouterr(), "give a factory, world=… in Python or --sim")
     assert not (tmp_path / "set.unfinished").exists()
+
+
+@pytest.mark.parametrize("is_info", [True, False])
+def test_two_parts_with_one_column_are_refused(*, is_info: bool, tmp_path: Path) -> None:
+    """Their values were put into one column, so that its rows were those of other ticks."""
+
+    class Twice(gymnasium.Env[Any, Any]):
+        box = gymnasium.spaces.Box(0, 9, (), np.float32)
+        observation_space = (
+            gymnasium.spaces.Discrete(9)
+            if is_info
+            else gymnasium.spaces.Dict({"a.b": box, "a": gymnasium.spaces.Dict({"b": box})})
+        )
+        action_space = gymnasium.spaces.Discrete(2)
+
+        def values(self, number: int) -> Any:
+            return {"a.b": np.float32(number), "a": {"b": np.float32(number + 1)}}
+
+        def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+            super().reset(seed=seed, options=options)
+            return 1 if is_info else self.values(1), {}
+
+        def step(self, action: Any) -> Any:  # noqa: ARG002
+            return (1, 0, False, False, self.values(2)) if is_info else (self.values(2), 0, False, False, {})
+
+    env = recorder.record(Twice(), tmp_path / "run.tape", quiet=True, trial_ms=0)
+    env.reset(seed=1)
+    for _ in range(3):
+        env.step(1)
+    env.close()
+    match = r"two parts of a value would be in one column, a\.b: rename one of their keys"
+    with pytest.raises(ExtractionError, match=match):
+        replayer.extract(tmp_path / "run.tape", tmp_path / "set", world=Twice, info=is_info)
+    with pytest.raises(ExtractionError, match=match):
+        list(replayer.samples(tmp_path / "run.tape", world=Twice, info=is_info))
+    assert [path.name for path in tmp_path.iterdir()] == ["run.tape"]

@@ -54,7 +54,8 @@ def have_columns(
     own = {name for name, form in forms.items() if name.partition(".")[0] == prefix and form.kind == "array"}
     paths = [[*paths_of(space)] for space in spaces]
     names = [{column_name(prefix, path) for path in one if path is not None} - left_out for one in paths]
-    return all(None not in one for one in paths) and all(one == own for one in names)
+    are_known = all(None not in one and len(one) == len(set(one)) for one in paths)
+    return are_known and all(one == own for one in names)
 
 
 def column_name(prefix: str, path: str) -> str:
