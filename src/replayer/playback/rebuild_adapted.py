@@ -24,11 +24,7 @@ def make_adapted(meta: Mapping[str, Any], layout: Layout | None) -> Any:
         simulation = rebuilt_simulation(meta)
         if simulation is not None:
             return simulation
-        recorded = meta.get("simulation")
-        why = (
-            f"the tape does not state how to make its {recorded}: give a factory, world=… in Python or "
-            f"{sim_option(recorded)} on the command line"
-        )
+        why = f"the tape does not state how to make its {meta.get('simulation')}: give a factory{_hint(meta)}"
     except NoAdapterError as error:
         why = str(error)
     except (NotCapturedError, ValueError, TypeError) as error:
@@ -36,6 +32,16 @@ def make_adapted(meta: Mapping[str, Any], layout: Layout | None) -> Any:
     if layout is None:
         raise UnknownWorldError(why)
     return StatesOnly(layout, why)
+
+
+def _hint(meta: Mapping[str, Any]) -> str:
+    """What the factory has to make, and where it is passed."""
+    recorded = meta.get("simulation")
+    match meta.get("adapter"):
+        case {"subject": {"id": str(name)}}:  # Its class alone would lack the wrappers.
+            made = f"import the package that registers it, then gymnasium.make({name!r}), with the wrappers of the recording"
+            return f" ({made}), world=… in Python or --sim module:factory on the command line"
+    return f", world=… in Python or {sim_option(recorded)} on the command line"
 
 
 def why_missing(meta: Mapping[str, Any]) -> str | None:

@@ -11,8 +11,8 @@ from typing import Self
 
 import attrs
 
-from replayer.datasets.transitions.made_environment import close_environment
-from replayer.playback.make_simulation import Factory, make_stepping
+from replayer.datasets.transitions.made_environment import close_environment, make_environment
+from replayer.playback.make_simulation import Factory
 from replayer.tape.environment_calls import described_environment
 from replayer.tape.tape import Tape
 from sim.kernel.simulation import Simulation
@@ -38,10 +38,10 @@ class KeptEnvironments:
         self._made: dict[bytes, KeptEnvironment] = {}
 
     def of(self, tape: Tape) -> KeptEnvironment:
-        """The environment of a tape, in any state. Raises as make_stepping does."""
+        """The environment of a tape, in any state. Raises as make_environment does."""
         key = described_environment(tape)
         if key not in self._made:
-            self._made[key] = KeptEnvironment(make_stepping(tape, self._factory), tape)
+            self._made[key] = KeptEnvironment(make_environment(tape, self._factory), tape)
         return self._made[key]
 
     def forget(self, tape: Tape) -> None:
