@@ -40,6 +40,12 @@ def recording(tape: Path, *arguments: str) -> Iterator[tuple[subprocess.Popen[st
             process.kill()
 
 
+def has_ticks(tape: Path) -> bool:
+    """Return True once the run is under way."""
+    with Tape(tape) as opened:
+        return opened.last_tick > 0
+
+
 def test_the_page_stays_until_ctrl_c_and_the_tape_is_as_without_it(tmp_path: Path) -> None:
     """Byte for byte, with --deterministic. No process is left."""
     options = ["--ticks", "60", "--deterministic"]
@@ -65,6 +71,7 @@ def test_ctrl_c_ends_the_recording_first_and_then_the_page(tmp_path: Path) -> No
     tape = tmp_path / "live.tape"
     with recording(tape, "--ticks", "1000000", "--realtime", "50") as (process, _):
         assert process.stdout is not None
+        wait_until(lambda: has_ticks(tape))
         process.send_signal(signal.SIGINT)
         wait_until(lambda: process.stdout.readline() == STAYS)  # type: ignore[union-attr]
         with Tape(tape) as opened:
@@ -74,14 +81,17 @@ def test_ctrl_c_ends_the_recording_first_and_then_the_page(tmp_path: Path) -> No
     assert (process.returncode, errors) == (130, "")
 
 
+@pytest.mark.seldom(0.25)
 def test_sigterm_ends_both(tmp_path: Path) -> None:
     """Whatever sends it waits for no page."""
     with recording(tmp_path / "live.tape", "--ticks", "1000000", "--realtime", "50") as (process, _):
+        wait_until(lambda: has_ticks(tmp_path / "live.tape"))
         process.send_signal(signal.SIGTERM)
         process.communicate(timeout=30)
     assert process.returncode == 143
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("package", ["starlette", "uvicorn", "websockets"])
 def test_a_missing_package_is_named_before_anything_is_recorded(tmp_path: Path, package: str) -> None:
     """One line with the command that installs it."""

@@ -218,6 +218,9 @@ def test_spectators_see_the_run_later(tmp_path: Path) -> None:
         page.send("follow", on=True)
         assert page.frame(30, HEAD) == (30, truth_at(30))
         assert client.get("/api/info").json()["tapes"][0]["last"] == 30
+        bearer = {"authorization": f"Bearer {TOKEN}"}
+        program = Page(stack.enter_context(client.websocket_connect(f"ws://127.0.0.1:{PORT}/stream", headers=bearer)))
+        assert program.stream_message()["tick"] <= 30
         page.send("seek", id=1, tick=40, drag=False)
         assert page.frame(30) == (30, truth_at(30))
         described = client.get("/api/detail", params={"page": page.name, "tick": 40, "part": "tick"}).json()
@@ -228,6 +231,9 @@ def test_spectators_see_the_run_later(tmp_path: Path) -> None:
         assert max(known_ticks(client)) == 30
         step_to(recorder, TICKS)
         assert page.frame(TICKS - 15, HEAD) == (TICKS - 15, truth_at(TICKS - 15))
+        while (message := program.stream_message())["tick"] < TICKS - 15:
+            pass
+        assert (message["tick"], message["hash"]) == (TICKS - 15, f"{truth_at(TICKS - 15):016x}")
         recorder.close()
         assert page.message("recording")["facts"]["live"] == "ended"
         wait_until(lambda: marks_of(client, "keyframes") == [0, 20, 40, 60])
