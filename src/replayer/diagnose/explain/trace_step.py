@@ -96,7 +96,7 @@ class TracedStep:
         lost = list(map(NotGivenBack.from_plain, plain["not_given_back"]))
         loaded = list(map(LoadedValue.from_plain, plain["loaded"]))
         head = state, plain["raised"], trace, plain["is_same"], plain["note"]
-        return TracedStep(*head, reads, phases, lost, loaded, plain["is_traced"])
+        return TracedStep(*head, reads, phases, lost, loaded, plain.get("is_traced", True))
 
 
 Run = Callable[[Callable[[Simulation], dict[str, Any]]], dict[str, Any]]  # Calls it with a simulation, in a copy.
