@@ -37,6 +37,7 @@ from object_graphs.odd_classes import (
     Grumpy,
     Mode,
     Strict,
+    Trail,
     chain,
     cut_iterator,
     identity_set,
@@ -145,6 +146,20 @@ EXACT: dict[str, Case] = {
         "s.result -= {one for one in s.result if one.args == (3,)}; s.held = {one: 1 for one in [*s.held][1:]}",
         seen="(len(s.held), len(set(s.held)), sorted(one() for one in s.result or ()))",
         walks=False,
+    ),
+    "a class derived from deque with a largest length": case(
+        lambda: [Trail([1], 3), Trail([2]), Trail((), 0)],
+        *["s.held[0].append(s.t); s.held[1].append(s.t); s.held[2].append(5)"] * 4,
+        "s.held[0].mark = s.held; s.held.append(Trail(s.held[0], 2))",
+        seen="[(list(one), one.maxlen) for one in s.held]",
+    ),
+    "a defaultdict that gets another factory": case(
+        lambda: [defaultdict(list, {1: [2]}), defaultdict(list)],
+        "s.held[0].default_factory = int",
+        "s.held[0][3] += 1; s.held[1][2].append(s.held)",
+        "s.held[0].default_factory = None; s.held.append(s.held[0])",
+        "s.held[0].default_factory = s.held[1].default_factory; s.held[0][9].append(1)",
+        seen="[one.default_factory for one in s.held]",
     ),
     "partials as factories of defaultdicts": case(
         lambda: defaultdict(functools.partial(defaultdict, functools.partial(list)), {1: 2}),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 import itertools
 import random
+from collections import deque
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
@@ -146,6 +147,14 @@ class Token(str):
     __slots__ = ()
     __eq__ = object.__eq__
     __hash__ = object.__hash__
+
+
+class Trail(deque):  # type: ignore[type-arg]
+    """A deque with a method of its own."""
+
+    def last(self) -> Any:
+        """The newest element."""
+        return self[-1]
 
 
 class Shared:

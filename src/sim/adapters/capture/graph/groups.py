@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from sim.adapters.capture.graph.kinds.factory_rows import FactoryRows
 from sim.adapters.capture.graph.kinds.refusals import refusal_of_package
 from sim.adapters.capture.graph.kinds.special_kinds import KINDS
 from sim.adapters.capture.graph.names.classes import ClassFinder
@@ -191,7 +192,7 @@ class Groups:
             case ["list", str(kind), _] if kind in LISTS:
                 rows = ListRows()
             case ["dict", str(kind), _] if kind in DICTS:
-                rows = DictRows()
+                rows = FactoryRows() if kind == "defaultdict" else DictRows()
             case ["content", str(kind), _] if kind in LISTS or kind in DICTS:
                 rows = ContentRows({**LISTS, **DICTS}[kind])
             case _:

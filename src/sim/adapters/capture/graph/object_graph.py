@@ -25,6 +25,7 @@ from sim.adapters.capture.graph.cells.cell_writer import CellWriter
 from sim.adapters.capture.graph.cells.changed_cells import CellsBefore, Spread, changed_places
 from sim.adapters.capture.graph.cells.new_rows import NewRows, insert_rows, remove_rows
 from sim.adapters.capture.graph.groups import STRUCTURE, Group, Groups
+from sim.adapters.capture.graph.kinds.factory_rows import FactoryRows
 from sim.adapters.capture.graph.kinds.special_kinds import KINDS
 from sim.adapters.capture.graph.names.classes import ClassFinder
 from sim.adapters.capture.graph.nodes import Nodes
@@ -317,8 +318,8 @@ class ObjectGraph:
         nodes.lost.update(one for one in dropped if nodes.parents[one] == number)
 
     def _move_strays(self, group: Group) -> None:
-        """Move objects whose class or attributes have changed to the groups that they belong to now."""
-        assert isinstance(group.rows, ObjectRows)
+        """Move objects whose class, attributes or factory have changed to the groups that they belong to now."""
+        assert isinstance(group.rows, ObjectRows | FactoryRows)
         strays = group.rows.strays()
         if not strays:
             return

@@ -107,11 +107,14 @@ class Restoring:
         names = dict(unpack(self._graph.storage.state.blob(NAMED_NODES) or EMPTY))
         self._graph.is_observed = names.pop(OBSERVED, None) is not None
         self._graph.nodes.named = names
+        lengths: dict[int, int | None] = {}  # The largest ones of objects of classes derived from deque.
         for group in self._graph.groups.ordered:
             nodes = group.columns.nodes.tolist()
             if group.key[0] == "content":
                 for node, owner in zip(nodes, self._owners_of(group), strict=True):
                     made[node] = Content(owner)
+                    if group.key[1] == "deque":
+                        lengths[owner] = group.key[2]
                 continue
             if group.key[0] == "object":
                 assert isinstance(group.rows, ObjectRows)
@@ -123,6 +126,8 @@ class Restoring:
                 made[node] = self._named(names.get(node), kind)
                 if made[node] is None:
                     made[node] = self._container(kind, group.key[2])
+        for owner, length in lengths.items():
+            deque.__init__(made[owner], (), length)
         groups = self._graph.groups
         groups.global_names.update({id(made[node]): name for node, name in names.items()})
         if not self._in_place:
