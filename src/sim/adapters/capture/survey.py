@@ -244,6 +244,8 @@ class Surveyor:
                 if category == "object":
                     if id(value) in seen and seen[id(value)] != full:
                         category, detail = "same", seen[id(value)]  # Captured already under its first name.
+                    elif earlier is not None and earlier.category == "same":
+                        category, detail = "rest", None  # It refers to another object than before.
                     elif len(seen) < LAYERS_MAX and (len(full) <= _LAYER_CHARS_MAX or _was_object(earlier)):
                         seen[id(value)] = full
                         waiting.append((full, value))
@@ -312,7 +314,7 @@ class Surveyor:
         if looks_constant(value):
             return "constant", None
         # What appears later is made by a restore, since a fresh object may not have it yet.
-        is_own = was == "object" or (before is None and not is_new)
+        is_own = was in ("object", "same") or (before is None and not is_new)
         if self._opens_objects and is_open_object(value) and (is_own or self._holds_kept(value)):
             return "object", self._finder.name_of(type(value))
         return "rest", NEVER_SET if value is None and (before is None or before.detail == NEVER_SET) else None
