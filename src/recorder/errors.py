@@ -119,6 +119,13 @@ class MissingTickError(RecordingError):
         return f"tick {self.tick}: {self.why}"
 
 
+class MissingEpisodeError(MissingTickError):
+    """The tape has no episode of a number; ``why`` names those that it has."""
+
+    def __str__(self) -> str:
+        return self.why
+
+
 class DesyncError(RecordingError):
     """Re-simulating gave a different state than the recorded run had.
 

@@ -62,7 +62,7 @@ def test_what_is_printed_is_what_was_written(capsys: pytest.CaptureFixture[str])
         ("cut garden.tape -o part.tape", "--ticks A..B or --tick N"),
         ("cut garden.tape --ticks 3..4 --tick 3 -o part.tape", "--ticks A..B or --tick N"),
         ("cut garden.tape --ticks 30..61 -o part.tape", "the tape has ticks 0 to 60"),
-        ("cut garden.tape --ticks 40..30 -o part.tape", "the tape has ticks 0 to 60"),
+        ("cut garden.tape --ticks 40..30 -o part.tape", "the first tick is after the last one"),
         ("cut garden.tape --ticks 30..40 -o battle.tape", "exists already"),
         ("cut garden.tape --ticks 30..40 -o nowhere/part.tape", "nowhere"),
         ("cut nothing.tape --ticks 30..40 -o part.tape", "nothing.tape"),

@@ -28,6 +28,7 @@ from replayer.playback.make_simulation import UnfitSimulationError, make_simulat
 from replayer.status import worst_code
 from replayer.tape.completeness import tape_code
 from replayer.tape.tape import Tape
+from replayer.value_text import plain_text
 from sim.kernel.registry import ConfigError, UnknownWorldError
 from sim.kernel.state import Snapshot
 
@@ -92,15 +93,24 @@ def diff(
             raise UsageError(f"{one}, {other}: {error}") from None
         spread, why = _measure_spread(left, right, result, ticks, sim, quiet=as_json)
         codes = [tape_code(left), tape_code(right), INCOMPLETE if result.unreadable_ticks else SAME]
+        simulations = _two_simulations(left, right)
     if not as_json:
         _print(one, other, result, spread, why)
+        if simulations is not None:
+            print_visible(f"  simulations: the tapes were recorded from {simulations[0]} and {simulations[1]}")
     if output is not None:
         _draw(output, one, other, spread, why)
     if as_json:  # Last: if there is an error, that is the one object that is printed.
-        print_json(_facts(result, spread))
+        print_json(_facts(result, spread) | {"simulations": simulations})
     elif output is not None:
         print_visible(f"  picture: {output}")
     return worst_code([*codes, DIFFERS if result.ticks or result.inputs_tick is not None else SAME])
+
+
+def _two_simulations(left: Tape, right: Tape) -> list[str] | None:
+    """What the tapes were recorded from, if they name two classes: then most differs."""
+    names = [plain_text(str(tape.meta.get("simulation") or "")) for tape in (left, right)]
+    return names if all(names) and names[0] != names[1] else None
 
 
 def _draw(output: Path, one: Path, other: Path, spread: DifferenceSpread | None, why: str | None) -> None:

@@ -16,6 +16,8 @@ def parse_ticks(text: str, first: int, last: int) -> tuple[int, int]:
         raise UsageError(f"--ticks {text}: expected A..B, as in 100..200 or 100..-1")
     begin, end = (default if number is None else number for number, default in zip(numbers, (first, last), strict=True))
     begin, end = (tick + last + 1 if tick < 0 else tick for tick in (begin, end))
+    if begin > end and all(first <= tick <= last for tick in (begin, end)):
+        raise UsageError(f"--ticks {text}: the first tick is after the last one")
     if not first <= begin <= end <= last:
         raise UsageError(f"--ticks {text}: the tape has ticks {first} to {last}")
     return begin, end

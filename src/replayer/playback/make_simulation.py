@@ -36,7 +36,11 @@ def make_simulation(tape: Tape, factory: Factory | None) -> Simulation:
         try:
             if not callable(factory):
                 raise TypeError(f"world: expected a class or function that makes a simulation, got {factory!r}")
-            simulation = wrap_scenario(_as_recorded(_made(factory), tape), tape.meta.get("scenario"))
+            made = _made(factory)
+            try:
+                simulation = wrap_scenario(_as_recorded(made, tape), tape.meta.get("scenario"))
+            except TypeError as error:
+                raise (_of_another_class(made, tape) or error) from error
         except TypeError as error:
             raise UnfitSimulationError(str(error)) from error
     else:
@@ -84,6 +88,18 @@ def _made(factory: Factory) -> Any:
         raise
     except Exception as error:
         raise UnfitSimulationError(raised_text("making the simulation", error)) from error
+
+
+def _of_another_class(made: Any, tape: Tape) -> TypeError | None:
+    """The error for an object of another class than the recorded one, which explains any other; None for the same name."""
+    recorded = tape.meta.get("simulation")
+    kind = type(made)
+    if not isinstance(recorded, str) or isinstance(made, type) or recorded.rpartition(".")[2] == kind.__name__:
+        return None
+    return TypeError(
+        f"the tape was recorded from {recorded}, and what was given makes a {kind.__module__}.{kind.__qualname__}: "
+        "give a class or function that makes the recorded one"
+    )
 
 
 def _as_recorded(made: Any, tape: Tape) -> Any:

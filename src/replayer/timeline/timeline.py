@@ -19,6 +19,7 @@ import attrs
 
 from recorder.errors import (
     DesyncError,
+    MissingEpisodeError,
     MissingTickError,
     RecordingError,
     SimulationFailedError,
@@ -336,8 +337,9 @@ class Timeline(AskedTimeline, BranchedTimeline, RenderedAsHtml, ShownAsPage):
             raise TypeError("seek takes a tick, or an episode and a step, not both")
         episodes, number = self.episodes, operator.index(episode)
         if not -len(episodes) <= number < len(episodes):
-            available = f"episodes 0 to {len(episodes) - 1}" if episodes else "no episodes"
-            raise MissingTickError(self.first_tick, f"there is no episode {number}: the tape has {available}")
+            available = f"episodes 0 to {len(episodes) - 1}" if len(episodes) > 1 else "episode 0 alone"
+            available = available if episodes else "no episodes"
+            raise MissingEpisodeError(self.first_tick, f"there is no episode {number}: the tape has {available}")
         return episodes[number].tick_of(operator.index(step or 0))
 
     def absolute_tick(self, tick: int) -> int:

@@ -209,7 +209,7 @@ class Rows:
             differing = ", ".join(sorted(row.keys() ^ self._shapes.keys())[:NAMES_SHOWN])
             raise ExtractionError(
                 f"table {self.table}, tick {tick:,}: the columns differ from those before ({differing}): "
-                f"{self._fix(row) or _fix_of_names(self.table)}"
+                f"{self._fix(row) or _fix_of_names(self.table, tick, is_more=row.keys() > self._shapes.keys())}"
             )
         for name, value in row.items():
             form = (value.dtype, value.shape[name in lists :]) if type(value) is np.ndarray else type(value)
@@ -253,9 +253,15 @@ class Rows:
         return np.array(values, dtype=shape.dtype).reshape(len(values), *shape.shape)
 
 
-def _fix_of_names(table: str) -> str:
+def _fix_of_names(table: str, tick: int, *, is_more: bool) -> str:
+    """What to do. is_more: there are further columns from this tick on."""
     if table == "states":
-        return "choose fields that exist at all ticks, each with --field"
+        ticks = (
+            f"begin where they are there, with --ticks {tick}..-1"
+            if is_more
+            else f"end before, with --ticks ..{tick - 1}"
+        )
+        return f"{ticks}, or choose fields that exist at all ticks, each with --field"
     return "a function must return the same names at all ticks"
 
 

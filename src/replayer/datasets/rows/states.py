@@ -18,7 +18,7 @@ Vocabulary = dict[str, tuple[str, ...]]
 RUN, TICK, ROW = "run", "tick", "row"
 
 
-def chosen_slots(layout: Layout, names: Sequence[str]) -> list[Slot]:
+def chosen_slots(layout: Layout, names: Sequence[str], tick: int | None = None) -> list[Slot]:
     """Return the fields of these names. Without names: all but blobs, the scenario's own fields and empty ones.
 
     Raises ExtractionError for an unknown name, and for a field without values, which no file format can hold.
@@ -27,7 +27,13 @@ def chosen_slots(layout: Layout, names: Sequence[str]) -> list[Slot]:
         known = {name: slot for name, slot in layout.slots.items() if not name.startswith("#")}
         unknown = next((name for name in names if name not in known), None)
         if unknown is not None:
-            raise ExtractionError(f"there is no field {unknown}; fields: {', '.join(known)}")
+            shown = ", ".join(slot.name for slot in shown_slots(layout)) or ", ".join(known)
+            if tick is None:
+                raise ExtractionError(f"there is no field {unknown}; fields: {shown}")
+            raise ExtractionError(
+                f"there is no field {unknown} at tick {tick:,}; fields there: {shown}. If it is there at other ticks, say "
+                "which with --ticks A..B"
+            )
         empty = next((name for name in names if 0 in _value_shape(known[name])), None)
         if empty is not None:
             raise ExtractionError(
@@ -51,7 +57,7 @@ class StateRows:
 
     def add(self, tick: int, state: State) -> None:
         """Add a sample. Raises ExtractionError."""
-        slots = chosen_slots(state.layout, self._fields)
+        slots = chosen_slots(state.layout, self._fields, tick)
         lists = frozenset(slot.name for slot in slots if slot.owner is not None)
         row = {RUN: self._run, TICK: tick} | {slot.name: state[slot.name].copy() for slot in slots}
         self._rows.add(tick, row, lists)
