@@ -221,3 +221,7 @@ def test_inputs_come_from_a_tape(replay: Replay, monkeypatch: pytest.MonkeyPatch
         for _ in range(9):
             tape.step({"arrivals": 1})
     assert json.loads(replay("fed:Fed", "--inputs", "short.tape", "--json")[1])["ticks"] == 9
+    with Recorder("long.tape", fed.Fed()) as tape:
+        for _ in range(230):  # More than a check without a tape runs.
+            tape.step({"arrivals": 1})
+    assert json.loads(replay("fed:Fed", "--inputs", "long.tape", "--json")[1])["ticks"] == 230

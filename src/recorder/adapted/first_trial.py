@@ -40,7 +40,8 @@ def try_first(
     command: the one that tries more, for messages. later_steps: the number of recorded steps after which it is tried with their inputs; 0 if that is not planned.
 
     Raises NotCapturedError if a test shows that a step reads a value that is not saved. Warns with a RecordingWarning
-    of a difference without a known cause, or at the level inputs_only.
+    of a difference without a known cause, or at the level inputs_only; if quiet, also if there was no time to try
+    anything.
     """
     if not is_tried(simulation, options):
         return None
@@ -71,6 +72,8 @@ def try_first(
     _refuse_or_warn(simulation, report)
     if not quiet:
         print(_first_line(simulation, report, later_steps), file=sys.stderr)
+    elif report.is_late:
+        warn_user(f"{report.line()} (trial_ms=0 records it without this trial)", RecordingWarning)
     return report
 
 

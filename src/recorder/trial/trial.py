@@ -9,7 +9,6 @@ Invariant: this process and everything outside of it stay as they are; see isola
 
 from __future__ import annotations
 
-import math
 import random
 import time
 from collections.abc import Callable, Sequence
@@ -28,11 +27,12 @@ from recorder.processes.isolated_fork import (
     ensure_can_isolate,
     run_isolated,
 )
-from recorder.text import counted
 from recorder.trial.causes import find_causes
 from recorder.trial.lost_values import LostValue, find_lost_value
+from recorder.trial.not_tried import ended_text, slow_text
 from recorder.trial.outside_changes import find_changes_outside
 from recorder.trial.outside_reads import note_reads
+from recorder.trial.processor_share import slower
 from recorder.trial.set_order import IteratedSet, find_iterated_sets
 from recorder.trial.trajectory import (
     RunDifference,
@@ -68,7 +68,6 @@ TRAJECTORIES_MIN = 3  # Before these the trial may take half as long again.
 LIVE_SHARE = 0.2  # Of the time left, for the first run of a trajectory, which is repeated once or twice.
 SLOW_SHARE = 0.25  # Of the time until the end: a slower run has fewer steps, so that its repetition is complete.
 WAYS_SHARE = 0.4  # Of the budget; the ways that need only one trajectory are tried then.
-NEEDED_MS_PER_S = 3000  # Of the budget, for each second of a run that is too slow to be repeated.
 OVERTIME_S = 0.15  # A trial that takes twice its budget and this is ended.
 REPORT_S = 0.1  # The first copy has this time to report that one of its own copies was ended.
 CAUSES_S = 10.0  # The time limit of the search for the causes of a difference that was found.
@@ -90,6 +89,7 @@ class _Tried:
     outside: tuple[str, ...] = ()
     reads: NotedReads | None = None
     not_tried: str | None = None
+    is_late: bool = False  # Not tried since there was no time.
 
     @property
     def is_end(self) -> bool:
@@ -140,8 +140,9 @@ def try_simulation(
     from its first state on; the simulation must also run again as it did. Never raises for what the simulation does.
     """
     begun_s = time.monotonic()
-    budget_s = budget_ms / 1000
-    limit_s = 2 * budget_s + OVERTIME_S
+    factor = slower()  # On a busy machine, a trial gets as much of a processor, not less of it in the same time.
+    budget_s = budget_ms / 1000 * factor
+    limit_s = 2 * budget_s + OVERTIME_S * factor
     if recorded is not None:
         player = _player_of(recorded)
     subject = _Subject(simulation, player, make_twin, names, name_fields, recorded, begun_s + limit_s, limit_s)
@@ -154,7 +155,8 @@ def try_simulation(
     runs = [one.run for one in tried if one.run is not None]
     if not tried:
         refused = next((one.not_tried for one in ended.messages), None)
-        return TrialReport(not_tried=refused or _ended_text(ended, limit_s))
+        is_late = ended.exit_code is None or any(one.is_late for one in ended.messages)
+        return TrialReport(not_tried=refused or ended_text(ended, limit_s), is_late=is_late)
     findings = tuple(_finding(subject, one) for one in tried if one.is_finding)
     return TrialReport(
         trajectories=sum(one.ticks > 0 for one in tried),
@@ -201,25 +203,6 @@ def _of_sets(sets: Sequence[IteratedSet]) -> TrialFinding:
     first = min(sets, key=lambda one: bool(one.classes))
     names = tuple(one.name for one in sets if one.why == first.why)
     return TrialFinding(ORDER, f"a step depends on the order of {several(names)}, {first.why}", names)
-
-
-def _ended_text(ended: ForkedRun, limit_s: float) -> str:
-    if ended.exit_code is None:
-        if ended.was_waiting:
-            return (
-                f"after {limit_s:.2g} s a copy of the process was waiting: for time to pass, or for a thread or a "
-                "device, which only the process itself has"
-            )
-        return f"its first steps take more than {limit_s:.2g} s; a larger trial_ms gives them more time"
-    if ended.error is not None:
-        return f"it raised {ended.error}"
-    return f"a copy of the process died with exit code {ended.exit_code}"
-
-
-def _slow_text(run: Trajectory) -> str:
-    needed_ms = math.ceil(run.seconds * NEEDED_MS_PER_S / 100) * 100
-    took = f"{counted(run.ticks, 'step')} took {run.seconds:.2g} s"
-    return f"{took}, which left no time to repeat that; trial_ms={needed_ms} gives a trial enough"
 
 
 # --- in the copy
@@ -292,13 +275,14 @@ def _try_one(subject: _Subject, seed: int, deadline_s: float) -> _Tried:
     live_s = time.monotonic() + max(0.0, deadline_s - time.monotonic()) * LIVE_SHARE
     lived = run_isolated(partial(_live_and_rewound, subject, seed, live_s), subject.left_s())
     if not lived.messages:
-        return _Tried(not_tried=_ended_text(lived, subject.limit_s))
+        return _Tried(not_tried=ended_text(lived, subject.limit_s), is_late=lived.exit_code is None)
     run, refused = lived.messages[0]
     if not run.ticks:
         return _Tried(not_tried=_reason(run, refused))
     if len(lived.messages) == 1:  # Nothing was compared.
         is_slow = lived.exit_code is None and run.seconds > SLOW_SHARE * subject.limit_s
-        return _Tried(not_tried=_slow_text(run) if is_slow else _ended_text(lived, subject.limit_s))
+        why = slow_text(run) if is_slow else ended_text(lived, subject.limit_s)
+        return _Tried(not_tried=why, is_late=lived.exit_code is None)
     kind, different = REWOUND, lived.messages[1]
     if different is None:
         kind, different = RESTORED, _first(run_isolated(partial(_restored, subject, run), subject.left_s()))

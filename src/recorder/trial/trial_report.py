@@ -64,6 +64,7 @@ class TrialReport:
         outside: what steps change outside the simulation's objects, such as class attributes; it is not saved.
         reads: what the first steps read of the outside world; None if they were not watched.
         not_tried: the reason why nothing was tried; None if something was.
+        is_late: True if nothing was tried since there was no time for it.
         run: the first trajectory.
         is_elsewhere: True if it was also run in another interpreter.
         inputs: all different inputs that were tried, encoded.
@@ -78,6 +79,7 @@ class TrialReport:
     outside: tuple[str, ...] = ()
     reads: NotedReads | None = attrs.field(default=None, repr=False)
     not_tried: str | None = None
+    is_late: bool = False
     run: Trajectory | None = attrs.field(default=None, repr=False)
     is_elsewhere: bool = False
     inputs: frozenset[bytes] = attrs.field(default=frozenset(), repr=False)

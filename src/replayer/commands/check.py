@@ -48,7 +48,7 @@ def check(
     simulation: str,
     /,
     *,
-    ticks: Positive = TICKS,
+    ticks: Positive | None = None,
     period: Positive = PERIOD_TICKS,
     inputs: Annotated[Path | None, Parameter(name="--inputs")] = None,
     seeds: Positive = SEEDS,
@@ -76,13 +76,13 @@ def check(
     simulation
         module:factory, such as walkers:Walkers; or a scenario: a TOML file, or the name of one that ships.
     ticks
-        The number of live ticks, unless the run ends before.
+        The number of live ticks, unless the run ends before; by default 200, and with a tape all that it has.
     period
         The ticks between two restores.
     inputs
         A file with a line of JSON for each tick that has inputs: {"tick": 5, "inputs": ...}. For your own simulation
         they may be anything, for a scenario they are lists. Other ticks get None, or the inputs that the scenario sends.
-        Or a tape: its recorded inputs are used, up to its end.
+        Or a tape: its recorded inputs are used, up to its end or up to --ticks.
     seeds
         The number of seeds to try. Each run is repeated, in a fresh process too, loaded at random ticks into fresh and
         used instances, and recorded. An environment, or any other subject of an adapter, gets random actions; a
@@ -102,7 +102,7 @@ def check(
         adapted = check_adapted(
             simulation,
             _factory(simulation),
-            ticks=ticks,
+            ticks=ticks or TICKS,
             seeds=seeds,
             as_json=as_json,
             seeds_resets=seed_resets,
@@ -110,11 +110,11 @@ def check(
         )
         if adapted is not None:
             return adapted
-    factory, inputs_of, ticks = _subject(simulation, inputs, step, ticks)
-    test = SyncTest(factory, inputs_of, ticks=ticks, period_ticks=period, puts_back=True)
-    with progress_bar("checking", ticks, quiet=as_json) as show:
+    factory, inputs_of, count = _subject(simulation, inputs, step, ticks)
+    test = SyncTest(factory, inputs_of, ticks=count, period_ticks=period, puts_back=True)
+    with progress_bar("checking", count, quiet=as_json) as show:
         report = test.run(lambda done, _: show(done))
-    further = _check_trajectories(simulation, ticks, seeds, as_json=as_json) if report.ok and inputs is None else None
+    further = _check_trajectories(simulation, count, seeds, as_json=as_json) if report.ok and inputs is None else None
     _print(simulation, report, further, verbose=verbose, as_json=as_json)
     return SAME if report.ok and (further is None or further.ok) else DIFFERS
 
@@ -212,15 +212,16 @@ class _AdaptingFactory:
             raise UnfitSimulationError(str(error)) from error
 
 
-def _taped_inputs(path: Path, ticks: int) -> tuple[dict[int, Any], Mapping[str, Any]]:
-    """The inputs of the first ticks of a recording, and its META. Raises UsageError, RecordingError, OSError."""
+def _taped_inputs(path: Path, ticks: int | None) -> tuple[dict[int, Any], Mapping[str, Any]]:
+    """The inputs of the first ticks of a recording, or of all, and its META. Raises UsageError, RecordingError, OSError."""
     with reading(path), Tape(path) as tape:
         ensure_states(tape)
         if tape.first_tick > 0:
             raise UsageError(
                 f"{path} begins at tick {tape.first_tick:,}: expected a tape with the inputs from tick 1 on"
             )
-        inputs = {tick: tape.frame(tick).inputs for tick in range(1, min(ticks, tape.last_tick) + 1)}
+        last = tape.last_tick if ticks is None else min(ticks, tape.last_tick)
+        inputs = {tick: tape.frame(tick).inputs for tick in range(1, last + 1)}
         return inputs, tape.meta
 
 
@@ -251,7 +252,7 @@ def _scenario(name: str) -> Any:
 
 
 def _subject(
-    simulation: str, inputs: Path | None, step: str | None, ticks: int
+    simulation: str, inputs: Path | None, step: str | None, ticks: int | None
 ) -> tuple[Callable[[], Any], Callable[[int], Any], int]:
     """The factory to check, the inputs of each tick, and the number of ticks. Raises UsageError, ConfigError, OSError."""
     factory = _factory(simulation)
@@ -259,7 +260,8 @@ def _subject(
         taped, meta = _taped_inputs(inputs, ticks)
         if _is_factory(simulation):
             factory = _AdaptingFactory(factory, step, meta)
-        return factory, taped.get, min(ticks, max(taped, default=1))
+        return factory, taped.get, max(taped, default=1)
+    ticks = ticks or TICKS
     if _is_factory(simulation):
         if inputs is None:
             return factory, _suggested_inputs(factory), ticks

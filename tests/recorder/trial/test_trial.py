@@ -19,6 +19,7 @@ import recorder
 from recorder.errors import RecordingWarning
 from recorder.text import counted
 from recorder.trial.own_simulation import player_of
+from recorder.trial.processor_share import slower
 from recorder.trial.trial import try_simulation
 from recorder.trial.trial_report import TrialReport
 from sim.adapters import NotCapturedError, adapt, fields
@@ -35,6 +36,12 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:.*saw no step"),  # They record nothing.
     pytest.mark.tried,
 ]
+
+
+@pytest.fixture(autouse=True)
+def alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The times of a trial are those of a machine that does nothing else: messages name them."""
+    monkeypatch.setattr("recorder.trial.trial.slower", lambda: 1.0)
 
 
 def tried(subject: Any, *names: str, rng: str | tuple[str, ...] = (), **options: Any) -> TrialReport:
@@ -203,6 +210,27 @@ def test_a_crash_and_a_slow_step_are_reported_in_a_line() -> None:
     report = try_simulation(simulation, 100)
     assert report.line() == "not tried: its first steps take more than 0.35 s; a larger trial_ms gives them more time"
     assert time.monotonic() - begun_s < 5
+
+
+def test_on_a_busy_machine_a_trial_takes_longer(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """All its times are as many times as long as processes share a processor. That nothing was tried is told if quiet, too."""
+    monkeypatch.setattr("recorder.trial.trial.slower", lambda: 4.0)
+    spins = games.Spins()
+    with pytest.warns(RecordingWarning, match="^not tried: its first steps take more than 1.4 s"):
+        recorder.record(spins, tmp_path / "run.tape", fields("x"), quiet=True, trial_ms=100).close()
+
+
+@pytest.mark.parametrize(("runnable", "factor"), [(1, 1.0), (2, 1.0), (6, 3.0), (99, 8.0)])
+def test_how_many_share_a_processor(
+    runnable: int, factor: float, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The runnable processes over the processors that this one may use, within limits; one if that is not known."""
+    (tmp_path / "loadavg").write_text(f"0.10 0.20 0.30 {runnable}/812 4711\n")
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
+    monkeypatch.setattr("recorder.trial.processor_share._LOADAVG", tmp_path / "loadavg")
+    assert slower() == factor
+    (tmp_path / "loadavg").write_text("nothing")
+    assert slower() == 1.0
 
 
 class Sleeps:
