@@ -7,6 +7,7 @@ in a script or a notebook reaches the workers without pickling, and a script wit
 
 from __future__ import annotations
 
+import gc
 import math
 import multiprocessing
 import os
@@ -101,6 +102,7 @@ class _ForkSubmission(PipedSubmission[Item, Result]):
 
 def _live(parent: int, item: Any, work: Work[Any, Any], pipe: Connection, progress: Progress) -> None:
     """Run a worker from start to end. It does not wait for threads that the work left running: they may never end."""
+    gc.freeze()  # Garbage of the parent is the parent's; and to look through its objects would copy their pages.
     begin_as_worker(parent)
     begin_with_imported_states()
     work_on(item, work, pipe, progress)
