@@ -11,6 +11,7 @@ import enum
 import functools
 import gc
 import itertools
+import logging
 import operator
 import random
 import re
@@ -24,6 +25,7 @@ import numpy as np
 import xxhash
 
 from sim.adapters.capture.digest.attribute_reader import AttributeReader, Attributes, object_head
+from sim.adapters.capture.digest.loggers import logger_name
 from sim.adapters.capture.digest.value_tokens import dtype_name, is_pure, number_token, text_token
 from sim.kernel.class_names import module_of
 from sim.kernel.foreign_arrays import ForeignArrayError, is_foreign_array, is_immutable_array, kind_of, to_numpy
@@ -45,10 +47,14 @@ _ITERATORS: tuple[Any, ...] = (
 
 
 class Lookup:
-    """Names of classes, functions and modules, without the name of the module that holds the subject's class."""
+    """Names of classes, functions and modules, without the name of the module that holds the subject's class.
+
+    Attributes:
+        home: that module.
+    """
 
     def __init__(self, home: str) -> None:
-        self._home = home
+        self.home = home
         self._names: dict[type, bytes] = {}
 
     def name(self, kind: type) -> bytes:
@@ -65,7 +71,7 @@ class Lookup:
 
     def module(self, name: object) -> bytes:
         """The name of a module."""
-        return b"." if name == self._home else str(name).encode()
+        return b"." if name == self.home else str(name).encode()
 
 
 class ValueContents:
@@ -98,6 +104,13 @@ class ValueContents:
 
     # --- immutable values
 
+    def _head_by_name(self, value: Any) -> bytes | None:
+        """The head of a module or logger; None for a logger that is not found by its name."""
+        if isinstance(value, types.ModuleType):
+            return b"module " + self.lookup.module(value.__name__)
+        name = logger_name(value, self.lookup.home)
+        return None if name is None else b"logger " + name.encode()
+
     def by_value(self, value: Any) -> tuple[bytes, Sequence[Any]] | None:
         """The head and the parts of a value that counts by its content; None for an object with an identity."""
         kind = type(value)
@@ -116,8 +129,8 @@ class ValueContents:
             return b"function " + self.lookup.qualified(value), parts
         if kind is types.MethodType:
             return b"method", (value.__func__, value.__self__)
-        if issubclass(kind, types.ModuleType):
-            return b"module " + self.lookup.module(value.__name__), ()
+        if issubclass(kind, types.ModuleType | logging.Logger) and (head := self._head_by_name(value)) is not None:
+            return head, ()
         if issubclass(kind, weakref.ref):
             target = value()
             return (b"dead weak reference", ()) if target is None else (b"weak reference", (target,))

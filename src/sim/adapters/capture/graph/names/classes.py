@@ -35,11 +35,15 @@ class NotFoundError(LookupError):
 
 
 class ClassFinder:
-    """The names of classes, functions and objects around the class of one subject."""
+    """The names of classes, functions and objects around the class of one subject.
+
+    Attributes:
+        own_module: the module of that class, which has no name.
+    """
 
     def __init__(self, subject_class: type) -> None:
         """Register the class of the subject."""
-        self._own_module = module_of(subject_class)
+        self.own_module = module_of(subject_class)
         self._classes: dict[str, type] = {}
         self._functions: dict[str, types.FunctionType] = {}
         self._packages: set[str] = set()
@@ -180,7 +184,7 @@ class ClassFinder:
     # --- names
 
     def _module_text(self, module: str) -> str:
-        return OWN if module == self._own_module else module
+        return OWN if module == self.own_module else module
 
     def _name(self, named: type | types.FunctionType) -> str:
         return f"{self._module_text(self._module_of(named))}:{named.__qualname__}"
@@ -192,7 +196,7 @@ class ClassFinder:
     def _defined(self, name: str, what: str) -> Any:
         """Look a name up in the dicts of an imported module and its classes; no attribute is asked for."""
         text, _, path = name.partition(":")
-        module_name = self._own_module if text == OWN else text
+        module_name = self.own_module if text == OWN else text
         module = sys.modules.get(module_name)
         if module_name.partition(".")[0] not in self._packages or not path:
             raise NotFoundError(

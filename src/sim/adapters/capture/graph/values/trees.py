@@ -10,6 +10,7 @@ from __future__ import annotations
 import enum
 import functools
 import inspect
+import logging
 import re
 import types
 from collections.abc import Callable, Iterable, Mapping
@@ -18,6 +19,7 @@ from typing import Any, Protocol
 import msgpack
 import numpy as np
 
+from sim.adapters.capture.digest.loggers import logger_name, logger_named
 from sim.adapters.capture.graph.attribute_setters import set_attributes
 from sim.adapters.capture.graph.names.array_types import array_type_from_plain, array_type_to_plain
 from sim.adapters.capture.graph.names.classes import LOCALS, ClassFinder
@@ -208,6 +210,9 @@ class TreeEncoder:
             if inspect.getattr_static(owner, value.__name__, None) is None:
                 raise UnsavableError("a method that its class does not have", "name it in ignore=[...]", value)
             return ["m", self.tree(value.__self__, edges, depth + 1), value.__name__]
+        name = logger_name(value, finder.own_module)
+        if name is not None:
+            return ["l", name]
         if isinstance(value, np.dtype):
             return ["d", array_type_to_plain(value)]
         if is_foreign_constant(value):
@@ -290,8 +295,8 @@ class TreeDecoder:
                 return self._finder.find_function(name)
             case ["L", str(name), int(index)]:
                 return function_in(name, index, self._finder)
-            case ["N", str(name)]:
-                return NAMED[name]
+            case ["N" | "l" as letter, str(name)]:
+                return NAMED[name] if letter == "N" else logger_named(name, self._finder.own_module)
             case ["m", owner, str(name)]:
                 return _method(self.of(owner), name)
             case ["B", function, owner]:
@@ -310,7 +315,7 @@ class TreeDecoder:
 def _is_always_a_node(value: Any) -> bool:
     """Return True if no object of this class has a value that counts instead of its identity."""
     cls: Any = type(value)  # Any: mypy takes no class for hashable.
-    if is_immutable_kind(cls) or is_foreign_array(value):
+    if is_immutable_kind(cls) or is_foreign_array(value) or issubclass(cls, logging.Logger):
         return False
     return type(cls) is type and base_of(cls) is object
 
