@@ -68,8 +68,8 @@ def record(
     ):
         arguments["keyframe_after_ms"] = None  # Their own spacing is what was asked for.
     settings = RecordingOptions.of(arguments, ("what", "step", "level", "trust", "ignore", "quiet"))
-    if isinstance(path, str | os.PathLike):
-        ensure_new(path)  # Before a survey and a trial, which take a while.
+    _ensure_in_order(subject, path)
+    ensure_new(path)  # Before a survey and a trial, which take a while.
     simulation = adapt(subject, what, step=step, level=level, trust=trust, ignore=ignore)
     rehearsing = hook(simulation, CanRehearse)
     if rehearsing is not None:
@@ -92,6 +92,15 @@ def record(
         if hint is not None:
             print(f"recording {os.fspath(path)}: {hint}", file=sys.stderr)
     return adapter_of(subject, what).door(simulation, tape)  # type: ignore[no-any-return]
+
+
+def _ensure_in_order(subject: object, path: object) -> None:
+    """Raise TypeError for arguments of record that are swapped, or for a path of another type."""
+    order = "expected record(object, path)"
+    if isinstance(subject, str | os.PathLike) and not isinstance(path, str | os.PathLike):
+        raise TypeError(f"{order}, got the path {os.fspath(subject)!r} first: swap the two arguments")
+    if not isinstance(path, str | os.PathLike):
+        raise TypeError(f"{order}, got {type(path).__name__} in place of the path of a new tape")
 
 
 def tape_of(recorded: object) -> Recorder:

@@ -19,6 +19,7 @@ from sim.adapters.interface.proxy import RecordedProxy
 from sim.adapters.plain_object.adapter import ADAPTER as PLAIN_OBJECT
 from sim.adapters.plain_object.adapter import Fields, fields
 from sim.kernel.exactness import Level
+from sim.kernel.simulation import NOTHING_MADE
 from sim.kernel.state import State
 
 
@@ -73,7 +74,7 @@ def adapt(
 def adapter_of(subject: Any, what: Fields | None = None) -> Adapter:
     """The adapter for a foreign object: that of its package, or the one for plain objects.
 
-    Raises NoAdapterError for an object that neither can record, TypeError for a class or a recorded object.
+    Raises NoAdapterError for an object that neither can record, TypeError for a class, None or a recorded object.
     """
     if isinstance(subject, type):
         raise TypeError(f"expected an instance, such as {subject.__name__}(), got the class {subject.__name__}")
@@ -87,6 +88,8 @@ def adapter_of(subject: Any, what: Fields | None = None) -> Adapter:
         raise NoAdapterError(
             f"{kind.__qualname__} has its state in a sim.State: record it with recorder.Recorder(path, simulation)"
         )
+    if subject is None:
+        raise TypeError(NOTHING_MADE)
     if not hasattr(subject, "__dict__"):
         raise NoAdapterError(
             f"there is no adapter for {kind.__module__}.{kind.__qualname__}, and it has no __dict__, which would hold "

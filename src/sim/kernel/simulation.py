@@ -290,6 +290,9 @@ def _schema_of(saved: Mapping[str, Any]) -> Schema:
     return Schema(*entries)
 
 
+NOTHING_MADE = "expected a simulation, got None: a function that makes one returns it (is a return missing?)"
+
+
 def as_simulation(candidate: object) -> Simulation:
     """The candidate if it has a State, or an arena around it if it has save and load.
 
@@ -301,6 +304,8 @@ def as_simulation(candidate: object) -> Simulation:
         return ArenaOfSaved(candidate)
     if isinstance(candidate, type):
         raise TypeError(f"expected an instance, such as {candidate.__name__}(), got the class {candidate.__name__}")
+    if candidate is None:
+        raise TypeError(NOTHING_MADE)
     raise TypeError(
         f"{type(candidate).__name__} is not a simulation: expected .state (a sim.State) and .step(inputs), "
         "or .save(), .load(saved) and .step(inputs)"

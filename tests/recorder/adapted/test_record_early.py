@@ -99,3 +99,45 @@ def test_a_recorder_refuses_an_unknown_option_with_the_right_name(tmp_path: Path
         TypeError, match=r"^expected an option .* keyframe_interval=\.\.\.: use keyframe_interval_ticks or "
     ):
         recorder.Recorder(tmp_path / "run.tape", Saved(), **options)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (("run.tape", Slow()), "expected record(object, path), got the path 'run.tape' first: swap the two arguments"),
+        (
+            (Path("a.tape"), Slow()),
+            "expected record(object, path), got the path 'a.tape' first: swap the two arguments",
+        ),
+        ((Slow(), 5), "expected record(object, path), got int in place of the path of a new tape"),
+        (
+            (None, "run.tape"),
+            "expected a simulation, got None: a function that makes one returns it (is a return missing?)",
+        ),
+    ],
+)
+def test_wrong_arguments_are_named_in_one_line(
+    arguments: tuple[Any, Any], line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Swapped ones, a path of another type, and an object that a function forgot to return; nothing is written."""
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(TypeError) as raised:
+        recorder.record(*arguments)
+
+    assert str(raised.value) == line
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_factory_that_returns_nothing_is_named(tmp_path: Path) -> None:
+    """As the world of a tape, whose object no factory of that kind made."""
+    import replayer
+    from replayer.playback.make_simulation import UnfitSimulationError
+
+    with recorder.record(Slow(), tmp_path / "run.tape", quiet=True, trial_ms=0) as slow:
+        slow.step()
+    expected = r"^expected a simulation, got None: a function that makes one returns it \(is a return missing\?\)$"
+    with (
+        replayer.open(tmp_path / "run.tape", world=lambda: None) as run,
+        pytest.raises(UnfitSimulationError, match=expected),
+    ):
+        run.seek(1)

@@ -22,6 +22,7 @@ from sim.adapters.plain_object.divert import function_of
 from sim.adapters.plain_object.recorded import RecordedObject, is_recorded
 from sim.kernel.class_names import importable_name
 from sim.kernel.exactness import Level, level_from
+from sim.kernel.simulation import NOTHING_MADE
 from sim.kernel.state import State
 
 NAME = "plain_object"
@@ -256,6 +257,8 @@ def _base_of_c(kind: type) -> type:
 def _ensure_can_step(subject: Any, what: Fields) -> None:
     """Raise TypeError for an object without this step or these attributes."""
     name = type(subject).__name__
+    if subject is None:
+        raise TypeError(NOTHING_MADE)
     if not hasattr(subject, "__dict__"):
         raise TypeError(f"expected an object with a __dict__, which holds its attributes, got a {name}")
     step = getattr(subject, what.step, None)
