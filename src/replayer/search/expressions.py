@@ -61,7 +61,9 @@ class Expression:
                 value = self._evaluate(values)
         except (ExpressionError, UndefinedError):
             raise
-        except (ValueError, TypeError, ArithmeticError, IndexError, MemoryError) as error:
+        except (TypeError, ArithmeticError) as error:
+            raise OtherKindError(f"{self.text!r}: {error}") from None
+        except (ValueError, IndexError, MemoryError) as error:
             raise ExpressionError(f"{self.text!r}: {error}") from None
         if isinstance(value, np.ndarray) and value.ndim:
             raise ExpressionError(f"{self.text!r} has one value for each row: say .any() or .all()")

@@ -200,3 +200,27 @@ def test_what_cannot_be_asked_says_so(bank: tuple[Any, list[Bank]], text: str, w
     with pytest.raises(ExpressionError, match=why) as refused:
         bank[0].find(text)
     assert "\n" not in str(refused.value)
+
+
+class Begun:
+    """Like an environment, it has no attributes before its first step; the keyframe is before that."""
+
+    def step(self) -> None:
+        """Make the attributes, change them, and take one away before the end."""
+        self.turn = getattr(self, "turn", 0) + 1
+        self.item = Item(self.turn) if self.turn < 8 else None
+
+
+def test_attributes_that_no_keyframe_has_are_found(tmp_path: Path) -> None:
+    """Those that exist between the first tick and the last one; a name that no tick has is told with the ticks."""
+    with recorder.record(Begun(), tmp_path / "begun.tape", step="step", quiet=True, trial_ms=0) as game:
+        for _ in range(10):
+            game.step()
+    with replayer.open(tmp_path / "begun.tape", world=Begun) as run:
+        assert run.find("item.weight > 5").ticks == [6, 7]
+        with pytest.raises(ExpressionError, match=r"there is no 'item.size': .* \(ticks 0 to 10\)"):
+            run.find("item.size > 5")
+        with pytest.raises(
+            ExpressionError, match=r"there is no 'itme.weight'; there are item, turn \(tick 0, tick 1, tick 10\)"
+        ):
+            run.find("itme.weight > 5")
