@@ -35,6 +35,7 @@ from object_graphs.odd_classes import (
     Asking,
     Counting,
     Grumpy,
+    Hashed,
     Mode,
     Strict,
     Trail,
@@ -160,6 +161,14 @@ EXACT: dict[str, Case] = {
         "s.held[0].default_factory = None; s.held.append(s.held[0])",
         "s.held[0].default_factory = s.held[1].default_factory; s.held[0][9].append(1)",
         seen="[one.default_factory for one in s.held]",
+    ),
+    "keys that hash by an attribute, taken out before it changes": case(
+        lambda: [Hashed(1), {}, set()],
+        "s.held[1][s.held[0]] = 1; s.held[2].add(s.held[0])",
+        "s.held[0].near = s.held",
+        "s.held[1].clear(); s.held[2].clear(); s.held[0].x = 7; s.held[1][s.held[0]] = 2; s.held[2].add(s.held[0])",
+        "s.held[1][Hashed(1)] = 3",
+        seen="([key.x for key in s.held[1]], s.held[0] in s.held[1], s.held[0] in s.held[2])",
     ),
     "partials as factories of defaultdicts": case(
         lambda: defaultdict(functools.partial(defaultdict, functools.partial(list)), {1: 2}),

@@ -26,6 +26,7 @@ from object_graphs.classes import (
 )
 from object_graphs.odd_classes import (
     Bag,
+    Hashed,
     OfItsOwn,
     Raising,
     Router,
@@ -33,6 +34,7 @@ from object_graphs.odd_classes import (
     Text,
     Token,
     nested,
+    with_stale_key,
 )
 from object_graphs.pitfalls import Case, sharing
 from object_graphs.sources import case, does
@@ -261,6 +263,22 @@ REFUSED: dict[str, Case] = {
     "an open file": case(lambda: [Path(__file__).open(encoding="utf-8")], kind="TextIOWrapper"),  # noqa: SIM115
     "a lock": case(lambda: [threading.Lock()], kind="lock"),
     "a module": case(lambda: [types], kind="module"),
+    "a key whose hash changes": case(
+        lambda: sharing(Hashed(1), lambda one: [one, {one: 1}]), "s.held[0].x += 1", kind="Hashed"
+    ),
+    "a key of a part of its own whose hash changes": case(
+        lambda: Hashed(1), "s.result = {s.held: 1}", "s.held.x += 1", kind="Hashed", named="result"
+    ),
+    "a key in a tuple whose hash changes": case(
+        lambda: sharing(Hashed(1), lambda one: [one, Counter({(one, 2): 1})]), "s.held[0].x += 1", kind="tuple"
+    ),
+    "an element whose hash changes": case(
+        lambda: sharing(Hashed(1), lambda one: [one, {one, Hashed(5)}]), "s.held[0].x += 1", kind="Hashed"
+    ),
+    "an element of a part of its own whose hash changes": case(
+        lambda: Hashed(1), "s.result = {s.held}", "s.held.x += 1", kind="Hashed", named="result"
+    ),
+    "a key whose hash has changed before": case(with_stale_key, kind="Hashed"),
     "two nans of NumPy as keys": case(lambda: {np.float64("nan"): 1, np.float64("nan"): 2}, kind="float64"),
     "a nan of NumPy as a key in a step": case(lambda: {1: 1}, "s.held[np.float32('nan')] = 2", kind="float32"),
     "a time that is none as a key": case(lambda: [{np.datetime64("NaT"): 1}], kind="datetime64"),

@@ -141,6 +141,27 @@ class Text(str):
     __slots__ = ()
 
 
+class Hashed:
+    """It hashes by an attribute that may change."""
+
+    def __init__(self, x: int) -> None:
+        self.x, self.near = x, None
+
+    def __hash__(self) -> int:
+        return self.x
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Hashed) and self.x == other.x
+
+
+def with_stale_key() -> Any:
+    """A dict that does not find its key, and the key."""
+    key = Hashed(1)
+    held = {key: 1}
+    key.x = 2
+    return [key, held]
+
+
 class Token(str):
     """A text that is equal to no other object."""
 

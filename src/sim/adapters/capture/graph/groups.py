@@ -47,6 +47,7 @@ class Group(RowCells):
         pending: new nodes, as (number, object).
         at_rest: the objects, if none of them changed at the last look; None if it is not known.
         can_rest: False if that cannot be known.
+        hashes_by_content: True for objects of a class with a method ``__hash__`` of its own.
     """
 
     def __init__(self, key: list[Any], name: str, rows: ListRows | ObjectRows, columns: GroupColumns) -> None:
@@ -56,6 +57,8 @@ class Group(RowCells):
         self.pending: list[tuple[int, Any]] = []
         self.at_rest: Any = None  # ObjectsAtRest.
         self.can_rest = True
+        hash_method = getattr(rows.cls, "__hash__", None) if isinstance(rows, ObjectRows) else None
+        self.hashes_by_content = type(hash_method) is types.FunctionType
 
     def node_of(self, place: int) -> int:
         """The node whose cell this is."""

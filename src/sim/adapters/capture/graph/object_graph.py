@@ -33,6 +33,7 @@ from sim.adapters.capture.graph.objects_at_rest import ObjectsAtRest
 from sim.adapters.capture.graph.reach.lost_nodes import find_dead
 from sim.adapters.capture.graph.reach.paths import path_of, path_of_owner
 from sim.adapters.capture.graph.reach.references import find_parents
+from sim.adapters.capture.graph.reach.stale_keys import ensure_changed_are_found, ensure_new_are_found
 from sim.adapters.capture.graph.rows import ObjectRows, StrayError, as_lengths, object_dict
 from sim.adapters.capture.graph.special_nodes import TABLES, SpecialNodes
 from sim.adapters.capture.graph.storage import Storage
@@ -248,6 +249,7 @@ class ObjectGraph:
         )
         if not are_same:
             self._settle_nodes()
+        ensure_changed_are_found(self.cells.taken_rehashed(), nodes, self.values)
         weak = special.weak()
         for number in weak:
             nodes.owner = number
@@ -293,6 +295,8 @@ class ObjectGraph:
                     self._observe(rows.objects)
                 self._new.append(rows)
                 self.cells.write(rows, range(len(rows.flat)))
+                if rows.holds_items:
+                    ensure_new_are_found(rows, rows.objects, nodes)
 
     def _insert_new(self) -> None:
         new, self._new = self._new, []

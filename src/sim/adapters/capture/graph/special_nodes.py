@@ -7,7 +7,7 @@ in a table of its own, which is written in place.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from itertools import accumulate
 from typing import Any
 
@@ -26,6 +26,7 @@ from sim.adapters.capture.graph.kinds.partial_kind import PartialKind
 from sim.adapters.capture.graph.kinds.refusals import is_picklable, refusal
 from sim.adapters.capture.graph.kinds.set_kind import SetKind
 from sim.adapters.capture.graph.kinds.special_kinds import KINDS, learn_kind
+from sim.adapters.capture.graph.names.node_names import NodeNames, NodesByName
 from sim.adapters.capture.graph.sets.seen_elements import SeenElements
 from sim.adapters.capture.graph.storage import Storage
 from sim.adapters.capture.graph.unsavable import UnsavableError
@@ -38,7 +39,7 @@ from sim.adapters.capture.graph.values.foreign_values import (
     overlap,
     shared_memory,
 )
-from sim.adapters.capture.graph.values.trees import TreeEncoder, pack, unpack
+from sim.adapters.capture.graph.values.trees import TreeEncoder, marked_in, pack, unpack
 from sim.adapters.interface.adapter_registry import NotCapturedError
 from sim.kernel.foreign_arrays import is_foreign_array
 from sim.kernel.schema import Field, Table
@@ -66,6 +67,7 @@ class SpecialNodes:
         edges: the nodes that each refers to, by number, without those that refer to none; weak references have none.
         count: changes with each change.
         seen: the elements that were seen in sets; another graph of the same objects continues it.
+        known_sets: the numbers of sets with an element that is saved elsewhere.
         foreign_memories: of arrays of other libraries that can be written to, by number.
     """
 
@@ -76,6 +78,7 @@ class SpecialNodes:
         self.contents: dict[int, bytes] = {}
         self.edges: dict[int, tuple[int, ...]] = {}
         self.seen = SeenElements()
+        self.known_sets: set[int] = set()
         # What was seen of a set, a partial, or the layout of an array: unchanged means that nothing has to be encoded.
         self._seals: dict[int, Any] = {}
         self._arrays: dict[int, Any] = {}
@@ -127,6 +130,7 @@ class SpecialNodes:
         """Forget all nodes."""
         for held in (self.objects, self.contents, self.edges, self._seals, self._arrays, self.foreign_memories):
             held.clear()
+        self.known_sets.clear()
         self._owning, self._is_changed = None, True
 
     def adopt(self, number: int, value: Any, content: bytes, edges: tuple[int, ...]) -> None:
@@ -136,9 +140,16 @@ class SpecialNodes:
         self.objects[number], self.contents[number] = value, content
         if type(value) is set:
             self.seen.note(value, unpack(content)[1])
+            self._note_known(number, unpack(content)[2])
         self._set_edges(number, edges)
         if is_array(value):
             self._arrays[number] = value
+
+    def _note_known(self, number: int, trees: list[Any]) -> None:
+        if any(marked_in(tree, "k") for tree in trees if type(tree) is list):
+            self.known_sets.add(number)
+        else:
+            self.known_sets.discard(number)
 
     def forget(self, number: int) -> None:
         """Have a node encoded again at the next look."""
@@ -147,6 +158,7 @@ class SpecialNodes:
     def remove(self, number: int) -> None:
         """Remove a node."""
         del self.objects[number]
+        self.known_sets.discard(number)
         for held in (self.contents, self.edges, self._seals, self.foreign_memories):
             held.pop(number, None)
         if self._arrays.pop(number, None) is not None:
@@ -183,6 +195,7 @@ class SpecialNodes:
         self._seals[number] = _seal_of(value)
         if type(value) is set:
             self.seen.note(value, plain)
+            self._note_known(number, trees)
         return self._put(number, content, tuple(edges))
 
     def is_as_before(self, number: int, probe: TreeEncoder) -> bool:
@@ -264,7 +277,7 @@ class SpecialNodes:
         handler: SpecialKind | None = KINDS.get(kind)
         if handler is not None:
             return (handler.name, *handler.take(value))
-        names = _NodeNames(self._encoder, id(value))
+        names = NodeNames(self._encoder, id(value))
         try:
             content = self._pickler.dump({"": value}, names)
         except NotCapturedError as error:  # Only the graph knows the path to the value.
@@ -285,7 +298,7 @@ class SpecialNodes:
                 "a part of the state was saved by pickle, which may run any code: if you trust the tape, make the "
                 "simulation with adapt(..., trust=True)"
             )
-        return self._pickler.load(content, _NodesByName(node))[""]
+        return self._pickler.load(content, NodesByName(node))[""]
 
     def write(self) -> None:
         """Write everything that has changed into the arena."""
@@ -328,51 +341,6 @@ def _seal_of(value: Any) -> Any:
     if type(value) is np.ndarray:
         return layout_seal(value)
     return _PARTIAL.seal(value) if type(value) is functools.partial else None
-
-
-class _NodeNames(Mapping[int, str]):
-    """The names of nodes by identity, for a pickler: their numbers. It keeps those that were asked for.
-
-    Attributes:
-        met: the nodes that the pickled object refers to, by identity.
-    """
-
-    def __init__(self, encoder: TreeEncoder, own: int) -> None:
-        """own: the identity of the pickled object itself."""
-        self._encoder, self._own = encoder, own
-        self.met: dict[int, Any] = {}
-
-    def __getitem__(self, address: int) -> str:
-        node = self._encoder.node_at(address)
-        if node is None or address == self._own:
-            raise KeyError(address)
-        self.met[address] = node[1]
-        return str(node[0])
-
-    def __contains__(self, address: object) -> bool:
-        return isinstance(address, int) and address != self._own and self._encoder.node_at(address) is not None
-
-    def __iter__(self) -> Iterator[int]:
-        return iter(())
-
-    def __len__(self) -> int:
-        return 0
-
-
-class _NodesByName(Mapping[str, Any]):
-    """Nodes by the names that _NodeNames gave them."""
-
-    def __init__(self, node: Callable[[int], Any]) -> None:
-        self._node = node
-
-    def __getitem__(self, name: str) -> Any:
-        return self._node(int(name))
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(())
-
-    def __len__(self) -> int:
-        return 0
 
 
 def living(handler: SpecialKind, plain: Any, parts: tuple[Any, ...], is_saved: Callable[[Any], bool]) -> Any:

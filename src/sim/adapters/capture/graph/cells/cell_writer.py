@@ -40,6 +40,12 @@ class CellWriter:
     def __init__(self, nodes: Nodes, values: ValuePool, encoder: TreeEncoder) -> None:
         self._nodes, self._values, self._encoder = nodes, values, encoder
         self.count = 0
+        self._rehashed: set[int] = set()
+
+    def taken_rehashed(self) -> set[int]:
+        """The nodes with attributes that have changed, on which the hash of the object may depend; forget them."""
+        taken, self._rehashed = self._rehashed, set()
+        return taken
 
     def write(  # noqa: PLR0912, PLR0915 - the hot path, in one place
         self, group: Group | NewRows, places: Sequence[int] | Integers, before: CellsBefore | None = None
@@ -50,6 +56,8 @@ class CellWriter:
         """
         flat = group.flat
         self.count += len(places)
+        if isinstance(group, Group) and group.hashes_by_content:
+            self._rehashed.update(group.nodes_of(np.asarray(places, np.int64)).tolist())
         if len(places) > _FEW:
             places = self._write_many(group, np.asarray(places), flat, before)
             if not places or self._write_plain_tuples(group, places):

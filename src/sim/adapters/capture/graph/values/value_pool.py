@@ -34,6 +34,7 @@ class ValuePool:
 
     Attributes:
         edges: the nodes inside a value, by its number; only values that have some.
+        known: the numbers of values that hold an object that is saved elsewhere.
         texts: the numbers of texts that were met.
         identities: the numbers of tuples of numbers and texts that were met, by identity.
     """
@@ -41,6 +42,7 @@ class ValuePool:
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
         self._numbers: dict[bytes, int] = {}
+        self.known: set[int] = set()
         self.texts: dict[str, int] = {}
         self._contents: list[bytes] = []
         self._held: list[Any] = []  # By number: a tuple with this value, kept so that its identity stays its; or None.
@@ -64,6 +66,8 @@ class ValuePool:
             self._held.append(None)
             if edges:
                 self.edges[number] = edges
+            if _KNOWN_MARK in content:
+                self.known.add(number)
         return number
 
     def number_of_text(self, value: str, encode: Callable[[Any], bytes]) -> int:
@@ -131,6 +135,7 @@ class ValuePool:
         old_edges = self.edges
         self._contents = [self._contents[number] for number in live.tolist()]
         self._numbers = {content: number for number, content in enumerate(self._contents)}
+        self.known = {number for number, content in enumerate(self._contents) if _KNOWN_MARK in content}
         self.texts.clear()
         self._held = [self._held[number] for number in live.tolist()]
         self.identities = {id(held): number for number, held in enumerate(self._held) if held is not None}
@@ -159,5 +164,6 @@ class ValuePool:
         ends = np.cumsum(sizes).tolist()
         self._contents = [content[end - size : end] for end, size in zip(ends, sizes.tolist(), strict=True)]
         self._numbers = {one: number for number, one in enumerate(self._contents)}
+        self.known = {number for number, content in enumerate(self._contents) if _KNOWN_MARK in content}
         self._held = [None] * len(self._contents)
         self._written = len(self._contents)
