@@ -6,6 +6,7 @@ A text in a condition stands for the value that it is the text of: ``price == "1
 from __future__ import annotations
 
 import datetime as dt
+import math
 import operator
 import pathlib
 import uuid
@@ -57,10 +58,19 @@ def compared_standard(test: Callable[[Any, Any], Any], one: Any, other: Any) -> 
         raise OtherKindError("Decimal and Fraction cannot be compared")  # Never equal in Python, and without an order.
     if len({getattr(value, "tzinfo", None) is None for value in (one, other)}) > 1:
         raise OtherKindError(f"{one} and {other} cannot be compared: one of the two times has no time zone")
+    if test in (operator.eq, operator.ne):
+        _ensure_exact(one, other)
     try:
         return bool(test(one, other))
     except (TypeError, ArithmeticError):
         raise OtherKindError(f"{one!r} and {other!r} cannot be compared") from None
+
+
+def _ensure_exact(*values: Any) -> None:
+    """Raise OtherKindError for 0.1 beside a decimal number: the float is another number than its text, and never equal."""
+    for value in values:
+        if isinstance(value, float) and math.isfinite(value) and Fraction(repr(value)) != Fraction(value):
+            raise OtherKindError(f"the float {value!r} is not exactly that number: compare with the text '{value!r}'")
 
 
 def _of_text(text: str, like: Any, test: Callable[[Any, Any], Any]) -> Any:

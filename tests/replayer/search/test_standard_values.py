@@ -114,7 +114,7 @@ def bank(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, list[Bank]]:
 
 
 CONDITIONS: list[tuple[str, Callable[[Bank], bool]]] = [
-    ("money == 103.1", lambda b: b.money == 103.1),
+    ("share == 0.0 or money - 0 == 103", lambda b: b.turn == 0),
     ("money - money + turn == 4", lambda b: b.turn == 4),
     ("money == '103.10'", lambda b: b.money == Decimal("103.10")),
     ("money != \"Decimal('103.10')\"", lambda b: b.money != Decimal("103.10")),
@@ -179,6 +179,7 @@ def test_no_value_is_told(bank: tuple[Any, list[Bank]]) -> None:
     ("text", "why"),
     [
         ("money == 'a lot'", "'a lot' is not a Decimal: compare it with a text, such as '10.05'"),
+        ("money == 103.1", "the float 103.1 is not exactly that number: compare with the text '103.1'"),
         ("money == share", "Decimal and Fraction cannot be compared"),
         ("day == 3", "date and int cannot be compared"),
         ("time == '2024-03-01T07:00'", "one of the two times has no time zone"),
