@@ -26,7 +26,6 @@ from sim.adapters.capture.graph.kinds.partial_kind import PartialKind
 from sim.adapters.capture.graph.kinds.refusals import is_picklable, refusal
 from sim.adapters.capture.graph.kinds.set_kind import SetKind
 from sim.adapters.capture.graph.kinds.special_kinds import KINDS, learn_kind
-from sim.adapters.capture.graph.names.node_names import NodeNames, NodesByName
 from sim.adapters.capture.graph.sets.seen_elements import SeenElements
 from sim.adapters.capture.graph.storage import Storage
 from sim.adapters.capture.graph.unsavable import UnsavableError
@@ -39,6 +38,7 @@ from sim.adapters.capture.graph.values.foreign_values import (
     overlap,
     shared_memory,
 )
+from sim.adapters.capture.graph.values.node_names import NodeNames, NodesByName
 from sim.adapters.capture.graph.values.trees import TreeEncoder, marked_in, pack, unpack
 from sim.adapters.interface.adapter_registry import NotCapturedError
 from sim.kernel.foreign_arrays import is_foreign_array
