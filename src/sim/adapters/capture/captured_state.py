@@ -29,6 +29,7 @@ from sim.adapters.capture.graph.values.foreign_values import overlap, shared_mem
 from sim.adapters.capture.known_objects import KnownObjects, Place, kept_values
 from sim.adapters.capture.pack import KINDS_FIELD, STEPS_FIELD, StepPacker, array_field, is_hot, room_for
 from sim.adapters.capture.pickle_protocol import Pickler
+from sim.adapters.capture.refused.refused_attributes import refused_attributes
 from sim.adapters.capture.rng_state import PCG_WORDS, parts_of_pcg
 from sim.adapters.capture.survey import Classify, Surveyor, field_name, is_alike, slots_of, type_name
 from sim.adapters.capture.unpack import releasable, restore_objects, with_rest
@@ -75,7 +76,6 @@ class CapturedState:
         layers: the outermost objects by their names. classify: see Surveyor. detached: layers whose arrays count as
         copies, even if other objects hold them. pickler: for values that cannot be saved otherwise; only where the user
         trusts it. ignored: full names of attributes that are neither saved nor restored.
-
         opens_objects: give objects of other classes fields of their own. otherwise: the last option in the message for
         a value that cannot be saved.
 
@@ -103,13 +103,15 @@ class CapturedState:
         """Raise NotCapturedError, naming the attributes, if there are any that cannot be saved."""
         slotted = [f"{name}.{slot} (in __slots__)" for name, one in self.objects.items() for slot in slots_of(one)]
         if slotted:
-            raise NotCapturedError(
-                f"{subject} cannot be saved exactly because of {', '.join(slotted)}: only attributes in __dict__ "
-                "are captured"
-            )
-        if unknown := self._surveyor.unknown:
-            why = f"{subject} cannot be saved exactly because of {', '.join(unknown.values())}"
-            raise NotCapturedError(f"{why}. {self._ways_out(*sorted(unknown))}")
+            why = f"{subject} cannot be saved exactly because of {', '.join(slotted)}"
+            raise NotCapturedError(f"{why}: only attributes in __dict__ are captured")
+        if self._surveyor.unknown:
+            self._finder.registering(is_new=True)  # What comes after the first refused value was not looked at.
+            make = partial(ObjectGraph, finder=self._finder, pickler=self._pickler, ignored=self._ignored)
+            layers = (self.structure, self.objects)
+            refused = refused_attributes(self._surveyor.unknown, *layers, make, self._known_names())
+            why = f"{subject} cannot be saved exactly because of {', '.join(refused.values())}"
+            raise NotCapturedError(f"{why}. {self._ways_out(*sorted(refused))}")
         known = {full: attributes[name] for full, attributes, name in self._elsewhere} | self._generator_parts
         known |= kept_values(self.structure, self.objects) | self.objects
         if self._graph.has_finalizers():
@@ -308,7 +310,7 @@ class CapturedState:
         for layer in self.objects.values():
             for cls in type(
                 layer
-            ).__mro__:  # An environment returns values of classes of Gymnasium's, its base's package.
+            ).__mro__:  # An environment returns values of classes of Gymnasium, its base's package.
                 self._finder.register(cls)
         graph = ObjectGraph(state, self._finder, pickler=self._pickler, ignored=self._ignored)
         graph.nodes.elsewhere = self._constants.addresses

@@ -278,7 +278,7 @@ class Surveyor:
         treatment = self._classify(holder, attribute, value)
         if treatment in ("kept", "clock", "drawing"):
             return treatment, None
-        if full in self._ignored:
+        if self._ignored and (full in self._ignored or self._is_ignored(type(holder), attribute)):
             return "kept", None
         if full in self.unknown:
             return "unknown", self.unknown[full]
@@ -300,6 +300,10 @@ class Surveyor:
         if treatment == "open":
             return "object", self._finder.name_of(type(value))
         return self._by_type(value, before, is_new=is_new)
+
+    def _is_ignored(self, kind: type, attribute: str) -> bool:
+        """Return True for an attribute that is left out of all objects of a class, as it is of those in the graph."""
+        return any(f"{base.__name__}.{attribute}" in self._ignored for base in kind.__mro__)
 
     def _by_type(self, value: Any, before: Attribute | None, *, is_new: bool) -> tuple[Category, Any]:
         was = before.category if before is not None else None

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import sys
+import threading
 import types
 from typing import Any
 
@@ -84,3 +86,48 @@ def test_nothing_of_these_packages_is_imported() -> None:
     with pytest.raises(NotCapturedError):
         adapt(of_package("envpool.x", "Y"))
     assert "envpool.x" not in sys.modules
+
+
+class Bus:
+    """A part that all others refer to, with three values that cannot be saved."""
+
+    def __init__(self) -> None:
+        self.lock, self.source = threading.Lock(), (number for number in range(3))
+        self.listeners = [lambda: 1]
+
+
+class Machine:
+    """A part with an object of Python's library, in which there is a lock."""
+
+    def __init__(self, bus: Bus) -> None:
+        self.bus, self.ready = bus, threading.Event()
+
+
+class Plant:
+    """Four attributes lead to one bus; more machines are in a list."""
+
+    def __init__(self) -> None:
+        bus = Bus()
+        self.first, self.second, self.third, self.bus = Machine(bus), Machine(bus), Machine(bus), bus
+        self.others = [[Machine(bus)] for _ in range(3)]
+        self.spare = [threading.Lock()]
+
+    def step(self, _: Any = None) -> None:
+        pass
+
+
+def test_all_refused_attributes_are_named_once_by_the_names_that_leave_them_out() -> None:
+    """By the class of the innermost object of the user's, so that the message's names are all that is needed."""
+    with pytest.raises(NotCapturedError) as caught:
+        adapt(Plant())
+    message = str(caught.value)
+    for path in ("Plant.bus.lock", "Plant.bus.source", "Plant.spare[0]", ".listeners[0]"):
+        assert message.count(f"{path} (") == 1, message
+    assert message.count(".ready") == 1
+    names = ["Bus.listeners", "Bus.lock", "Bus.source", "Machine.ready", "Plant.spare"]
+    assert 'ignore=["Bus.listeners", "Bus.lock", "Bus.source", ...]' in message
+
+    adapt(Plant(), ignore=names)
+    for missing in names:
+        with pytest.raises(NotCapturedError, match=re.escape(f'ignore=["{missing}"]')):
+            adapt(Plant(), ignore=[name for name in names if name != missing])

@@ -31,7 +31,7 @@ from sim.adapters.capture.graph.names.classes import ClassFinder
 from sim.adapters.capture.graph.nodes import Nodes
 from sim.adapters.capture.graph.objects_at_rest import ObjectsAtRest
 from sim.adapters.capture.graph.reach.lost_nodes import find_dead
-from sim.adapters.capture.graph.reach.paths import path_of, path_of_owner
+from sim.adapters.capture.graph.reach.paths import attribute_of_owner, path_of, path_of_owner
 from sim.adapters.capture.graph.reach.references import find_parents
 from sim.adapters.capture.graph.reach.stale_keys import ensure_changed_are_found, ensure_new_are_found
 from sim.adapters.capture.graph.rows import ObjectRows, StrayError, as_lengths, object_dict
@@ -142,6 +142,7 @@ class ObjectGraph:
         if error.value is None:
             error.value = self.nodes.objects[owner] if isinstance(owner, int) else owner[0].flat[owner[1]]
         error.path = error.path or path_of_owner(self.nodes, self.values)
+        error.attribute = attribute_of_owner(self.nodes, self.values)
 
     # --- objects that must be able to die in a step
 

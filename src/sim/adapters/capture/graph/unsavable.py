@@ -15,6 +15,7 @@ class UnsavableError(TypeError):
         advice: what to do instead, as an imperative.
         value: the value, once it is known.
         path: from the roots of the graph to the value, once it is known.
+        attribute: ``Class.attribute`` of the innermost object on this path; empty if there is none.
     """
 
     def __init__(self, reason: str, advice: str, value: Any = None) -> None:
@@ -22,7 +23,7 @@ class UnsavableError(TypeError):
         self.reason = reason
         self.advice = advice
         self.value = value
-        self.path = ""
+        self.path = self.attribute = ""
 
     def __str__(self) -> str:
         return f"{self.reason}: {self.advice}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import types
 from typing import Any
 
@@ -20,6 +21,36 @@ def path_of_owner(nodes: Nodes, values: ValuePool) -> str:
         return path_of(nodes, values, owner)
     cells, place = owner
     return path_of(nodes, values, cells.node_of(place)) + cells.path_in(place)
+
+
+def attribute_of_owner(nodes: Nodes, values: ValuePool) -> str:
+    """The innermost attribute of a user's object on that path, as ``Class.attribute``; empty if there is none."""
+    owner = nodes.owner
+    if isinstance(owner, tuple):
+        cells, place = owner
+        if cells.key[0] == "object" and not is_of_python(str(cells.key[1])):
+            return _class_name(cells.key) + cells.path_in(place)
+    number = owner if isinstance(owner, int) else owner[0].node_of(owner[1])
+    seen: set[int] = set()
+    while number != ROOT and number not in seen and 0 <= number < len(nodes.parents) and nodes.parents[number] >= 0:
+        seen.add(number)
+        parent = nodes.parents[number]
+        group = nodes.group_of.get(parent)
+        step = _step_to(nodes, values, parent, number)
+        if group is not None and group.key[0] == "object" and step.startswith(".") and not is_of_python(group.key[1]):
+            return _class_name(group.key) + step
+        number = parent
+    return ""
+
+
+def is_of_python(name: str) -> bool:
+    """Return True for a name of a module, or in a module, of the standard library: its objects are whole or useless."""
+    package = name.partition(":")[0].partition(".")[0]
+    return package in sys.stdlib_module_names and package != "__main__"
+
+
+def _class_name(key: list[Any]) -> str:
+    return str(key[1]).rpartition(":")[2].rpartition(".")[2]
 
 
 def path_of(nodes: Nodes, values: ValuePool, number: int) -> str:

@@ -1,0 +1,1 @@
+"""The attributes that cannot be saved, for the message of a refusal."""
