@@ -265,6 +265,20 @@ def test_the_last_tick_is_condition_z1(capsys: pytest.CaptureFixture[str], ticks
         assert tape.telemetry()["tick"].tolist() == list(range(ticks + 1))
 
 
+def test_a_seek_to_the_last_tick_says_why_the_run_ended(capsys: pytest.CaptureFixture[str]) -> None:
+    """No other tick does, nor does the last one of a recording that was not sealed."""
+    Path("tiny.toml").write_text(TINY)
+    assert run(recorder.commands.main.main, "run tiny.toml -o a.tape --ticks 5 -q") == 0
+    capsys.readouterr()
+    assert run(replayer.commands.main.main, "seek a.tape --tick -1") == 0
+    assert "  ended: at tick 5 by Z1: the last tick, as asked\n" in capsys.readouterr().out
+    assert run(replayer.commands.main.main, "seek a.tape --tick 5 --json") == 0
+    assert json.loads(capsys.readouterr().out)["ended"]["reason"] == "Z1"
+    for line in ("seek a.tape --tick 4 --json", "seek a.tape --tick 0 --json"):
+        assert run(replayer.commands.main.main, line) == 0
+        assert "ended" not in json.loads(capsys.readouterr().out)
+
+
 def test_inputs_from_a_file_and_players_are_recorded(capsys: pytest.CaptureFixture[str]) -> None:
     """They come after the scenario's own inputs; a resume needs the file again, and knows the players."""
     sent = {"kind": "wind", "east": 7, "south": 9}

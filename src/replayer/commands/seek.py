@@ -27,9 +27,11 @@ from replayer.commands.arguments import (
 from replayer.commands.options import DumpFolder, Json, Output, Sim
 from replayer.report.object_lines import ShownState
 from replayer.report.report_text import print_seek, section_lines, seek_facts
+from replayer.report.tape_facts import outcome_text
 from replayer.tape.fields import world_of
 from replayer.tape.npz import write_state_whole
 from replayer.timeline.timeline import Timeline
+from replayer.value_text import to_json
 
 
 def seek(
@@ -94,14 +96,18 @@ def seek(
                 report = run.seek(tick, lambda done, total: show(done / total), episode=episode, step=step)
         snapshot, world, aux = run.state.snapshot(), world_of(run.tape), run.aux if run.tape.aux else None
         config = run.tape.meta["world"]["config"] if world is not None else {}
+        ended = to_json(run.tape.outcome) if run.tape.sealed and report.tick == run.last_tick else None
     shown = ShownState(snapshot, names)
     drawn = layer_picture(snapshot, shown.fields, world, shutil.get_terminal_size().columns) if as_picture else []
     if output is not None:
         write_state_whole(output, snapshot)
     if as_json:
-        print_json(seek_facts(report, shown.summary(world, config), shown.requested_values(), aux))
+        facts = seek_facts(report, shown.summary(world, config), shown.requested_values(), aux)
+        print_json(facts if ended is None else {**facts, "ended": ended})
         return SAME
     print_seek(path, report, shown.summary_lines(world, config, whole=all_rows and not names) + section_lines(aux))
+    if ended is not None:
+        print_visible(f"  ended: {outcome_text(ended)}")
     for line in shown.requested_lines(whole=all_rows or not sys.stdout.isatty()):
         print_visible(f"  {line}")
     print_visible("\n".join(drawn), end="\n" if drawn else "")

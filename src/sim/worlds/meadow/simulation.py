@@ -34,7 +34,7 @@ from sim.worlds.meadow.telemetry import make_row
 
 WORLD_NAME = "meadow"
 INT64_MAX = (1 << 63) - 1
-WORLD_VERSION = 3  # Changes whenever the same configuration and inputs give other states, and only then.
+WORLD_VERSION = 4  # Changes whenever the same configuration and inputs give other states, and only then.
 
 
 class Meadow:

@@ -2,7 +2,7 @@
 
 Plants are handled in the order of (y, x). With one plant per cell this is a total order, equal to (y, x, species, id).
 Each plant tries its forward neighbours, first (1, 0), then (0, 1). Two plants link if they are not linked yet, neither
-has a new link in this pass, they are of one species (or links.between_species), and both stay at or above their
+has a new link in this pass, they are of one species (or links.between_species), and both stay above their
 survival threshold after paying the parameter link_cost (loss cause link).
 """
 
@@ -41,7 +41,7 @@ def _possible_pairs(context: PhaseContext, cost: int) -> list[tuple[int, int, in
     """Return (row, row of the neighbour, direction) of all pairs that could link, in the order of the pass."""
     state, grid = context.state, context.config.grid
     occupant, links, species = state["biotope.occupant"], state["plants.links"], state["plants.species"]
-    can_pay = state["plants.energy"] - cost >= context.flora.survival_threshold[species]
+    can_pay = state["plants.energy"] - cost > context.flora.survival_threshold[species]
     y, x = np.nonzero(occupant)  # In the order of (y, x).
     rows = occupant[y, x] - 1
     candidates: list[tuple[npt.NDArray[np.int64], ...]] = []
