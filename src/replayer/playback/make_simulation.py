@@ -96,6 +96,8 @@ def _of_another_class(made: Any, tape: Tape) -> TypeError | None:
     kind = type(made)
     if not isinstance(recorded, str) or isinstance(made, type) or recorded.rpartition(".")[2] == kind.__name__:
         return None
+    if made is None or kind.__module__.startswith("sim."):  # Nothing, or wrapped already: the error itself says more.
+        return None
     return TypeError(
         f"the tape was recorded from {recorded}, and what was given makes a {kind.__module__}.{kind.__qualname__}: "
         "give a class or function that makes the recorded one"

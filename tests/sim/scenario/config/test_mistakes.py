@@ -81,7 +81,7 @@ bound = 9
 ADVERSARY_KEYS = "id, kind, budget, trigger, senders, receivers, labels, ticks, copies, role, duration, withhold, corrupt, delay, diagnostic"
 SCENARIO_KEYS = (
     "name, roles, seed, steps, execution, network, environment, adversaries, reconfigurations, properties, inputs, "
-    "idle, checkpoint_interval, extensions"
+    "idle, absent, checkpoint_interval, extensions"
 )
 NAME = "expected 1 to 100 letters, digits, dots, underscores and dashes, got"
 MISTAKES = [
