@@ -7,6 +7,9 @@ from collections import deque
 from sim.kernel.state import Bytes, unset_arena
 
 KEPT_MAX = 128  # Free buffers: one for each field of a state, for a keyframe, and one for a state.
+# Larger buffers are made anew. That takes a tenth of a second or so at each keyframe, which is little where a buffer is that
+# large: a tick takes as long. Kept, they would be half a state or more.
+KEPT_BUFFER_BYTES_MAX = 300_000_000
 KEPT_STATES_MAX = 1  # Free bytes, in the largest buffer: those of a state that has grown are of no further use.
 
 
@@ -37,7 +40,7 @@ class BufferPool:
 
     def make_ready(self, size_bytes: int) -> None:
         """Prepare one buffer of this size, once, before it is requested: take would wait for its pages."""
-        if size_bytes not in self._prepared:
+        if size_bytes not in self._prepared and size_bytes <= KEPT_BUFFER_BYTES_MAX:
             self._prepared.add(size_bytes)
             fresh = unset_arena(size_bytes)
             fresh.fill(0)
@@ -45,5 +48,7 @@ class BufferPool:
 
     def give(self, buffer: Bytes) -> None:
         """Give back a buffer that is not used any more."""
+        if len(buffer) > KEPT_BUFFER_BYTES_MAX:
+            return
         buffer.flags.writeable = True  # The buffer of a snapshot is read-only.
         self._free.append(buffer)

@@ -231,7 +231,7 @@ class NaiveMeadow(NaiveState):
                     continue
                 if plant["species"] != other["species"] and not self.config.links.between_species:
                     continue
-                if any(one["energy"] - cost < self._threshold(one) for one in (plant, other)):
+                if any(one["energy"] - cost <= self._threshold(one) for one in (plant, other)):
                     continue
                 plant["links"][direction], other["links"][direction + 2] = other["id"], plant["id"]
                 for one in (plant, other):

@@ -67,7 +67,7 @@ def test_golden_hashes(name: str, ticks: int) -> None:
     assert {tick: f"{value:016x}" for tick, value in found.items()} == {
         tick: f"{value:016x}" for tick, value in GOLDEN[name].items() if tick <= ticks
     }
-    assert WORLD.version == 3
+    assert WORLD.version == 4
 
 
 @pytest.mark.parametrize("name", ["boom-and-crash", "arms-race"])
