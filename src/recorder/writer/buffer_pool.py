@@ -7,7 +7,7 @@ from collections import deque
 from sim.kernel.state import Bytes, unset_arena
 
 KEPT_MAX = 128  # Free buffers: one for each field of a state, for a keyframe, and one for a state.
-# Larger buffers are made anew. That takes a tenth of a second or so at each keyframe, which is little where a buffer is that
+# Larger buffers are made again. That takes a tenth of a second or so at each keyframe, which is little where a buffer is that
 # large: a tick takes as long. Kept, they would be half a state or more.
 KEPT_BUFFER_BYTES_MAX = 300_000_000
 KEPT_STATES_MAX = 1  # Free bytes, in the largest buffer: those of a state that has grown are of no further use.

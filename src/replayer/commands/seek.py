@@ -26,8 +26,7 @@ from replayer.commands.arguments import (
 )
 from replayer.commands.options import DumpFolder, Json, Output, Sim
 from replayer.report.object_lines import ShownState
-from replayer.report.report_text import print_seek, section_lines, seek_facts
-from replayer.report.tape_facts import outcome_text
+from replayer.report.report_text import ended_lines, print_seek, section_lines, seek_facts
 from replayer.tape.fields import world_of
 from replayer.tape.npz import write_state_whole
 from replayer.timeline.timeline import Timeline
@@ -89,9 +88,8 @@ def seek(
         run = Timeline(path, factory_of(sim), dump_folder=dump_folder or path.parent)
     with run:
         with reading(path):
-            ensure_states(run.tape)
-            note_version(run.tape)
-            note_losses(run.tape)
+            for note in (ensure_states, note_version, note_losses):
+                note(run.tape)
             with progress_bar("seeking", 1, quiet=as_json) as show:
                 report = run.seek(tick, lambda done, total: show(done / total), episode=episode, step=step)
         snapshot, world, aux = run.state.snapshot(), world_of(run.tape), run.aux if run.tape.aux else None
@@ -102,15 +100,12 @@ def seek(
     if output is not None:
         write_state_whole(output, snapshot)
     if as_json:
-        facts = seek_facts(report, shown.summary(world, config), shown.requested_values(), aux)
-        print_json(facts if ended is None else {**facts, "ended": ended})
+        print_json(seek_facts(report, shown.summary(world, config), shown.requested_values(), aux, ended))
         return SAME
-    print_seek(path, report, shown.summary_lines(world, config, whole=all_rows and not names) + section_lines(aux))
-    if ended is not None:
-        print_visible(f"  ended: {outcome_text(ended)}")
+    more = section_lines(aux) + ended_lines(ended)
+    print_seek(path, report, shown.summary_lines(world, config, whole=all_rows and not names) + more)
     for line in shown.requested_lines(whole=all_rows or not sys.stdout.isatty()):
         print_visible(f"  {line}")
-    print_visible("\n".join(drawn), end="\n" if drawn else "")
-    if output is not None:
-        print_visible(f"  written: {output}")
+    for line in [*drawn, *([f"  written: {output}"] if output is not None else [])]:
+        print_visible(line)
     return SAME

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import io
-import os
 import tempfile
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -14,6 +13,7 @@ import attrs
 
 from recorder.adapted.flight_recorder import begin_recording
 from recorder.errors import RecordingError, SimulationFailedError
+from recorder.storage.atomic_file import publish_file
 from replayer.playback.make_simulation import Factory
 from replayer.report.report_text import print_report
 from replayer.tape.tape import Tape
@@ -47,7 +47,7 @@ def record_golden(path: Path, world: Factory, inputs: Inputs, **options: Any) ->
     with tempfile.TemporaryDirectory(dir=path.parent, prefix=".golden-") as folder:
         new = Path(folder) / path.name
         last = _record(new, world, inputs, options)
-        os.replace(new, path)  # noqa: PTH105 - one file: a golden tape is not split
+        publish_file(new, path)  # One file: a golden tape is not split.
     return last
 
 

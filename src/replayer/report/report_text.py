@@ -29,6 +29,7 @@ from replayer.desync.rng_draws import finding_lines
 from replayer.diagnose.hidden_state.sync_test import TICKS
 from replayer.follow.tail import Ended, KeyframeSeen, Missed, Seen, Tail
 from replayer.repair.repair_report import RepairReport
+from replayer.report.tape_facts import outcome_text
 from replayer.timeline.timeline import SeekReport
 from replayer.timeline.values_check import ValuesReport
 from replayer.timeline.verify import VerificationReport
@@ -42,20 +43,36 @@ SECTION_CHARS = 100  # Of a section in a line.
 
 
 def seek_facts(
-    report: SeekReport, summary: dict[str, str], fields: dict[str, Any], aux: dict[str, Any] | None = None
+    report: SeekReport,
+    summary: dict[str, str],
+    fields: dict[str, Any],
+    aux: dict[str, Any] | None = None,
+    ended: Any = None,
 ) -> dict[str, Any]:
-    """The JSON object of ``replay seek --json``. aux: the sections at the tick; None if the tape has none of any tick."""
+    """The JSON object of ``replay seek --json``.
+
+    aux: the sections at the tick; None if the tape has none of any tick. ended: why the run ended at this tick.
+    """
     sections = {} if aux is None else {"aux": to_json(aux)}
-    return sections | {
-        "tick": report.tick,
-        "state_hash": f"{report.state_hash:016x}",
-        "keyframe_tick": report.keyframe_tick,
-        "simulated_ticks": report.simulated_ticks,
-        "applied_ticks": report.applied_ticks,
-        "milliseconds": round(report.milliseconds, 3),
-        "summary": summary,
-        "fields": to_json(fields),
-    }
+    return (
+        sections
+        | ({} if ended is None else {"ended": ended})
+        | {
+            "tick": report.tick,
+            "state_hash": f"{report.state_hash:016x}",
+            "keyframe_tick": report.keyframe_tick,
+            "simulated_ticks": report.simulated_ticks,
+            "applied_ticks": report.applied_ticks,
+            "milliseconds": round(report.milliseconds, 3),
+            "summary": summary,
+            "fields": to_json(fields),
+        }
+    )
+
+
+def ended_lines(ended: Any) -> list[str]:
+    """A line for the end of the run, if it ended at this tick. ended: the outcome, as to_json returns it."""
+    return [] if ended is None else [f"ended: {outcome_text(ended)}"]
 
 
 def section_lines(aux: dict[str, Any] | None) -> list[str]:

@@ -61,4 +61,4 @@ def test_a_different_version_of_the_world_is_noted(tmp_path: Path, monkeypatch: 
         newer = attrs.evolve(find_world("meadow"), version=99)
         monkeypatch.setattr(replayer.playback.make_simulation, "find_world", lambda _: newer)
 
-        assert version_note(tape) == ("recorded with version 3 of meadow, version 99 is installed: expect a desync")
+        assert version_note(tape) == ("recorded with version 4 of meadow, version 99 is installed: expect a desync")

@@ -81,7 +81,7 @@ def test_a_game_with_a_logger_is_recorded(written: io.StringIO, tmp_path: Path) 
 def test_a_script_and_the_same_file_imported_give_equal_names(monkeypatch: pytest.MonkeyPatch) -> None:
     """The module of the subject's class is "."; a name that the file is imported under counts in the script, too."""
     main = sys.modules["__main__"]
-    monkeypatch.setattr(main, "__file__", "/somewhere/a_game_with_logs.py")
+    monkeypatch.setattr(main, "__file__", "/somewhere/a_game_with_logs.py", raising=False)
     monkeypatch.setattr(main, "__spec__", None)
     by_name, literal = logging.getLogger("__main__.a"), logging.getLogger("a_game_with_logs.b")
     imported = logging.getLogger("a_game_with_logs.a")
