@@ -127,6 +127,23 @@ def test_every_cut_is_told_once(whole: bytes, capsys: pytest.CaptureFixture[str]
             assert named in shown.err
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "cut a.tape --ticks 1..-1 -o b.tape",
+        "rekey a.tape --every 5 -o b.tape --sim small_worlds:Walkers",
+        "extract a.tape -o out --table states --sim small_worlds:Walkers -j 1",
+    ],
+)
+def test_what_is_made_of_a_cut_tape_says_so(line: str, whole: bytes, capsys: pytest.CaptureFixture[str]) -> None:
+    """A part, other keyframes and a data set, in one line each."""
+    Path("a.tape").write_bytes(whole[:-1000])
+    code = run(replayer.commands.main.main, line)
+    shown = capsys.readouterr().err
+    assert code == (3 if "extract" in line else 0), shown
+    assert shown.count("a.tape is not complete: ") == 1
+
+
 def test_a_tape_that_is_being_recorded_gives_no_warning(capsys: pytest.CaptureFixture[str]) -> None:
     """It is as complete as it can be."""
     with recorder.Recorder("a.tape", Walkers()) as tape:

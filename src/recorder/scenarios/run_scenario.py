@@ -97,7 +97,7 @@ def run_with_scenario(
     scenario = with_input_form(simulation, scenario)
     config = read_scenario_config(scenario)
     wrapped = ScenarioSimulation(simulation, config, scenario, functions)
-    ensure_can_act(wrapped, planned_last_tick(wrapped, steps))
+    ensure_can_act(wrapped, planned_last_tick(wrapped, steps, is_new=start is None))
     last_tick = _last_tick(config, steps)
     notes = {"ticks": last_tick, **(settings or {}).get("notes", {})}
     plan = _Plan(wrapped, config, last_tick, inputs, Checkpoints.of(config, artifacts, notes))
@@ -164,7 +164,7 @@ class _Plan:
             name=self.config.name,
             scenario_hash=scenario_hash(self.wrapped),
             regime=self.config.execution.regime,
-            tells_absent=self.config.absent == "left_out",
+            present_roles=self.config.roles if self.config.absent == "left_out" else None,
             seed=self.config.seed,
             steps=self.last_tick + 1,
             final_tick=tick,

@@ -14,9 +14,9 @@ _BITS_MAX = 128  # Of a seed in a name: NumPy's own seeds have as many. A longer
 
 
 def meta_seed(meta: Mapping[str, Any]) -> Any:
-    """The entry ``seed`` of a tape's world or scenario, of any type; None without one."""
+    """The entry ``seed`` of a tape's world, scenario or notes, of any type; None without one."""
     world = meta.get("world")
-    for part in (world.get("config") if isinstance(world, Mapping) else None, meta.get("scenario")):
+    for part in (world.get("config") if isinstance(world, Mapping) else None, meta.get("scenario"), meta.get("notes")):
         if isinstance(part, Mapping) and "seed" in part:
             return part["seed"]
     return None

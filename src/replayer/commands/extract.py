@@ -277,6 +277,12 @@ def _print(extraction: Extraction, *, as_json: bool) -> None:
         print_visible(f"{extraction.path}: no rows")
     for line in [*manifest["notes"], *manifest["problems"]]:
         print_visible(f"  {plain_text(line)}", file=sys.stderr)
+    cut = [tape for tape in manifest["tapes"] if tape["status"] == "incomplete"]
+    for tape in cut[:LINES_SHOWN]:
+        ticks = tick_range(tape["first_tick"], tape["last_tick"])
+        print_visible(f"  warning: {plain_text(tape['path'])} is not complete: it has {ticks}", file=sys.stderr)
+    if len(cut) > LINES_SHOWN:
+        print_visible(f"  and {len(cut) - LINES_SHOWN} more tapes, see manifest.json", file=sys.stderr)
     for missing in manifest["missing"][:LINES_SHOWN]:
         ticks = tick_range(missing["first_tick"], missing["last_tick"])
         print_visible(f"  missing: {missing['tape']}, {ticks}: {plain_text(missing['why'])}", file=sys.stderr)

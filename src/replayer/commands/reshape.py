@@ -17,7 +17,7 @@ from recorder.exit_codes import SAME, UsageError
 from recorder.storage.os_errors import reading, writing
 from recorder.text import counted
 from recorder.visible_text import print_visible
-from replayer.commands.arguments import factory_of, ready_tape
+from replayer.commands.arguments import factory_of, note_losses, ready_tape
 from replayer.commands.options import Json, Sim
 from replayer.commands.tick_ranges import parse_ticks
 from replayer.reshape.cut import cut_tape
@@ -78,6 +78,7 @@ def cut(
     if (ticks is None) == (tick is None):
         raise UsageError("expected --ticks A..B or --tick N")
     with ready_tape(tape) as opened:
+        note_losses(opened)
         first, last = opened.first_tick, opened.last_tick
     begin, end = parse_ticks(ticks if ticks is not None else f"{tick}..{tick}", first, last)
     with reading(tape), _fitting(), writing(output):
@@ -128,6 +129,7 @@ def rekey(
         module:factory of the simulation, for a tape that names no registered world.
     """
     with ready_tape(tape) as opened:
+        note_losses(opened)
         total = opened.last_tick - opened.first_tick
     with reading(tape), _fitting(), writing(output), progress_bar("writing keyframes", total, quiet=as_json) as show:
         report = rekey_tape(tape, output, every, factory_of(sim), progress=lambda done, _: show(done))
@@ -160,8 +162,8 @@ def join(tape: Path, following: Path, /, *, output: NewTape, as_json: Json = Fal
         Print one JSON object.
     """
     for path in (tape, following):
-        with ready_tape(path):
-            pass  # Errors of either are reported before anything is written.
+        with ready_tape(path) as opened:  # Errors of either are reported before anything is written.
+            note_losses(opened)
     with reading(tape), _fitting(), writing(output):
         report = join_tapes(tape, following, output)
     where = tick_range(report.first_tick, report.last_tick)

@@ -76,7 +76,7 @@ def _fold(
         name=config.name,
         scenario_hash=scenario_hash(tape.meta),
         regime=config.execution.regime,
-        tells_absent=config.absent == "left_out",
+        present_roles=config.roles if config.absent == "left_out" else None,
         seed=config.seed,
         steps=planned_tick(tape) + 1,
         final_tick=tape.last_tick,

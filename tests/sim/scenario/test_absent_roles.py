@@ -79,6 +79,17 @@ def test_the_result_counts_the_rounds_of_each_role(tmp_path: Path) -> None:
     assert plain.presence == {}
 
 
+def test_a_role_that_is_idle_in_every_round_is_counted() -> None:
+    """It never sends anything, and was missing."""
+    result = run_with_scenario(Players(), LEFT_OUT | {"name": "left"}, inputs=lambda *_: {"p": 5, "q": 0}, steps=4)
+
+    assert result.presence == {
+        "p": {"absent": 0, "idle": 0, "active": 3},
+        "q": {"absent": 0, "idle": 3, "active": 0},
+        "r": {"absent": 3, "idle": 0, "active": 0},
+    }
+
+
 @pytest.mark.parametrize(
     ("plain", "world", "problem"),
     [

@@ -169,12 +169,12 @@ def fold_events(
     steps: int | None,
     final_tick: int,
     final_hash: str,
-    tells_absent: bool = False,
+    present_roles: Sequence[str] | None = None,
     **more: Any,
 ) -> ScenarioResult:
     """Compute the result of a run from all its events, in order. steps: the samples requested; None means all taken.
 
-    tells_absent: the scenario tells absent roles from idle ones.
+    present_roles: the roles of a scenario that tells absent ones from idle ones; None for any other.
     """
     parts: dict[str, list[Any]] = {key: [] for key in ("samples", "violations", "events", "effects", "budget")}
     parts |= {key: [] for key in ("diagnostics", "reconfigurations", "environment")}
@@ -211,7 +211,7 @@ def fold_events(
         reconfigurations=tuple(parts["reconfigurations"]),
         environment=tuple(parts["environment"]),
         event_counts=dict(sorted(counts.items())),
-        presence=presence.by_role() if tells_absent else {},
+        presence=presence.by_role(present_roles) if present_roles is not None else {},
         checks=check_trace(trace),
         **more,
     )
@@ -234,10 +234,10 @@ class Presence:
         elif kind in ("sent", "suppressed") and isinstance(role, str):
             self._active.setdefault(role, set()).add(tick)
 
-    def by_role(self) -> dict[str, dict[str, int]]:
-        """The counts of each role that was ever absent or active."""
+    def by_role(self, roles: Iterable[str]) -> dict[str, dict[str, int]]:
+        """The counts of these roles, which may be idle in every round, and of each that was ever absent or active."""
         counts = {}
-        for role in sorted({*self._absent, *self._active}):
+        for role in sorted({*roles, *self._absent, *self._active}):
             absent, active = self._absent[role], len(self._active.get(role, ()))
             counts[role] = {"absent": absent, "idle": len(self._rounds) - absent - active, "active": active}
         return counts

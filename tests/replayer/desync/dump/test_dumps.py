@@ -339,6 +339,7 @@ def test_dumps_are_named_with_the_seed() -> None:
         adapted = {"adapter": {"name": "gymnasium"}, "scenario": {"seed": 3}}
         assert [run_seed(adapted, tape.recording, tick) for tick in range(1, 8)] == [3, 11, 11, 11, 12, 12, 12]
         assert run_seed({"scenario": {"seed": 3}}, tape.recording, 7) == 3
+        assert run_seed({"notes": {"seed": 9}}, tape.recording, 7) == 9  # Your own engine has no other place for it.
         assert run_seed({"world": {"config": {"seed": True}}}, tape.recording, 7) is None
         assert run_seed({"world": 5, "scenario": None}, tape.recording, 7) is None
 
