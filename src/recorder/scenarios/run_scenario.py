@@ -97,7 +97,7 @@ def run_with_scenario(
     scenario = with_input_form(simulation, scenario)
     config = read_scenario_config(scenario)
     wrapped = ScenarioSimulation(simulation, config, scenario, functions)
-    ensure_can_act(wrapped, planned_last_tick(wrapped, steps, is_new=start is None))
+    ensure_can_act(wrapped, planned_last_tick(wrapped, steps))
     last_tick = _last_tick(config, steps)
     notes = {"ticks": last_tick, **(settings or {}).get("notes", {})}
     plan = _Plan(wrapped, config, last_tick, inputs, Checkpoints.of(config, artifacts, notes))

@@ -44,11 +44,11 @@ def ensure_can_act(simulation: Any, last_tick: int | None) -> None:
     _ensure_reach(config, simulation.roles, receivers, carries)
 
 
-def planned_last_tick(simulation: Any, steps: int | None, *, is_new: bool = True) -> int | None:
+def planned_last_tick(simulation: Any, steps: int | None) -> int | None:
     """The last tick that a scenario was planned for: by its own ``steps``, or by its world's ``ticks``.
 
-    steps: samples of this run. A longer run counts; a shorter one is no mistake of a scenario that names its length. Where
-    it names none, a new run is the plan. None if nothing names one. is_new: the run does not continue an earlier one.
+    steps: samples of this run. A longer run counts; a shorter one is no mistake of the scenario. None if the scenario
+    names no length: its runs may be of any.
     """
     config: ScenarioConfig = simulation.config
     with_origin = hook(simulation.inner, HasOrigin)
@@ -57,7 +57,7 @@ def planned_last_tick(simulation: Any, steps: int | None, *, is_new: bool = True
     if config.steps is not None:
         ticks = config.steps - 1
     if type(ticks) is not int:
-        return steps - 1 if steps is not None and is_new else None
+        return None
     return max(ticks, steps - 1) if steps is not None else ticks
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import attrs
 import pytest
 from staging import Tally, happened, staged
 from tiny_roles import Ring
@@ -15,7 +14,7 @@ from recorder.session.recorder import Recorder
 from replayer.timeline.verify import verify_tape
 from sim.kernel.registry import ConfigError
 from sim.scenario.config.can_act import ensure_can_act, without_late_parts
-from sim.scenario.scenario_file import FOREIGN, Scenario, load_scenario
+from sim.scenario.scenario_file import load_scenario
 from sim.worlds.choreography import Choreography
 from sim.worlds.choreography.protocol.builder import protocol, send
 
@@ -141,19 +140,6 @@ def test_a_trigger_after_the_last_tick_is_refused() -> None:
         run_with_scenario(Ring("ab"), {**crash(at_tick=15), "steps": 10})
     run_with_scenario(Ring("ab"), {**crash(at_tick=15), "steps": 10}, steps=16)
     run_with_scenario(Ring("ab"), {**crash(at_tick=15), "steps": 16}, steps=4)
-
-
-def test_a_run_of_a_scenario_without_a_length_is_the_plan() -> None:
-    """Your own simulation has no length either: the call names it."""
-    adversary = {"id": "x", "kind": "crash", "role": "cat", "budget": {"total": 1}, "trigger": {"at_tick": 15}}
-    plain = {"name": "late", "roles": ["cat", "dog"], "adversaries": [adversary]}
-    with pytest.raises(ConfigError, match=r"at_tick: expected at most 9, the last tick of the run, got 15"):
-        run_with_scenario(Tally(), plain, steps=10)
-    run_with_scenario(Tally(), plain, steps=16)
-    loaded = Scenario("late", attrs.evolve(FOREIGN, make=lambda _: Tally()), {}, plain)
-    with pytest.raises(ConfigError, match=r"at most 10, the last tick of the run, got 15"):
-        loaded.make(10)
-    loaded.make(15)
 
 
 def test_parts_that_come_too_late_change_nothing_before() -> None:
