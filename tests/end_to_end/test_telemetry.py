@@ -159,7 +159,7 @@ def test_tables_of_every_form_agree(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("line", "text"),
     [
-        ("export a.tape -o t.csv", "expected --telemetry or --events"),
+        ("export a.tape -o t.csv", "expected --telemetry, --events or --aux"),
         (
             "export a.tape --telemetry -o t.xls",
             "t.xls: expected a name that ends in .csv, .ndjson, .jsonl, .parquet, .rrd, .mcap",
