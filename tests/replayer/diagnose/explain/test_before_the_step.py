@@ -529,13 +529,14 @@ def test_a_load_that_gives_back_something_else_is_the_cause(capsys: Any) -> None
     """And not hidden state: save() has the field."""
     facts, printed = explained("OffByOne", 1, capsys)
 
-    assert (facts["cause"]["kind"], facts["cause"]["outside"], facts["cause"]["line"]) == (
-        "load",
-        [],
-        marked("OffByOne"),
-    )
+    of_load = WORLDS.splitlines().index('        self.cursor = int(saved["cursor"]) - 1') + 1
+    assert (facts["cause"]["kind"], facts["cause"]["line"]) == ("load", of_load)
+    assert [(one["name"], one["first"], one["second"]) for one in facts["cause"]["outside"]] == [
+        ("self.cursor", "4", "3")
+    ]
     assert [(one["name"], one["saved"], one["reloaded"]) for one in facts["not_given_back"]] == [("cursor", "4", "3")]
-    assert "cause: load() does not give back what save() saved; this line reads it\n" in printed
+    assert "cause: load() does not give back what save() saved\n" in printed
+    assert f"  the step reads it first in\n  early_worlds.py:{marked('OffByOne')} in OffByOne.step\n" in printed
     assert "    cursor: 4 was loaded, save() then returns 3\n" in printed
     assert "hidden state" not in printed
 
