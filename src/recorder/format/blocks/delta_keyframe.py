@@ -32,9 +32,8 @@ _UNMARKED_HINT = (
 )
 
 
-CHUNK_BYTES = (
-    4 << 20
-)  # Of rows: the copies of so many are made at a time. Fewer would be more calls for the same bytes.
+# Of rows: the copies of so many are made at a time. Fewer would be more calls for the same bytes.
+CHUNK_BYTES = 4 << 20
 
 
 def delta_payload(tick: int, state_hash: int, changes: Changes, baseline: Snapshot, digest: bytes = b"") -> Payload:
@@ -46,9 +45,7 @@ def delta_payload(tick: int, state_hash: int, changes: Changes, baseline: Snapsh
     sections: list[list[Any]] = []
     bodies: list[tuple[bytes, Bytes]] = []
     for name, slot in baseline.layout.slots.items():
-        if name not in changes.rows:
-            continue
-        if not slot.size_bytes:
+        if name not in changes.rows or not slot.size_bytes:
             continue
         index, rows = _mix(changes.values[name], slot, changes.rows[name], baseline.arena)
         if len(rows):
