@@ -41,8 +41,8 @@ Inspect = Callable[[Path, FolderListing | None], Run]
 
 
 def order_of(run: Run) -> tuple[Any, ...]:
-    """Return the sort key of a corpus: scenario, seed, name of the tape."""
-    return (run.scenario or "", run.seed if run.seed is not None else -1, run.tape)
+    """Return the sort key of a corpus: what was recorded, seed, name of the tape."""
+    return (run.subject, run.seed if run.seed is not None else -1, run.tape)
 
 
 @attrs.frozen

@@ -26,7 +26,8 @@ from recorder.errors import RecordingError
 from recorder.storage.file_names import first_free, numbered
 
 INDEX_NAME = "index.sqlite"
-INDEX_VERSION = 2  # In user_version; it changes with the tables and the words in them. 1: an unread tape was "intact".
+# In user_version; it changes with the tables and the words in them. 1: an unread tape was "intact". 2: no simulation.
+INDEX_VERSION = 3
 APPLICATION_ID = 0x7461_7065  # "tape"
 BUSY_S = 10.0  # A reader waits this long for a writer; a transaction takes milliseconds.
 
@@ -35,6 +36,7 @@ _RUN_COLUMNS = {
     "run_id": "TEXT NOT NULL",
     "scenario": "TEXT",
     "world": "TEXT",
+    "simulation": "TEXT",
     "version": "INTEGER",
     "seed": "INTEGER",
     "first_tick": "INTEGER",

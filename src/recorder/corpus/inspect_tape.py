@@ -89,6 +89,7 @@ def _described(assembled: Assembled, run: Run) -> Run:
         run_id=assembled.run_id.hex(),
         scenario=_scenario_name(meta, notes),
         world=_text(world.get("name")),
+        simulation=None if world else _simulation_name(meta),
         version=_whole(world.get("version")),
         seed=_whole(meta_seed(meta)),
         first_tick=_whole(recording.first_tick) if has_state else None,
@@ -138,6 +139,14 @@ def _scenario_name(meta: Mapping[str, Any], notes: Mapping[str, Any]) -> str | N
     scenario_name = scenario.get("name") if isinstance(scenario, Mapping) else None
     names = (notes.get(SCENARIO_NOTE), config.get("name"), scenario_name)
     return next((name for name in names if isinstance(name, str)), None)
+
+
+def _simulation_name(meta: Mapping[str, Any]) -> str | None:
+    """The name under which an environment is made, else the class of the recorded object."""
+    adapter = meta.get("adapter")
+    subject = adapter.get("subject") if isinstance(adapter, Mapping) else None
+    name = _text(subject.get("id")) if isinstance(subject, Mapping) else None
+    return name or _text(meta.get("simulation"))
 
 
 def _settings(meta: Mapping[str, Any], notes: Mapping[str, Any]) -> Settings | None:

@@ -89,6 +89,7 @@ class Run:
         folder: the folder of the corpus.
         run_id: hexadecimal; empty if it is lost.
         scenario, world, version, seed: facts of the run; None where the tape does not state them.
+        simulation: the name of the environment, or the class of the recorded object; None for a registered world.
         first_tick, ticks: the first and the last tick; None if there is no state.
         state_hash: the hash of the last tick, hexadecimal; empty if it cannot be read.
         size_bytes: the size of all files of the tape.
@@ -112,6 +113,7 @@ class Run:
     run_id: str = ""
     scenario: str | None = None
     world: str | None = None
+    simulation: str | None = None
     version: int | None = None
     seed: int | None = None
     first_tick: int | None = None
@@ -136,6 +138,11 @@ class Run:
     def path(self) -> Path:
         """The path of the tape."""
         return self.folder / self.tape
+
+    @property
+    def subject(self) -> str:
+        """What was recorded: the scenario, else the world, the environment, or the class; empty if it is not known."""
+        return self.scenario or self.world or self.simulation or ""
 
     @property
     def ended(self) -> bool:

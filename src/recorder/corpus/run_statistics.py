@@ -83,7 +83,7 @@ def statistics_of(runs: Sequence[Run]) -> Statistics:
         runs=len(runs),
         ticks=sum(map(ticks_of, runs)),
         size_bytes=sum(run.size_bytes for run in runs),
-        scenarios=_counts(run.scenario or "" for run in runs),
+        scenarios=_counts(run.subject for run in runs),
         statuses=_counts((run.status for run in runs), STATUSES),
         ends=_counts(run.reason for run in runs if run.reason is not None),
         tiers=_counts((run.quality.tier for run in runs if run.quality is not None), TIERS),

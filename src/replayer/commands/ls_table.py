@@ -40,7 +40,7 @@ def _row(run: Run) -> tuple[str, ...]:
     return (
         run.tape,
         run.run_id[:RUN_ID_SHOWN] or UNKNOWN,
-        run.scenario or run.world or UNKNOWN,
+        run.subject or UNKNOWN,
         str(run.seed) if run.seed is not None else UNKNOWN,
         _ticks_text(run),
         ", ".join(map(_player_text, run.players)) or "-",

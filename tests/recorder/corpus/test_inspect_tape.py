@@ -13,6 +13,7 @@ from corpora import change, duel_folder, generate  # noqa: F401 - a fixture
 import recorder.commands.main
 import recorder.commands.run_loop
 import replayer
+import replayer.commands.main
 from recorder import Recorder
 from recorder.corpus import PlayerResult, Quality, examine, glance
 from recorder.corpus.inspect_tape import count_inputs
@@ -261,3 +262,24 @@ def test_another_version_of_the_world(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found.players == (PlayerResult("left", "push"),)
     assert (found.status, found.error) == ("not checked", None)
     assert examine(with_scores).players == as_installed
+
+
+def test_an_environment_and_an_object_are_known_by_name(capsys: pytest.CaptureFixture[str]) -> None:
+    """By what makes the environment, and by the class; in an index that was written, too."""
+    gymnasium = pytest.importorskip("gymnasium")
+    env = recorder.record(gymnasium.make("CartPole-v1"), "cart.tape")
+    env.reset(seed=3)
+    env.close()
+    with Recorder("walk.tape", Walkers()) as tape:
+        tape.step([])
+
+    assert [
+        (one.simulation, one.world, one.subject) for one in map(glance, (Path("cart.tape"), Path("walk.tape")))
+    ] == [
+        ("CartPole-v1", None, "CartPole-v1"),
+        ("small_worlds.Walkers", None, "small_worlds.Walkers"),
+    ]
+    for option in ("", "--rebuild", ""):
+        run(replayer.commands.main.main, f"ls . {option}")
+        listed = [line.split()[0:3:2] for line in capsys.readouterr().out.splitlines()[2:4]]
+        assert listed == [["cart.tape", "CartPole-v1"], ["walk.tape", "small_worlds.Walkers"]]

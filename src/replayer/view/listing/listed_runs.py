@@ -131,7 +131,7 @@ def run_row(key: str, run: Run) -> dict[str, Any]:
     return {
         "key": key,
         "name": page_text(run.tape),
-        "scenario": page_json(run.scenario or run.world),
+        "scenario": page_json(run.subject or None),
         "seed": page_json(run.seed),
         "first": run.first_tick,
         "ticks": run.ticks,
