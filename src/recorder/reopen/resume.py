@@ -283,10 +283,7 @@ def _open_for_writing(
     if not settings.deterministic:
         meta["environment"] = describe_environment()
         meta[OUTSIDE] = {**meta.get(OUTSIDE, {}), "process": process_facts()}
-    past = [
-        (earlier.number, max((part.summary.last_tick for part in earlier.parts), default=0))
-        for earlier in assembled.recording.segments[:-1]
-    ]
+    past = _needed_up_to(assembled.recording.segments[:-1], assembled.recording.last_tick)
     log = SegmentedLog(files, io, encoder, meta_maker(meta), syncs=syncs, record_durable=record_durable, past=past)
     frames = assembled.recording.journal
     for piece in pieces_of_frames(frames):
@@ -301,6 +298,20 @@ def _open_for_writing(
     if settings.is_ring:
         log.put_rotation()  # A ring that is resumed again and again would otherwise never fill a segment.
     return Session(files, log, settings, assembled.run_id, meta, last_tick), torn_file
+
+
+def _needed_up_to(earlier: Sequence[Segment], last_tick: int) -> list[tuple[int, int]]:
+    """The number of each segment before the last, and the last tick that needs it.
+
+    A segment that was taken over after a failed sync has no seal. Deltas in those behind it, up to the next one that was
+    sealed, may refer to its full keyframes.
+    """
+    needed: list[tuple[int, int]] = []
+    for segment in reversed(earlier):
+        if segment.clip is None and segment.contents.seal is not None:
+            last_tick = max((part.summary.last_tick for part in segment.parts), default=0)
+        needed.append((segment.number, last_tick))
+    return needed[::-1]
 
 
 def _encoder_after(assembled: Assembled, segment: Segment) -> SegmentEncoder:

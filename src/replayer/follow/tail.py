@@ -24,6 +24,7 @@ from recorder.format.blocks.drop_block import decode_drop
 from recorder.format.blocks.file_header import HEADER_BYTES as FILE_HEADER_BYTES
 from recorder.format.blocks.file_header import FileHeader, decode_file_header, marker_of
 from recorder.format.blocks.frame import Frame, decode_frames
+from recorder.format.recording.assembly import decode_meta, taken_over_at
 from recorder.format.segments.contents_by_scan import find_block
 from recorder.format.segments.seal import TRAILER_BYTES, Seal, decode_seal, decode_trailer
 from recorder.format.segments.segment_contents import Damage, Read, read_header, read_payload
@@ -90,6 +91,7 @@ class Tail:
         self._header: FileHeader | None = None
         self._run_id = b""
         self._offset = 0
+        self._end: int | None = None
         self._seal: Seal | None = None
         self._next_tick: int | None = None
         self._last_keyframe: KeyframeSeen | None = None
@@ -129,7 +131,7 @@ class Tail:
         if self._header is None and not self._open_next(seen):
             return False
         assert self._header is not None
-        size_bytes = os.fstat(self._descriptor).st_size
+        size_bytes = self._size_bytes()
         place = self._offset
         try:
             first = header = read_header(self._read, place, self._header.marker)
@@ -169,7 +171,34 @@ class Tail:
         self.close()
         self._descriptor, self._read, self._header, self._run_id = descriptor, reader(descriptor), header, header.run_id
         self._number, self._offset, self._seal = number, header.size_bytes, None
+        self._end = self._taken_over_at(number + 1)
         return True
+
+    def _size_bytes(self) -> int:
+        """The size of the open file, without the blocks that the next one had replaced when it was opened."""
+        size_bytes = os.fstat(self._descriptor).st_size
+        return size_bytes if self._end is None else min(size_bytes, self._end)
+
+    def _taken_over_at(self, following: int) -> int | None:
+        """The offset in the open file at which a segment took over after a failed sync; None if there is no such one.
+
+        It repeats the blocks from there on. If it was damaged and resumed since, it has other ticks in their place.
+        """
+        try:
+            descriptor = os.open(segment_path(self.path, following), os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return None
+        try:
+            read = reader(descriptor)
+            header = decode_file_header(read(0, FILE_HEADER_BYTES))
+            first = read_header(read, header.size_bytes, header.marker)
+            if header.run_id != self._run_id or first.kind != BlockKind.META:
+                return None
+            return taken_over_at(decode_meta(read_payload(read, first)) or {})
+        except (CorruptError, TornError):
+            return None
+        finally:
+            os.close(descriptor)
 
     def _following(self) -> int | None:
         """The number of the segment to read after the current one; None if there is none.
@@ -209,7 +238,7 @@ class Tail:
         """Open the next segment if there is one; the current one then gets no more blocks."""
         if self._following() is None:
             return False
-        if os.fstat(self._descriptor).st_size != size_bytes:
+        if self._size_bytes() != size_bytes:
             return True  # It grew before it was finished: there is more to read.
         return self._open_next(seen)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import random
 import shutil
@@ -17,6 +18,7 @@ import pytest
 import recorder
 from recorder import CorruptError, DesyncError, MissingTickError, Recorder, RecordingError, UnreadableError
 from recorder.storage.file_names import journal_path, segment_numbers, segment_path
+from recorder.storage.tape_files import TapeFile
 from replayer import Tape
 from replayer.timeline.verify import verify_tape
 from sim import UnknownWorldError
@@ -161,6 +163,36 @@ def test_a_ring_stays_as_small_as_it_was_through_many_sessions(tmp_path: Path, t
             assert 24 <= ring.last_tick - ring.first_tick <= 24 + 6 + 3
             assert ring.missing_segments == []
     assert verify_tape(path, Walkers).ok
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::recorder.RecordingWarning")
+def test_a_ring_keeps_what_the_deltas_behind_a_failed_sync_refer_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The file that took over has deltas of a keyframe in the one before: after a resume, both are needed as long."""
+    path, sync, fails = tmp_path / "run.tape", TapeFile.fdatasync, False
+
+    def fdatasync(self: TapeFile) -> None:
+        nonlocal fails
+        if fails:
+            fails = False
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        sync(self)
+
+    monkeypatch.setattr(TapeFile, "fdatasync", fdatasync)
+    settings: dict[str, Any] = {"keep": 24, "keyframe_interval_ticks": 1, "full_every": 1000, "sync": "block"}
+    tape = Recorder(path, Walkers(), durability="block", **settings)
+    for tick in range(7):
+        fails = tick == 3
+        record_until(tape, push, tick + 1, 1)
+        tape.flush()
+    tape._abandon()
+    assert len(segment_numbers(path)) > 2
+    with recorder.resume(path, Walkers()) as tape:
+        for tick in range(8, 60):
+            record_until(tape, push, tick, 1)
+            with Tape(path) as ring:
+                assert ring.first_tick <= max(0, ring.last_tick - 24)
 
 
 # --- refusals

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from waiting import wait_until
 
-from recorder import Recorder, UnsupportedVersionError
+from recorder import Recorder, UnsupportedVersionError, resume
 from recorder.format.blocks.file_header import make_file_header
 from recorder.format.blocks.frame import Frame, encode_frame
 from recorder.format.segments.segment_encoder import SegmentEncoder, frames_piece, full_pieces, make_piece
@@ -64,6 +64,41 @@ def test_a_file_that_is_started_again_under_its_name(tmp_path: Path, monkeypatch
 
     assert isinstance(last[-1], Ended)
     assert got + ticks(last) == list(range(1, tape.tick + 1))
+
+
+def test_what_a_later_file_has_replaced_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file that took over after a failed sync is cut and resumed: the ticks it repeated are others there."""
+    path = tmp_path / "run.tape"
+    fails = False
+    sync = logfile.TapeFile.fdatasync
+
+    def fdatasync(self: Any) -> None:
+        nonlocal fails
+        if fails:
+            fails = False
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        sync(self)
+
+    monkeypatch.setattr(logfile.TapeFile, "fdatasync", fdatasync)
+    warnings.simplefilter("ignore")
+    tape = Recorder(path, Walkers(), durability="block", sync="block", keyframe_interval_ticks=50)
+    tape.flush()
+    fails = True
+    for _ in range(20):
+        tape.step([[1, 7]])
+    tape.flush()
+    tape._abandon()
+    with Tape(path) as read:
+        assert read.segments[0].clip is not None
+        end = read.segments[1].contents.entries[1].offset  # After META.
+    os.truncate(f"{path}.1", end)
+    with resume(path, Walkers()) as tape:
+        assert tape.tick == 0
+        for _ in range(5):
+            tape.step([[2, 9]])
+    with Tail(path) as tail, Tape(path) as read:
+        seen = [frame for frame in tail.poll() if isinstance(frame, Frame)]
+        assert [frame.inputs for frame in seen] == [read.frame(tick).inputs for tick in range(1, 6)] == [[[2, 9]]] * 5
 
 
 def _begin(path: Path, tape: Recorder) -> Path:

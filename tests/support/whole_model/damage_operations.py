@@ -116,7 +116,7 @@ class DamageOperations(OperationState):
                 os.truncate(file, numbers.randrange(size + 1))
             case _:
                 data = bytearray(file.read_bytes())
-                for _ in range(20):
+                for _ in range(20 if data else 0):  # It may have been cut to nothing before.
                     data[numbers.randrange(min(len(data), 1000))] ^= 1 << numbers.randrange(8)
                 file.write_bytes(data)
         return None

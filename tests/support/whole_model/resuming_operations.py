@@ -107,9 +107,9 @@ class ResumingOperations(RecordingOperations):
         self._listen()
 
     def _continue(self, run: Run, tick: int) -> Run:
-        """The run after a resume. Where it cut ticks off, the file that readers have open is written again: they refresh."""
+        """The run after a resume. Where it cut blocks off, the file that readers have open is written again: they refresh."""
         self.run = run.continued_from(tick)
         for view in self.views:
-            if view.run is run is not self.run:
+            if view.run is run and (run is not self.run or run.is_damaged):
                 view.refresh(random.Random(0))
         return self.run

@@ -128,7 +128,7 @@ def assemble(
         # A segment follows, so this one was durable. A segment without META may have taken over after a failed sync.
         if damage.torn and damage.segment < max(described, default=0):
             damages[place] = attrs.evolve(damage, torn=False)
-    replaced = {n - 1 for n, meta in zip((s.number for s in segments), metas, strict=True) if _after(meta) == 0}
+    replaced = {n - 1 for n, meta in zip((s.number for s in segments), metas, strict=True) if taken_over_at(meta) == 0}
     damages += [damage for damage in refused if damage.segment not in replaced]
     meta = next(filter(None, metas), {})
     seal = segments[-1].contents.seal
@@ -238,7 +238,7 @@ _META_TYPES = (
 )
 
 
-def _after(meta: dict[str, Any]) -> int | None:
+def taken_over_at(meta: dict[str, Any]) -> int | None:
     """The offset in the segment before from which on this segment took over; None if it did not."""
     match meta.get("segment"):
         case {"number": int(), "after": int(after)} if after >= 0:
@@ -252,7 +252,7 @@ def _taken_over(
     """The offset up to which a segment is valid; None unless the next one took over before its end."""
     source, contents = own[place]
     if place + 1 < len(own) and own[place + 1][0].number == source.number + 1:
-        after = _after(metas[place + 1])
+        after = taken_over_at(metas[place + 1])
         if after is not None and after < contents.size_bytes:
             return after
     return None
@@ -262,7 +262,7 @@ def _cut_short(own: Sequence[tuple[SegmentInput, Contents]], metas: Sequence[dic
     """Damages for segments that end before the offset at which the next segment continues."""
     damages = []
     for (source, contents), (following, _), meta in zip(own, own[1:], metas[1:], strict=False):
-        after = _after(meta)
+        after = taken_over_at(meta)
         if following.number == source.number + 1 and after is not None and after > contents.size_bytes:
             what = f"the file ends here, but segment {following.number} continues after byte {after}"
             damages.append(Damage(contents.size_bytes, after, what, torn=False, segment=source.number))
