@@ -27,6 +27,7 @@ from replayer.repair.rebuild import Rebuilder
 from replayer.repair.repair_copy import RepairCopy
 from replayer.repair.repair_report import NothingToRepairError, RepairLosses, RepairReport
 from replayer.tape.tape import STOPPED_EARLY, Tape
+from sim.kernel.plain_data import decode_plain, encode_plain
 from sim.kernel.state import Snapshot
 
 Progress = Callable[[int, int], None]  # Ticks copied so far, ticks in all.
@@ -61,7 +62,8 @@ def _repair(tape: Tape, rebuilder: Rebuilder, target: Path, progress: Progress |
     last = max([keyframe.tick for keyframe in keyframes] + [last_frame_tick(tape)], default=first)
     run_id = bytes.fromhex(tape.run_id) or os.urandom(16)
     status = "corrupt" if tape.check_blocks() else tape.status
-    meta = copied_meta(tape.assembled, repaired={"from": tape.path.name, "status": status})
+    kept = copied_meta(tape.assembled, repaired={"from": tape.path.name, "status": status})
+    meta = _stating_chained_hashes(kept) if tape.recording.recorded_hashes.has_hash_chain else kept
     _add_lost_front(losses, tape, rebuilder, keyframes, first)
     with TapeCopy(target, run_id, meta) as tape_copy:
         copy = RepairCopy(tape, tape_copy, rebuilder, losses)
@@ -82,6 +84,12 @@ def _repair(tape: Tape, rebuilder: Rebuilder, target: Path, progress: Progress |
         tape_copy.finish(_outcome_of(tape))
     lost = (losses.keyframes, losses.ticks, losses.optional)
     return RepairReport(target, first, last, copy.copied_keyframes, copy.rebuilt_ticks, *lost)
+
+
+def _stating_chained_hashes(meta: bytes) -> bytes:
+    """META of a tape whose frames have chained hashes, as the file's header says, also if its own is lost."""
+    plain = decode_plain(meta)
+    return encode_plain({**plain, "settings": {**(plain.get("settings") or {}), "hashes": "changes"}})
 
 
 def _find_start(tape: Tape, rebuilder: Rebuilder, keyframes: Sequence[PlannedKeyframe]) -> tuple[int, Snapshot | None]:

@@ -5,13 +5,16 @@ from __future__ import annotations
 import itertools
 import os
 import random
+import shutil
 import signal
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from recorder import Recorder
+import recorder
+import replayer
+from recorder import Recorder, RecordingError
 from recorder.format.blocks.block import Flags
 from recorder.storage.file_names import journal_path, segment_numbers, segment_path
 from replayer import Tape
@@ -234,3 +237,22 @@ def test_a_ring_whose_oldest_keyframe_is_lost_begins_with_the_next_one(tmp_path:
     assert 0 < full.first_tick < report.first_tick
     assert report.lost_ticks == [(full.first_tick, report.first_tick - 1, "the keyframe that leads to them is lost")]
     assert_right(report.path, live, range(0), Pushed)
+
+
+def test_chained_hashes_without_meta(tmp_path: Path) -> None:
+    """The header of the file says that frames have chained hashes; the new one says so, too."""
+    path, target = tmp_path / "killed.tape", tmp_path / "new.tape"
+    with Recorder(tmp_path / "run.tape", herd := Herd(), mode="changes", hashes="changes") as tape:
+        states = [herd.state.hash()]
+        for _ in range(12):
+            tape.step(None)
+            states.append(herd.state.hash())
+        # As a kill leaves it: the frames are in the journal, their changes are lost.
+        shutil.copy(tmp_path / "run.tape", path)
+        shutil.copy(journal_path(tmp_path / "run.tape"), journal_path(path))
+    spoil(path, block_at(Reader(path.read_bytes()).blocks, META, 0))
+    repair_tape(path, target, Herd)
+    with replayer.open(target, world=Herd) as run:
+        assert [run[tick].hash() for tick in range(13)] == states
+    with pytest.raises(RecordingError, match="can be read, but not resumed"):
+        recorder.resume(target, Herd())
