@@ -259,6 +259,33 @@ def test_around_a_simulation_of_the_users(capsys: pytest.CaptureFixture[str]) ->
         assert_one_line(capsys.readouterr(), text)
 
 
+def test_a_trigger_after_the_ticks_of_the_call_is_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Where only --ticks names the length; exit code 2, nothing is written. With a length, the file runs in parts."""
+    Path("lamp.py").write_text(LAMP)
+    late = 'id = "x"\nkind = "withholding"\nbudget = { total = 1 }\ntrigger = { at_tick = 15 }\n'
+    Path("lamp.toml").write_text("[[scenario.adversaries]]\n" + late)
+    meadow = TINY.replace("ticks = 90", "") + '[[players]]\nspecies = "snail"\n[[scenario.adversaries]]\n' + late
+    Path("meadow.toml").write_text(meadow)
+    before = files(folder)
+    for line in (
+        "run lamp.toml --sim lamp:Lamp --ticks 10 -o a.tape",
+        "run meadow.toml --ticks 10 -o a.tape",
+        "sweep meadow.toml --axis seed=1,2 --ticks 10 -o a -j 1",
+        "batch meadow.toml --ticks 10 -o a -j 1",
+        "generate meadow.toml --ticks 10 -o a -j 1",
+    ):
+        assert run(recorder.commands.main.main, line) == 2, line
+        text = "scenario.adversaries[0].trigger.at_tick: expected at most 10, the last tick of the run, got 15; "
+        assert_one_line(capsys.readouterr(), text + "to run a part of a longer scenario, give it steps = 16 or more")
+        assert [path for path in files(folder) if "__pycache__" not in str(path)] == list(before), line
+    assert run(recorder.commands.main.main, "run lamp.toml --sim lamp:Lamp --ticks 15 -q -o a.tape") == 0
+    Path("lamp.toml").write_text("[scenario]\nsteps = 16\n[[scenario.adversaries]]\n" + late)
+    assert run(recorder.commands.main.main, "run lamp.toml --sim lamp:Lamp --ticks 10 -q -o b.tape") == 0
+    assert run(recorder.commands.main.main, "resume b.tape --sim lamp:Lamp --ticks 15 -q") == 0
+    capsys.readouterr()
+    assert run(replayer.commands.main.main, "compare a.tape b.tape") == 0
+
+
 def test_checkpoints_and_continuing_from_one(capsys: pytest.CaptureFixture[str]) -> None:
     """A checkpoint at an interval; a tape continued from it ends in the same state; a wrong scenario is refused."""
     Path("saved.toml").write_text(

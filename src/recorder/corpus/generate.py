@@ -107,7 +107,7 @@ def _ensure_possible(
     """Find mistakes before anything is written. Raises ConfigError, UsageError."""
     if loaded.world is FOREIGN:
         raise UsageError(f"{argument}: runs in processes need a registered world")
-    loaded.make()
+    loaded.make(ticks)
     goal = ticks if ticks is not None else loaded.ticks
     if not isinstance(goal, int) or isinstance(goal, bool) or not 0 < goal <= TICKS_MAX:
         raise ConfigError("ticks", f"expected a whole number from 1 to {TICKS_MAX:,}, got {goal!r}")

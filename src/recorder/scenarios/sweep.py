@@ -124,7 +124,7 @@ def sweep_jobs(
         bindings = {axis.path: value for axis, value in zip(axes, values, strict=True)}
         bound = _bound(loaded, bindings)
         if not only_seeds or index in risky or index == 0:
-            bound.make()
+            bound.make(ticks)
         job = job_of(bound, index, bindings=bindings, ticks=ticks if ticks is not None else ticks_of(bound), **more)
         jobs.append(with_tape(job, folder))
     _ensure_different(loaded, axes)

@@ -57,7 +57,10 @@ class Scenario:
         provocation = with_input_form(world, self.provocation) if self.provocation is not None else None
         simulation = wrap_scenario(world, provocation, self.world.properties)
         if self.provocation is not None:
-            plans = [count for count in (ticks, self.ticks) if type(count) is int]
+            is_named = "steps" in self.provocation or "ticks" in self.config
+            plans = [
+                count for count in (ticks, self.ticks if is_named or ticks is None else None) if type(count) is int
+            ]
             ensure_new_run(simulation, max(plans, default=None))
         return simulation
 

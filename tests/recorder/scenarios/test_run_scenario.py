@@ -168,9 +168,9 @@ def test_a_checkpoint_of_a_different_scenario_is_refused(full_run: tuple[Scenari
         ValueError, match=r"checkpoint_5.tape belongs to a different scenario: expected the hash [0-9a-f]{16}"
     ):
         run_with_scenario(Ring(), PROVOKED | {"seed": 4}, steps=41, start=path)
-    run_with_scenario(Ring(), PROVOKED | {"name": "other"}, steps=7, start=path)
+    run_with_scenario(Ring(), PROVOKED | {"name": "other", "steps": 41}, steps=7, start=path)
     with pytest.raises(ValueError, match="the checkpoint is of tick 5, after the last tick, 3"):
-        run_with_scenario(Ring(), PROVOKED, steps=4, start=path)
+        run_with_scenario(Ring(), PROVOKED | {"steps": 41}, steps=4, start=path)
 
 
 def test_discovery(tmp_path: Path, full_run: tuple[ScenarioResult, Path]) -> None:

@@ -147,7 +147,7 @@ def test_threads(tmp_path: Path, concurrency: int) -> None:
 
 def test_a_threaded_run_continues_where_it_was(tmp_path: Path) -> None:
     """With a concurrency of 1 from any tick; the rest is that of the uninterrupted run."""
-    scenario = threaded(1)
+    scenario = {**threaded(1), "steps": 41}
     whole = run_with_scenario(talkers(1), scenario, steps=41)
     for tick in (1, 17, 40):
         path = tmp_path / f"{tick}.tape"

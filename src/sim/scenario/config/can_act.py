@@ -47,8 +47,8 @@ def ensure_can_act(simulation: Any, last_tick: int | None) -> None:
 def planned_last_tick(simulation: Any, steps: int | None) -> int | None:
     """The last tick that a scenario was planned for: by its own ``steps``, or by its world's ``ticks``.
 
-    steps: samples of this run. A longer run counts; a shorter one is no mistake of the scenario. None if the scenario
-    names no length: its runs may be of any.
+    steps: samples of this run. A longer run counts; a shorter one is no mistake of a scenario that names its length, and
+    the plan of one that names none. None if nothing names a length.
     """
     config: ScenarioConfig = simulation.config
     with_origin = hook(simulation.inner, HasOrigin)
@@ -56,23 +56,26 @@ def planned_last_tick(simulation: Any, steps: int | None) -> int | None:
     ticks = origin.config.get("ticks") if isinstance(origin, Origin) else None
     if config.steps is not None:
         ticks = config.steps - 1
-    if type(ticks) is not int:
-        return None
-    return max(ticks, steps - 1) if steps is not None else ticks
+    plans = [ticks, steps - 1 if steps is not None else None]
+    return max((plan for plan in plans if type(plan) is int), default=None)
 
 
 def _ensure_triggers(config: ScenarioConfig, last_tick: int | None) -> None:
     if last_tick is None:
         return
+
+    def hint(steps: int) -> str:
+        return f"; to run a part of a longer scenario, give it steps = {steps} or more" if config.steps is None else ""
+
     for kind in ("adversaries", "reconfigurations"):
         for index, part in enumerate(getattr(config, kind)):
             at_tick, after_step = part.trigger.at_tick, part.trigger.after_step
             if at_tick is not None and at_tick > last_tick:
                 problem = f"expected at most {last_tick}, the last tick of the run, got {at_tick}"
-                raise ConfigError(f"{kind}[{index}].trigger.at_tick", problem)
+                raise ConfigError(f"{kind}[{index}].trigger.at_tick", problem + hint(at_tick + 1))
             if after_step is not None and after_step >= last_tick:
                 problem = f"expected less than {last_tick}, the rounds of the run, got {after_step}"
-                raise ConfigError(f"{kind}[{index}].trigger.after_step", problem)
+                raise ConfigError(f"{kind}[{index}].trigger.after_step", problem + hint(after_step + 2))
 
 
 def without_late_parts(scenario: Mapping[str, Any], last_tick: int) -> dict[str, Any]:

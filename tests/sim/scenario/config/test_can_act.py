@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import attrs
 import pytest
 from staging import Tally, happened, staged
 from tiny_roles import Ring
@@ -14,7 +15,7 @@ from recorder.session.recorder import Recorder
 from replayer.timeline.verify import verify_tape
 from sim.kernel.registry import ConfigError
 from sim.scenario.config.can_act import ensure_can_act, without_late_parts
-from sim.scenario.scenario_file import load_scenario
+from sim.scenario.scenario_file import FOREIGN, Scenario, load_scenario
 from sim.worlds.choreography import Choreography
 from sim.worlds.choreography.protocol.builder import protocol, send
 
@@ -129,10 +130,12 @@ def crash(**trigger: int) -> dict[str, Any]:
 def test_a_trigger_after_the_last_tick_is_refused() -> None:
     """The last tick is the longest of scenario, world and call: a shorter run of a long scenario is no mistake."""
     text = "adversaries[0].trigger.at_tick: expected at most 20, the last tick of the run, got 21"
-    assert refused(crash(at_tick=21), Ring("ab")) == text
+    part = "; to run a part of a longer scenario, give it steps = 22 or more"
+    assert refused(crash(at_tick=21), Ring("ab")) == text + part
+    assert refused({**crash(at_tick=21), "steps": 21}, Ring("ab")) == text
     assert refused(crash(at_tick=20), Ring("ab")) == ""
     text = "adversaries[0].trigger.after_step: expected less than 20, the rounds of the run, got 20"
-    assert refused(crash(after_step=20), Ring("ab")) == text
+    assert refused(crash(after_step=20), Ring("ab")) == text + part
     assert refused(crash(after_step=19), Ring("ab")) == ""
     _, simulation = happened(crash(after_step=19), 20, Ring("ab"))
     assert any(event["kind"] == "crashed" for event in simulation.events())
@@ -140,6 +143,22 @@ def test_a_trigger_after_the_last_tick_is_refused() -> None:
         run_with_scenario(Ring("ab"), {**crash(at_tick=15), "steps": 10})
     run_with_scenario(Ring("ab"), {**crash(at_tick=15), "steps": 10}, steps=16)
     run_with_scenario(Ring("ab"), {**crash(at_tick=15), "steps": 16}, steps=4)
+
+
+def test_the_call_is_the_plan_of_a_scenario_without_a_length() -> None:
+    """Your own simulation has no length either. With a length of its own, the scenario may be run in parts."""
+    adversary = {"id": "x", "kind": "crash", "role": "cat", "budget": {"total": 1}, "trigger": {"at_tick": 15}}
+    plain = {"name": "late", "roles": ["cat", "dog"], "adversaries": [adversary]}
+    text = r"at_tick: expected at most 9, the last tick of the run, got 15; .* give it steps = 16 or more$"
+    with pytest.raises(ConfigError, match=text):
+        run_with_scenario(Tally(), plain, steps=10)
+    run_with_scenario(Tally(), plain, steps=16)
+    run_with_scenario(Tally(), {**plain, "steps": 16}, steps=10)
+    loaded = Scenario("late", attrs.evolve(FOREIGN, make=lambda _: Tally()), {}, plain)
+    with pytest.raises(ConfigError, match=r"^scenario.adversaries\[0\].trigger.at_tick: expected at most 10, .*got 15"):
+        loaded.make(10)
+    loaded.make(15)
+    attrs.evolve(loaded, provocation={**plain, "steps": 16}).make(10)
 
 
 def test_parts_that_come_too_late_change_nothing_before() -> None:
