@@ -238,6 +238,19 @@ def test_comparing_with_a_file_that_is_not_a_sweep(capsys: pytest.CaptureFixture
     assert_one_line(capsys.readouterr(), f"two/manifest.json {problem}")
 
 
+def test_comparing_a_folder_with_what_is_none(capsys: pytest.CaptureFixture[str]) -> None:
+    """A path that does not exist is named as such, in either place, and a file next to a folder as well."""
+    Path("one").mkdir()
+    Path("file.tape").write_bytes(b"")
+    for line in ("compare one two", "compare two one", "compare two file.tape", "compare file.tape two"):
+        assert run(replayer.commands.main.main, line) == 2
+        assert_one_line(capsys.readouterr(), "error: two: No such file or directory")
+    for line in ("compare one file.tape", "compare file.tape one"):
+        assert run(replayer.commands.main.main, line) == 2
+        text = "one is a folder and file.tape is not: expected two tapes, or two folders of runs"
+        assert_one_line(capsys.readouterr(), text)
+
+
 def test_without_their_packages_pictures_and_tables_are_named(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -69,6 +69,9 @@ def main() -> None:
             "recorded (tick)": lambda: recorder.record(
                 gymnasium.make("CartPole-v1"), folder / "tick.tape", quiet=True, durability="tick"
             ),
+            "recorded (fields)": lambda: recorder.record(
+                gymnasium.make("CartPole-v1"), folder / "fields.tape", quiet=True, blame="fields"
+            ),
             "Minari": collector,
         }
         envs = {label: env for label, make in made.items() if (env := make()) is not None}
@@ -86,7 +89,8 @@ def main() -> None:
         figures = {}
         for label, found in times.items():
             added = [one - base for one, base in zip(found, alone, strict=True)]
-            tape = {"recorded (block)": "block.tape", "recorded (tick)": "tick.tape"}.get(label)
+            tapes = {"(block)": "block.tape", "(tick)": "tick.tape", "(fields)": "fields.tape"}
+            tape = tapes.get(label.removeprefix("recorded "))
             figures[label] = {
                 "step_us_min": min(found),
                 "step_us_p50": statistics.median(found),

@@ -23,9 +23,9 @@ from sim.kernel.hooks import CanRehearse, HasAdapter, hook
 from sim.kernel.simulation import inner_of, subject_of
 from sim.user_warning import warn_user
 
-# For programs that record their own simulation, often by hand: little cost per step, and nothing lost to a kill.
-# A slow step has more keyframes, so that a seek takes a fraction of a second.
-DEFAULTS: OptionArguments = {"blame": "none", "trial_ms": 200.0, "keyframe_after_ms": 200.0}
+# For programs that record their own simulation, often by hand. A slow step has more keyframes: a seek takes a fraction
+# of a second.
+DEFAULTS: OptionArguments = {"trial_ms": 200.0, "keyframe_after_ms": 200.0}
 
 _S = TypeVar("_S")
 
@@ -55,8 +55,8 @@ def record(
     level: "exact", "canonical" or "inputs_only", where the adapter offers a choice; by default the best available.
     trust: pickle what cannot be saved in another way. ignore: attributes that are known not to affect any step.
     The other options are those of Recorder. A kill loses no step that returned, which costs a microsecond or two a step;
-    with durability "block" it loses up to a second of steps. blame "fields" names the fields of a desync without
-    re-simulating; it costs a few microseconds more. A keyframe comes after 300 ticks, or earlier, once the steps since
+    with durability "block" it loses up to a second of steps. blame: per-field hashes name the fields of a desync at its
+    own tick; "auto" records them for objects, not for environments and MuJoCo data, whose steps are short. A keyframe comes after 300 ticks, or earlier, once the steps since
     the last one have taken keyframe_after_ms; not if deterministic, keyframe_interval_ticks or seek_budget_ms is given.
 
     Raises NoAdapterError if it cannot be recorded, TypeError if it has no such step, NotCapturedError if it holds
@@ -80,6 +80,8 @@ def record(
         simulation, adapter_of(subject, what), settings, check_command(simulation, path), quiet=quiet, later_steps=steps
     )
     arguments["trial_ms"] = 0.0  # Tried already.
+    if settings.blame == "auto" and adapter_of(subject, what).has_short_steps:
+        arguments["blame"] = "none"  # They would double the tape and add a third to what a step of CartPole costs.
     kind = TriedRecorder if is_tried_later else ObjectRecorder
     noted = report.reads if report is not None else None
     tape = kind.with_options(path, simulation, RecordingOptions.of(arguments), noted)

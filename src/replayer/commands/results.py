@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
@@ -82,7 +84,10 @@ def results(
         except UnfitSimulationError as error:
             raise UsageError(str(error)) from None
     if as_json:
-        summary = {"reconfiguration_summary": result.reconfiguration_summary, "eligibility": result.eligibility}
+        summary: dict[str, Any] = {"reconfiguration_summary": result.reconfiguration_summary}
+        summary["eligibility"] = result.eligibility
+        if result.traces:
+            summary["traces"] = {name: attrs.asdict(trace) for name, trace in result.traces.items()}
         facts = {"result": {**attrs.asdict(result), **summary}, "missing": missing}
         facts |= {"canonical": _canonical_facts(canonical_replay)} if canonical_replay else {}
         print_json(facts, default=repr)
@@ -131,6 +136,7 @@ def compare(
     """
     if one.is_dir() and other.is_dir():
         return _compare_folders(one, other, as_json=as_json)
+    _ensure_one_kind(one, other)
     with reading(one), Tape(one) as left, reading(other), Tape(other) as right:
         for tape in (left, right):
             ensure_states(tape)
@@ -147,6 +153,16 @@ def compare(
         print_visible("\n".join(plain_text(line) for line in lines))
     differs = comparison.verdict == "safety_visible_divergence"
     return worst_code([*(code for _, code in lost), DIFFERS if differs else SAME])
+
+
+def _ensure_one_kind(one: Path, other: Path) -> None:
+    """Raise FileNotFoundError for a path that does not exist, UsageError for a folder next to a tape."""
+    for path in (one, other):
+        if not path.exists():
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
+    for folder, tape in ((one, other), (other, one)):
+        if folder.is_dir():
+            raise UsageError(f"{folder} is a folder and {tape} is not: expected two tapes, or two folders of runs")
 
 
 def _limits(left: Tape, right: Tape) -> list[str]:

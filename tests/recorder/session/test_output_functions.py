@@ -397,16 +397,25 @@ def test_an_environment_has_them(tmp_path: Path) -> None:
         state = env.unwrapped.state
         return {"angle": 0.0 if state is None else float(state[2])}
 
-    env = recorder.record(gymnasium.make("CartPole-v1"), path, quiet=True, telemetry=angle)
+    def right(env: Any) -> list[dict[str, Any]]:
+        state = env.unwrapped.state
+        return [] if state is None or state[0] <= 0 else [{"kind": "right", "x": float(state[0])}]
+
+    env = recorder.record(gymnasium.make("CartPole-v1"), path, quiet=True, telemetry=angle, events=right)
     env.reset(seed=1)
-    angles = []
+    angles, places = [], []
     for _ in range(5):
         observation, *_ = env.step(1)
         angles.append(observation[2])
+        places.append(observation[0])
     env.close()
 
+    expected = [(tick, "right", float(x)) for tick, x in enumerate(places, 2) if x > 0]  # Tick 1 is the reset.
     with Tape(path) as tape:
         assert np.float32(tape.telemetry()["angle"][2:]).tolist() == np.float32(angles).tolist()
+        found = [(tick, event["kind"], float(np.float32(event["x"]))) for tick, event in tape.events() if tick > 1]
+    assert 0 < len(expected) <= 5
+    assert found == expected
     assert replayer.verify_tape(path).ok
 
     def push(env: Any) -> dict[str, Any]:

@@ -394,4 +394,4 @@ def _player(simulation: Any, seed: int) -> Callable[[], Any]:
     return play
 
 
-ADAPTER = Adapter(NAME, _adapt, _door, rebuild, _player)
+ADAPTER = Adapter(NAME, _adapt, _door, rebuild, _player, has_short_steps=True)

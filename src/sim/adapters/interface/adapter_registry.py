@@ -55,6 +55,7 @@ class Adapter:
             call only installed code that is registered under a name.
         player: from a simulation and a seed to a function that returns the inputs of each next step, for tests. Equal
             seeds give equal inputs; by default the inputs are None.
+        has_short_steps: a step may take a few microseconds, millions of times: per-field hashes are off by default.
     """
 
     name: str
@@ -62,6 +63,7 @@ class Adapter:
     door: Callable[[Any, Any], Any]
     rebuild: Callable[[Mapping[str, Any]], Any | None] = lambda _: None
     player: Callable[[Any, int], Callable[[], Any]] = lambda _, __: lambda: None
+    has_short_steps: bool = False
 
 
 @functools.cache

@@ -173,4 +173,4 @@ def _door(simulation: MujocoSimulation, tape: Any) -> Any:
     return make_proxy(RecordedData, simulation.data, simulation, tape)
 
 
-ADAPTER = Adapter(NAME, _adapt, _door, player=_player)
+ADAPTER = Adapter(NAME, _adapt, _door, player=_player, has_short_steps=True)

@@ -395,4 +395,4 @@ def player(simulation: Any, seed: int) -> Callable[[], Any]:
     return play
 
 
-ADAPTER = Adapter(NAME, _adapt, _recorded_env, rebuild, player)
+ADAPTER = Adapter(NAME, _adapt, _recorded_env, rebuild, player, has_short_steps=True)

@@ -12,6 +12,7 @@ import pytest
 
 from sim.kernel.messages import Message, MessageWorld
 from sim.worlds.choreography import Choreography
+from sim.worlds.choreography.protocol.bounds import Measures, report, total
 from sim.worlds.choreography.protocol.builder import again, branch, choice, loop, protocol, send
 from sim.worlds.choreography.q32 import ONE
 
@@ -399,6 +400,17 @@ def test_the_critical_capacity_phase_classifies_productive_steps_against_the_ini
     assert short.progress()["critical_capacity_phase"] == "below"
     endless = make(loop("l", send("A", "B", "x"), again("l")))
     assert endless.progress()["critical_capacity_phase"] == "unsupported"
+
+
+@pytest.mark.parametrize(("productive", "phase"), [(3, "below"), (4, "at"), (5, "above"), (9, "above")])
+def test_more_productive_steps_than_the_depth_budget_are_above(productive: int, phase: str) -> None:
+    """No role of this world makes more steps than its protocol has: only a report of other figures is above."""
+    measures = Measures(depths=((2, 1, 0), (2, 1, 0)), buffer_capacity=1)
+    one = report(measures, places=[2, 2], sessions=1, buffered=0, productive=productive, capacity=1)
+    assert (one["depth_budget"], one["critical_capacity_phase"]) == (4, phase)
+    other = report(measures, places=[0, 0], sessions=1, buffered=0, productive=0, capacity=1)
+    both = total([one, other], 1)
+    assert both["critical_capacity_phase"] == ("above" if productive > 8 else "below")
 
 
 def test_progress_of_an_endless_protocol() -> None:

@@ -15,6 +15,7 @@ from recorder import Recorder
 from recorder.scenarios import run_with_scenario
 from recorder.scenarios.batch_manifest import read_record
 from replayer import Tape
+from replayer.commands.main import main
 from replayer.timeline.scenario_results import scenario_result
 from sim.kernel.registry import ConfigError
 from sim.kernel.simulation import restore
@@ -157,8 +158,8 @@ def test_a_tape_of_several_is_replayed_from_any_tick(tmp_path: Path) -> None:
     assert again.state.hash() == states[12].hash()
 
 
-def test_a_scenario_gives_a_trace_and_the_progress_of_each(tmp_path: Path) -> None:
-    """Also from its tape; a record of a batch keeps them."""
+def test_a_scenario_gives_a_trace_and_the_progress_of_each(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Also from its tape, and by the command; a record of a batch keeps them."""
     path = tmp_path / "run.tape"
     plain = {"name": "all", "properties": [{"name": "moves", "kind": "send_recv_liveness", "bound": 60, "session": 3}]}
     result = run_with_scenario(Choreography(TOGETHER), plain, steps=101, tape=path)
@@ -168,6 +169,14 @@ def test_a_scenario_gives_a_trace_and_the_progress_of_each(tmp_path: Path) -> No
     assert {sample.role for sample in result.traces["springs"].samples} == {"springs.L", "springs.R"}
     with Tape(path) as tape:
         assert scenario_result(tape).progress == result.progress
+    with pytest.raises(SystemExit) as left:
+        main(["results", str(path), "--json"])
+    shown = json.loads(capsys.readouterr().out)["result"]
+    assert left.value.code == int(bool(result.violations))
+    assert {name: len(trace["samples"]) for name, trace in shown["traces"].items()} == {
+        name: len(trace.samples) for name, trace in result.traces.items()
+    }
+    assert shown["traces"]["chain"]["samples"][0]["role"] == "chain.A.0"
     assert result.progress is not None
     kept = {"index": 0, "name": "x", "bindings": {}, "ticks": 1, "scenario_hash": "", "regime": "", "final_tick": 1}
     kept |= {"final_hash": "", "violations": [], "extinctions": {}, "event_counts": {}, "productive": 0, "tape": None}
