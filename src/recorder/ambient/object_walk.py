@@ -290,8 +290,9 @@ class _Walk:
             if name != "__class__":
                 self._value((*path, ("closure", name)), cell)
         names = code.co_varnames[: code.co_argcount]
-        defaults = value.__defaults__ or ()
-        for name, one in zip(names[len(names) - len(defaults) :], defaults, strict=True):
+        # Paired from the end, as a call does: a decorator may have copied more defaults than its function has arguments.
+        pairs = list(zip(reversed(names), reversed(value.__defaults__ or ()), strict=False))
+        for name, one in reversed(pairs):
             self._value((*path, ("default", name)), one)
         for name, one in (value.__kwdefaults__ or {}).items():
             self._value((*path, ("default", name)), one)

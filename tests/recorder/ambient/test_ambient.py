@@ -226,6 +226,24 @@ def test_surroundings_are_restored_in_place(monkeypatch: pytest.MonkeyPatch, tmp
     assert (random.random(), np.random.random()) == expected  # noqa: NPY002
 
 
+def test_a_function_may_have_more_defaults_than_arguments(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As decorators leave it that copy the defaults of the function inside; a call pairs them from the end."""
+
+    def draw(last: Any = None) -> Any:
+        return last
+
+    gathered: list[int] = []
+    draw.__defaults__ = (1, 2, gathered)
+    assert draw() is gathered
+    monkeypatch.setattr(leaky_worlds, "draw", draw, raising=False)
+    before = take_ambient(Roots(leaky_worlds.MutableDefault), None)
+    gathered.append(3)
+    moved = {one.name for one in find_candidates(before, take_ambient(Roots(leaky_worlds.MutableDefault), None))}
+    before.put_back()
+    assert {name for name in moved if "draw" in name} == {"module leaky_worlds: draw: last"}
+    assert gathered == []
+
+
 @pytest.mark.parametrize("count", [0, 1, 2, 623, 624, 625, 5000])
 def test_words_drawn_are_counted_exactly(count: int) -> None:
     """Between two states of the random module's generator, from any position."""
