@@ -382,3 +382,24 @@ def test_a_tree_that_was_tampered_with_is_refused() -> None:
         MerkleTree.from_plain(plain)
     with pytest.raises(ValueError, match="not a Merkle tree"):
         MerkleTree.from_plain({"leaves": 3})
+
+
+def test_a_dump_holds_the_hashes_of_both_sides() -> None:
+    """Of a replay the recorded and the replayed one, of two peers that of each; they are those of plain runs."""
+    with Recorder("run.tape", Walkers(), keyframe_interval_ticks=10) as tape:
+        for _ in range(40):
+            tape.step(None)
+    live, wrong = Walkers(), Wrong()
+    for _ in range(29):
+        live.step(None)
+        wrong.step(None)
+    dump = verify_tape("run.tape", Wrong, dump_folder=Path(), tests_causes=False).dump_path
+    assert dump is not None
+    facts = json.loads((dump / "finding.json").read_text())
+    expected = {"tick": 29, "expected_hash": f"{live.state.hash():016x}", "actual_hash": f"{wrong.state.hash():016x}"}
+    assert {key: facts[key] for key in expected} == expected
+    errors, _ = lockstep(12, 0)
+    hashes = [json.loads((error.dump_path / "desync.json").read_text()) for error in errors]
+    both = [(one["own_hash"], one["peer_hash"]) for one in hashes]
+    assert both[0] == both[1][::-1]
+    assert both[0] != both[1]

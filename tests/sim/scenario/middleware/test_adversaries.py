@@ -281,6 +281,16 @@ def test_a_crashed_role_receives_its_messages_later() -> None:
     assert totals(simulation) == [0, 1 + 2 + 3 + 4]
 
 
+def test_a_message_that_is_due_when_its_receiver_stops_is_delivered_to_its_buffer() -> None:
+    """Deliveries do not ask who is paused: the message of tick 1 is due in tick 3, in which b stops for two ticks."""
+    plain = adversary("crash", role="b", duration=2, trigger={"at_tick": 3}) | {"network": {"latency_ms": 2}}
+    lines, simulation = happened(plain, 3)
+    assert not [line for line in lines if "received" in line]
+    assert simulation.inner.buffered_count() == 1
+    lines, _ = happened(plain, 5)
+    assert [line for line in lines if "received" in line] == [f"5 received b<a {number}" for number in range(3)]
+
+
 @pytest.mark.parametrize(
     ("chosen", "struck"),
     [
