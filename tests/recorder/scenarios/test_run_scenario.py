@@ -109,6 +109,17 @@ def test_resuming_from_every_checkpoint(tmp_path: Path, full_run: tuple[Scenario
         assert timeline.verify().ok
 
 
+@pytest.mark.parametrize(("interval", "ticks"), [(5, [5, 10, 15, 20]), (7, [7, 14]), (21, []), (None, [])])
+def test_a_checkpoint_is_written_when_the_interval_is_over(
+    tmp_path: Path, interval: int | None, ticks: list[int]
+) -> None:
+    """Of a run of 20 ticks; without an interval there is none."""
+    plain = PROVOKED | ({"checkpoint_interval": interval} if interval else {})
+    result = run_with_scenario(Ring(), plain, steps=21, artifacts=tmp_path)
+    assert [Path(path).name for path in result.checkpoints] == [f"checkpoint_{tick}.tape" for tick in ticks]
+    assert result.checkpoint_error is None
+
+
 OTHER_PROCESS = """
 import json, sys
 from pathlib import Path

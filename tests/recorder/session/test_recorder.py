@@ -65,6 +65,16 @@ def test_when_keyframes_come(
     assert [keyframe.tick for keyframe in keyframes if not keyframe.is_full] == delta
 
 
+def test_by_default_a_keyframe_comes_every_300_ticks_and_each_tenth_is_full(tmp_path: Path) -> None:
+    """The others are deltas."""
+    path = tmp_path / "run.tape"
+    with Recorder(path, Counter()) as tape:
+        for _ in range(3_300):
+            tape.step()
+    found = {keyframe.tick: keyframe.is_full for keyframe in Reader(path.read_bytes()).keyframes()}
+    assert found == {tick: tick % 3_000 == 0 for tick in range(0, 3_301, 300)}
+
+
 @pytest.mark.parametrize("simulation", [Walkers, Herd, Saved], ids=lambda simulation: simulation.__name__)
 def test_the_same_run_twice_gives_the_same_bytes(tmp_path: Path, simulation: Any) -> None:
     """With deterministic, simulation and inputs decide every byte; without, each run has its own id."""

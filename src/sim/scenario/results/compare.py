@@ -21,13 +21,15 @@ from sim.scenario.results.result import TickEvent
 Verdict = Literal["exact_raw_match", "equivalent_under_normalization", "safety_visible_divergence"]
 
 IGNORED = {"sample"}  # The figures of a round depend on the roles that advanced in it.
-UNORDERED_KEYS = {"reconfigured": {"operation"}}
+# A reconfiguration is compared by its footprint: what it changed, for whom, at what cost; not when, and as which of all.
+UNORDERED_KEYS = {"reconfigured": {"operation", "step"}}
 STOPS = {"halted", "faulted"}
 NORMALISATION = (
     "events keep their order within each role of a session, message, adversary and property, and no other",
     "events of a session without a role keep their order, and a session closes after the same stops",
     "messages are numbered by session, sender and receiver",
-    "ticks, samples and the numbers of reconfigurations do not count",
+    "reconfigurations are compared by what they change, and at what cost; their numbers and steps do not count",
+    "ticks and samples do not count",
 )
 
 Chain = tuple[Any, str, Hashable]  # Session, kind of chain, and the role, message or part that it is of.

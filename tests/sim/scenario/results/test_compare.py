@@ -50,6 +50,18 @@ def test_sessions_in_another_order() -> None:
     assert comparison.normalised is None
 
 
+def test_reconfigurations_are_compared_by_their_footprint() -> None:
+    """Roles, links, effect and cost; not by the step at which an event triggered them, nor by their number among all."""
+    change: dict[str, Any] = {"kind": "reconfigured", "by": "x", "operation": 0, "step": 1, "action": "link", "cost": 2}
+    change |= {"effect": "transition_choreography", "roles": ["a", "b"], "links": [["a", "b"]]}
+    later = {**change, "operation": 1, "step": 7}
+    assert compare_runs([(1, change)], [(7, later)]).verdict == "equivalent_under_normalization"
+    other: dict[str, Any]
+    for other in ({"links": [["b", "a"]]}, {"roles": ["a"]}, {"cost": 1}, {"effect": "pure"}, {"by": "y"}):
+        assert compare_runs([(1, change)], [(1, {**change, **other})]).verdict == "safety_visible_divergence", other
+    assert any("what they change" in sentence for sentence in compare_runs([], []).normalisation)
+
+
 def test_the_first_event_that_differs() -> None:
     """The divergence holds the session, the index in it, and the event of each run."""
     wrong = event("b", kind="faulted", message=1)
