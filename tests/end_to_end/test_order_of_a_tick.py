@@ -9,11 +9,13 @@ from pathlib import Path
 import pytest
 
 import recorder.commands.main
+from recorder import Recorder
 from replayer import Tape
 from sim.worlds.meadow import Meadow
 
 from oracle.command_lines import run
 from sim_strategies import idle_flora, small_meadow
+from small_worlds import Walkers
 
 WATCHED = """
 from recorder.errors import RecordingError
@@ -71,6 +73,22 @@ def test_telemetry_row_then_frame_then_termination(
     with Tape("a.tape") as tape:
         assert (tape.last_tick, tape.outcome["reason"]) == (3, "enough")
         assert tape.telemetry()["figure"].tolist() == [0, 1, 2, 3]
+
+
+def test_each_step_adds_one_frame(tmp_path: Path) -> None:
+    """The tape that is being recorded has as many frames as steps were made; what is in the file stays as it is."""
+    content = b""
+    with Recorder(tmp_path / "a.tape", Walkers(), keyframe_interval_ticks=3, sync="block") as recording:
+        for count in range(1, 30):
+            recording.step([[count % 20, 1]])
+            before, content = content, (tmp_path / "a.tape").read_bytes()
+            assert content.startswith(before)
+            with Tape(tmp_path / "a.tape") as tape:
+                assert [tape.frame(tick).inputs for tick in range(1, tape.last_tick + 1)] == [
+                    [[tick % 20, 1]] for tick in range(1, count + 1)
+                ]
+    assert len(content) > 1_000
+    assert (tmp_path / "a.tape").read_bytes().startswith(content)
 
 
 def test_the_meadow_s_state_has_every_layer_of_the_biotope() -> None:
