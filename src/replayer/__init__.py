@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from replayer.playback.rebuild_events import rebuild_events
     from replayer.reduction.influence import InfluenceReport, influence
     from replayer.reduction.shrink_tape import ShrinkReport, shrink
+    from replayer.search.lookup.lookup import LookupWarning
     from replayer.tape.environment_calls import EnvironmentCall
     from replayer.tape.episodes import Episode
     from replayer.tape.tape import Tape
@@ -53,6 +54,7 @@ __all__ = [
     "Fork",
     "IncompleteTapeWarning",
     "InfluenceReport",
+    "LookupWarning",
     "MemoryBudgetError",
     "MissingTickError",
     "RecordingError",
@@ -80,6 +82,7 @@ _LATER = {  # Imported at first access.
     "Episode": "replayer.tape.episodes",
     "Fork": "replayer.branches.fork",
     "InfluenceReport": "replayer.reduction.influence",
+    "LookupWarning": "replayer.search.lookup.lookup",
     "Report": "replayer.timeline.verify:VerificationReport",
     "SeekCancelledError": "replayer.playback.cursor",
     "SeekReport": "replayer.timeline.timeline",

@@ -9,7 +9,7 @@ import attrs
 from cyclopts import Parameter
 
 from recorder.console.argument_types import Positive
-from recorder.console.output import print_json
+from recorder.console.output import print_json, say_on_stderr
 from recorder.console.progress import progress_bar
 from recorder.exit_codes import DIFFERS, INCOMPLETE, SAME, UsageError
 from recorder.storage.os_errors import reading
@@ -18,6 +18,7 @@ from recorder.visible_text import print_visible
 from replayer.commands.arguments import choose, ensure_states, factory_of, note_losses, note_version
 from replayer.commands.options import Json, Sim
 from replayer.commands.tick_ranges import parse_ticks
+from replayer.search.last_write import LastWrite
 from replayer.search.matches import Matches, Which
 from replayer.search.search_errors import ExpressionError
 from replayer.timeline.timeline import Timeline
@@ -51,7 +52,8 @@ def find(
     tick; numbers and texts; + - * / // % and comparisons; and, or, not, & | ~;
     [index], [3:9], [other > 3]; sum, min, max, mean, any, all, count, len, abs.
     Each tick is re-simulated and compared with the recording. A condition over
-    telemetry alone needs no step.
+    telemetry alone needs no step. Intervals are skipped where the tape's lookup file
+    (replay index) proves that it cannot hold.
 
     Exit code: 0 found, 1 it holds at no tick, 2 not a condition, 3 not known, since
     ticks that could change the answer cannot be reached.
@@ -85,6 +87,7 @@ def find(
         ensure_states(run.tape)
         note_version(run.tape)
         note_losses(run.tape)
+        run.lookup(lambda text: say_on_stderr(f"warning: {text}"))
         matches = _ask(run, condition, which, ticks, monotone=monotone, quiet=as_json)
     if as_json:
         print_json(find_facts(condition, matches))
@@ -126,6 +129,13 @@ def tick_runs(ticks: list[int]) -> list[tuple[int, int]]:
     return runs
 
 
+def skipped_text(answer: Matches | LastWrite) -> str:
+    """The end of a line about steps: how many intervals were skipped; empty if none were."""
+    if not answer.skipped_intervals:
+        return ""
+    return f"; {answer.skipped_intervals:,} of {counted(answer.intervals, 'interval')} skipped by the lookup file"
+
+
 def _lines(condition: str, matches: Matches, which: Which, ranges_max: int) -> list[str]:
     runs = tick_runs(matches.ticks)
     asked = tick_range(matches.first_tick, matches.last_tick)
@@ -140,7 +150,8 @@ def _lines(condition: str, matches: Matches, which: Which, ranges_max: int) -> l
     else:
         lines = [f"{condition}: {which} holds at tick {matches.ticks[0]:,}"]
         lines.append(f"  replay seek --tick {matches.ticks[0]} shows the state there")
-    lines.append(f"  {counted(matches.examined, 'state')} looked at, {counted(matches.simulated, 'step')} simulated")
+    steps = f"{counted(matches.simulated, 'step')} simulated"
+    lines.append(f"  {counted(matches.examined, 'state')} looked at, {steps}{skipped_text(matches)}")
     if matches.undefined:
         lines.append(
             f"  without a value, so it does not hold: {counted(matches.undefined, 'tick')}: {matches.undefined_why}"

@@ -34,6 +34,7 @@ COMMANDS = {  # The function of each command; its module is imported only when t
     "tree": "replayer.commands.tree:tree",
     "find": "replayer.commands.find:find",
     "who": "replayer.commands.who:who",
+    "index": "replayer.commands.index:index",
     "shrink": "replayer.commands.shrink:shrink_tape",
     "influence": "replayer.commands.influence:influence",
     "bisect": "replayer.commands.bisect:bisect",
@@ -68,6 +69,7 @@ def load(arguments: Sequence[str]) -> App:
         "  replay render run.tape --ticks 0..-1 -o run.mp4\n"
         "  replay find 'plants.energy.sum() > 2000' run.tape --first\n"
         "  replay who run.tape --field plants.energy --row 7\n"
+        "  replay index run.tape                  make find and who skip most intervals\n"
         "  replay cut run.tape --ticks 2400..2500 -o incident.tape\n"
         "  replay branch run.tape --at 400 --override other.jsonl -o other.tape\n"
         "  replay tree runs                       the branches in a folder, as a tree\n"

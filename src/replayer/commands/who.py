@@ -10,13 +10,14 @@ import attrs
 from cyclopts import Parameter
 
 from recorder.console.argument_types import Positive, Whole
-from recorder.console.output import print_json
+from recorder.console.output import print_json, say_on_stderr
 from recorder.console.progress import progress_bar
 from recorder.exit_codes import DIFFERS, INCOMPLETE, SAME, UsageError
 from recorder.storage.os_errors import reading
 from recorder.text import counted
 from recorder.visible_text import print_visible
 from replayer.commands.arguments import choose, ensure_states, factory_of, note_losses, note_version
+from replayer.commands.find import skipped_text
 from replayer.commands.options import Json, Sim
 from replayer.search.last_write import LastWrite, WriteSearch
 from replayer.search.member import MemberValue
@@ -54,7 +55,8 @@ def who(
     From the tick on, intervals between keyframes are simulated backwards, and the
     value is compared after each step: a change that is undone between two keyframes
     is found, too. The step is then run once more, line by line, in a copy of the
-    process. A write of an equal value is no change.
+    process. A write of an equal value is no change. Intervals are skipped where the
+    tape's lookup file (replay index) says that their steps changed other rows only.
 
     A row is a place: another entity may be there at another tick. --id follows one.
 
@@ -89,6 +91,7 @@ def who(
         ensure_states(run.tape)
         note_version(run.tape)
         note_losses(run.tape)
+        run.lookup(lambda text: say_on_stderr(f"warning: {text}"))
         try:
             watched = watched_value(field, place, entity, id_column)
             found = _ask(run, watched, run.absolute_tick(at), times, wants_line=line, quiet=as_json)
@@ -107,7 +110,7 @@ def who(
 
 def _ask(run: Timeline, value: AskedValue, tick: int, times: int, *, wants_line: bool, quiet: bool) -> list[LastWrite]:
     """The last changes up to a tick, the latest first, until there is none before."""
-    search, found = WriteSearch(run.tape, run.counted_cursor, value), list[LastWrite]()
+    search, found = WriteSearch(run.tape, run.counted_cursor, value, run.lookup()), list[LastWrite]()
     for _ in range(times):
         with progress_bar("looking back", tick - run.first_tick, quiet=quiet) as show:
             found.append(search.last(tick, lambda done, _: show(done), wants_line=wants_line))
@@ -130,6 +133,8 @@ def write_facts(write: LastWrite) -> dict[str, Any]:
         "line_note": write.line_note,
         "inputs": to_json(write.inputs),
         "simulated": write.simulated,
+        "intervals": write.intervals,
+        "skipped_intervals": write.skipped_intervals,
         "proved": write.is_proved,
         "missing": [attrs.asdict(one) for one in write.missing],
     }
@@ -166,7 +171,7 @@ def _lines(write: LastWrite, first_tick: int) -> list[str]:
         lines.append(
             f"  inputs of tick {write.tick:,}: {_short(json.dumps(to_json(write.inputs), ensure_ascii=False))}"
         )
-    lines.append(f"  {counted(write.simulated, 'step')} simulated")
+    lines.append(f"  {counted(write.simulated, 'step')} simulated{skipped_text(write)}")
     for one_missing in write.missing:
         where = tick_range(one_missing.first_tick, one_missing.last_tick)
         lines.append(f"  NOT KNOWN whether it changed at {where}: {one_missing.why}")

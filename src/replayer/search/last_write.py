@@ -11,15 +11,18 @@ from typing import Any
 
 import attrs
 
-from recorder.errors import RecordingError
+from recorder.errors import CorruptError, RecordingError, TornError
 from replayer.playback.sampled_states import Missing, Walker
 from replayer.search.counted_cursor import CountedCursor
 from replayer.search.live_value import property_text
+from replayer.search.lookup.lookup import TapeLookup
+from replayer.search.lookup.unchanged_value import Steps
 from replayer.search.search_errors import ExpressionError
 from replayer.search.state_values import StateValues, unknown_name
 from replayer.search.watched_value import ABSENT, AskedValue, are_same
 from replayer.search.written_line import WrittenLine, find_line
 from replayer.tape.tape import Tape
+from sim.kernel.schema import Layout
 from sim.kernel.simulation import subject_of, watched_phases
 from sim.kernel.state import Snapshot
 
@@ -40,6 +43,8 @@ class LastWrite:
         line_note: why there is no line.
         inputs: the inputs of that tick.
         simulated: the number of steps run to find it.
+        intervals: the number of intervals, from keyframe to keyframe, that were asked, the last one first.
+        skipped_intervals: those of them that lookups prove not to have changed the value: no step was run there.
         missing: ticks after the answer that could not be reached: a later change may be among them.
     """
 
@@ -52,6 +57,8 @@ class LastWrite:
     line_note: str | None = None
     inputs: Any = None
     simulated: int = 0
+    intervals: int = 0
+    skipped_intervals: int = 0
     missing: list[Missing] = attrs.field(factory=list)
 
     @property
@@ -63,10 +70,18 @@ class LastWrite:
 class WriteSearch:
     """Finds changes of one value, each time further back."""
 
-    def __init__(self, tape: Tape, make_cursor: Callable[[], CountedCursor], watched: AskedValue) -> None:
-        self._tape = tape
+    def __init__(
+        self,
+        tape: Tape,
+        make_cursor: Callable[[], CountedCursor],
+        watched: AskedValue,
+        lookup: TapeLookup | None = None,
+    ) -> None:
+        """lookup: of the tape, to skip intervals."""
+        self._tape, self._lookup = tape, lookup
         self._cursor = make_cursor()
         self._watched = watched
+        self._layouts: dict[int, Layout] = {}
 
     def last(self, tick: int, progress: Progress | None = None, *, wants_line: bool = True) -> LastWrite:
         """The last change in the steps up to tick, included.
@@ -75,18 +90,61 @@ class WriteSearch:
         """
         start = self._cursor.steps
         self._ensure_exists(tick)
-        stop, missing = tick, list[Missing]()
-        for begin in self._starts(tick):
+        stop, missing, skipped = tick, list[Missing](), 0
+        for number, begin in enumerate(self._starts(tick)):
+            if self._is_unchanged(begin, stop):
+                stop, skipped = begin, skipped + 1
+                continue
             change, lost = self._last_in(begin, stop)
             missing += [one for one in lost if change is None or one.last_tick > change[0]]
             if progress is not None:
                 progress(tick - begin, tick - self._tape.first_tick)
             if change is not None:
                 found = self._described(*change, wants_line=wants_line)
-                return attrs.evolve(found, simulated=self._cursor.steps - start, missing=missing)
+                steps = self._cursor.steps - start
+                return attrs.evolve(
+                    found, simulated=steps, intervals=number + 1, skipped_intervals=skipped, missing=missing
+                )
             stop = begin
         value = self._value_at(self._tape.first_tick)
-        return LastWrite(str(self._watched), None, value, value, simulated=self._cursor.steps - start, missing=missing)
+        steps, count = self._cursor.steps - start, len(self._starts(tick))
+        return LastWrite(
+            str(self._watched),
+            None,
+            value,
+            value,
+            simulated=steps,
+            intervals=count,
+            skipped_intervals=skipped,
+            missing=missing,
+        )
+
+    def _is_unchanged(self, begin: int, stop: int) -> bool:
+        """Return True if the lookup proves that the steps after begin, up to stop, have not changed the value."""
+        changed = self._lookup.changed_rows(begin + 1, stop) if self._lookup is not None else []
+        if not changed or any(one.layout is None for one in changed):
+            return False
+        is_known = all(one.layout in self._layouts for one in changed)
+        entity = self._watched.entity is not None and self._watched.id_column is not None
+        before = None if is_known and not entity else self._keyframe(begin)
+        steps = Steps(changed, self._layouts)
+        if not entity:
+            return steps.keep(self._watched.name, self._watched.row)
+        if before is None or self._watched.id_column is None:
+            return False
+        place = self._watched.place_in(begin, before)
+        return steps.keep_entity(self._watched.name, self._watched.id_column, None if place is None else place[0])
+
+    def _keyframe(self, tick: int) -> Snapshot | None:
+        """The state of a keyframe, whose layout is known from then on; None if it cannot be read."""
+        place = self._tape.keyframe_at(tick)
+        try:
+            snapshot = None if place is None else self._tape.snapshot(place)
+        except (CorruptError, TornError):
+            return None
+        if snapshot is not None:
+            self._layouts[snapshot.layout.hash_seed] = snapshot.layout
+        return snapshot
 
     def _ensure_exists(self, tick: int) -> None:
         """Raise ExpressionError for a name that neither the state of tick nor the first one has."""
@@ -95,6 +153,7 @@ class WriteSearch:
         for reached in (tick, self._tape.first_tick):
             self._cursor.seek(reached)
             values = StateValues(reached, self._cursor.state, {})
+            self._layouts[self._cursor.state.layout.hash_seed] = self._cursor.state.layout
             self._watched.read(reached, self._cursor.state)  # Raises ExpressionError for a row that no array has.
             known = known or list(values.names())
             names = {name for name in names if not values.has(name)}

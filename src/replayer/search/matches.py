@@ -17,6 +17,7 @@ from replayer.playback.sampled_states import Missing, Walker
 from replayer.search.counted_cursor import CountedCursor
 from replayer.search.expressions import Expression, parse_expression
 from replayer.search.live_value import layers_of, property_text
+from replayer.search.lookup.lookup import TapeLookup
 from replayer.search.member import FindClass, loaded_classes
 from replayer.search.search_errors import ExpressionError, OtherKindError, UndefinedError
 from replayer.search.state_values import StateValues, is_telemetry, is_tick, unknown_name
@@ -47,7 +48,8 @@ class Matches:
         first_tick, last_tick: the range that was asked about.
         examined: the number of states that the condition was evaluated in.
         simulated: the number of steps run for that.
-        skipped_intervals: proved by the tape's lookup not to hold a match.
+        intervals: the number of intervals, from keyframe to keyframe, that the answer is about.
+        skipped_intervals: those of them that the tape's lookup file proves to hold no match: no step was run there.
         undefined: the number of states in which the condition had no value, as where there was nothing to reduce; it
             does not hold there.
         undefined_why: why it had none in the first of them; None if there is none.
@@ -59,6 +61,7 @@ class Matches:
     last_tick: int
     examined: int = 0
     simulated: int = 0
+    intervals: int = 0
     skipped_intervals: int = 0
     undefined: int = 0
     undefined_why: str | None = None
@@ -80,15 +83,20 @@ class Matches:
 class Finder:
     """Asks one condition about the ticks of a tape."""
 
-    def __init__(self, tape: Tape, make_cursor: MakeCursor, condition: Condition) -> None:
-        """condition: an expression, or a function of a Snapshot. Raises ExpressionError for a text that is none."""
-        self._tape = tape
+    def __init__(
+        self, tape: Tape, make_cursor: MakeCursor, condition: Condition, lookup: TapeLookup | None = None
+    ) -> None:
+        """condition: an expression, or a function of a Snapshot. lookup: of the tape, to skip intervals.
+
+        Raises ExpressionError for a text that is none.
+        """
+        self._tape, self._lookup = tape, lookup
         self._make_cursor = make_cursor
         self._condition = parse_expression(condition) if isinstance(condition, str) else condition
         self._names = self._condition.names if isinstance(self._condition, Expression) else frozenset[ValueName]()
         self._telemetry = _Telemetry(tape) if any(map(is_telemetry, self._names)) else None
         self._cursor: CountedCursor | None = None
-        self._examined = self._undefined = 0
+        self._examined = self._undefined = self._intervals = self._skipped = 0
         self._undefined_why: str | None = None
         self._mismatches = 0  # States in which the condition cannot be asked of values of these kinds.
         self._asked, self._seen = set[ValueName](), set[ValueName]()
@@ -108,8 +116,12 @@ class Finder:
         self._ensure_names(begin, end)
         found, missing, done = [], [], 0
         for ticks in self._parts(begin, end, backwards=which == "last"):
-            in_part, lost = self._ask(ticks, stops=which == "first")
+            self._intervals += 1
             done += len(ticks)
+            if self._is_ruled_out(ticks):
+                self._skipped += 1
+                continue
+            in_part, lost = self._ask(ticks, stops=which == "first")
             if progress is not None:
                 progress(done, end - begin + 1)
             if which == "last" and in_part:
@@ -148,12 +160,19 @@ class Finder:
         never = sorted(self._asked - self._seen, key=str)
         if never and not found and not missing and self._examined > end - begin:  # All of these ticks were looked at.
             raise ExpressionError(self._unknown(never[0], f" (ticks {begin:,} to {end:,})"))
-        if self._mismatches and self._mismatches == self._examined:
+        if self._mismatches and self._mismatches == self._examined and not self._skipped:
             raise ExpressionError(str(self._undefined_why))
         steps = self._cursor.steps if self._cursor is not None else 0
-        return Matches(found, begin, end, self._examined, steps, 0, self._undefined, self._undefined_why, missing)
+        counts = (self._examined, steps, self._intervals, self._skipped, self._undefined)
+        return Matches(found, begin, end, *counts, self._undefined_why, missing)
 
     # --- states
+
+    def _is_ruled_out(self, ticks: range) -> bool:
+        """Return True if the lookup file proves that the condition holds at none of these ticks."""
+        if self._lookup is None or not isinstance(self._condition, Expression):
+            return False
+        return self._lookup.rules_out(self._condition.tree, ticks)
 
     def _parts(self, begin: int, end: int, *, backwards: bool) -> Iterator[range]:
         """The range cut at keyframes, so that each part begins at one."""

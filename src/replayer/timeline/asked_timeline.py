@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from replayer.playback.make_simulation import Factory, make_simulation
 from replayer.search.counted_cursor import CountedCursor
 from replayer.tape.tape import Tape
+from sim.user_warning import warn_user
 
 if TYPE_CHECKING:
     from replayer.search.last_write import LastWrite
+    from replayer.search.lookup.lookup import TapeLookup
     from replayer.search.matches import Condition, Finder, Matches
 
 
@@ -18,6 +21,7 @@ class AskedTimeline:
 
     tape: Tape
     _world: Factory | None
+    _lookup: TapeLookup | None = None
 
     def absolute_tick(self, tick: int) -> int:
         """See Timeline."""
@@ -52,13 +56,25 @@ class AskedTimeline:
         from replayer.search.watched_value import watched_value  # noqa: PLC0415
 
         watched = watched_value(field, row if isinstance(row, tuple) else (row,), entity)
-        return WriteSearch(self.tape, self.counted_cursor, watched).last(self.absolute_tick(at), wants_line=line)
+        search = WriteSearch(self.tape, self.counted_cursor, watched, self.lookup())
+        return search.last(self.absolute_tick(at), wants_line=line)
 
     def finder(self, condition: Condition) -> Finder:
         """A search for the ticks at which a condition holds, with all its ways. Raises ExpressionError."""
         from replayer.search.matches import Finder  # noqa: PLC0415 - rarely asked
 
-        return Finder(self.tape, self.counted_cursor, condition)
+        return Finder(self.tape, self.counted_cursor, condition, self.lookup())
+
+    def lookup(self, warn: Callable[[str], None] | None = None) -> TapeLookup:
+        """The lookup file of the tape, read once; empty without one.
+
+        warn: called with a line if there is a file that cannot be used; by default a LookupWarning is given.
+        """
+        from replayer.search.lookup.lookup import TapeLookup, LookupWarning  # noqa: PLC0415 - rarely asked
+
+        if self._lookup is None or self._lookup.recording is not self.tape.recording:
+            self._lookup = TapeLookup(self.tape, warn or (lambda text: warn_user(text, LookupWarning)))
+        return self._lookup
 
     def counted_cursor(self) -> CountedCursor:
         """A further cursor, with a simulation of its own, that counts its steps. Raises as make_simulation does."""
