@@ -23,8 +23,9 @@ from replayer.datasets.request import ExtractionError
 from replayer.datasets.rows.columns import AGENT, Block, cut_block, shape_of
 from replayer.datasets.rows.pairs import Pairs
 from replayer.datasets.rows.records import Row
-from replayer.datasets.rows.states import RUN, StateCells, StateRows
+from replayer.datasets.rows.states import RUN, TICK, StateCells, StateRows
 from replayer.datasets.task import Task
+from replayer.datasets.transitions.call_rows import rows_of_call
 from replayer.datasets.transitions.made_environment import open_environment, open_simulation
 from replayer.datasets.transitions.quick.quick_steps import QuickRows
 from replayer.datasets.transitions.transition_rows import TRANSITIONS, ActionRows, TransitionRows
@@ -258,16 +259,23 @@ class _Actions:
         setting = source.setting(task.factory)
         self._own = {agent: setting.own_inputs(agent) for agent in agents}
         self._run, self._cursor = source.run, cursor
+        self._is_of_calls, self._chosen = bool(source.environment), task.request.agents
         self.rows: list[Row] = []
 
     def on_step(self, inputs: Any, state: Readable) -> None:
         """Collect the inputs of the cursor's next step."""
         assert self._cursor.tick is not None
+        if self._is_of_calls:
+            tick = self._cursor.tick + 1
+            for row in rows_of_call(tick, inputs, self._cursor.simulation):
+                if self._chosen is None or row[AGENT] in self._chosen:
+                    self.rows.append({RUN: self._run, TICK: tick, **row})
+            return
         for agent, own in self._own.items():
             sent = own(inputs, state)
             items = sent if isinstance(sent, list | tuple) else [] if sent is None else [sent]
             for index, item in enumerate(items):
-                row = {RUN: self._run, "tick": self._cursor.tick + 1, AGENT: agent, "place": index}
+                row = {RUN: self._run, TICK: self._cursor.tick + 1, AGENT: agent, "place": index}
                 self.rows.append(_merged(row, item))
 
     @property
