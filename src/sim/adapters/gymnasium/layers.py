@@ -14,6 +14,8 @@ from sim.kernel.plain_data import encode_plain
 
 OUTPUT_ONLY = {"RecordVideo", "RenderCollection", "HumanRendering"}
 _OWN_WRAPPERS = "gymnasium.wrappers."
+# Draw when they are asked. An observation may need it, and a viewer shows it. Others open windows, or draw at each step.
+QUIET_RENDER_MODES = ("rgb_array", "ansi")
 
 being_recorded: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()  # By id of the innermost.
 
@@ -64,7 +66,9 @@ def subject_of(env: Any) -> dict[str, Any] | None:
     layers = [name for name, _ in captured_layers(env)]
     if spec is None:
         return {"layers": layers}
-    arguments = {key: value for key, value in spec.kwargs.items() if key != "render_mode"}
+    arguments = {
+        key: value for key, value in spec.kwargs.items() if key != "render_mode" or value in QUIET_RENDER_MODES
+    }
     if isinstance(env, VectorEnv):
         return _plain_or_layers({"vector": spec.id, "kwargs": _without_enums(arguments), "layers": layers}, layers)
     wrappers = [

@@ -11,6 +11,7 @@ from gymnasium import spaces
 
 from sim.adapters.capture.native_objects import is_drawing
 from sim.adapters.capture.survey import Treatment
+from sim.adapters.gymnasium.layers import QUIET_RENDER_MODES
 from sim.kernel.plain_data import encode_plain
 
 KINDS = {"aec": pettingzoo.AECEnv, "parallel": pettingzoo.ParallelEnv}
@@ -68,7 +69,8 @@ def subject_of(env: Any) -> dict[str, Any] | None:
         return subject
     names = list(inspect.signature(type(inner)).parameters)
     arguments = dict(zip(names, inner._ezpickle_args, strict=False)) | inner._ezpickle_kwargs  # noqa: SLF001 - its only place
-    arguments.pop("render_mode", None)
+    if arguments.get("render_mode") not in QUIET_RENDER_MODES:
+        arguments.pop("render_mode", None)
     full_subject = {**subject, "kind": kind, "id": ids[0], "kwargs": arguments}
     try:
         encode_plain(full_subject)
