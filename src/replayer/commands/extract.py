@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -21,7 +22,7 @@ from recorder.visible_text import print_visible
 from replayer.commands.arguments import choose, factory_of
 from replayer.commands.options import Json, Sim
 from replayer.datasets.extract import Extraction, extract
-from replayer.datasets.request import ExtractionError, Request, list_tapes, read_range, read_splits
+from replayer.datasets.request import ExtractionError, ExtractionWarning, Request, list_tapes, read_range, read_splits
 from replayer.datasets.stores.store_formats import FileFormat
 from replayer.diagnose.certify.arithmetic import processor_count
 from replayer.value_text import plain_text, tick_range
@@ -223,6 +224,7 @@ def extract_tapes(
         request = Request(**(one | {name: values or () for name, values in repeated.items()}))
         paths = list_tapes(tapes or [choose(None)])
         with (
+            warnings.catch_warnings(action="ignore", category=ExtractionWarning),  # They are among the notes.
             progress_bar("inspecting tapes", len(paths), quiet=as_json) as show_tapes,
             progress_bar("extracting", 100, quiet=as_json) as show,
             reading(output),

@@ -198,7 +198,8 @@ def _extract(
     if building is None:
         from replayer.datasets.in_memory import StreamedDataset  # noqa: PLC0415 - pyarrow is an extra
 
-        task, parts, _ = _planned(task, pool, None)
+        task, parts, plan = _planned(task, pool, None)
+        manifest["notes"] = inspected.notes + (plan.noted() if plan is not None else [])
         return StreamedDataset(task, parts, manifest | {"missing": listed_losses(sources, (), ())})
     manifest["format"] = file_format
     if onto is not None:
@@ -206,7 +207,7 @@ def _extract(
     if store is not None:
         manifest["versions"] |= store.versions()
     try:
-        task, parts, records, about = _parts_done(task, building, manifest, pool, progress, store)
+        task, parts, records, about = _parts_done(task, building, manifest, pool, progress, store, onto)
         tables = _tables_of(task, parts, records, building, store)
     except (ExtractionError, UnfitSimulationError):
         building.abandon()
@@ -238,12 +239,15 @@ def _tables_of(
 
 
 def _planned(
-    task: Task, pool: Pool, stored: Mapping[str, Any] | None
+    task: Task, pool: Pool, stored: Mapping[str, Any] | None, onto: Mapping[str, Any] | None = None
 ) -> tuple[Task, Sequence[DatasetPart], TransitionPlan | None]:
-    """Make the parts; for the table of transitions settle its columns, too. stored: those that were begun with."""
+    """Make the parts; for the table of transitions settle its columns, too. stored: those that were begun with.
+
+    onto: the manifest of the data set that the rows are added to.
+    """
     if not task.settled_tables:
         return task, make_parts(task.sources, task.request), None
-    plan = plan_transitions(task, pool, stored)
+    plan = plan_transitions(task, pool, stored, onto=onto)
     return plan.task, plan.parts, plan
 
 
@@ -254,9 +258,10 @@ def _parts_done(
     pool: Pool,
     progress: Progress | None,
     store: Store | None,
+    onto: Mapping[str, Any] | None,
 ) -> tuple[Task, Sequence[DatasetPart], list[PartRecord], dict[str, Any]]:
     """Plan and extract all parts; the last item has entries for the manifest."""
-    task, parts, plan = _planned(task, pool, building.begun_columns(manifest))
+    task, parts, plan = _planned(task, pool, building.begun_columns(manifest), onto)
     if store is not None:
         store.ensure_fits(task)
     checks = None if store is None else store.ensure_columns
@@ -274,7 +279,8 @@ def _parts_done(
         building.abandon()
         done = building.begin(as_begun | {COLUMNS: plan.plain()})
         records = run_parts(plan.task, parts, done, building.keep, pool, progress, checks)
-    return plan.task, parts, records, {"environments": plan.environments()}
+    about = {"environments": plan.environments(), "notes": [*manifest["notes"], *plan.noted(manifest["format"])]}
+    return plan.task, parts, records, about
 
 
 def make_task(

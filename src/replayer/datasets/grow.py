@@ -23,10 +23,12 @@ from replayer.datasets.build import FILE_FORMATS, Manifest, ensure_same_request
 from replayer.datasets.dataset import Dataset
 from replayer.datasets.grow_store import merge_stores
 from replayer.datasets.manifest import MANIFEST, described_file
+from replayer.datasets.plan_transitions import LABELS_SHOWN, labels_of
 from replayer.datasets.request import ExtractionError
 from replayer.datasets.rows.records import BATCH_ROWS, Row, joined_forms, parsed
 from replayer.datasets.stores.arrow_files import write_records
 from replayer.datasets.stores.card.dataset_card import write_card
+from replayer.datasets.transitions.transition_rows import ENVIRONMENT, TRANSITIONS
 
 _PART = re.compile(r"part-(\d+)")
 
@@ -149,6 +151,13 @@ def _replace(folder: Path, before: Manifest, after: Manifest) -> Manifest:
 
 
 def _ensure_same_columns(folder: Path, manifest: Manifest, other: Path, added: Manifest) -> None:
+    tables = [made["tables"][TRANSITIONS]["columns"] for made in (manifest, added) if TRANSITIONS in made["tables"]]
+    labels = sorted(labels_of(manifest) | labels_of(added))
+    if len(labels) > 1 and any(ENVIRONMENT not in columns for columns in tables):
+        raise ExtractionError(
+            f"{folder} would have rows of different environments ({', '.join(labels[:LABELS_SHOWN])}), and no column that "
+            "tells which: extract all tapes again, together"
+        )
     for name in manifest["tables"].keys() & added["tables"].keys():
         if _is_of_records(manifest["tables"][name]) and _is_of_records(added["tables"][name]):
             continue

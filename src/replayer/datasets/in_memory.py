@@ -16,7 +16,7 @@ from replayer.datasets.dataset import ensure_known
 from replayer.datasets.parts.kept_tape import KeptTapes
 from replayer.datasets.parts.worker import Losses, rows_of_part
 from replayer.datasets.plan import LOST_KEYFRAME, DatasetPart, open_source
-from replayer.datasets.request import ExtractionError
+from replayer.datasets.request import ExtractionError, ExtractionWarning
 from replayer.datasets.rows.columns import Block, shape_of
 from replayer.datasets.rows.records import BATCH_ROWS, Row, column_forms
 from replayer.datasets.rows.states import long_tables
@@ -26,10 +26,6 @@ from replayer.datasets.task import Task
 from replayer.playback.make_simulation import make_simulation
 from replayer.value_text import tick_range
 from sim.user_warning import warn_user
-
-
-class ExtractionWarning(UserWarning):
-    """Rows are missing in a table that was read."""
 
 
 class StreamedDataset:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any
 
@@ -11,22 +11,26 @@ import attrs
 
 from recorder.processes.pool import Pool
 from replayer.datasets.plan import DatasetPart, TapeInput, make_parts
-from replayer.datasets.request import ExtractionError, Request
+from replayer.datasets.request import ExtractionError, ExtractionWarning, Request
 from replayer.datasets.task import Task
 from replayer.datasets.transitions.agent_methods import OF_TRANSITIONS
 from replayer.datasets.transitions.column_forms import forms_from_plain, forms_to_plain
 from replayer.datasets.transitions.settle_columns import (
     Examined,
+    Seen,
     columns_of_all_steps,
     examine_tapes,
     needs_all_steps,
     settle,
 )
 from replayer.datasets.transitions.transition import EnvironmentFacts
-from replayer.datasets.transitions.transition_rows import TransitionColumns
+from replayer.datasets.transitions.transition_rows import ENVIRONMENT, TRANSITIONS, TransitionColumns
 from replayer.tape.tape import Tape
 from replayer.value_text import to_json
+from sim.user_warning import warn_user
 
+LABELS_SHOWN = 3
+_TOLD_BY = {"lerobot": "the task of an episode", "minari": f"the attribute {ENVIRONMENT} of an episode"}
 SEEDS_LISTED = 10  # In the manifest. The column seed has all of them.
 
 
@@ -61,20 +65,28 @@ class TransitionPlan:
 
     Attributes:
         task: with environments and columns. parts: of the tapes. examined: the tapes.
+        has_environment: True if the rows, with those that they are added to, are of several environments.
         of_all_steps: True if the columns are known from all steps.
     """
 
     task: Task
     parts: Sequence[DatasetPart]
     examined: Sequence[Examined]
+    has_environment: bool = False
     of_all_steps: bool = False
 
     def with_all_steps(self, pool: Pool) -> TransitionPlan:
         """Replay all steps once to settle the columns. Raises ExtractionError."""
         task = self.task
         scans = columns_of_all_steps(task.sources, self.parts, task.request, self.examined, task.factory, pool)
+        return attrs.evolve(self._settled(scans), of_all_steps=True)
+
+    def _settled(self, scans: Iterable[Seen] = ()) -> TransitionPlan:
+        """Settle the columns. scans: of all steps; may be empty. Raises ExtractionError."""
+        task = self.task
         columns = settle(task.sources, self.examined, scans, task.request)
-        return attrs.evolve(self, task=attrs.evolve(task, columns=columns), of_all_steps=True)
+        columns = attrs.evolve(columns, has_environment=self.has_environment)
+        return attrs.evolve(self, task=attrs.evolve(task, columns=columns))
 
     def with_columns(self, plain: Mapping[str, Any]) -> TransitionPlan:
         """Return the plan with the columns that an extraction of the same tapes has begun with."""
@@ -87,6 +99,7 @@ class TransitionPlan:
             {
                 "tape": source.name,
                 "name": facts.name,
+                ENVIRONMENT: facts.label,
                 "kind": facts.kind,
                 **_episodes_of(facts),
                 "spaces": _strict(to_json(facts.spaces)),
@@ -95,6 +108,17 @@ class TransitionPlan:
             for source, facts in zip(self.task.sources, self.task.environments, strict=True)
         ]
 
+    def noted(self, file_format: str = "") -> list[str]:
+        """Warn if the rows are of several environments; return it as notes. file_format: of the data set."""
+        labels = list(dict.fromkeys(facts.label for facts in self.task.environments))
+        if len(labels) < 2:
+            return []
+        shown = ", ".join(labels[:LABELS_SHOWN]) + (", ..." if len(labels) > LABELS_SHOWN else "")
+        place = _TOLD_BY.get(file_format, f"the column {ENVIRONMENT}")
+        warning = f"the tapes are of {len(labels)} different environments ({shown}): {place} tells them apart"
+        warn_user(warning, ExtractionWarning)
+        return [f"warning: {warning}"]
+
     def plain(self) -> dict[str, Any]:
         """The columns as JSON objects."""
         assert self.task.columns is not None
@@ -102,11 +126,16 @@ class TransitionPlan:
 
 
 def plan_transitions(
-    task: Task, pool: Pool, stored: Mapping[str, Any] | None, part_ticks: int | None = None
+    task: Task,
+    pool: Pool,
+    stored: Mapping[str, Any] | None,
+    part_ticks: int | None = None,
+    onto: Mapping[str, Any] | None = None,
 ) -> TransitionPlan:
     """Plan a task that has the table of transitions.
 
-    stored: the columns of an extraction that was begun, see TransitionPlan.plain. Raises ExtractionError, and as making
+    stored: the columns of an extraction that was begun, see TransitionPlan.plain. onto: the manifest of a data set that the
+    rows will be added to. Raises ExtractionError, and as making
     the environments does.
     """
     examined = examine_tapes(task.sources, task.request, task.factory, pool)
@@ -114,12 +143,25 @@ def plan_transitions(
     environments = [one.facts for one in examined]
     task = attrs.evolve(task, environments=environments)
     parts = make_parts(task.sources, task.request, part_ticks, lambda number, tape: _starts(environments[number], tape))
-    plan = TransitionPlan(task, parts, examined)
+    plan = TransitionPlan(task, parts, examined, _has_environment(environments, onto or {}))
     if stored is not None:
         return plan.with_columns(stored)
     if needs_all_steps(examined, task.request):
         return plan.with_all_steps(pool)
-    return attrs.evolve(plan, task=attrs.evolve(task, columns=settle(task.sources, examined, (), task.request)))
+    return plan._settled()  # noqa: SLF001 - of the same module
+
+
+def _has_environment(environments: Sequence[EnvironmentFacts], onto: Mapping[str, Any]) -> bool:
+    """Return True if the rows need the name of their environment. onto: the manifest of the data set that they join."""
+    if ENVIRONMENT in onto.get("tables", {}).get(TRANSITIONS, {}).get("columns", {}):
+        return True
+    labels = {facts.label for facts in environments}
+    return len(labels | labels_of(onto)) > 1
+
+
+def labels_of(manifest: Mapping[str, Any]) -> set[str]:
+    """The labels of the environments in a manifest. Those of older versions have none."""
+    return {one[ENVIRONMENT] for one in manifest.get("environments", ()) if ENVIRONMENT in one}
 
 
 def _episodes_of(facts: EnvironmentFacts) -> dict[str, Any]:
@@ -168,6 +210,7 @@ def columns_to_plain(columns: TransitionColumns) -> dict[str, Any]:
     return {
         "forms": forms_to_plain(columns.forms),
         "left_out": sorted(columns.left_out),
+        "has_environment": columns.has_environment,
         "has_env": columns.has_env,
         "has_options": columns.has_options,
         "seed_dtype": columns.seed_dtype,
@@ -179,6 +222,7 @@ def columns_from_plain(plain: Mapping[str, Any]) -> TransitionColumns:
     return TransitionColumns(
         forms_from_plain(plain["forms"]),
         frozenset(plain["left_out"]),
+        has_environment=plain["has_environment"],
         has_env=plain["has_env"],
         has_options=plain["has_options"],
         seed_dtype=plain["seed_dtype"],

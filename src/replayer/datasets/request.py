@@ -33,6 +33,10 @@ class ExtractionError(RecordingError):
     """A request that cannot be met; the message gives the reason."""
 
 
+class ExtractionWarning(UserWarning):
+    """Rows are missing in a table that was read, or are of different environments."""
+
+
 def _to_tuple(values: Iterable[Any] | str) -> tuple[Any, ...]:
     """Return the names as a tuple, each once."""
     return (values,) if isinstance(values, str) else tuple(dict.fromkeys(values))

@@ -197,7 +197,9 @@ def _transitions(
     assert task.columns is not None
     runs = task.labels()[RUN]
     tables: list[TransitionRows | ActionRows] = [
-        (TransitionRows if name == TRANSITIONS else ActionRows)(source.run, runs, task.columns)
+        TransitionRows(source.run, runs, task.columns, facts.label)
+        if name == TRANSITIONS
+        else ActionRows(source.run, runs, task.columns)
         for name in task.settled_tables
     ]
     first = part.ticks.start

@@ -16,7 +16,7 @@ from replayer.datasets.request import ExtractionError
 from replayer.datasets.rows.columns import AGENT, Array
 from replayer.datasets.rows.states import RUN, TICK
 from replayer.datasets.table import DatasetTable, values_of
-from replayer.datasets.transitions.transition_rows import ENDS, ENV, EPISODE, OPTIONS, SEED, STEP
+from replayer.datasets.transitions.transition_rows import ENDS, ENV, ENVIRONMENT, EPISODE, OPTIONS, SEED, STEP
 
 Columns = dict[str, Array]
 
@@ -82,6 +82,12 @@ class EpisodeRows:
         return None if texts is None or texts[0] is None else str(texts[0])
 
     @property
+    def told(self) -> dict[str, str]:
+        """The environment, where a data set has several."""
+        labels = self.pieces[0].get(ENVIRONMENT)
+        return {} if labels is None else {ENVIRONMENT: str(labels[0])}
+
+    @property
     def end(self) -> str:
         """How the last row ends: terminated, truncated, or cut, which is neither."""
         flags = [bool(self.column(name)[-1]) for name in ENDS]
@@ -116,7 +122,7 @@ def episodes_of(table: DatasetTable, library: str) -> Iterator[EpisodeRows]:
 
 
 def about_origin(episode: EpisodeRows, sources: Mapping[str, TapeInput]) -> dict[str, Any]:
-    """Where an episode comes from, and how it ended: run, tape, agent, episode, end, and env in a vector."""
+    """Where an episode comes from, and how it ended: run, tape, agent, episode, end, env in a vector, and environment."""
     own = {
         "run": episode.run,
         "tape": sources[episode.run].path.name,
@@ -124,4 +130,4 @@ def about_origin(episode: EpisodeRows, sources: Mapping[str, TapeInput]) -> dict
         "episode": episode.episode,
         "end": episode.end,
     }
-    return own if episode.env < 0 else own | {"env": episode.env}
+    return own | ({} if episode.env < 0 else {"env": episode.env}) | episode.told

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -43,7 +43,7 @@ from replayer.datasets.stores.lerobot_statistics import FeatureStatistics, stati
 from replayer.datasets.table import DatasetTable
 from replayer.datasets.task import Task
 from replayer.datasets.transitions.transition import EnvironmentFacts
-from replayer.datasets.transitions.transition_rows import ENDS, TRANSITIONS, WORTH
+from replayer.datasets.transitions.transition_rows import ENDS, ENVIRONMENT, TRANSITIONS, WORTH
 
 VERSION = "v3.0"
 DEFAULT_FPS = 30.0
@@ -151,7 +151,7 @@ class _Building:
         self._folder, self._fps = folder, fps
         self._features = [one for one in _features(task) if has_reward or one.column.partition(".")[0] != WORTH]
         self._sources = {source.run: source for source in task.sources}
-        tasks = [_task_of(facts) for facts in task.environments]
+        tasks = _tasks_of(task.environments)
         self._tasks = list(dict.fromkeys(tasks))
         self._task_of_run = {source.run: one for source, one in zip(task.sources, tasks, strict=True)}
         self._all: dict[str, FeatureStatistics] = {one.name: statistics_of(one) for one in self._features}
@@ -198,6 +198,7 @@ class _Building:
         self._next = _Numbers(first + count, numbers.episode + 1)
         seed = None if episode.seed is None else str(episode.seed)
         origin = {**about_origin(episode, self._sources), "seed": seed}
+        origin.pop(ENVIRONMENT, None)  # The task tells it.
         return {
             EPISODE_INDEX: numbers.episode,
             "tasks": [task],
@@ -262,5 +263,8 @@ def _plain(statistics: FeatureStatistics) -> dict[str, Any]:
     return {name: array.tolist() for name, array in statistics.arrays().items()}
 
 
-def _task_of(facts: EnvironmentFacts) -> str:
-    return facts.title or "recorded"
+def _tasks_of(environments: Sequence[EnvironmentFacts]) -> list[str]:
+    """The task of each tape: the title of its environment, with the arguments where these alone tell environments apart."""
+    titles, labels = ([getattr(facts, name) for facts in environments] for name in ("title", "label"))
+    is_enough = len(set(titles)) == len(set(labels))
+    return [title or "recorded" for title in titles] if is_enough else labels

@@ -157,9 +157,10 @@ def samples(
     if task.tables == (TRANSITIONS,):
         plan = plan_transitions(task, pool, None, PART_STRIDES)
         task, cut = plan.task, plan.parts
+        assert task.columns is not None
+        inspected.notes.extend(plan.noted())
         if order.columns is None:
-            has_env = task.columns is not None and task.columns.has_env
-            order = attrs.evolve(order, columns=(*ALWAYS_THERE, "env") if has_env else ALWAYS_THERE)
+            order = attrs.evolve(order, columns=(*ALWAYS_THERE, *task.columns.always_there()))
     else:
         cut = make_parts(sources, task.request, PART_STRIDES * request.stride)
     parts = [
@@ -176,7 +177,7 @@ class Samples:
 
     Attributes:
         order: of the rows. epoch: of the next iteration.
-        sources: the tapes. notes: a sentence for each tape left out.
+        sources: the tapes. notes: a sentence for each tape left out, and one if they are of different environments.
         missing: the missing samples of the last iteration so far, each with the name of its tape.
     """
 

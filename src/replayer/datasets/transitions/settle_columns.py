@@ -20,6 +20,7 @@ from replayer.datasets.plan import TAPES_TOGETHER, DatasetPart, TapeInput, open_
 from replayer.datasets.request import ExtractionError, Request
 from replayer.datasets.transitions.agent_stream import facts_of_agents
 from replayer.datasets.transitions.column_forms import ColumnForm, form_of, forms_of_space, merged
+from replayer.datasets.transitions.environment_label import environment_label
 from replayer.datasets.transitions.flat_values import joined
 from replayer.datasets.transitions.made_environment import open_environment
 from replayer.datasets.transitions.transition import EnvironmentFacts, StreamKind
@@ -162,7 +163,8 @@ def _facts_of(tape: Tape, simulation: Simulation) -> EnvironmentFacts:
 
         each_spec = describe_each(inner.env)
     rate = _rate(metadata.get("render_fps"))
-    return EnvironmentFacts(kind, spaces, spec, name, title=title, each_spec=each_spec, render_fps=rate)
+    label = environment_label(title, each_spec, {**tape.meta["adapter"], "spaces": spaces})
+    return EnvironmentFacts(kind, spaces, spec, name, title=title, label=label, each_spec=each_spec, render_fps=rate)
 
 
 def _title(subject: Any, metadata: Mapping[str, Any]) -> str:

@@ -24,6 +24,7 @@ class EnvironmentFacts:
         spaces: as sim.adapters.gymnasium.described_spaces describes them. env_spec: JSON text; None without one.
         name: of the environment's class. title: its registered id, or the name in its metadata, or its class.
         each_spec: of one environment, JSON text: env_spec, or in a vector that of the environments in it; None without one.
+        label: its name with its arguments, see environment_label; "" for a user's simulation.
         render_fps: frames per second as its metadata states them; None if it does not.
         episodes: on the tape. raised: the ticks of calls that raised, or were no step. lost: ranges of ticks without a readable frame.
     """
@@ -36,6 +37,7 @@ class EnvironmentFacts:
     raised: Sequence[int] = ()
     lost: Sequence[tuple[int, int]] = ()
     title: str = ""
+    label: str = ""
     each_spec: str | None = None
     render_fps: float | None = None
 

@@ -1,6 +1,6 @@
 """The rows of the table of transitions, collected as columns whose forms are settled before the first row.
 
-run, episode, step, tick, agent, env?, seed, options?, obs.*, action.*, reward, next.*, terminated, truncated, info.*?
+run, environment?, episode, step, tick, agent, env?, seed, options?, obs.*, action.*, reward, next.*, terminated, truncated, info.*?
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from replayer.datasets.transitions.transition import Transition
 TRANSITIONS, ACTIONS = "transitions", "actions"
 OBSERVED, DONE, WORTH, THEN, ABOUT = "obs", "action", "reward", "next", "info"
 EPISODE, STEP, ENV, SEED, OPTIONS = "episode", "step", "env", "seed", "options"
+ENVIRONMENT = "environment"
 ENDS = ("terminated", "truncated")
 _ROW_BYTES = 100  # Of the columns that are not counted one by one.
 
@@ -33,14 +34,20 @@ class TransitionColumns:
     Attributes:
         forms: of the columns with values from the environment, in order: obs.*, action.*, reward, next.*, info.*.
         left_out: names of columns that the table does not have: not requested, or without numbers.
-        has_env, has_options: True if the table has these columns. seed_dtype: of the column of seeds.
+        has_environment, has_env, has_options: True if the table has these columns. seed_dtype: of the column of seeds.
     """
 
     forms: Mapping[str, ColumnForm]
     left_out: frozenset[str] = frozenset()
+    has_environment: bool = False
     has_env: bool = False
     has_options: bool = False
     seed_dtype: str = "<i8"
+
+    def always_there(self) -> tuple[str, ...]:
+        """The columns that not every table has, without those that miss values in some rows."""
+        has = {ENVIRONMENT: self.has_environment, ENV: self.has_env}
+        return tuple(name for name, is_there in has.items() if is_there)
 
 
 def values_of_transition(row: Transition) -> Iterator[tuple[str, FlatValue]]:
@@ -110,9 +117,9 @@ _facts = operator.attrgetter(*_RowFacts._fields)
 class TransitionRows:
     """Collects transitions."""
 
-    def __init__(self, run: str, runs: tuple[str, ...], columns: TransitionColumns) -> None:
-        """run: of the transitions. runs: all of the data set."""
-        self._run, self._runs, self._columns = run, runs, columns
+    def __init__(self, run: str, runs: tuple[str, ...], columns: TransitionColumns, environment: str = "") -> None:
+        """run: of the transitions. runs: all of the data set. environment: the label of that of the run."""
+        self._run, self._runs, self._columns, self._environment = run, runs, columns, environment
         self.bytes = 0
         self._values: dict[str, list[Any]] = {name: [] for name in columns.forms}
         self._rows: list[_RowFacts] = []
@@ -181,6 +188,7 @@ class TransitionRows:
         columns = self._columns
         code = self._runs.index(self._run)
         block: dict[str, Column] = {RUN: Labels(self._runs, np.full(len(facts[TICK]), code, np.int32))}  # type: ignore[arg-type]
+        block |= {ENVIRONMENT: Texts([self._environment] * len(facts[TICK]))} if columns.has_environment else {}  # type: ignore[arg-type]
         block |= {name: facts[name] for name in (EPISODE, STEP, TICK, AGENT)}
         block |= {ENV: facts[ENV]} if columns.has_env else {}
         block[SEED] = facts[SEED]

@@ -26,6 +26,7 @@ _UNITS = {
     "kind": "kind of the input or event",
 }
 _UNITS_OF_TRANSITIONS = {
+    "environment": "name and arguments of the environment",
     "episode": "number on the tape",
     "step": "number in the episode",
     "tick": "ticks, of the observation",
