@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+from pathlib import Path
 from typing import Any
 
 import msgpack
@@ -12,7 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from optional_packages import needs
 
-from viewed_worlds import TICKS, Pond, inputs_of_pond
+import recorder
+import replayer
+
+from viewed_worlds import TICKS, Game, Pond, inputs_of_pond
 
 needs("starlette", "uvicorn", "websockets")
 
@@ -27,9 +31,13 @@ from replayer.view.live.state_stream import (  # noqa: E402
 from replayer.view.live.stream_session import StreamSession  # noqa: E402
 
 
-def apply(state: dict[str, np.ndarray[Any, Any]], data: bytes) -> dict[str, Any]:
-    """Take a message as the client in docs/view.md does; returns the message."""
+def apply(state: dict[str, np.ndarray[Any, Any]], data: bytes, values: dict[str, Any] | None = None) -> dict[str, Any]:
+    """Take a message as the client in docs/view.md does; returns the message. values: of objects."""
     message: dict[str, Any] = msgpack.unpackb(data)
+    for path in message.get("gone_values", ()) if values is not None else ():
+        values.pop(path, None)
+    if values is not None:
+        values.update(message["values"])
     for name in message.get("gone", ()):
         state.pop(name, None)
     for name, field in message["fields"].items():
@@ -60,18 +68,26 @@ ARRAYS = st.sampled_from(
     ]
 )
 FIELDS = st.dictionaries(st.sampled_from(["a", "b"]), ARRAYS)
+VALUES = st.sampled_from(["calm", "angry", np.array(3), np.array(3.5), np.array(True), np.array([1, 2]), np.arange(3)])
+PATHS = st.dictionaries(st.sampled_from(["hp", "units[1].hp", "gold['red']"]), VALUES)
 
 
-@given(st.lists(FIELDS, min_size=2, max_size=5))
-def test_changes_give_the_next_state_and_merged_ones_the_last(states: list[dict[str, Any]]) -> None:
-    """Whatever fields come, go, grow or change; merged from either end."""
-    streamed = [StreamedState(tick, tick, fields) for tick, fields in enumerate(states)]
+@given(st.lists(st.tuples(FIELDS, PATHS), min_size=2, max_size=5))
+def test_changes_give_the_next_state_and_merged_ones_the_last(
+    both: list[tuple[dict[str, Any], dict[str, Any]]],
+) -> None:
+    """Whatever fields and values come, go, grow or change; merged from either end."""
+    states, paths = [fields for fields, _ in both], [values for _, values in both]
+    plain = [{path: one if isinstance(one, str) else one.tolist() for path, one in known.items()} for known in paths]
+    streamed = [StreamedState(tick, tick, *one) for tick, one in enumerate(both)]
     changes = [change_between(one, other) for one, other in itertools.pairwise(streamed)]
     seen: dict[str, np.ndarray[Any, Any]] = {}
-    apply(seen, encode_state(streamed[0]))
-    for change, fields in zip(changes, states[1:], strict=True):
-        apply(seen, encode_change(change))
+    values: dict[str, Any] = {}
+    apply(seen, encode_state(streamed[0]), values)
+    for change, fields, expected in zip(changes, states[1:], plain[1:], strict=True):
+        apply(seen, encode_change(change), values)
         assert same(seen, fields)
+        assert repr(sorted(values.items())) == repr(sorted(expected.items()))
     forward = changes[0]
     for change in changes[1:]:
         forward = merged_changes(forward, change)
@@ -80,8 +96,10 @@ def test_changes_give_the_next_state_and_merged_ones_the_last(states: list[dict[
         backward = merged_changes(change, backward)
     for merged in (forward, backward):
         skipping: dict[str, np.ndarray[Any, Any]] = {}
-        apply(skipping, encode_state(streamed[0]))
-        message = apply(skipping, encode_change(merged))
+        values = {}
+        apply(skipping, encode_state(streamed[0]), values)
+        message = apply(skipping, encode_change(merged), values)
+        assert repr(sorted(values.items())) == repr(sorted(plain[-1].items()))
         assert (message["before"], message["tick"]) == (0, len(states) - 1)
         assert same(skipping, states[-1])
 
@@ -115,3 +133,22 @@ def test_a_slow_program_skips_ticks_and_misses_nothing() -> None:
         assert same(joined, dict(before.fields))
 
     asyncio.run(run())
+
+
+def test_objects_are_streamed_by_the_paths_of_their_values(tmp_path: Path) -> None:
+    """Numbers as numbers, texts as texts, equal to the attributes of a plain run; an array that is a field comes once."""
+    path, plain, values = tmp_path / "game.tape", Game(), dict[str, Any]()
+    with recorder.record(Game(), path, quiet=True) as game:
+        for _ in range(5):
+            game.step()
+    with replayer.open(path, Game) as run:
+        before = None
+        for tick in range(6):
+            run.seek(tick)
+            after = streamed_state(tick, run.state.snapshot())
+            apply({}, encode_state(after) if before is None else encode_change(change_between(before, after)), values)
+            expected = {f"units[{number}].hp": unit.hp for number, unit in enumerate(plain.units)}
+            assert {path: value for path, value in values.items() if path.startswith("units")} == expected
+            assert (values["turn"], type(values["turn"]), values["note"]) == (tick, int, plain.note)
+            before = after
+            plain.step()
