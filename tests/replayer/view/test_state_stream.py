@@ -34,9 +34,9 @@ from replayer.view.live.stream_session import StreamSession  # noqa: E402
 def apply(state: dict[str, np.ndarray[Any, Any]], data: bytes, values: dict[str, Any] | None = None) -> dict[str, Any]:
     """Take a message as the client in docs/view.md does; returns the message. values: of objects."""
     message: dict[str, Any] = msgpack.unpackb(data)
-    for path in message.get("gone_values", ()) if values is not None else ():
-        values.pop(path, None)
     if values is not None:
+        for path in message.get("gone_values", ()):
+            values.pop(path, None)
         values.update(message["values"])
     for name in message.get("gone", ()):
         state.pop(name, None)
