@@ -138,7 +138,8 @@ def test_a_slow_program_skips_ticks_and_misses_nothing() -> None:
 def test_objects_are_streamed_by_the_paths_of_their_values(tmp_path: Path) -> None:
     """Numbers as numbers, texts as texts, equal to the attributes of a plain run; an array that is a field comes once."""
     path, plain, values = tmp_path / "game.tape", Game(), dict[str, Any]()
-    with recorder.record(Game(), path, quiet=True) as game:
+    played: Any = recorder.record(Game(), path, quiet=True)
+    with played as game:
         for _ in range(5):
             game.step()
     with replayer.open(path, Game) as run:

@@ -138,10 +138,10 @@ def merged_changes(first: StreamedChange, second: StreamedChange) -> StreamedCha
             cells[name] = places, values
     gone = tuple(dict.fromkeys([*(name for name in first.gone if name not in second.fields), *second.gone]))
     lost = set(second.gone_values)
-    values = {path: value for path, value in first.values.items() if path not in lost} | dict(second.values)
+    objects = {path: value for path, value in first.values.items() if path not in lost} | dict(second.values)
     gone_values = [*(path for path in first.gone_values if path not in second.values), *second.gone_values]
     ticks = second.tick, first.before, second.state_hash
-    return StreamedChange(*ticks, fields, cells, gone, values, tuple(dict.fromkeys(gone_values)))
+    return StreamedChange(*ticks, fields, cells, gone, objects, tuple(dict.fromkeys(gone_values)))
 
 
 def encode_state(state: StreamedState) -> bytes:
