@@ -51,6 +51,14 @@ class Pond:
         return self._events
 
 
+class MeasuredPond(Pond):
+    """A pond with a figure."""
+
+    def telemetry(self) -> dict[str, int]:
+        """The figure of the tick."""
+        return {"water": int(self.state["water"].sum())}
+
+
 class DriftingPond(Pond):
     """A pond whose code has changed: from the twelfth drop on it loses water."""
 

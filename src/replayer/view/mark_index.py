@@ -12,11 +12,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from recorder.format.blocks.telemetry_block import join_telemetry
+from recorder.format.blocks.telemetry_block import TICK, join_telemetry
+from replayer.view.early_marks import EarlyMarks
 
 BINS_MAX = 4000
 EPISODES_MAX = 2000  # Told of one stretch.
 TROUBLES_MAX = 200
+TICK_MAX = 2**63 - 1
 _NO_TICKS = np.zeros(0, np.int64)
 
 Ticks = npt.NDArray[np.int64]
@@ -27,10 +29,16 @@ class MarkIndex:
 
     def __init__(self) -> None:
         self._parts: dict[str, Any] = {}
+        self._early = EarlyMarks()
 
     def add(self, part: dict[str, Any]) -> None:
         """Take a part."""
         self._parts |= part
+        self._early.forget(TICK_MAX if "telemetry" in part else -1, TICK_MAX if "event_ticks" in part else -1)
+
+    def foresee(self, rows: Mapping[int, Mapping[str, int | float]], events: Mapping[int, Mapping[str, int]]) -> None:
+        """Take telemetry and numbers of events, by tick, that the tape does not have yet: what it has takes their place."""
+        self._early.add(rows, events)
 
     def extend(self, added: Mapping[str, Any]) -> None:
         """Take what was added to a tape that is being recorded: marks after those that are known, and all keyframes."""
@@ -48,6 +56,9 @@ class MarkIndex:
                     parts[name] = [*parts.get(name, []), *marks][:TROUBLES_MAX]
                 case "telemetry":
                     parts[name] = join_telemetry([parts[name], marks] if name in parts else [marks])
+                    self._early.forget(int(marks[TICK][-1]), -1)
+                case "events_until":
+                    self._early.forget(-1, marks)
                 case _:
                     parts[name] = marks
 
@@ -64,7 +75,9 @@ class MarkIndex:
     @property
     def telemetry_names(self) -> list[str]:
         """The columns of the telemetry, without "tick"."""
-        return [name for name in self._parts.get("telemetry", {}) if name != "tick"]
+        return list(
+            dict.fromkeys([*(name for name in self._parts.get("telemetry", {}) if name != TICK), *self._early.figures])
+        )
 
     def interval_of(self, tick: int) -> int:
         """The number of the keyframe interval that a tick is in."""
@@ -79,7 +92,7 @@ class MarkIndex:
             inside = ticks[np.searchsorted(ticks, first) : np.searchsorted(ticks, last, "right")]
             return [int(count) for count in np.histogram(inside, edges)[0]]
 
-        events: Mapping[str, Ticks] = self._parts.get("event_ticks", {})
+        events = self._event_ticks()
         episodes = [one for one in self._parts.get("episodes", []) if one[1] >= first and one[0] <= last]
         return {
             "first": first,
@@ -110,13 +123,22 @@ class MarkIndex:
 
     def telemetry(self, name: str) -> tuple[Ticks, npt.NDArray[np.float64]] | None:
         """Ticks and values of a column; None if there is no such column."""
-        columns = self._parts.get("telemetry", {})
-        if name == "tick" or name not in columns:
+        columns, early = self._parts.get("telemetry", {}), self._early.figures.get(name, {})
+        if name == TICK or (name not in columns and not early):
             return None
-        return columns["tick"], np.asarray(columns[name], np.float64)
+        known = (columns[TICK], columns[name]) if name in columns else (_NO_TICKS, np.zeros(0))
+        ticks = np.concatenate([known[0], np.fromiter(early, np.int64)])
+        return ticks, np.concatenate([np.asarray(known[1], np.float64), np.array([*early.values()], np.float64)])
+
+    def _event_ticks(self) -> dict[str, Ticks]:
+        """The ticks of events by kind, those that are not on the tape yet behind the others."""
+        found: dict[str, Ticks] = dict(self._parts.get("event_ticks", {}))
+        for kind, ticks in self._early.events.items():
+            found[kind] = np.concatenate([found.get(kind, _NO_TICKS), np.array(ticks, np.int64)])
+        return found
 
     def _ticks_of(self, kind: str, name: str | None) -> Ticks:
-        events: Mapping[str, Ticks] = self._parts.get("event_ticks", {})
+        events = self._event_ticks() if kind == "event" else {}
         match kind:
             case "keyframe":
                 return self._ticks("keyframe_ticks")

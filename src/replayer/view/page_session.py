@@ -102,7 +102,8 @@ class PageSession:
             return  # It was made for what the page looked at before.
         self._unseen += 1
         self._send(side, head.tick, head.encoded, HEAD)
-        self.announce({"kind": "head", "side": side, "tick": head.tick, "figures": dict(head.figures)})
+        told = {"tick": head.tick, "figures": dict(head.figures), "events": [*head.events.items()]}
+        self.announce({"kind": "head", "side": side, **told})
 
     def preview(self, side: int, tick: int, encoded: EncodedTick) -> None:
         """Show a keyframe on the way, if nothing nearer is shown."""

@@ -52,12 +52,14 @@ class Head:
     """The newest tick that was reached of a tape that is being recorded.
 
     Attributes:
-        figures: of the curves at this tick, as far as they are known.
+        figures: of the curves and the telemetry at this tick, as far as they are known.
+        events: the numbers of events by kind, of this tick and of those since the last head, by tick.
     """
 
     tick: int
     encoded: EncodedTick
     figures: Mapping[str, float]
+    events: Mapping[int, Mapping[str, int]] = attrs.field(factory=dict)
 
 
 class StateStream(Protocol):

@@ -23,7 +23,7 @@ from waiting import wait_until
 from recorder import Recorder
 
 from project_paths import ROOT
-from viewed_worlds import TICKS, Pond, inputs_of_pond, pond_at
+from viewed_worlds import TICKS, MeasuredPond, inputs_of_pond, pond_at
 
 needs("starlette", "httpx2", "websockets", "uvicorn")
 
@@ -44,14 +44,6 @@ PORT, TOKEN, WAIT_S, HEAD = 8123, "a-token-of-this-test", 60, 8
 BASE = f"http://127.0.0.1:{PORT}"
 PROGRAM = "from replayer.commands.main import main; main()"
 PATHS = os.pathsep.join([str(ROOT / "src"), str(ROOT / "tests/support")])
-
-
-class Measured(Pond):
-    """A pond with a figure."""
-
-    def telemetry(self) -> dict[str, int]:
-        """The figure of the tick."""
-        return {"water": int(self.state["water"].sum())}
 
 
 class Page:
@@ -100,7 +92,7 @@ class Page:
 @contextlib.contextmanager
 def recording(path: Path, ticks: int, **options: Any) -> Iterator[Recorder]:
     """A recorder whose first ticks have been recorded."""
-    with Recorder(path, Measured(), keyframe_interval_ticks=20, **options) as recorder:
+    with Recorder(path, MeasuredPond(), keyframe_interval_ticks=20, **options) as recorder:
         step_to(recorder, ticks)
         yield recorder
 
@@ -112,12 +104,12 @@ def step_to(recorder: Recorder, tick: int) -> None:
 
 
 @contextlib.contextmanager
-def watching(path: Path, pages: int = 1, delay_ticks: int = 0) -> Iterator[tuple[TestClient, list[Page]]]:
+def watching(
+    path: Path, pages: int = 1, delay_ticks: int = 0, sim: str = "viewed_worlds:Pond"
+) -> Iterator[tuple[TestClient, list[Page]]]:
     """`replay view --live` of a tape, and connected pages that look at its water."""
     wait_until(lambda: has_keyframe(path))
-    server = pages_of(
-        ViewRequest([path], "viewed_worlds:Pond", cache_bytes=1 << 20, is_live=True, delay_ticks=delay_ticks)
-    )
+    server = pages_of(ViewRequest([path], sim, cache_bytes=1 << 20, is_live=True, delay_ticks=delay_ticks))
     with contextlib.ExitStack() as stack:
         client = stack.enter_context(TestClient(server.app("127.0.0.1", PORT, TOKEN), base_url=BASE))
         client.get(f"/?token={TOKEN}")
@@ -243,14 +235,22 @@ def test_spectators_see_the_run_later(tmp_path: Path) -> None:
 
 def known_ticks(client: TestClient) -> list[int]:
     """The ticks whose water is known: from telemetry, or computed while the cache was filled."""
-    found = client.get("/api/curve", params={"name": "water", "first": 0, "last": TICKS, "bins": 99}).json()["points"]
-    return [tick for tick, _ in found]
+    return [tick for tick, _ in known_points(client, 0, TICKS)]
 
 
-def marks_of(client: TestClient, kind: str) -> list[int]:
-    """The ticks that have a mark."""
-    found = client.get("/api/tracks", params={"first": 0, "last": TICKS, "bins": TICKS + 1}).json()[kind]
-    return [tick for tick, count in enumerate(found) if count]
+def known_points(client: TestClient, first: int, last: int) -> list[tuple[int, float]]:
+    """The points of the curve of the water between two ticks."""
+    query = {"name": "water", "first": first, "last": last, "bins": 99}
+    found = client.get("/api/curve", params=query).json()["points"]
+    return [(tick, value) for tick, value in found if first <= tick <= last and value is not None]
+
+
+def marks_of(client: TestClient, kind: str, name: str | None = None, first: int = 0, last: int = TICKS) -> list[int]:
+    """The ticks that have a mark. name: the kind of events, of which a tick comes once for each."""
+    found = client.get("/api/tracks", params={"first": first, "last": last, "bins": TICKS + 1}).json()[kind]
+    if name is not None:
+        return [first + at for at, count in enumerate(found[name]) for _ in range(count)]
+    return [first + tick for tick, count in enumerate(found) if count]
 
 
 def apply_message(state: dict[str, Any], message: dict[str, Any]) -> None:
@@ -386,3 +386,52 @@ def test_only_one_tape_can_be_followed(capsys: pytest.CaptureFixture[str], tmp_p
     words = ["view", "--no-browser", str(tmp_path / "one.tape"), "--delay", "3"]
     assert run_app(replayer.commands.main.load(words), words) == 2
     assert_one_line(capsys.readouterr(), "--delay is for a run that is being recorded: add --live")
+
+
+def test_telemetry_and_events_come_with_their_tick(tmp_path: Path) -> None:
+    """Before their blocks are written: those of a plain run. What the tape has then takes their place, each mark once."""
+    path, plain, jumps = tmp_path / "run.tape", MeasuredPond(), list[int]()
+    water = {0: plain.telemetry()["water"]}
+    for tick, inputs in enumerate(inputs_of_pond(TICKS), start=1):
+        plain.step(inputs)
+        water[tick] = plain.telemetry()["water"]
+        jumps += [tick] * sum(event["kind"] == "jump" for event in plain.events())
+    with contextlib.ExitStack() as stack:
+        recorder = stack.enter_context(recording(path, 7, events=True))
+        client, (page,) = stack.enter_context(watching(path, sim="viewed_worlds:MeasuredPond"))
+        page.send("follow", on=True)
+        page.frame(7, HEAD)
+        for tick in range(8, 20):
+            step_to(recorder, tick)
+            page.frame(tick, HEAD)
+            head = page.message("head")
+            assert (head["tick"], head["figures"]["water"]) == (tick, water[tick])
+            assert dict(head["events"]).get(tick, {}).get("jump", 0) == jumps.count(tick)
+        assert dict(known_points(client, 8, 19)) == {tick: water[tick] for tick in range(8, 20)}
+        assert marks_of(client, "events", "jump", 8, 19) == [tick for tick in jumps if 8 <= tick < 20]
+        described = client.get("/api/detail", params={"page": page.name, "tick": 19, "part": "tick"}).json()
+        assert described["events_from"] in {"step", "tape"}  # The second, if the writer was quicker.
+        assert len([one for one in described["events"] if one["kind"] == "jump"]) == jumps.count(19)
+        step_to(recorder, TICKS)
+        recorder.close()
+        assert page.message("recording")["facts"]["live"] == "ended"
+        wait_until(lambda: client.get("/api/info").json()["tapes"][0]["status"] == "intact")
+        assert dict(known_points(client, 0, TICKS)) == water
+        assert marks_of(client, "events", "jump", 0, TICKS) == jumps
+
+
+def test_what_the_tape_has_takes_the_place_of_what_was_foreseen() -> None:
+    """Also if it differs; and what is foreseen late of a tick that the tape has is dropped."""
+    marks = MarkIndex()
+    marks.foresee({tick: {"water": tick} for tick in (1, 2, 3)}, {2: {"jump": 2}, 3: {"jump": 1}})
+    assert [*map(list, marks.telemetry("water") or ())] == [[1, 2, 3], [1, 2, 3]]
+    assert marks.tracks(0, 3, 4)["events"] == {"jump": [0, 0, 2, 1]}
+    table = {"tick": np.array([0, 1, 2]), "water": np.array([9, 8, 7])}
+    marks.extend({"telemetry": table, "event_ticks": {"jump": np.array([2])}, "events_until": 2})
+    marks.foresee({2: {"water": 5}}, {2: {"jump": 9}})
+    assert [*map(list, marks.telemetry("water") or ())] == [[0, 1, 2, 3], [9, 8, 7, 3]]
+    assert marks.tracks(0, 3, 4)["events"] == {"jump": [0, 0, 1, 1]}
+    marks.add({"telemetry": table})
+    marks.add({"event_ticks": {"jump": np.array([2])}})
+    assert [*map(list, marks.telemetry("water") or ())] == [[0, 1, 2], [9, 8, 7]]
+    assert marks.tracks(0, 3, 4)["events"] == {"jump": [0, 0, 1, 0]}

@@ -14,6 +14,7 @@ from recorder.format.blocks.block import BlockKind
 from recorder.format.blocks.telemetry_block import TICK, Columns, decode_telemetry, join_telemetry
 from recorder.format.segments.block_location import optional_blocks
 from recorder.processes.worker_pipes import begin_as_worker
+from replayer.tape.stored_events import stored_events
 from replayer.tape.tape import Tape
 from replayer.view.live.growing_tape import MARKS_NICENESS, RecordingWatch, be_nice, wait_for_first_ticks
 from replayer.view.states.page_json import page_text
@@ -63,6 +64,7 @@ class GrowingMarks:
         self._tape, self._delay_ticks = tape, delay_ticks
         self._keyframes = 0
         self._input_tick, self._event_tick = -1, -1
+        self._covered_tick = -1  # The last tick whose events are on the tape, if it has any.
         self._telemetry_position = (-1, -1)
         self._held: Columns | None = None  # Rows of ticks that are not to be told yet.
 
@@ -85,6 +87,10 @@ class GrowingMarks:
         if events["event_ticks"]:
             self._event_tick = max(int(ticks[-1]) for ticks in events["event_ticks"].values())
             found |= events
+        blocks = stored_events(tape.recording, self._event_tick + 1, last)
+        covered = max((block.last_tick for block in blocks), default=self._event_tick)
+        if covered > self._covered_tick:
+            self._covered_tick = found["events_until"] = covered
         telemetry = self._telemetry(last)
         if telemetry is not None:
             found["telemetry"] = telemetry

@@ -11,6 +11,7 @@ Invariants:
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Mapping
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -27,7 +28,7 @@ from replayer.view.live.growing_tape import HEAD_NICENESS, POLL_S, RecordingWatc
 from replayer.view.live.state_stream import StreamedState, change_between, streamed_state
 from replayer.view.states.figures import figures_of
 from replayer.view.states.frame_encoding import EncodedTick
-from replayer.view.states.page_json import page_json
+from replayer.view.states.page_json import page_json, page_text
 from replayer.view.worker.finding_cursors import make_cursor
 from replayer.view.worker.page_jobs import ViewSelection
 from replayer.view.worker.view_cursor import ViewCursor
@@ -55,11 +56,18 @@ class StreamJob:
 
 @attrs.frozen
 class HeadTick:
-    """From the process: the newest tick that was reached. figures: of this tick and those before it, by tick."""
+    """From the process: the newest tick that was reached, with what is known of it and of those before it, by tick.
+
+    Attributes:
+        figures: of the curves that are looked at.
+        rows, events: telemetry, and the numbers of events by kind, which may not be on the tape yet.
+    """
 
     tick: int
     encoded: EncodedTick
     figures: Mapping[int, Mapping[str, float]]
+    rows: Mapping[int, Mapping[str, int | float]]
+    events: Mapping[int, Mapping[str, int]]
 
 
 @attrs.frozen
@@ -95,7 +103,7 @@ def follow_head(parent: int, pipe: Connection, path: Path, sim: str | None, dela
     wait_for_first_ticks(path)
     try:
         factory = load_factory(sim) if sim is not None else None
-        process = _HeadProcess(pipe, make_cursor(path, factory, None), delay_ticks)
+        process = _HeadProcess(pipe, make_cursor(path, factory, None, is_live=True), delay_ticks)
     except (RecordingError, OSError, ValueError, LookupError):
         return  # The process that answers the pages says the same.
     try:
@@ -112,6 +120,8 @@ class _HeadProcess:
         self._look: ViewSelection | None = None
         self._shown: tuple[int, ViewSelection] | None = None
         self._told = Grown(-1, -1)
+        self._rows: dict[int, Mapping[str, int | float]] = {}  # Of ticks that were visited and not sent yet.
+        self._events: dict[int, Mapping[str, int]] = {}
         self._streams = StreamJob(streams=False, wants_state=False)
         self._streamed: StreamedState | None = None  # What the programs have that get the stream.
         self._bad_tick: int | None = None  # From there to the next keyframe, the states differ from the recorded ones.
@@ -187,7 +197,8 @@ class _HeadProcess:
             self._failed(error, last, look)
             return
         self._shown = tick, look
-        self._pipe.send(HeadTick(tick, encoded, figures))
+        self._pipe.send(HeadTick(tick, encoded, figures, self._rows, self._events))
+        self._rows, self._events = {}, {}
 
     def _walk(self, last: int, look: ViewSelection) -> dict[int, dict[str, float]]:
         """Go to the last tick, as far as that is possible in a moment; returns figures of the ticks on the way."""
@@ -200,16 +211,28 @@ class _HeadProcess:
         figures: dict[int, dict[str, float]] = {}
         here = cursor.tick
         is_near = here is not None and here < last <= here + EACH_TICKS
-        each = here is not None and is_near and (bool(look.curves) or self._streams.streams)
+        wants_each = bool(look.curves) or self._streams.streams or cursor.has_outputs
+        each = here is not None and is_near and wants_each
         for tick in range(here + 1, last + 1) if each and here is not None else [last]:
             arrived = cursor.walk(tick, lambda: time.monotonic() > deadline_s)
             if self._streams.streams and cursor.tick is not None:
                 self._stream(cursor.tick, cursor.run.state.snapshot())
             if cursor.tick is not None and look.curves:
                 figures[cursor.tick] = figures_of(cursor.run.state.snapshot(), look.curves)
+            if cursor.tick is not None and self._look is not None:
+                self._note_outputs(cursor.tick)
             if not arrived or time.monotonic() > deadline_s:
                 break
         return figures
+
+    def _note_outputs(self, tick: int) -> None:
+        outputs = self._cursor.outputs()
+        if outputs is None:
+            return
+        if outputs.figures:
+            self._rows[tick] = outputs.figures
+        if outputs.events:
+            self._events[tick] = Counter(page_text(str(event.get("kind", ""))) for event in outputs.events)
 
     def _stream(self, tick: int, snapshot: Snapshot) -> None:
         """Send what has changed since the state that was streamed last, and the complete state if a program waits for it."""
@@ -230,6 +253,7 @@ class _HeadProcess:
         if self._bad_tick is None:
             self._pipe.send(HeadTrouble(tick, self._cursor.trouble_text(error)))
         self._bad_tick, self._shown = last, (last, look)
+        self._rows, self._events = {}, {}
 
 
 def state_facts(tape: Tape, watch: RecordingWatch) -> dict[str, Any]:

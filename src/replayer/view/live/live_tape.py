@@ -129,9 +129,11 @@ class LiveTape(ViewedTape):
         for one, values in reached.figures.items():
             for name, value in values.items():
                 self._figures.setdefault(name, {})[one] = value
+        self.marks.foresee(reached.rows, reached.events)
         self.cache.centre = tick
         self.cache.put(tick, reached.encoded)
-        self._newest = Head(tick, reached.encoded, reached.figures.get(tick, {}))
+        figures = {**reached.figures.get(tick, {}), **reached.rows.get(tick, {})}
+        self._newest = Head(tick, reached.encoded, figures, reached.events)
         self._audience.head(self.side, self._newest)
 
     def _tell_growth(self) -> None:
@@ -147,4 +149,4 @@ def _serve_live_tape(parent: int, pipe: Any, path: Path, sim: str | None) -> Non
     """The process that answers the pages: as for any tape, once a few ticks are there, and after others."""
     be_nice(PAGES_NICENESS)
     wait_for_first_ticks(path)
-    serve_tape(parent, pipe, path, sim, None)
+    serve_tape(parent, pipe, path, sim, None, is_live=True)

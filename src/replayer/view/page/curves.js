@@ -56,6 +56,18 @@ export class Curves {
     }
   }
 
+  // The newest tick of a recording: its values are drawn now, and read again with all others in a moment.
+  arrive(head) {
+    this.head = head;
+    for (const name of this.state.curves) {
+      const value = head.figures[name], points = this.points.get(`${head.side} ${name}`);
+      if (value === undefined || !points || (points.at(-1)?.[0] ?? -1) >= head.tick) continue;
+      if (points.length && points.at(-1)[0] < head.tick - 1) points.push([points.at(-1)[0] + 1, null]);
+      points.push([head.tick, value]);
+    }
+    this.move();
+  }
+
   valueAt(side, name, tick) {
     const points = this.points.get(`${side} ${name}`) ?? [];
     let low = 0, high = points.length; // The first point that is not before the tick.

@@ -147,8 +147,10 @@ export class Inspector {
 
   events(answer, side) {
     const kinds = Object.entries(answer.event_kinds), total = kinds.reduce((sum, [, count]) => sum + count, 0);
-    const out = [h('h2', { textContent: `events: ${whole(total)}` })];
-    if (!total) out.push(h('p', { className: 'dim', textContent: 'none at this tick' }));
+    const unknown = { none: 'this recording has no events', pending: 'the events of this tick are not written yet' }[answer.events_from];
+    const out = [h('h2', { textContent: unknown ? 'events' : `events: ${whole(total)}` })];
+    if (answer.events_from === 'step') out.push(h('p', { className: 'dim', textContent: 'of the step as it was run again here; the recorded ones are not written yet' }));
+    if (unknown || !total) out.push(h('p', { className: 'dim', textContent: unknown ?? 'none at this tick' }));
     for (const [kind, count] of kinds) {
       const key = `${side}event ${kind}`, list = answer.events.filter((event) => String(event.kind ?? '') === kind);
       const body = () => list.slice(0, 100).map((event, number) => this.branch(`${key}${number}`, '', event));

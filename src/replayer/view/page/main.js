@@ -314,7 +314,7 @@ const actions = {
   painted: () => { paint(); bar.move(); curves.move(); say(); },
   grown: () => { bar.draw(); curves.draw(); say(); },
   named: () => { buildNames(); showBanner(state, actions); say(); if (state.tab === 'tape') inspector.show(); },
-  figures: (head) => { curves.head = head; curves.move(); },
+  figures: (head) => { curves.arrive(head); bar.arrive(head); },
   curves: () => curves.load(),
   go, arrive, rest, has, jump, changed, say, look,
   pause: () => playback.pause(), loop: setLoop, kind: setKind, curve: setCurve, layer: setLayer,

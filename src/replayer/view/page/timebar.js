@@ -137,6 +137,22 @@ export class TimeBar {
     }
   }
 
+  // Events of the newest ticks of a recording: they are counted now, and all are read again in a moment.
+  arrive({ events }) {
+    const { data } = this;
+    if (!data) return;
+    for (const [tick, counts] of events) {
+      const bin = Math.floor((tick - data.first) / data.width);
+      if (bin < data.keyframes.length - 1 || bin > data.keyframes.length + 64) continue; // It is read already, or far away.
+      for (const [kind, count] of Object.entries(counts)) {
+        data.event_counts[kind] = (data.event_counts[kind] ?? 0) + count;
+        const bins = (data.events[kind] ??= []);
+        while (bins.length <= bin) bins.push(0);
+        bins[bin] += count;
+      }
+    }
+  }
+
   // Tracks that have nothing to say are not there.
   rows() {
     const { data, state } = this, rows = ['keyframes'];
@@ -156,7 +172,8 @@ export class TimeBar {
     const { kind } = this.state;
     if (kind && data.events[kind]) return data.events[kind];
     const all = Object.values(data.events);
-    return all.length ? all[0].map((_, at) => all.reduce((sum, bins) => sum + bins[at], 0)) : [];
+    const length = Math.max(0, ...all.map((bins) => bins.length));
+    return Array.from({ length }, (_, at) => all.reduce((sum, bins) => sum + (bins[at] ?? 0), 0));
   }
 
   draw() {

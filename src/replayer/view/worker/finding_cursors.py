@@ -15,9 +15,11 @@ from sim.kernel.state import Snapshot
 Role = Literal["recorded", "replayed"]
 
 
-def make_cursor(path: Path, factory: Factory | None, role: Role | None) -> ViewCursor:
-    """A cursor for one side of a desync, or for a tape. Raises as ViewCursor does."""
-    return {"recorded": RecordedCursor, "replayed": ReplayedCursor, None: ViewCursor}[role](path, factory)
+def make_cursor(path: Path, factory: Factory | None, role: Role | None, *, is_live: bool = False) -> ViewCursor:
+    """A cursor for one side of a desync, or for a tape. is_live: see ViewCursor. Raises as ViewCursor does."""
+    if role is None:
+        return ViewCursor(path, factory, is_live=is_live)
+    return {"recorded": RecordedCursor, "replayed": ReplayedCursor}[role](path, factory)
 
 
 class RecordedCursor(ViewCursor):

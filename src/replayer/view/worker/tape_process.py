@@ -47,12 +47,14 @@ FAR_TICKS = 60  # A seek over more steps first shows the keyframe that it starts
 TICKS_MAX = 50_000  # Kept at most: the bookkeeping of the cache is linear in them.
 
 
-def serve_tape(parent: int, pipe: Connection, path: Path, sim: str | None, role: Role | None) -> None:
-    """Run the process until the server closes the pipe. parent: the server's process id."""
+def serve_tape(
+    parent: int, pipe: Connection, path: Path, sim: str | None, role: Role | None, *, is_live: bool = False
+) -> None:
+    """Run the process until the server closes the pipe. parent: the server's process id. is_live: see ViewCursor."""
     begin_as_worker(parent)
     try:
         factory = load_factory(sim) if sim is not None else None
-        reader = make_cursor(path, factory, role)
+        reader = make_cursor(path, factory, role, is_live=is_live)
         process = _TapeProcess(pipe, reader, lambda: make_cursor(path, factory, role))
         pipe.send(Opened(view_facts(reader) | {"role": role}))
     except (RecordingError, OSError, ValueError, LookupError) as error:

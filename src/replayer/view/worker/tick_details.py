@@ -14,10 +14,12 @@ import numpy as np
 import numpy.typing as npt
 
 from recorder.errors import RecordingError
+from recorder.format.blocks.events_block import Event
 from replayer.desync.object_diff import MALFORMED, objects_in
 from replayer.export.viewers.object_values import values_of
 from replayer.report.report_text import short_text
 from replayer.tape.fields import shown_slots
+from replayer.tape.stored_events import stored_events
 from replayer.value_text import describe_field
 from replayer.view.states.page_json import page_json, page_number, page_text
 from replayer.view.states.shown_rows import table_rows
@@ -70,7 +72,7 @@ class TickDetails:
                 facts["inputs"] = page_json(tape.frame(tick).inputs)
             except RecordingError as error:
                 facts["inputs_error"] = str(error)
-        events = [event for _, event in tape.events(tick, tick)]
+        events, facts["events_from"] = self._events(tick)
         kinds = Counter(page_text(str(event.get("kind", ""))) for event in events)
         facts["events"] = [page_json(event) for event in events[:EVENTS_MAX]]
         facts["event_kinds"] = dict(kinds.most_common())
@@ -86,6 +88,23 @@ class TickDetails:
         facts["keyframe_tick"] = self._cursor.keyframe_before(tick)
         facts["milliseconds"] = round(seek.milliseconds, 2) if seek is not None and seek.tick == tick else None
         return facts
+
+    def _events(self, tick: int) -> tuple[list[Event], str]:
+        """The events of a tick, and where they are from.
+
+        That is "tape", "none" if no events are recorded, and of a tape that is being recorded, whose block of events comes
+        later, "step", or "pending" if they are not known.
+        """
+        tape = self._cursor.run.tape
+        if not tape.has_events:
+            return [], "none"
+        found = list(stored_events(tape.recording, tick, tick))
+        if found:
+            return [event for block in found for _, events in block.found for event in events], "tape"
+        outputs = self._cursor.outputs()
+        if outputs is not None and outputs.events is not None:
+            return outputs.events, "step"
+        return [], "tape" if tape.sealed else "pending"
 
     def _recorded_hash(self, tick: int) -> str | None:
         """The recorded hash of the state; None if the tape has another kind of hash there, or none."""

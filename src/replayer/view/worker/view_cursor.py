@@ -20,6 +20,7 @@ from replayer.playback.make_simulation import Factory
 from replayer.timeline.timeline import Timeline
 from replayer.view.states.frame_encoding import EncodedTick, encode_picture, encode_points, encode_values
 from replayer.view.states.shown_layers import PICTURE, ShownLayers
+from replayer.view.worker.live_timeline import LiveTimeline, StepOutputs
 from replayer.view.worker.page_jobs import ViewSelection
 from sim.kernel.state import Snapshot
 
@@ -41,9 +42,12 @@ class ViewCursor:
         shown: what states show.
     """
 
-    def __init__(self, path: Path, factory: Factory | None) -> None:
-        """Raises as Timeline does, and MissingTickError if the tape has no tick."""
-        self.run = Timeline(path, factory)
+    def __init__(self, path: Path, factory: Factory | None, *, is_live: bool = False) -> None:
+        """is_live: the tape is being recorded: outputs() has what is not on it yet.
+
+        Raises as Timeline does, and MissingTickError if the tape has no tick.
+        """
+        self.run = LiveTimeline(path, factory) if is_live else Timeline(path, factory)
         self._keyframes_read_s = 0.0
         self.keyframes: list[int] = []
         self.follow_files()
@@ -117,6 +121,15 @@ class ViewCursor:
     def tick(self) -> int | None:
         """Where the last walk has come to; None if it is at no tick."""
         return self.run.tick
+
+    @property
+    def has_outputs(self) -> bool:
+        """True if the tape is being recorded, and its simulation gives figures or events."""
+        return isinstance(self.run, LiveTimeline) and self.problem is None and self.run.has_outputs
+
+    def outputs(self) -> StepOutputs | None:
+        """What the simulation gave in the step to the present tick, on a tape that is being recorded; None if unknown."""
+        return self.run.outputs() if isinstance(self.run, LiveTimeline) and self.problem is None else None
 
     def walk(self, tick: int, is_stale: IsStale) -> bool:
         """Go to a tick; False if is_stale() became True on the way. Raises as Timeline.seek does."""
