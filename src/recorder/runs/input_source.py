@@ -105,9 +105,9 @@ def read_inputs(path: Path) -> dict[int, list[Any]]:
     Lines of one tick add up; empty lines are skipped. Raises OSError, and UsageError with the line number.
     """
     inputs: dict[int, list[Any]] = {}
-    for number, tick, sent in _lines(path, "[...]"):
+    for number, tick, sent in _lines(_text_of(path), str(path), "[...]"):
         if not isinstance(sent, list):
-            raise _unfit(path, number, "[...]")
+            raise _unfit(str(path), number, "[...]")
         inputs.setdefault(tick, []).extend(sent)
     return inputs
 
@@ -115,22 +115,34 @@ def read_inputs(path: Path) -> dict[int, list[Any]]:
 def read_plain_inputs(path: Path) -> dict[int, Any]:
     """Read inputs by tick for simulations whose inputs are any JSON value. Lists of one tick add up.
 
-    Raises OSError, and UsageError with the line number, also if a tick has two lines that are not both lists.
+    Raises OSError, and as parse_plain_inputs does.
+    """
+    return parse_plain_inputs(_text_of(path), str(path))
+
+
+def parse_plain_inputs(text: str, source: str) -> dict[int, Any]:
+    """The inputs by tick that lines of JSON state. source: where they are from, for messages.
+
+    Raises UsageError with the line number, also if a tick has two lines that are not both lists.
     """
     inputs: dict[int, Any] = {}
-    for number, tick, sent in _lines(path, "..."):
+    for number, tick, sent in _lines(text, source, "..."):
         if tick not in inputs:
             inputs[tick] = sent
         elif isinstance(sent, list) and isinstance(inputs[tick], list):
             inputs[tick] = inputs[tick] + sent
         else:
-            raise UsageError(f"{path}, line {number}: tick {tick:,} has inputs already, and only lists add up")
+            raise UsageError(f"{source}, line {number}: tick {tick:,} has inputs already, and only lists add up")
     return inputs
 
 
-def _lines(path: Path, form: str) -> Iterator[tuple[int, int, Any]]:
-    """Yield line number, tick and inputs. form: the form of the inputs, for a message."""
-    for number, line in enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines(), 1):
+def _text_of(path: Path) -> str:
+    return path.read_text(encoding="utf-8", errors="replace")
+
+
+def _lines(text: str, source: str, form: str) -> Iterator[tuple[int, int, Any]]:
+    """Yield line number, tick and inputs. source, form: where they are from and their form, for a message."""
+    for number, line in enumerate(text.splitlines(), 1):
         if not line.strip():
             continue
         try:
@@ -141,8 +153,8 @@ def _lines(path: Path, form: str) -> Iterator[tuple[int, int, Any]]:
             case {"tick": int(tick), "inputs": sent, **rest} if tick > 0 and entry["tick"] is not True and not rest:
                 yield number, tick, sent
             case _:
-                raise _unfit(path, number, form)
+                raise _unfit(source, number, form)
 
 
-def _unfit(path: Path, number: int, form: str) -> UsageError:
-    return UsageError(f'{path}, line {number}: expected {{"tick": 5, "inputs": {form}}} with a tick from 1 on')
+def _unfit(source: str, number: int, form: str) -> UsageError:
+    return UsageError(f'{source}, line {number}: expected {{"tick": 5, "inputs": {form}}} with a tick from 1 on')

@@ -150,12 +150,8 @@ def _lines(report: BranchReport) -> list[str]:
     where = tick_range(report.first_tick, report.last_tick)
     size = f"{report.size_bytes / 1e3:,.1f} kB"
     lines = [f"{report.path}: {where}, a branch of {report.parent} at tick {report.fork_tick:,}, {size}"]
-    different = report.first_different
-    if different is not None:
-        before = f"the same to tick {different - 1:,}, " if different > report.fork_tick else ""
-        lines.append(f"  {before}first different at tick {different:,}")
-    elif report.compared_to > report.fork_tick:
-        lines.append(f"  the same as {report.parent} to tick {report.compared_to:,}")
+    if report.comparison is not None:
+        lines.append(f"  {report.comparison}")
     lines.append(f"  next: replay diff {report.parent} {report.path}")
     return lines
 

@@ -18,9 +18,9 @@ from recorder.visible_text import print_visible
 from replayer.commands.arguments import choose, ensure_states, factory_of, note_losses, note_version
 from replayer.commands.options import Json, Sim
 from replayer.commands.tick_ranges import parse_ticks
-from replayer.search.last_write import LastWrite
 from replayer.search.matches import Matches, Which
 from replayer.search.search_errors import ExpressionError
+from replayer.search.skipped_intervals import skipped_text
 from replayer.timeline.timeline import Timeline
 from replayer.value_text import plain_text, tick_range
 
@@ -118,26 +118,8 @@ def find_facts(condition: str, matches: Matches) -> dict[str, Any]:
     return {"condition": condition, "proved": matches.is_proved} | facts
 
 
-def tick_runs(ticks: list[int]) -> list[tuple[int, int]]:
-    """Ascending ticks as ranges, first and last."""
-    runs: list[tuple[int, int]] = []
-    for tick in ticks:
-        if runs and runs[-1][1] == tick - 1:
-            runs[-1] = (runs[-1][0], tick)
-        else:
-            runs.append((tick, tick))
-    return runs
-
-
-def skipped_text(answer: Matches | LastWrite) -> str:
-    """The end of a line about steps: how many intervals were skipped; empty if none were."""
-    if not answer.skipped_intervals:
-        return ""
-    return f"; {answer.skipped_intervals:,} of {counted(answer.intervals, 'interval')} skipped by the lookup file"
-
-
 def _lines(condition: str, matches: Matches, which: Which, ranges_max: int) -> list[str]:
-    runs = tick_runs(matches.ticks)
+    runs = matches.ranges
     asked = tick_range(matches.first_tick, matches.last_tick)
     if not runs:
         text = "holds at no tick that could be reached of" if matches.missing else "holds at no tick of"

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
-import attrs
 from cyclopts import Parameter
 
 from recorder.console.argument_types import Positive, Whole
@@ -14,20 +12,15 @@ from recorder.console.output import print_json, say_on_stderr
 from recorder.console.progress import progress_bar
 from recorder.exit_codes import DIFFERS, INCOMPLETE, SAME, UsageError
 from recorder.storage.os_errors import reading
-from recorder.text import counted
 from recorder.visible_text import print_visible
 from replayer.commands.arguments import choose, ensure_states, factory_of, note_losses, note_version
-from replayer.commands.find import skipped_text
 from replayer.commands.options import Json, Sim
+from replayer.report.last_write_text import write_facts, write_lines
 from replayer.search.last_write import LastWrite, WriteSearch
-from replayer.search.member import MemberValue
 from replayer.search.search_errors import ExpressionError
-from replayer.search.standard_values import is_standard
 from replayer.search.watched_value import ABSENT, AskedValue, watched_value
 from replayer.timeline.timeline import Timeline
-from replayer.value_text import plain_text, tick_range, to_json
-
-WIDTH = 110  # Of a line, about.
+from replayer.value_text import plain_text
 
 
 def who(
@@ -102,7 +95,7 @@ def who(
         print_json({"value": str(watched), "writes": [write_facts(one) for one in found]})
     else:
         for one in found:
-            print_visible("\n".join(plain_text(text) for text in _lines(one, first)))
+            print_visible("\n".join(plain_text(text) for text in write_lines(one, first)))
     if any(not one.is_proved for one in found):
         return INCOMPLETE
     return DIFFERS if found[0].tick is None else SAME
@@ -120,33 +113,6 @@ def _ask(run: Timeline, value: AskedValue, tick: int, times: int, *, wants_line:
     return found
 
 
-def write_facts(write: LastWrite) -> dict[str, Any]:
-    """A change as ``replay who --json`` prints it."""
-    return {
-        "tick": write.tick,
-        "before": _json(write.before),
-        "after": _json(write.after),
-        "appeared": write.before is ABSENT,
-        "vanished": write.after is ABSENT,
-        "phase": write.phase,
-        "line": None if write.line is None else attrs.asdict(write.line),
-        "line_note": write.line_note,
-        "inputs": to_json(write.inputs),
-        "simulated": write.simulated,
-        "intervals": write.intervals,
-        "skipped_intervals": write.skipped_intervals,
-        "proved": write.is_proved,
-        "missing": [attrs.asdict(one) for one in write.missing],
-    }
-
-
-def _json(value: Any) -> Any:
-    """A value for JSON; of a decimal number, a date or a member of an enumeration its text."""
-    if value is ABSENT:
-        return None
-    return str(value) if is_standard(value) or isinstance(value, MemberValue) else to_json(value)
-
-
 def row_index(row: str | None) -> tuple[int, ...]:
     """The indices of --row. Raises UsageError."""
     if row is None:
@@ -155,46 +121,3 @@ def row_index(row: str | None) -> tuple[int, ...]:
         return tuple(int(part) for part in row.split(","))
     except ValueError:
         raise UsageError(f"--row {row}: expected an index such as 7, or one for each dimension: 10,30") from None
-
-
-def _lines(write: LastWrite, first_tick: int) -> list[str]:
-    lines = [_headline(write, first_tick)]
-    if write.line is not None:
-        one = write.line
-        lines.append(f"  line: {one.path}:{one.number} in {one.function}")
-        lines.append(f"    {_short(one.text)}")
-        if one.count > 1:
-            lines.append(f"    the last of {one.count:,} changes in this step")
-    elif write.line_note is not None:
-        lines.append(f"  line: not known: {write.line_note}")
-    if write.tick is not None:
-        lines.append(
-            f"  inputs of tick {write.tick:,}: {_short(json.dumps(to_json(write.inputs), ensure_ascii=False))}"
-        )
-    lines.append(f"  {counted(write.simulated, 'step')} simulated{skipped_text(write)}")
-    for one_missing in write.missing:
-        where = tick_range(one_missing.first_tick, one_missing.last_tick)
-        lines.append(f"  NOT KNOWN whether it changed at {where}: {one_missing.why}")
-    return lines
-
-
-def _headline(write: LastWrite, first_tick: int) -> str:
-    if write.tick is None:
-        return f"{write.value}: no step changed it since tick {first_tick:,}: {_text(write.after)}"
-    phase = f", phase {write.phase}" if write.phase is not None else ""
-    if write.before is ABSENT:
-        change = f"appeared as {_text(write.after)}"
-    elif write.after is ABSENT:
-        change = f"vanished; it was {_text(write.before)}"
-    else:
-        change = f"{_text(write.before)} → {_text(write.after)}"
-    return f"{write.value}: {change} at tick {write.tick:,}{phase}"
-
-
-def _text(value: Any) -> str:
-    return _short(str(value) if not isinstance(value, str) else repr(value))
-
-
-def _short(text: str) -> str:
-    text = " ".join(text.split())
-    return text if len(text) <= WIDTH else f"{text[: WIDTH - 1]}…"

@@ -59,6 +59,15 @@ class BranchReport:
     compared_to: int
     size_bytes: int
 
+    @property
+    def comparison(self) -> str | None:
+        """Where it is the same as its parent, in words; None if no hash could be compared."""
+        different = self.first_different
+        if different is not None:
+            before = f"the same to tick {different - 1:,}, " if different > self.fork_tick else ""
+            return f"{before}first different at tick {different:,}"
+        return f"the same as {self.parent} to tick {self.compared_to:,}" if self.compared_to > self.fork_tick else None
+
 
 def branch_tape(
     path: str | os.PathLike[str],

@@ -72,6 +72,17 @@ class Matches:
         """False if a tick that could change the answer could not be reached."""
         return not self.missing
 
+    @property
+    def ranges(self) -> list[tuple[int, int]]:
+        """The ticks as ranges, first and last."""
+        runs: list[tuple[int, int]] = []
+        for tick in self.ticks:
+            if runs and runs[-1][1] == tick - 1:
+                runs[-1] = (runs[-1][0], tick)
+            else:
+                runs.append((tick, tick))
+        return runs
+
     def only(self) -> int | None:
         """The tick of "first" or "last"; None if there is none. Raises UnprovedAnswerError if that is not known."""
         if self.missing:

@@ -70,7 +70,7 @@ class AskedTimeline:
 
         warn: called with a line if there is a file that cannot be used; by default a LookupWarning is given.
         """
-        from replayer.search.lookup.lookup import TapeLookup, LookupWarning  # noqa: PLC0415 - rarely asked
+        from replayer.search.lookup.lookup import LookupWarning, TapeLookup  # noqa: PLC0415 - rarely asked
 
         if self._lookup is None or self._lookup.recording is not self.tape.recording:
             self._lookup = TapeLookup(self.tape, warn or (lambda text: warn_user(text, LookupWarning)))

@@ -13,6 +13,8 @@ import uvicorn
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
 from recorder.storage.open_tape import is_locked
+from replayer.view.access_guard import is_loopback
+from replayer.view.beside_pages import BesidePages
 from replayer.view.finding_folder import ViewedFinding
 from replayer.view.listing.run_pages import RunPages
 from replayer.view.live.live_tape import LiveTape
@@ -93,14 +95,32 @@ def pages_of(request: ViewRequest) -> ViewServer | RunPages:
     """The page of the tapes, or the pages of a folder; nothing is started yet."""
     folder = request.folder
     if folder is None:
-        return ViewServer(viewed_tapes(request), request.finding, request.arguments)
+        return ViewServer(viewed_tapes(request), request.finding, request.arguments, beside=_beside(request))
 
     def page_of(tape: Path) -> ViewServer:
         one = attrs.evolve(request, tapes=[tape], folder=None, is_live=_is_recorded(tape))
         arguments = [str(tape) if argument == str(folder) else argument for argument in request.arguments]
-        return ViewServer(viewed_tapes(one), arguments=arguments, folder=folder.name or str(folder))
+        name = folder.name or str(folder)
+        return ViewServer(viewed_tapes(one), arguments=arguments, folder=name, beside=_beside(one))
 
     return RunPages(folder, page_of, shlex.join(request.arguments))
+
+
+def _beside(request: ViewRequest) -> BesidePages | None:
+    """Shows the branches that a page records; None if it may record none.
+
+    It writes files: only who uses this machine may. And whoever sees a run later may not leave it at its head.
+    """
+    if request.finding is not None or request.delay_ticks or not is_loopback(request.host):
+        return None
+
+    def page_of(parent: Path, branch: Path) -> ViewServer:
+        one = attrs.evolve(request, tapes=[parent, branch], folder=None, is_live=False)
+        named = ["replay", "view", str(parent), str(branch)]
+        arguments = [*named, *(["--sim", request.sim] if request.sim is not None else [])]
+        return ViewServer(viewed_tapes(one), arguments=arguments, folder=parent.name, beside=_beside(one))
+
+    return BesidePages(page_of)
 
 
 def _is_recorded(tape: Path) -> bool:
@@ -119,8 +139,9 @@ def viewed_tapes(request: ViewRequest) -> list[ViewedTape]:
     if request.is_live:
         return [LiveTape(request.tapes[0], request.sim, request.cache_bytes, request.delay_ticks)]
     others = [*request.tapes[1:], None]
+    two = len(request.tapes) > 1  # Then a branch shows what its parent has before it begins, too.
     return [
-        ViewedTape(side, path, request.sim, other if side == 0 else None, request.cache_bytes)
+        ViewedTape(side, path, request.sim, other if side == 0 else None, request.cache_bytes, with_parents=two)
         for side, (path, other) in enumerate(zip(request.tapes, others, strict=True))
     ]
 

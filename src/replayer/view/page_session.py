@@ -9,9 +9,11 @@ import asyncio
 import json
 import secrets
 from collections.abc import Mapping, Sequence
-from typing import Any
+from pathlib import Path
+from typing import Any, Protocol
 
 from replayer.view.difference_frames import DifferenceFrames
+from replayer.view.questions.question_desk import QuestionDesk
 from replayer.view.states.frame_encoding import CACHED, HEAD, OTHER_TICK, PREVIEW, EncodedTick, encode_head
 from replayer.view.viewed_tape import Head, ViewedTape
 from replayer.view.worker.page_jobs import ViewSelection
@@ -23,6 +25,13 @@ TICK_MAX = 2**63 - 1
 DIFFERENCE_SIDE = 2
 
 
+class Branches(Protocol):
+    """Where branches are shown beside their parents."""
+
+    def add(self, parent: Path, branch: Path) -> str:
+        """Where the page of both is, relative to this one."""
+
+
 class PageSession:
     """One page.
 
@@ -30,8 +39,13 @@ class PageSession:
         name: random; it names the page in the messages of the processes.
     """
 
-    def __init__(self, tapes: Sequence[ViewedTape], differences: DifferenceFrames) -> None:
+    def __init__(
+        self, tapes: Sequence[ViewedTape], differences: DifferenceFrames, branches: Branches | None = None
+    ) -> None:
+        """branches: where the branches are shown that the page records; None if it may record none."""
         self.name = secrets.token_hex(8)
+        self._writes = branches is not None
+        self._desk = QuestionDesk(self.announce, branches.add if branches is not None else lambda *_: "")
         self._tapes, self._differences = tapes, differences
         self._look = ViewSelection()
         self._request = 0
@@ -64,6 +78,10 @@ class PageSession:
                 case {"op": "seen"}:
                     self._unseen = max(0, self._unseen - 1)
                     self._send_head()
+                case {"op": "ask", "id": int(number), "side": 0 | 1 as side, "question": dict(question)}:
+                    self._ask(number, self._tapes[min(side, len(self._tapes) - 1)], question)
+                case {"op": "ask", "question": None}:
+                    self._desk.cancel()
                 case {"op": "block", "ticks": [*ticks]} if all(map(_is_tick, ticks)):
                     self._play(ticks[:BLOCK_TICKS_MAX])
         except (ValueError, RecursionError):
@@ -84,6 +102,16 @@ class PageSession:
     def close(self) -> None:
         """The page has gone."""
         self._follow(on=False)
+        self._desk.close()
+
+    def _ask(self, number: int, tape: ViewedTape, question: dict[str, Any]) -> None:
+        """Look for the answer to a question about all ticks of a tape, as far as the page may know them."""
+        if tape.facts is None or tape.role is not None:
+            why = "the two sides of a desync are one tape: ask on the page of the tape itself"
+            self.announce({"kind": "answer", "id": number, "facts": {"error": why}})
+            return
+        ticks = int(tape.facts["first"]), int(tape.facts["last"])
+        self._desk.ask(number, tape, ticks, question, writes=self._writes)
 
     def _follow(self, *, on: bool) -> None:
         self._follows, self._head, self._unseen = on, None, 0

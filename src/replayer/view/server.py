@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import shlex
 from collections.abc import AsyncIterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import attrs
@@ -21,6 +22,7 @@ from starlette.types import ASGIApp
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from replayer.view.access_guard import AccessGuard
+from replayer.view.beside_pages import BesidePages
 from replayer.view.curve_files import curves_as_csv
 from replayer.view.difference_frames import DifferenceFrames
 from replayer.view.finding_folder import ViewedFinding
@@ -46,12 +48,14 @@ class ViewServer:
         finding: ViewedFinding | None = None,
         arguments: Sequence[str] = (),
         folder: str | None = None,
+        beside: BesidePages | None = None,
     ) -> None:
         """finding: what the two sides of one tape are shown for. arguments: of the command, to repeat it.
 
-        folder: the name of the folder whose list leads to this page; None if there is no such list.
+        folder: the name of the folder, or of the page, that leads to this page; None if nothing does. beside: shows branches
+        beside their parents; None if no branch may be recorded from this page.
         """
-        self._tapes, self._finding, self._folder = tapes, finding, folder
+        self._tapes, self._finding, self._folder, self._beside = tapes, finding, folder, beside
         self._command = shlex.join(arguments)
         self._pages: dict[str, PageSession] = {}
         self._differences = DifferenceFrames()
@@ -74,6 +78,7 @@ class ViewServer:
             Route("/api/detail", self._detail),
             WebSocketRoute("/frames", self._frames),
             WebSocketRoute("/stream", self._stream),
+            *([self._beside.route] if self._beside is not None else []),
         ]
 
     @contextlib.asynccontextmanager
@@ -91,8 +96,12 @@ class ViewServer:
 
     def stop(self) -> None:
         """End them, and wait for them."""
+        for page in self._pages.values():
+            page.close()
         for tape in self._tapes:
             tape.stop()
+        if self._beside is not None:
+            self._beside.stop()
 
     @property
     def page_count(self) -> int:
@@ -149,7 +158,16 @@ class ViewServer:
             for tape in self._tapes
         ]
         finding = attrs.asdict(self._finding) if self._finding is not None else None
-        return JSONResponse({"tapes": facts, "finding": finding, "command": self._command, "folder": self._folder})
+        told = {"tapes": facts, "finding": finding, "command": self._command, "folder": self._folder}
+        return JSONResponse({**told, "beside": self._beside_parent(), "writes": self._beside is not None})
+
+    def _beside_parent(self) -> str | None:
+        """Where the one tape is shown beside its parent; None if it is no branch, or its parent is not there."""
+        tape = self._tapes[0]
+        parent = (tape.facts or {}).get("parent")
+        if parent is None or parent["path"] is None or self._beside is None or len(self._tapes) > 1:
+            return None
+        return self._beside.add(Path(parent["path"]), tape.path)
 
     async def _tracks(self, request: Request) -> Response:
         tape = self._tape(request)
@@ -208,7 +226,7 @@ class ViewServer:
             await socket.close(TRY_AGAIN_LATER)
             return
         await socket.accept()
-        page = PageSession(self._tapes, self._differences)
+        page = PageSession(self._tapes, self._differences, self._beside)
         self._pages[page.name] = page
         page.announce({"kind": "hello", "page": page.name})
         for tape in self._tapes:

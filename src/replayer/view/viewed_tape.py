@@ -9,6 +9,7 @@ import os
 import shlex
 import threading
 from collections.abc import Callable, Mapping
+from functools import partial
 from itertools import count
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
@@ -92,11 +93,22 @@ class ViewedTape:
         facts: as view_facts gives; None until the tape is open.
         refused: the reason why it cannot be shown; None if it can.
         troubles: ticks that cannot be shown, with the reason.
+        sim: module:factory of the simulation; None for registered worlds and adapters.
+        role: which side of a desync it is; None if it is none.
     """
 
     def __init__(
-        self, side: int, path: Path, sim: str | None, other: Path | None, budget_bytes: int, role: Role | None = None
+        self,
+        side: int,
+        path: Path,
+        sim: str | None,
+        other: Path | None,
+        budget_bytes: int,
+        role: Role | None = None,
+        *,
+        with_parents: bool = False,
     ) -> None:
+        """other: the tape that this one is compared with. with_parents: see ViewCursor."""
         self.side, self.path = side, path
         self.cache = FrameCache(budget_bytes)
         self.marks = MarkIndex()
@@ -113,7 +125,7 @@ class ViewedTape:
         self._opened = asyncio.Event()
         self._pipes: list[Connection] = []
         self._processes: list[BaseProcess] = []
-        self._sim, self._other, self._role = sim, other, role
+        self.sim, self.role, self._other, self._with_parents = sim, role, other, with_parents
 
     # --- the processes
 
@@ -124,7 +136,7 @@ class ViewedTape:
 
     def _start_processes(self) -> None:
         """Start the process that answers the pages first, then all others."""
-        self._start(serve_tape, self.path, self._sim, self._role)
+        self._start(partial(serve_tape, with_parents=self._with_parents), self.path, self.sim, self.role)
         self._start(read_marks, self.path, self._other)
 
     def _start(self, work: Callable[..., None], *arguments: object) -> Connection:
@@ -226,9 +238,7 @@ class ViewedTape:
     @property
     def render_command(self) -> str:
         """The beginning of the command that draws ticks of this tape into a file."""
-        return shlex.join(
-            ["replay", "render", str(self.path), *(["--sim", self._sim] if self._sim is not None else [])]
-        )
+        return shlex.join(["replay", "render", str(self.path), *(["--sim", self.sim] if self.sim is not None else [])])
 
     async def opened(self) -> None:
         """Wait until the tape is open, or refused."""

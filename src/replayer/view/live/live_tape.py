@@ -46,9 +46,9 @@ class LiveTape(ViewedTape):
         self._growth_told: asyncio.TimerHandle | None = None
 
     def _start_processes(self) -> None:
-        self._start(_serve_live_tape, self.path, self._sim)
+        self._start(_serve_live_tape, self.path, self.sim)
         self._start(follow_marks, self.path, self._delay_ticks)
-        self._head_pipe = self._start(follow_head, self.path, self._sim, self._delay_ticks)
+        self._head_pipe = self._start(follow_head, self.path, self.sim, self._delay_ticks)
 
     def follow(self, page: str, look: ViewSelection | None) -> Head | None:
         """See ViewedTape."""

@@ -15,10 +15,12 @@ from sim.kernel.state import Snapshot
 Role = Literal["recorded", "replayed"]
 
 
-def make_cursor(path: Path, factory: Factory | None, role: Role | None, *, is_live: bool = False) -> ViewCursor:
-    """A cursor for one side of a desync, or for a tape. is_live: see ViewCursor. Raises as ViewCursor does."""
+def make_cursor(
+    path: Path, factory: Factory | None, role: Role | None, *, is_live: bool = False, with_parents: bool = False
+) -> ViewCursor:
+    """A cursor for one side of a desync, or for a tape. is_live, with_parents: see ViewCursor. Raises as ViewCursor does."""
     if role is None:
-        return ViewCursor(path, factory, is_live=is_live)
+        return ViewCursor(path, factory, is_live=is_live, with_parents=with_parents)
     return {"recorded": RecordedCursor, "replayed": ReplayedCursor}[role](path, factory)
 
 

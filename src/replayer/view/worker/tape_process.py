@@ -48,14 +48,24 @@ TICKS_MAX = 50_000  # Kept at most: the bookkeeping of the cache is linear in th
 
 
 def serve_tape(
-    parent: int, pipe: Connection, path: Path, sim: str | None, role: Role | None, *, is_live: bool = False
+    parent: int,
+    pipe: Connection,
+    path: Path,
+    sim: str | None,
+    role: Role | None,
+    *,
+    is_live: bool = False,
+    with_parents: bool = False,
 ) -> None:
-    """Run the process until the server closes the pipe. parent: the server's process id. is_live: see ViewCursor."""
+    """Run the process until the server closes the pipe. parent: the server's process id.
+
+    is_live, with_parents: see ViewCursor.
+    """
     begin_as_worker(parent)
     try:
         factory = load_factory(sim) if sim is not None else None
-        reader = make_cursor(path, factory, role, is_live=is_live)
-        process = _TapeProcess(pipe, reader, lambda: make_cursor(path, factory, role))
+        reader = make_cursor(path, factory, role, is_live=is_live, with_parents=with_parents)
+        process = _TapeProcess(pipe, reader, lambda: make_cursor(path, factory, role, with_parents=with_parents))
         pipe.send(Opened(view_facts(reader) | {"role": role}))
     except (RecordingError, OSError, ValueError, LookupError) as error:
         pipe.send(Refused(str(error)))

@@ -45,7 +45,7 @@ class TickDetails:
         if "layer" in query:
             return self._cell(tick, query, is_stale)
         before = None
-        if cursor.problem is None and tick > cursor.run.first_tick:
+        if cursor.problem is None and tick > cursor.first_tick:
             if not cursor.walk(tick - 1, is_stale):
                 return None
             before, _ = cursor.state(tick - 1)
@@ -65,9 +65,9 @@ class TickDetails:
         return facts
 
     def _of_tick(self, tick: int, snapshot: Snapshot) -> dict[str, Any]:
-        tape, shown = self._cursor.run.tape, self._cursor.shown
+        tape, shown = self._cursor.tape_of_step(tick), self._cursor.shown
         facts: dict[str, Any] = {"inputs": None, "inputs_error": None, "summary": {}}
-        if tick > self._cursor.run.first_tick:
+        if tick > self._cursor.first_tick:
             try:
                 facts["inputs"] = page_json(tape.frame(tick).inputs)
             except RecordingError as error:
@@ -95,7 +95,7 @@ class TickDetails:
         That is "tape", "none" if no events are recorded, and of a tape that is being recorded, whose block of events comes
         later, "step", or "pending" if they are not known.
         """
-        tape = self._cursor.run.tape
+        tape = self._cursor.tape_of_step(tick)
         if not tape.has_events:
             return [], "none"
         found = list(stored_events(tape.recording, tick, tick))
@@ -109,7 +109,7 @@ class TickDetails:
     def _recorded_hash(self, tick: int) -> str | None:
         """The recorded hash of the state; None if the tape has another kind of hash there, or none."""
         try:
-            return f"{self._cursor.run.tape.state_hash(tick):016x}"
+            return f"{self._cursor.tape_at(tick).state_hash(tick):016x}"
         except RecordingError:
             return None
 

@@ -13,10 +13,11 @@ from pathlib import Path
 
 import numpy as np
 
-from recorder.errors import DesyncError, RecordingError
+from recorder.errors import DesyncError, MissingTickError, RecordingError
 from recorder.exception_text import raised_text
 from replayer.playback.cursor import SeekCancelledError
 from replayer.playback.make_simulation import Factory
+from replayer.tape.tape import Tape
 from replayer.timeline.timeline import Timeline
 from replayer.view.states.frame_encoding import EncodedTick, encode_picture, encode_points, encode_values
 from replayer.view.states.shown_layers import PICTURE, ShownLayers
@@ -38,16 +39,23 @@ class ViewCursor:
     Attributes:
         run: the timeline.
         problem: the reason why ticks cannot be simulated; None if they can. The states of keyframes are shown then.
+        first_tick: the first that can be shown.
         keyframes: their ticks, ascending.
         shown: what states show.
     """
 
-    def __init__(self, path: Path, factory: Factory | None, *, is_live: bool = False) -> None:
+    def __init__(
+        self, path: Path, factory: Factory | None, *, is_live: bool = False, with_parents: bool = False
+    ) -> None:
         """is_live: the tape is being recorded: outputs() has what is not on it yet.
+
+        with_parents: the ticks before a branch begins are those of its parent, if that is there.
 
         Raises as Timeline does, and MissingTickError if the tape has no tick.
         """
         self.run = LiveTimeline(path, factory) if is_live else Timeline(path, factory)
+        self._tapes = parent_tapes(self.run) if with_parents else [self.run.tape]
+        self.first_tick = self._tapes[0].first_tick
         self._keyframes_read_s = 0.0
         self.keyframes: list[int] = []
         self.follow_files()
@@ -65,7 +73,17 @@ class ViewCursor:
         now_s = time.monotonic()
         if now_s - self._keyframes_read_s >= KEYFRAMES_READ_S:
             self._keyframes_read_s = now_s
-            self.keyframes = sorted({place.tick for place in self.run.tape.keyframes})
+            ends = [*(tape.first_tick for tape in self._tapes[1:]), self.run.last_tick + 1]
+            spans = zip(self._tapes, ends, strict=True)
+            self.keyframes = sorted({place.tick for tape, end in spans for place in tape.keyframes if place.tick < end})
+
+    def tape_at(self, tick: int) -> Tape:
+        """The tape that holds a tick: this one, or that of a parent."""
+        return next((tape for tape in reversed(self._tapes) if tick >= tape.first_tick), self._tapes[0])
+
+    def tape_of_step(self, tick: int) -> Tape:
+        """The tape that has the step to a tick: where a branch begins, that of its parent."""
+        return next((tape for tape in reversed(self._tapes) if tick > tape.first_tick), self._tapes[0])
 
     def _find_problem(self) -> str | None:
         """Make the simulation and run one step; a failure is the reason why only keyframes are shown."""
@@ -94,9 +112,10 @@ class ViewCursor:
                 self.run.seek(tick)
             return self.run.state.snapshot(), tick
         error: RecordingError | None = None
-        for place in self.run.tape.keyframes_at_or_before(tick):
+        tape = self.tape_at(tick)
+        for place in tape.keyframes_at_or_before(tick):
             try:
-                return self.run.tape.snapshot(place), place.tick
+                return tape.snapshot(place), place.tick
             except RecordingError as damaged:
                 error = damaged
         raise error or RecordingError(f"tick {tick}: there is no keyframe before it")
@@ -179,6 +198,16 @@ class ViewCursor:
         spans = zip(self.keyframes, ends, strict=True)
         for start, end in sorted(spans, key=lambda span: _distance(tick, span)):
             yield range(start, end if self.problem is None else start + 1)
+
+
+def parent_tapes(run: Timeline) -> list[Tape]:
+    """The tape of a run, and before it those of its parents, the first run first, as far as they are there."""
+    tapes = [run.tape]
+    with contextlib.suppress(MissingTickError):  # The parent is not there, or was changed.
+        while run.first_tick > 0 and (above := run.holder_of(run.first_tick - 1)) is not run:
+            run = above
+            tapes.insert(0, run.tape)
+    return tapes
 
 
 def _distance(tick: int, span: tuple[int, int]) -> int:

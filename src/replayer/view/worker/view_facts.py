@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
-from recorder.errors import DesyncError, SimulationFailedError
+from recorder.errors import DesyncError, RecordingError, SimulationFailedError
+from replayer.branches.parent_run import find_parent, parent_of, why_unfit
 from replayer.desync.object_diff import MALFORMED, objects_in
 from replayer.export.viewers.object_values import PATHS_MAX, values_of
 from replayer.report.tape_facts import tape_facts
+from replayer.tape.tape import Tape
 from replayer.view.states.figures import curve_names, figures_of
 from replayer.view.states.page_json import page_json, page_text
 from replayer.view.states.shown_rows import table_names
@@ -45,7 +49,8 @@ def view_facts(cursor: ViewCursor) -> dict[str, Any]:
         "outcome": page_json(facts["outcome"]),
         "created": page_json(facts["created"]),
         "notes": page_json(facts["notes"]),
-        "first": cursor.run.first_tick,
+        "first": cursor.first_tick,
+        "parent": parent_facts(tape),
         "last": cursor.run.last_tick,
         "keyframes": len(cursor.keyframes),
         "missing": facts["missing_ticks"],
@@ -60,6 +65,20 @@ def view_facts(cursor: ViewCursor) -> dict[str, Any]:
         "curves": curves,
         "first_curves": first_curves,
     }
+
+
+def parent_facts(tape: Tape) -> dict[str, Any] | None:
+    """Of a branch the name of its parent's tape, the tick of the fork, and the path, None if it is not there."""
+    parent = parent_of(tape.meta)
+    if parent is None:
+        return None
+    path = find_parent(tape.path, parent)
+    with contextlib.suppress(RecordingError, OSError):
+        if path is not None and not path.samefile(tape.path):
+            with Tape(path) as found:
+                is_it = why_unfit(found, parent) is None
+            return {"name": page_text(path.name), "tick": parent.tick, "path": str(path) if is_it else None}
+    return {"name": page_text(Path(parent.path).name), "tick": parent.tick, "path": None}
 
 
 def _curves(cursor: ViewCursor, first: Snapshot) -> tuple[list[str], list[str]]:
