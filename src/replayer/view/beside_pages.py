@@ -12,28 +12,43 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from starlette.applications import Starlette
 from starlette.responses import PlainTextResponse
-from starlette.routing import Mount
+from starlette.routing import BaseRoute, Mount
 from starlette.types import ASGIApp, Receive, Scope, Send
-
-if TYPE_CHECKING:
-    from replayer.view.server import ViewServer
 
 OPEN_MAX = 3  # Each has four processes and two caches.
 TRY_AGAIN_LATER = 1013
 
 
+class ServedPage(Protocol):
+    """A page, as ViewServer is one."""
+
+    @property
+    def routes(self) -> list[BaseRoute]:
+        """Its addresses."""
+
+    @property
+    def page_count(self) -> int:
+        """The number of browsers that show it."""
+
+    def start(self) -> None:
+        """Start its processes."""
+
+    def stop(self) -> None:
+        """End them."""
+
+
 class BesidePages:
     """The pairs that one page leads to."""
 
-    def __init__(self, make: Callable[[Path, Path], ViewServer]) -> None:
+    def __init__(self, make: Callable[[Path, Path], ServedPage]) -> None:
         """make: the page of a parent and a branch, not started yet."""
         self._make = make
         self._pairs: dict[str, tuple[Path, Path]] = {}
-        self._opened: OrderedDict[str, tuple[ViewServer, ASGIApp]] = OrderedDict()  # The one used last comes last.
+        self._opened: OrderedDict[str, tuple[ServedPage, ASGIApp]] = OrderedDict()  # The one used last comes last.
 
     @property
     def route(self) -> Mount:

@@ -109,7 +109,7 @@ def pages_of(request: ViewRequest) -> ViewServer | RunPages:
 def _beside(request: ViewRequest) -> BesidePages | None:
     """Shows the branches that a page records; None if it may record none.
 
-    It writes files: only who uses this machine may. And whoever sees a run later may not leave it at its head.
+    It writes files: only users of this machine may. And spectators that see a run later may not leave it at its head.
     """
     if request.finding is not None or request.delay_ticks or not is_loopback(request.host):
         return None

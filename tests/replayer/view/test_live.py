@@ -240,7 +240,7 @@ def known_ticks(client: TestClient) -> list[int]:
 
 def known_points(client: TestClient, first: int, last: int) -> list[tuple[int, float]]:
     """The points of the curve of the water between two ticks."""
-    query = {"name": "water", "first": first, "last": last, "bins": 99}
+    query: dict[str, str | int] = {"name": "water", "first": first, "last": last, "bins": 99}
     found = client.get("/api/curve", params=query).json()["points"]
     return [(tick, value) for tick, value in found if first <= tick <= last and value is not None]
 

@@ -112,7 +112,7 @@ def test_find_and_who_are_those_of_brute_force(page: tuple[TestClient, Asking, P
 def test_a_branch_is_recorded_and_shown_beside_its_parent(page: tuple[TestClient, Asking, Path]) -> None:
     """It is the run of a plain loop with these inputs; before the fork its side shows the parent's ticks."""
     client, asking, folder = page
-    extra = {"tick": 33, "inputs": [{"x": 1, "y": 2, "drops": 1}]}
+    extra: dict[str, Any] = {"tick": 33, "inputs": [{"x": 1, "y": 2, "drops": 1}]}
     branch = {"what": "branch", "at": 30, "until": 50}
     made = asking.ask(**branch, inputs=json.dumps(extra))
     assert (made["name"], made["at"], made["first_different"]) == ("pond-at-30.tape", 30, 33)
