@@ -27,8 +27,10 @@ from sim.adapters.capture.graph.trial_restore import is_restorable
 from sim.adapters.capture.graph.unsavable import UnsavableError, ways_out
 from sim.adapters.capture.graph.values.foreign_values import overlap, shared_memory
 from sim.adapters.capture.known_objects import KnownObjects, Place, kept_values
-from sim.adapters.capture.pack import KINDS_FIELD, STEPS_FIELD, StepPacker, array_field, is_hot, room_for
+from sim.adapters.capture.pack import KINDS_FIELD, STEPS_FIELD, StepPacker
 from sim.adapters.capture.pickle_protocol import Pickler
+from sim.adapters.capture.plan.arena_fields import array_field, is_hot, room_for
+from sim.adapters.capture.plan.replaced_objects import replaced_containers, replaced_objects
 from sim.adapters.capture.refused.refused_attributes import refused_attributes
 from sim.adapters.capture.rng_state import PCG_WORDS, parts_of_pcg
 from sim.adapters.capture.survey import Classify, Surveyor, field_name, is_alike, slots_of, type_name
@@ -152,7 +154,8 @@ class CapturedState:
         self._steps = steps = self._steps + 1
         packer = self._packer
         try:
-            if not packer.pack(steps) or (packer.rest_has_moved and not self._pack_rest()):
+            is_packed = packer.pack(steps) or (self._follow() and packer.pack(steps))
+            if not is_packed or (packer.rest_has_moved and not self._pack_rest()):
                 self._refresh()
         except UnsavableError as error:
             raise self._appeared(error) from None
@@ -211,6 +214,15 @@ class CapturedState:
 
     # --- when an attribute is of a different kind than before
 
+    def _follow(self) -> bool:
+        """Look at objects that replaced others of the same form. Return False if there are none, or more has changed."""
+        objects = replaced_objects(self.structure, self.objects, self._packer.before, self._surveyor, self._is_node)
+        if objects:
+            self._packer.follow(objects)
+            self.objects = {**self.objects, **objects}
+            self._find_all()
+        return bool(objects)
+
     def _refresh(self) -> None:
         """Survey all objects again. Raises NotCapturedError."""
         for name, holder in self._layers:
@@ -219,7 +231,7 @@ class CapturedState:
                     f"{name} was a {self._classes[name].__qualname__} and is a {type(holder).__qualname__} now: the "
                     "class of the recorded object is not saved; keep what differs in attributes"
                 )
-        replaced = self._replaced()
+        replaced = replaced_containers(self.structure, self.objects, self._packer.before, self._is_node)
         structure, self.objects = self._surveyor.survey(self._layers, with_rest(self.structure, replaced))
         if is_alike(structure, self.structure):
             self.structure = structure
@@ -232,21 +244,6 @@ class CapturedState:
             structure, self.objects = self._surveyor.survey(self._layers, with_rest(self.structure, replaced | changed))
         self.structure = structure
         self._lay_out()
-
-    def _replaced(self) -> set[tuple[str, str]]:
-        """The replaced containers and objects. Raises NotCapturedError."""
-        replaced = set()
-        for key, attribute in self.structure.category_of().items():
-            before = self._packer.before.get(key, self)
-            if before is self or vars(self.objects[key[0]]).get(key[1], self) is before:
-                continue
-            if attribute.category == "constant" or (attribute.category in ("object", "same") and self._is_node(key)):
-                replaced.add(key)
-            if attribute.category == "fixed":
-                raise NotCapturedError(
-                    f"{key[0]}.{key[1]} ({attribute.detail}) was replaced in a step: a value of this type is not saved"
-                )
-        return replaced
 
     def _is_node(self, key: tuple[str, str]) -> bool:
         """Return True for an attribute that is no object of its own: it is None, or an object of the graph."""

@@ -8,15 +8,23 @@ another object, arrays and generators each time. All small ones are written with
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import attrs
 import numpy as np
 
 from sim.adapters.capture.foreign_fields import ForeignEntry, foreign_entry, have_shared_memory
+from sim.adapters.capture.plan.arena_fields import as_number, bytes_of, is_hot, is_quiet_by_equality
+from sim.adapters.capture.plan.step_plan import (
+    ArrayValue,
+    LayerPlan,
+    NumberValue,
+    PlannedMemory,
+    StepPlan,
+    WatchedValue,
+)
 from sim.adapters.capture.rng_state import generator_memory, pcg_bytes, seeds_of
-from sim.adapters.capture.step_plan import ArrayValue, LayerPlan, NumberValue, PlannedMemory, StepPlan, WatchedValue
 from sim.adapters.capture.survey import (
     KIND_NUMBERS,
     NEVER_SET,
@@ -26,14 +34,10 @@ from sim.adapters.capture.survey import (
     cell_of,
     field_name,
     has_own_memory,
-    is_quiet_by_equality,
 )
-from sim.kernel.schema import Field
 from sim.kernel.state import State
 
 STEPS_FIELD, KINDS_FIELD = "steps", "kinds"
-BLOB_BYTES_MIN = 256
-HOT_BYTES_MAX = 1 << 12  # Larger arrays are copied one by one.
 
 _REPLACEABLE = ("constant", "object", "same", "fixed")
 _NDARRAY = np.ndarray
@@ -43,10 +47,8 @@ _WRITTEN_BY_HAND = (type(None), np.bool_)  # The memory of a cell does not accep
 
 @attrs.define(eq=False)
 class _Cell:
-    """A number: its attribute, and its index in the memory of its letter."""
+    """A number: its index in the memory of its letter."""
 
-    attributes: dict[str, Any]
-    name: str
     letter: str
     memory: Any
     index: int
@@ -132,7 +134,7 @@ class StepPacker:
                     slot = slots[field_name(layer.name, name)]
                     value = attributes[name]
                     if attribute.category == "cell":
-                        self._add_cell(layer.name, attributes, attribute, slot, value)
+                        self._add_cell(layer.name, attribute, slot, value)
                     elif attribute.category == "array":
                         self._add_array(layer.name, attributes, name, slot, value, state, layer.name in detached)
                     else:
@@ -154,6 +156,32 @@ class StepPacker:
             values = {key: self._plan.value(number) for key, number in (known | self._numbers).items()}
             self._make_plan(values, None if self._has_had_nodes else roots)
         self.rest_has_moved = self._has_had_nodes
+
+    def follow(self, objects: Mapping[str, Any]) -> None:
+        """Look at other objects of the same form in place of those of these layers; see replaced_objects.py."""
+        for index, (holder, cls, attributes) in enumerate(self._layers):
+            name = self._structure.layers[index].name
+            if name not in objects:
+                continue
+            now = objects[name]
+            own = vars(now)
+            self._plan.set_holder(index, now)
+            self._layers[index] = (now, cls, own)
+            for number, one in enumerate(self._watched):
+                if one.attributes is attributes:
+                    self._watched[number] = attrs.evolve(one, attributes=own)
+                    if not one.is_rest:
+                        self._plan.set_value(one.number, own[one.name])
+                elif self._plan.value(one.number) is holder and one.attributes[one.name] is now:
+                    self._plan.set_value(one.number, now)
+            for key in [key for key in self._numbers if key[1] == id(attributes)]:
+                self._numbers[key[0], id(own)] = self._numbers.pop(key)
+        for layer, name in self.before:
+            now = objects.get(f"{layer}.{name}")
+            if now is not None:
+                self.before[layer, name] = now
+        self._objects = {**self._objects, **objects}
+        self.rest_has_moved = True
 
     def _make_plan(self, known: dict[tuple[str, int], Any], roots: Sequence[Any] | None) -> None:
         """known: the values that were seen before; the present ones of all others count as seen."""
@@ -263,7 +291,7 @@ class StepPacker:
                 array.value = value
             elif value.shape != array.shape or value.dtype is not array.dtype or not value.flags.writeable:
                 return False  # NumPy lets all three be set.
-            array.view[...] = value if array.dtype.kind not in TEXT_KINDS else _bytes_of(value)
+            array.view[...] = value if array.dtype.kind not in TEXT_KINDS else bytes_of(value)
         return True
 
     def _pack_generators(self) -> bool:
@@ -283,7 +311,7 @@ class StepPacker:
         """Write all values, including those that do not move."""
         for number, cell in self._numbered.items():
             self._kinds[cell.kind_index] = KIND_NUMBERS[cell.kind]
-            cell.memory[cell.index] = _as_number(self._plan.value(number))
+            cell.memory[cell.index] = as_number(self._plan.value(number))
         return self.pack(steps)
 
     def _write(self, number: int, value: Any) -> bool:
@@ -295,7 +323,7 @@ class StepPacker:
             self._kinds[cell.kind_index] = KIND_NUMBERS[kind]
             cell.kind = kind
             self._plan.set_kind(number, None if kind in _WRITTEN_BY_HAND else kind)
-        cell.memory[cell.index] = _as_number(value)
+        cell.memory[cell.index] = as_number(value)
         return True
 
     def _may_replace(self, number: int, value: Any) -> bool:
@@ -330,11 +358,9 @@ class StepPacker:
         self._end = offset + size
         return len(self._parts) - 1
 
-    def _add_cell(self, layer: str, attributes: dict[str, Any], attribute: Attribute, slot: Any, value: Any) -> None:
+    def _add_cell(self, layer: str, attribute: Attribute, slot: Any, value: Any) -> None:
         memory = self._by_letter[attribute.detail]
-        cell = _Cell(
-            attributes, attribute.name, attribute.detail, memory, slot.offset // 8, len(self._cells), type(value)
-        )
+        cell = _Cell(attribute.detail, memory, slot.offset // 8, len(self._cells), type(value))
         self._cells[layer, attribute.name] = cell
 
     def _add_array(
@@ -370,30 +396,3 @@ class StepPacker:
         self._add_hot(bytes(8), offset, 8)
         self._seeds.append((seeds_of(value.bit_generator), offset // 8))
         self._steady.add((id(attributes), name))
-
-
-def _as_number(value: Any) -> Any:
-    """The number for the memory of a cell, which does not accept NumPy's booleans."""
-    if value is None:
-        return 0
-    return int(value) if type(value) is np.bool_ else value
-
-
-def _bytes_of(texts: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    return np.ascontiguousarray(texts)[..., None].view(np.uint8)
-
-
-def is_hot(size_bytes: int) -> bool:
-    """Return True if an array of this size is written together with the other small ones."""
-    return 0 < size_bytes <= HOT_BYTES_MAX
-
-
-def array_field(name: str, dtype: str, shape: Sequence[int]) -> Field:
-    """The field for an array; an array of texts is stored as bytes."""
-    made = np.dtype(dtype)
-    return Field(name, "u1", (*shape, made.itemsize)) if made.kind in TEXT_KINDS else Field(name, made, tuple(shape))
-
-
-def room_for(content: bytes) -> int:
-    """The capacity of a blob: a power of two, so that it does not depend on earlier contents."""
-    return max(BLOB_BYTES_MIN, 1 << (len(content) - 1).bit_length())

@@ -21,7 +21,6 @@ attribute that is sometimes a number and sometimes None, is thus restored by a l
 from __future__ import annotations
 
 import functools
-import math
 import re
 import sys
 import types
@@ -259,6 +258,12 @@ class Surveyor:
             ensure_apart({full: values[full] for full in foreign}, values)
         return Structure(tuple(surveyed)), objects
 
+    def is_as_before(self, holder: Any, layer: str, before: Attribute) -> bool:
+        """Return True if an attribute that has no array of its own would be described as it was."""
+        full, value = f"{layer}.{before.name}", vars(holder)[before.name]
+        found = self._category(holder, full, before.name, value, before, set(), is_new=False)
+        return found == (before.category, before.detail)
+
     def category(self, holder: Any, full: str, value: Any) -> Category:
         """The category of a new attribute of an object."""
         return self._category(holder, full, full.rpartition(".")[2], value, None, set(), is_new=False)[0]
@@ -386,11 +391,3 @@ def is_open_object(value: Any) -> bool:
     if any(vars(base).get("__slots__") for base in kind.__mro__):
         return False  # Attributes in slots are not in the dict.
     return all(getattr(kind, name) is getattr(object, name) for name in ("__new__", "__reduce__", "__reduce_ex__"))
-
-
-def is_quiet_by_equality(value: Any) -> bool:
-    """Return True if every equal value of the same type is identical to this one, including its sign."""
-    kind = type(value)
-    if kind is float:
-        return math.isfinite(value) and not value.is_integer()
-    return kind in (type(None), bool, str, bytes)

@@ -171,6 +171,11 @@ class StepPlan:
         """Have look expect another object."""
         self._cells[f"value{number}"].cell_contents = value
 
+    def set_holder(self, layer: int, holder: Any) -> None:
+        """Have look read the attributes of another object of the same class, for the layer of this number."""
+        self._cells[f"holder{layer}"].cell_contents = holder
+        self._cells[f"dict{layer}"].cell_contents = vars(holder)
+
     def set_kind(self, number: int, kind: Any) -> None:
         """Have look write numbers of another type as they are."""
         self._cells[f"kind{number}"].cell_contents = kind

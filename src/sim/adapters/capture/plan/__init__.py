@@ -1,0 +1,1 @@
+"""How the attributes of objects are written after each step: planned once, and for objects that replace others."""
