@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from recorder.location.tape_url import TapeUrl, is_url
+
 
 def counted(number: int, noun: str) -> str:
     """A number with its noun in singular or plural: 1 tick, 2,000 ticks."""
@@ -21,6 +23,9 @@ def bytes_text(size_bytes: float) -> str:
 
 
 def shown_path(filename: str | bytes | int | os.PathLike[str]) -> str:
-    """A path as a user would type it: relative if it is inside the current folder."""
-    path, folder = Path(os.fsdecode(filename) if not isinstance(filename, int) else str(filename)), Path.cwd()
+    """A path as a user would type it: relative if it is inside the current folder. A URL is given as it is shown."""
+    text = str(filename) if isinstance(filename, int | TapeUrl) else os.fsdecode(filename)
+    if is_url(text):
+        return text
+    path, folder = Path(text), Path.cwd()
     return str(path.relative_to(folder)) if path.is_relative_to(folder) and path != folder else str(path)

@@ -23,6 +23,7 @@ from recorder.errors import (  # noqa: E402
     MissingTickError,
     RecordingError,
 )
+from recorder.location.tape_url import TapeUrl  # noqa: E402
 from replayer.html_renderers import renderers_are_in  # noqa: E402
 
 if TYPE_CHECKING:
@@ -65,6 +66,7 @@ __all__ = [
     "SyncTest",
     "Tail",
     "Tape",
+    "TapeUrl",
     "Timeline",
     "check_values",
     "extract",

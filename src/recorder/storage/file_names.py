@@ -16,7 +16,7 @@ from pathlib import Path
 JOURNAL_SUFFIX = ".journal"
 NEW_SUFFIX = ".new"
 SEGMENT_NUMBER = r"\.([1-9]\d{0,7})"  # A pattern: the end of a segment's name.
-_SEGMENT_NUMBER = re.compile(SEGMENT_NUMBER)
+SEGMENT_NUMBER_OF = re.compile(SEGMENT_NUMBER)
 _UNFINISHED = re.compile(r"\.([1-9]\d{0,7}|journal)\.new")
 
 
@@ -84,5 +84,5 @@ def following_segments(path: str | os.PathLike[str]) -> list[int]:
     """The numbers of the existing segments after the first, ascending."""
     tape = Path(path)
     names = (other.name for other in tape.parent.iterdir() if other.name.startswith(tape.name))
-    matches = (_SEGMENT_NUMBER.fullmatch(name[len(tape.name) :]) for name in names)
+    matches = (SEGMENT_NUMBER_OF.fullmatch(name[len(tape.name) :]) for name in names)
     return sorted(int(match[1]) for match in matches if match)

@@ -17,9 +17,13 @@ from recorder.format.journal_bytes import AREA_BYTES_MAX, JournalContents, Journ
 from recorder.format.recording.assembly import Assembled, SegmentInput, assemble
 from recorder.format.segments.contents_by_scan import ScanProgress
 from recorder.format.segments.segment_contents import NoTapeError, Read
+from recorder.location.tape_location import Location, tape_location
+from recorder.location.tape_url import TapeUrl
 from recorder.storage.file_names import following_segments, journal_path, segment_path, whole_tape
 from recorder.storage.memory_limit import memory_budget
 from recorder.storage.read_ahead import ThreadedCopier
+from recorder.storage.remote.tape_folder import OpenedFile, TapeFolder
+from recorder.storage.remote.url_files import UrlFiles
 
 LISTINGS_MAX = 20  # A ring that turns over faster than its files are opened, as with a file a tick, is listed again.
 
@@ -40,13 +44,19 @@ class OpenFile:
         self.progress = ScanProgress()
         self.journal_reader = JournalReader()
 
-    def status(self) -> os.stat_result:
-        """The file's size and kind as they are now."""
-        return os.fstat(self._descriptor)
+    @property
+    def size_bytes(self) -> int:
+        """The file's size as it is now."""
+        return os.fstat(self._descriptor).st_size
+
+    @property
+    def is_folder(self) -> bool:
+        """True if it is a folder."""
+        return stat.S_ISDIR(os.fstat(self._descriptor).st_mode)
 
     def is_at(self, path: Path) -> bool:
         """Return True if the path leads to this file: its number of the system is its own while it is open."""
-        return os.path.samestat(path.stat(), self.status())
+        return os.path.samestat(path.stat(), os.fstat(self._descriptor))
 
     def read(self, offset: int, size: int) -> bytes:
         """Up to size bytes from offset on. Raises ValueError after close: the number may belong to another file then."""
@@ -64,11 +74,44 @@ class OpenFile:
         self.close()
 
 
+class LocalFiles:
+    """The files of a tape on this machine, as OpenTape opens them; see TapeFolder."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def update(self) -> None:
+        """See TapeFolder. The folder is listed when it is asked for."""
+
+    def open(self, number: int | None, before: OpenedFile | None) -> OpenedFile:
+        """See TapeFolder."""
+        path = journal_path(self.path) if number is None else segment_path(self.path, number)
+        return before if isinstance(before, OpenFile) and before.is_at(path) else OpenFile(path)
+
+    def following(self) -> Sequence[int]:
+        """See TapeFolder."""
+        return following_segments(self.path)
+
+    def exists(self) -> bool:
+        """See TapeFolder."""
+        return self.path.parent.is_dir()
+
+    def has_whole(self, number: int) -> bool:
+        """See TapeFolder."""
+        tape = whole_tape(self.path, number)
+        return tape is not None and tape.exists() and number in following_segments(tape)
+
+
+def tape_folder(path: Location) -> TapeFolder:
+    """The files of the tape at an absolute location, for reading."""
+    return LocalFiles(path) if isinstance(path, Path) else UrlFiles(path)
+
+
 class OpenTape:
     """The files of one tape, open for reading; a context manager.
 
     Attributes:
-        path: of the first segment, absolute.
+        path: of the first segment, absolute, or its URL.
     """
 
     def __init__(
@@ -83,13 +126,15 @@ class OpenTape:
         following: gives the numbers of the segments after the first; by default the folder is listed for them.
         """
         self._memory = memory_budget(memory_bytes)
-        self.path = Path(path).absolute()
-        self._following = following or (lambda: following_segments(self.path))
-        self._name = os.fspath(path)  # As it was given, for messages.
-        self._files: dict[int, OpenFile] = {}  # By number of the segment.
+        given = tape_location(path)
+        self.path: Location = given.absolute()
+        self._folder = tape_folder(self.path)
+        self._following = following or self._folder.following
+        self._name = str(given)  # As it was given, for messages.
+        self._files: dict[int, OpenedFile] = {}  # By number of the segment.
         self._sources: list[SegmentInput] = []
         self._journal = JournalContents()
-        self._journal_file: OpenFile | None = None
+        self._journal_file: OpenedFile | None = None
 
     def assemble(self, *, believe_index: bool = True) -> Assembled:
         """Open the files as they are now and assemble one recording.
@@ -109,6 +154,7 @@ class OpenTape:
             raise
 
     def _open_and_assemble(self, *, believe_index: bool) -> Assembled:
+        self._folder.update()
         # The journal first: frames that the writer moves to a block meanwhile are then read twice instead of never.
         self._journal = self._read_journal()
         missing = self._open_segments()
@@ -126,7 +172,7 @@ class OpenTape:
         try:
             self._sources.append(self._open_segment(0, before))
         except FileNotFoundError as error:
-            if not self.path.parent.is_dir():
+            if not self._folder.exists():
                 raise
             missing = error
         for _ in range(LISTINGS_MAX):
@@ -147,8 +193,7 @@ class OpenTape:
         header = assembled.recording.segments[0].contents.header
         if header is None or not header.segment:
             return
-        tape = whole_tape(self.path, header.segment)
-        if tape is not None and tape.exists() and header.segment in following_segments(tape):
+        if self._folder.has_whole(header.segment):
             named = self._name.removesuffix(f".{header.segment}")
             raise RecordingError(f"{self._name}: this is file {header.segment} of {named}; name that one")
 
@@ -162,30 +207,22 @@ class OpenTape:
         assembled.recording.copier = ThreadedCopier()
         return assembled
 
-    def _open_segment(self, number: int, before: dict[int, OpenFile]) -> SegmentInput:
+    def _open_segment(self, number: int, before: dict[int, OpenedFile]) -> SegmentInput:
         """Open a segment, or take it from those that were open before if its name still leads to the same file."""
-        path, file = segment_path(self.path, number), before.get(number)
-        if file is None or not file.is_at(path):
-            file = OpenFile(path)
-        self._files[number] = file
-        status = file.status()
-        if stat.S_ISDIR(status.st_mode):
-            raise IsADirectoryError(
-                errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(segment_path(self._name, number))
-            )
-        return SegmentInput(number, file.read, status.st_size, file.progress)
+        self._files[number] = file = self._folder.open(number, before.get(number))
+        if file.is_folder:
+            name = self._name if number == 0 else f"{self._name}.{number}"
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), name)
+        return SegmentInput(number, file.read, file.size_bytes, file.progress)
 
     def _read_journal(self) -> JournalContents:
         """The frames in the journal. It stays open: no other file can then be taken for the same one."""
-        path, file = journal_path(self.path), self._journal_file
         try:
-            if file is None or not file.is_at(path):
-                file = self._journal_file = OpenFile(path)
+            file = self._journal_file = self._folder.open(None, self._journal_file)
         except FileNotFoundError:
             self._journal_file = None
             return JournalContents()
-        size_bytes = min(file.status().st_size, journal_bytes(AREA_BYTES_MAX))
-        return file.journal_reader.contents(file.read, size_bytes)
+        return file.journal_reader.contents(file.read, min(file.size_bytes, journal_bytes(AREA_BYTES_MAX)))
 
     def close(self) -> None:
         """Close the files: reading from them then raises ValueError. A second call does nothing."""
@@ -222,7 +259,12 @@ def reader(descriptor: int) -> Read:
 
 
 def is_locked(path: str | os.PathLike[str]) -> bool:
-    """Return True if a writer holds the lock of the tape. Raises FileNotFoundError if there is no tape."""
+    """Return True if a writer holds the lock of the tape. Raises FileNotFoundError if there is no tape.
+
+    Nobody writes to the file at a URL: a store replaces it as a whole.
+    """
+    if isinstance(path, TapeUrl):
+        return False
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)

@@ -8,13 +8,14 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from recorder.errors import UnreadableError
+from recorder.location.tape_location import Location
 from recorder.text import shown_path
 
 _UNREADABLE = {errno.EACCES, errno.EPERM, errno.EIO}
 
 
 @contextmanager
-def reading(path: Path) -> Iterator[None]:
+def reading(path: Location) -> Iterator[None]:
     """Convert permission and I/O errors while a tape is read to UnreadableError; other errors name path."""
     try:
         yield
@@ -33,7 +34,7 @@ def writing(path: Path) -> Iterator[None]:
         raise _named(error, path) from None
 
 
-def _named(error: OSError, path: Path) -> OSError:
+def _named(error: OSError, path: Location) -> OSError:
     is_own = error.filename is None or str(error.filename) == f"{path}.part"  # Users need not know the temporary name.
     if is_own and error.errno is not None:
         error.filename = str(path)

@@ -10,7 +10,10 @@ from typing import Any
 import attrs
 
 from recorder.errors import CorruptError, MissingTickError, RecordingError, TornError
+from recorder.location.tape_location import Location
+from recorder.location.tape_url import TapeUrl
 from recorder.settings import TICKS_MAX
+from recorder.storage.remote.url_folder import files_beginning_with
 from replayer.tape.tape import Tape
 
 KEY = "parent"  # Of META.
@@ -55,11 +58,12 @@ def describe_parent(tape: Tape, tick: int, state_hash: int, branch: str | os.Pat
     folder = Path(branch).absolute().parent
     hashes = tape.recording.recorded_hashes
     link = hashes.identity(tick).hex() if hashes.is_chained(tick) else ""
-    path = os.path.relpath(tape.path.absolute(), folder)
+    own = tape.path.absolute()
+    path = own.shown if isinstance(own, TapeUrl) else os.path.relpath(own, folder)
     return ParentRun(tape.run_id, tick, f"{state_hash:016x}", path, link)
 
 
-def find_parent_of(tape: Tape, tick: int) -> Path:
+def find_parent_of(tape: Tape, tick: int) -> Location:
     """The file of the parent of a branch, to read a tick before the fork; it was compared with what the branch says.
 
     Raises MissingTickError, with the reason in one line, if the tape is not a branch, or if its parent is missing, is
@@ -84,11 +88,13 @@ def find_parent_of(tape: Tape, tick: int) -> Path:
     return path
 
 
-def find_parent(branch: Path, parent: ParentRun) -> Path | None:
+def find_parent(branch: Location, parent: ParentRun) -> Location | None:
     """The file of a parent: where META says, or a file of its name in the folder of the branch; None without one.
 
     Only regular files are looked at, and only by a relative path: the path comes from a tape.
     """
+    if isinstance(branch, TapeUrl):
+        return _parent_beside(branch, parent)
     folder = branch.absolute().parent
     named = Path() if Path(parent.path).is_absolute() else Path(os.path.normpath(folder / parent.path))
     for path in (named, folder / Path(parent.path).name):
@@ -98,6 +104,15 @@ def find_parent(branch: Path, parent: ParentRun) -> Path | None:
         except (OSError, ValueError):  # A name that no file can have.
             continue
     return None
+
+
+def _parent_beside(branch: TapeUrl, parent: ParentRun) -> TapeUrl | None:
+    """The file of the parent's name in the folder of a branch at a URL: no tape leads to another place of the network."""
+    name = Path(parent.path).name
+    if not name:
+        return None
+    listed = files_beginning_with(branch.with_name(name))
+    return branch.with_name(name) if listed is None or name in listed else None
 
 
 def why_unfit(tape: Tape, parent: ParentRun) -> str | None:

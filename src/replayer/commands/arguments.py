@@ -12,6 +12,7 @@ from recorder.exit_codes import CORRUPT, INCOMPLETE, UsageError
 from recorder.factory_spec import Factory, load_factory
 from recorder.format.blocks.block import TAG
 from recorder.format.blocks.file_header import MAGIC
+from recorder.location.tape_location import Location
 from recorder.storage.os_errors import reading
 from recorder.text import counted
 from recorder.visible_text import print_visible
@@ -27,10 +28,13 @@ RECORDINGS_FOLDER = "recordings"
 _START_BYTES = 1 << 16  # This much of a file shows that it is a tape, even if the file header is damaged.
 
 
-def choose(tape: Path | None) -> Path:
+def choose(tape: Location | None) -> Location:
     """Return the tape that was named, or the newest one in recordings/."""
-    if tape is not None:
-        return tape
+    return tape if tape is not None else newest_tape()
+
+
+def newest_tape() -> Path:
+    """Return the newest tape in recordings/. Raises UsageError if there is none."""
     files = [path for path in Path(RECORDINGS_FOLDER).glob("*.tape") if path.is_file()]
     for path in sorted(files, key=lambda path: path.stat().st_mtime_ns, reverse=True):
         if looks_like_a_tape(path):
@@ -38,6 +42,11 @@ def choose(tape: Path | None) -> Path:
     raise UsageError(
         f"no tape was named, and there is none in {RECORDINGS_FOLDER}/; make one with: record run quiet-meadow"
     )
+
+
+def folder_beside(tape: Location) -> Path:
+    """The folder for what is written beside a tape; for one at a URL the current folder."""
+    return tape.parent if isinstance(tape, Path) else Path()
 
 
 def looks_like_a_tape(path: Path) -> bool:
@@ -96,7 +105,7 @@ def ensure_seek(
 
 
 @contextmanager
-def ready_tape(path: Path) -> Iterator[Tape]:
+def ready_tape(path: Location) -> Iterator[Tape]:
     """Open a tape that has ticks to seek; warn as note_version does. Raises as reading and ensure_states do."""
     with reading(path), Tape(path) as opened:
         ensure_states(opened)

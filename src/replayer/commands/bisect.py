@@ -15,10 +15,11 @@ from recorder.console.argument_types import Positive
 from recorder.console.output import print_json, say_on_stderr
 from recorder.console.progress import progress_bar
 from recorder.exit_codes import DIFFERS, UsageError
+from recorder.location.tape_location import Location
 from recorder.text import counted
 from recorder.visible_text import print_visible
-from replayer.commands.arguments import choose, ready_tape
-from replayer.commands.options import Json, Sim
+from replayer.commands.arguments import newest_tape, ready_tape
+from replayer.commands.options import Json, LocalTape, Sim
 from replayer.diagnose.bisect.commit_run import CommitRunner
 from replayer.diagnose.bisect.repository import Commit, Repository, RepositoryError
 from replayer.diagnose.bisect.search import BisectError, Bisection, SuspectCommit, TriedCommit, search
@@ -31,7 +32,7 @@ _PROCESS = "replayer.commands.bisect_process"
 
 
 def bisect(
-    tape: Path | None = None,
+    tape: LocalTape | None = None,
     /,
     *,
     good: Annotated[str, Parameter(name="--good")],
@@ -77,7 +78,7 @@ def bisect(
     as_json
         Print one JSON object.
     """
-    tape_path = choose(tape)
+    tape_path = tape or newest_tape()
     with ready_tape(tape_path) as opened:
         status = opened.status
     try:
@@ -156,7 +157,7 @@ def _result_text(tried: TriedCommit) -> str:
     return "keyframes restore other values"
 
 
-def _lines(tape: Path, bisection: Bisection, *, is_dirty: bool) -> list[str]:
+def _lines(tape: Location, bisection: Bisection, *, is_dirty: bool) -> list[str]:
     tried, bad = bisection.tried, bisection.bad
     if bad is None:
         hint = "; the uncommitted changes were not tried: replay verify does that" if is_dirty else ""
@@ -189,7 +190,7 @@ def _suspect_lines(suspect: SuspectCommit) -> list[str]:
 # --- for programs
 
 
-def _facts(tape: Path, bisection: Bisection) -> dict[str, Any]:
+def _facts(tape: Location, bisection: Bisection) -> dict[str, Any]:
     bad = bisection.bad
     return {
         "tape": str(tape),

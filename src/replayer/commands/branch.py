@@ -16,11 +16,12 @@ from recorder.console.output import print_json
 from recorder.console.progress import progress_bar
 from recorder.errors import RecordingError
 from recorder.exit_codes import SAME, UsageError
+from recorder.location.tape_location import Location
 from recorder.runs.input_source import read_plain_inputs
 from recorder.storage.os_errors import reading, writing
 from recorder.visible_text import print_visible
 from replayer.commands.arguments import factory_of, note_losses, ready_tape
-from replayer.commands.options import Json, Sim
+from replayer.commands.options import Json, Sim, TapePath
 from replayer.playback.make_simulation import Factory, make_stepping
 from replayer.reshape.branch_tape import BranchedInputs, BranchReport, branch_tape
 from replayer.tape.copied_range import UnfitTapeError
@@ -30,7 +31,7 @@ from sim.kernel.registry import ConfigError, UnknownWorldError
 
 
 def branch(
-    tape: Path,
+    tape: TapePath,
     /,
     *,
     at: Whole,
@@ -102,7 +103,7 @@ def branch(
     return SAME
 
 
-def _given(inputs: Path | None, override: Path | None, tape: Path) -> BranchedInputs:
+def _given(inputs: Path | None, override: Path | None, tape: Location) -> BranchedInputs:
     """The inputs of the branch. Raises UsageError, OSError."""
     if inputs is not None and override is not None:
         raise UsageError("expected --inputs (all inputs) or --override (those of some ticks), got both")

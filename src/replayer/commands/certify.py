@@ -11,11 +11,12 @@ from recorder.console.argument_types import Positive
 from recorder.console.output import print_json
 from recorder.console.progress import progress_bar
 from recorder.exit_codes import DIFFERS, UNREADABLE, UsageError
+from recorder.location.tape_location import Location
 from recorder.storage.os_errors import reading
 from recorder.text import counted
 from recorder.visible_text import print_visible
-from replayer.commands.arguments import choose, factory_of, ready_tape
-from replayer.commands.options import Json, Output, Sim
+from replayer.commands.arguments import factory_of, newest_tape, ready_tape
+from replayer.commands.options import Json, LocalTape, Output, Sim
 from replayer.diagnose.certify.certificate import (
     CertificateError,
     certificate_of,
@@ -37,7 +38,7 @@ _Factor = Literal["hash-seed", "simd", "threads", "blas-kernel"]
 
 
 def certify_tape(
-    tape: Path | None = None,
+    tape: LocalTape | None = None,
     /,
     *,
     sim: Sim = None,
@@ -84,7 +85,7 @@ def certify_tape(
     as_json
         Print the certificate.
     """
-    path = choose(tape)
+    path = tape or newest_tape()
     kept = output or certificate_path(path)
     if check:
         return _check(path, kept, as_json=as_json)
@@ -113,14 +114,14 @@ def certify_tape(
     return STATUS_CODES[certification.status] if certification.ok else DIFFERS
 
 
-def _certify(path: Path, sim: str | None, **settings: Any) -> Certification:
+def _certify(path: Location, sim: str | None, **settings: Any) -> Certification:
     try:
         return certify(path, sim, **settings)
     except CertifyError as error:
         raise UsageError(f"{path}: {error}") from None
 
 
-def _print_certification(path: Path, certification: Certification) -> None:
+def _print_certification(path: Location, certification: Certification) -> None:
     ran = sum(1 for report in certification.cells if report.result != "not tested" and not report.cell.is_present)
     print_visible(
         f"{path}: {tick_range(certification.first_tick, certification.last_tick)} in {counted(ran, 'environment')}"

@@ -16,6 +16,7 @@ from recorder.console.output import print_json
 from recorder.console.progress import progress_bar
 from recorder.exit_codes import DIFFERS, SAME, UsageError
 from recorder.factory_spec import load_factory
+from recorder.location.tape_location import Location
 from recorder.runs.input_source import read_inputs, read_plain_inputs
 from recorder.storage.os_errors import reading
 from recorder.text import counted
@@ -212,7 +213,7 @@ class _AdaptingFactory:
             raise UnfitSimulationError(str(error)) from error
 
 
-def _taped_inputs(path: Path, ticks: int | None) -> tuple[dict[int, Any], Mapping[str, Any]]:
+def _taped_inputs(path: Location, ticks: int | None) -> tuple[dict[int, Any], Mapping[str, Any]]:
     """The inputs of the first ticks of a recording, or of all, and its META. Raises UsageError, RecordingError, OSError."""
     with reading(path), Tape(path) as tape:
         ensure_states(tape)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import attrs
@@ -10,11 +9,12 @@ import attrs
 from recorder.console.output import print_json
 from recorder.console.progress import progress_bar
 from recorder.exit_codes import DIFFERS, INCOMPLETE, SAME, UsageError
+from recorder.location.tape_location import Location
 from recorder.storage.os_errors import reading
 from recorder.text import counted
 from recorder.visible_text import print_visible
 from replayer.commands.arguments import choose, factory_of, ready_tape
-from replayer.commands.options import Json, Sim
+from replayer.commands.options import Json, Sim, TapePath
 from replayer.diagnose.write_contracts.guarded_replay import WriteContractReport, check_contracts
 from replayer.diagnose.write_contracts.write_guard import WriteContractError
 from replayer.status import worst_code
@@ -23,7 +23,7 @@ from replayer.value_text import plain_text
 
 
 def contracts(
-    tape: Path | None = None,
+    tape: TapePath | None = None,
     /,
     *,
     sim: Sim = None,
@@ -65,12 +65,12 @@ def contracts(
     return worst_code((code, SAME if report.ok else DIFFERS, INCOMPLETE if report.unreached else SAME))
 
 
-def plain_text_lines(path: Path, report: WriteContractReport) -> str:
+def plain_text_lines(path: Location, report: WriteContractReport) -> str:
     """The command's output for people."""
     return "\n".join(plain_text(line) for line in _lines(path, report))
 
 
-def _lines(path: Path, report: WriteContractReport) -> list[str]:
+def _lines(path: Location, report: WriteContractReport) -> list[str]:
     held = [name for name, fields in report.contracts.items() if fields is not None]
     free = [name for name, fields in report.contracts.items() if fields is None and name != "step"]
     what = "1 contract" if len(held) == 1 else f"{len(held)} contracts"

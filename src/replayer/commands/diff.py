@@ -10,13 +10,14 @@ from recorder.console.output import print_json
 from recorder.console.progress import progress_bar
 from recorder.errors import RecordingError
 from recorder.exit_codes import CORRUPT, DIFFERS, INCOMPLETE, SAME, UsageError
+from recorder.location.tape_location import Location
 from recorder.session.lockstep import RUN_NAME
 from recorder.storage.os_errors import reading, writing
 from recorder.text import counted
 from recorder.visible_text import print_visible
 from replayer.commands.arguments import ensure_states, factory_of, note_losses
 from replayer.commands.export import PICTURES, load_drawing
-from replayer.commands.options import Json, Output, Sim
+from replayer.commands.options import Json, Output, Sim, TapePath
 from replayer.desync.dump.dump import difference_lines
 from replayer.desync.dump.dump_tapes import REPRODUCTION, diff_dumps, is_dump
 from replayer.desync.object_diff import named_fields, object_difference_lines, shown_fields
@@ -38,8 +39,8 @@ FEW_FIELDS = (
 
 
 def diff(
-    one: Path,
-    other: Path,
+    one: TapePath,
+    other: TapePath,
     /,
     *,
     ticks: Positive = 300,
@@ -113,7 +114,7 @@ def _two_simulations(left: Tape, right: Tape) -> list[str] | None:
     return names if all(names) and names[0] != names[1] else None
 
 
-def _draw(output: Path, one: Path, other: Path, spread: DifferenceSpread | None, why: str | None) -> None:
+def _draw(output: Path, one: Location, other: Location, spread: DifferenceSpread | None, why: str | None) -> None:
     if spread is None:
         raise UsageError(f"{output} is not drawn: {why or 'nothing differs'}")
     drawing = load_drawing()
@@ -121,10 +122,10 @@ def _draw(output: Path, one: Path, other: Path, spread: DifferenceSpread | None,
         drawing.save(drawing.draw_difference(spread, f"{one.name} and {other.name}"), output)
 
 
-def _ensure_two_of_a_kind(one: Path, other: Path) -> None:
+def _ensure_two_of_a_kind(one: Location, other: Location) -> None:
     """Raise UsageError for a dump and a tape, which have no ticks to compare."""
     for dump, tape in ((one, other), (other, one)):
-        if is_dump(dump) and tape.is_file():
+        if is_dump(dump) and (not isinstance(tape, Path) or tape.is_file()):
             inside = next((dump / name for name in (REPRODUCTION, RUN_NAME) if (dump / name).is_file()), None)
             hint = f"; the dump contains the tape {inside}" if inside is not None else ""
             raise UsageError(f"expected two tapes or two dumps, got the dump {dump} and the tape {tape}{hint}")
@@ -214,7 +215,9 @@ def _facts(result: TapeDifference, spread: DifferenceSpread | None) -> dict[str,
     }
 
 
-def _print(one: Path, other: Path, result: TapeDifference, spread: DifferenceSpread | None, why: str | None) -> None:
+def _print(
+    one: Location, other: Location, result: TapeDifference, spread: DifferenceSpread | None, why: str | None
+) -> None:
     both, ticks = f"{one} and {other}", f"{result.first_tick:,} to {result.last_tick:,}"
     if not result.ticks:
         print_visible(f"{both}: {counted(result.compared_ticks, 'tick')} from {ticks}, the same")

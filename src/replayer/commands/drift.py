@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import attrs
@@ -10,11 +9,12 @@ import attrs
 from recorder.console.output import print_json
 from recorder.console.progress import progress_bar
 from recorder.exit_codes import DIFFERS, INCOMPLETE
+from recorder.location.tape_location import Location
 from recorder.storage.os_errors import reading
 from recorder.text import counted
 from recorder.visible_text import print_visible
 from replayer.commands.arguments import choose, factory_of, ready_tape
-from replayer.commands.options import Json, Sim
+from replayer.commands.options import Json, Sim, TapePath
 from replayer.diagnose.drift.drift import DriftReport, FieldDrift, IntervalDrift, measure_drift
 from replayer.status import STATUS_CODES
 from replayer.value_text import plain_text, tick_range
@@ -23,7 +23,7 @@ INTERVALS_SHOWN = 20
 
 
 def drift(
-    tape: Path | None = None,
+    tape: TapePath | None = None,
     /,
     *,
     sim: Sim = None,
@@ -80,7 +80,7 @@ def drift_facts(report: DriftReport) -> dict[str, Any]:
     }
 
 
-def _lines(path: Path, report: DriftReport) -> list[str]:
+def _lines(path: Location, report: DriftReport) -> list[str]:
     drifted = [interval for interval in report.intervals if interval.drifted]
     if not drifted:
         lines = [f"{path}: bit-exact: {counted(report.compared_ticks, 'tick')} replayed, all with the recorded hash"]

@@ -15,13 +15,14 @@ from recorder.console.argument_types import Whole
 from recorder.console.output import print_json
 from recorder.console.progress import status_line
 from recorder.exit_codes import DIFFERS, SAME, UsageError
+from recorder.location.tape_location import Location
 from recorder.storage.os_errors import reading
 from recorder.text import counted, shown_path
 from recorder.visible_text import print_visible
 from replayer.commands.arguments import choose, factory_of, ready_tape
 from replayer.commands.explain_facts import cause_facts, explanation_facts
 from replayer.commands.explain_parties import OtherParty, OtherTape, ensure_two, explain_two
-from replayer.commands.options import Json, Sim
+from replayer.commands.options import Json, Sim, TapePath
 from replayer.desync.dump.dump import difference_lines
 from replayer.desync.dump.dump_source import dump_source
 from replayer.desync.finding import NOT_DETERMINISTIC
@@ -51,7 +52,7 @@ _ULPS_SHOWN_MAX = 1_000_000
 
 
 def explain(
-    tape: Path | None = None,
+    tape: TapePath | None = None,
     other_tape: OtherTape = None,
     /,
     *,
@@ -128,7 +129,7 @@ def explain(
     return STATUS_CODES[explanation.report.status] if explanation.report is not None else SAME
 
 
-def _source(path: Path, tick: int | None) -> tuple[Path, int | None]:
+def _source(path: Location, tick: int | None) -> tuple[Location, int | None]:
     """The tape and the tick of a dump; for a tape what was given."""
     try:
         source = dump_source(path)
@@ -159,7 +160,7 @@ def _changes(words: list[str]) -> dict[str, str | None]:
 # --- for people
 
 
-def _lines(path: Path, explanation: Explanation) -> list[str]:
+def _lines(path: Location, explanation: Explanation) -> list[str]:
     if explanation.tick is None:
         return [*_proved_lines(path, explanation.report), *_notes(explanation)]
     tick = f"{explanation.tick:,}"
@@ -209,7 +210,7 @@ def _same_text(explanation: Explanation) -> str:
     return "all variants give the same state, which is not the recorded one"
 
 
-def _proved_lines(path: Path, report: VerificationReport | None) -> list[str]:
+def _proved_lines(path: Location, report: VerificationReport | None) -> list[str]:
     """The lines for a tape without a bad tick, with the range that was verified."""
     if report is None:
         return [f"{path}: every variant verifies all ticks: there is nothing to explain"]

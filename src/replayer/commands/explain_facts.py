@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import attrs
 
+from recorder.location.tape_location import Location
 from replayer.desync.object_diff import NAMED_MAX, compare_objects, named_fields, shown_fields
 from replayer.desync.ulps import DifferingElements
 from replayer.diagnose.explain.answer.explanation import Explanation
@@ -16,7 +16,7 @@ from replayer.timeline.verify import VerificationReport
 from replayer.value_text import to_json
 
 
-def explanation_facts(path: Path, explanation: Explanation) -> dict[str, Any]:
+def explanation_facts(path: Location, explanation: Explanation) -> dict[str, Any]:
     """The JSON object of ``replay explain --json``."""
     cause = explanation.cause
     return {

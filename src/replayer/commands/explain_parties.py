@@ -16,6 +16,7 @@ from recorder.console.output import print_json
 from recorder.console.progress import progress_bar
 from recorder.environment import describe_environment
 from recorder.exit_codes import DIFFERS, SAME, UsageError
+from recorder.location.tape_location import Location
 from recorder.session.lockstep import RUN_NAME
 from recorder.storage.os_errors import reading
 from recorder.text import shown_path
@@ -52,7 +53,7 @@ class OtherParty:
     python: Annotated[str | None, Parameter(name="--other-python")] = None
 
 
-def ensure_two(tape: Path, other_tape: Path | None, *, only_of_one: bool) -> tuple[Path, Path]:
+def ensure_two(tape: Location, other_tape: Location | None, *, only_of_one: bool) -> tuple[Location, Location]:
     """Return both tapes. Raises UsageError for options of two tapes with one, and the reverse."""
     if other_tape is None:
         raise UsageError("--other-sim, --other-path, --other-commit and --other-python need a second tape")
@@ -61,13 +62,13 @@ def ensure_two(tape: Path, other_tape: Path | None, *, only_of_one: bool) -> tup
     return _in_dump(tape), _in_dump(other_tape)
 
 
-def _in_dump(path: Path) -> Path:
+def _in_dump(path: Location) -> Location:
     """The tape in the dump of a desync with a peer; other paths as they are."""
-    return path / RUN_NAME if (path / RUN_NAME).is_file() else path
+    return path / RUN_NAME if isinstance(path, Path) and (path / RUN_NAME).is_file() else path
 
 
 def explain_two(
-    paths: tuple[Path, Path],
+    paths: tuple[Location, Location],
     sim: str | None,
     other: OtherParty | None,
     environment: Mapping[str, str | None],
@@ -126,7 +127,9 @@ def _without_tree(shown: Any, work_tree: WorkTree | None) -> Any:
 
 
 @contextmanager
-def _party(path: Path, sim: str | None, other: OtherParty, environment: Mapping[str, str | None]) -> Iterator[Party]:
+def _party(
+    path: Location, sim: str | None, other: OtherParty, environment: Mapping[str, str | None]
+) -> Iterator[Party]:
     """The second party; a commit is checked out as long as the context is open."""
     python = other.python if other.python is not None else sys.executable
     folders = tuple(str(Path(folder).absolute()) for folder in other.path or ())

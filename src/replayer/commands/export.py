@@ -12,12 +12,13 @@ from cyclopts import Parameter
 from recorder.console.argument_types import Whole
 from recorder.console.output import print_json
 from recorder.exit_codes import INCOMPLETE, SAME, UsageError
+from recorder.location.tape_location import Location
 from recorder.storage.os_errors import reading, writing
 from recorder.text import counted
 from recorder.visible_text import print_visible
 from replayer.commands.arguments import choose, ensure_states, factory_of, note_losses, note_version
 from replayer.commands.export_viewer import VIEWER_FORMATS, ViewerOptions, export_for_viewer
-from replayer.commands.options import Json, Sim
+from replayer.commands.options import Json, Sim, TapePath
 from replayer.commands.spooled_events import rebuilt_events
 from replayer.export.event_files import section_rows, write_events
 from replayer.export.tables import FORMATS, write_table
@@ -40,7 +41,7 @@ _Output = Annotated[Path, Parameter(name=["--output", "-o"])]
 
 
 def export(
-    tape: Path | None = None,
+    tape: TapePath | None = None,
     /,
     *,
     output: _Output,
@@ -104,7 +105,7 @@ def export(
         raise UsageError(missing_package("writing Parquet", "pyarrow", "parquet")) from None
 
 
-def _export_telemetry(path: Path, output: Path, *, raw_text: bool, as_json: bool) -> int:
+def _export_telemetry(path: Location, output: Path, *, raw_text: bool, as_json: bool) -> int:
     columns = _telemetry(path)
     with writing(output):
         write_table(columns, output, raw_text=raw_text)
@@ -116,7 +117,7 @@ def _export_telemetry(path: Path, output: Path, *, raw_text: bool, as_json: bool
     return SAME
 
 
-def _export_sections(path: Path, output: Path, *, raw_text: bool, as_json: bool) -> int:
+def _export_sections(path: Location, output: Path, *, raw_text: bool, as_json: bool) -> int:
     with reading(path), Tape(path) as opened, writing(output):
         note_losses(opened)
         sections = opened.aux
@@ -133,7 +134,7 @@ def _export_sections(path: Path, output: Path, *, raw_text: bool, as_json: bool)
     return INCOMPLETE if missing else SAME
 
 
-def _export_events(path: Path, output: Path, sim: str | None, *, raw_text: bool, as_json: bool) -> int:
+def _export_events(path: Location, output: Path, sim: str | None, *, raw_text: bool, as_json: bool) -> int:
     with reading(path), Tape(path) as opened, writing(output):
         rebuilt = not opened.has_events
         missing = [] if rebuilt else opened.missing_event_ticks()
@@ -156,14 +157,14 @@ def _export_events(path: Path, output: Path, sim: str | None, *, raw_text: bool,
     return INCOMPLETE if missing else SAME
 
 
-def _write_events(path: Path, read_events: Any, output: Path, *, raw_text: bool) -> tuple[int, list[str]]:
+def _write_events(path: Location, read_events: Any, output: Path, *, raw_text: bool) -> tuple[int, list[str]]:
     try:
         return write_events(read_events, output, raw_text=raw_text)
     except ValueError as error:
         raise UsageError(f"{path}: {error}") from None
 
 
-def _telemetry(path: Path) -> dict[str, Any]:
+def _telemetry(path: Location) -> dict[str, Any]:
     with reading(path), Tape(path) as opened:
         note_losses(opened)
         columns = opened.telemetry()
@@ -173,7 +174,7 @@ def _telemetry(path: Path) -> dict[str, Any]:
 
 
 def plot(
-    tape: Path | None = None,
+    tape: TapePath | None = None,
     /,
     *,
     output: _Output = Path("plot.png"),
@@ -231,7 +232,7 @@ def load_drawing() -> ModuleType:
     return replayer.export.plot
 
 
-def _layers(path: Path, tick: int, sim: str | None) -> tuple[int, dict[str, Any]]:
+def _layers(path: Location, tick: int, sim: str | None) -> tuple[int, dict[str, Any]]:
     """Return the tick that was reached, and the parts of its state that can be drawn as maps, by name."""
     with reading(path), Timeline(path, factory_of(sim)) as run:
         ensure_states(run.tape)

@@ -15,6 +15,7 @@ from recorder.console.argument_types import Positive, Whole
 from recorder.console.output import print_json
 from recorder.console.progress import progress_bar
 from recorder.exit_codes import UsageError
+from recorder.location.tape_location import Location
 from recorder.storage.os_errors import writing
 from recorder.text import counted
 from recorder.visible_text import print_visible
@@ -70,7 +71,7 @@ class ViewerOptions:
 
 
 def export_for_viewer(
-    path: Path, output: Path, options: ViewerOptions, *, events: bool, sim: str | None, as_json: bool
+    path: Location, output: Path, options: ViewerOptions, *, events: bool, sim: str | None, as_json: bool
 ) -> int:
     """Write the file, print what is in it, and return the exit code.
 

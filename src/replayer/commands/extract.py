@@ -20,7 +20,7 @@ from recorder.storage.os_errors import reading
 from recorder.text import bytes_text, counted
 from recorder.visible_text import print_visible
 from replayer.commands.arguments import choose, factory_of
-from replayer.commands.options import Json, Sim
+from replayer.commands.options import Json, Sim, TapePath
 from replayer.datasets.extract import Extraction, extract
 from replayer.datasets.request import ExtractionError, ExtractionWarning, Request, list_tapes, read_range, read_splits
 from replayer.datasets.stores.store_formats import FileFormat
@@ -32,7 +32,9 @@ COLUMNS_SHOWN = 20
 _READERS = {"parquet": "parquet", "arrow": "ipc"}
 
 _Names = list[str] | None
-_Tapes = Annotated[Path, Parameter(help="The tapes, or folders of tapes. By default the newest tape in recordings/.")]
+_Tapes = Annotated[
+    TapePath, Parameter(help="The tapes, or folders of tapes. By default the newest tape in recordings/.")
+]
 _Output = Annotated[
     Path, Parameter(name=["--output", "-o"], help="The folder for the data set, which must not exist yet.")
 ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated, Any
 
 import attrs
@@ -16,7 +15,7 @@ from recorder.storage.os_errors import reading
 from recorder.text import counted
 from recorder.visible_text import print_visible
 from replayer.commands.arguments import choose, ensure_states, factory_of, note_losses, note_version
-from replayer.commands.options import Json, Sim
+from replayer.commands.options import Json, Sim, TapePath
 from replayer.commands.tick_ranges import parse_ticks
 from replayer.search.matches import Matches, Which
 from replayer.search.search_errors import ExpressionError
@@ -29,7 +28,7 @@ RANGES_SHOWN = 20
 
 def find(
     condition: str,
-    tape: Path | None = None,
+    tape: TapePath | None = None,
     /,
     *,
     first: Annotated[bool, Parameter(name="--first", negative="")] = False,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Annotated, Any
 
 import attrs
@@ -17,7 +16,7 @@ from recorder.storage.os_errors import reading
 from recorder.text import counted
 from recorder.visible_text import print_visible
 from replayer.commands.arguments import choose, ensure_states, factory_of, note_losses, note_version
-from replayer.commands.options import Json, Sim
+from replayer.commands.options import Json, Sim, TapePath
 from replayer.commands.shrink import parsed_empty, place_text, short_text
 from replayer.commands.who import row_index
 from replayer.playback.make_simulation import Factory
@@ -32,7 +31,7 @@ INPUTS_SHOWN = 20
 
 
 def influence(
-    tape: Path | None = None,
+    tape: TapePath | None = None,
     /,
     *,
     field: Annotated[str, Parameter(name="--field")],

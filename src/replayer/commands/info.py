@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
@@ -10,14 +9,14 @@ from cyclopts import Parameter
 from recorder.console.output import print_json
 from recorder.storage.os_errors import reading
 from replayer.commands.arguments import choose
-from replayer.commands.options import Json
+from replayer.commands.options import Json, TapePath
 from replayer.report.tape_facts import print_tape, tape_facts
 from replayer.status import STATUS_CODES
 from replayer.tape.tape import Tape
 
 
 def info(
-    tape: Path | None = None, /, *, fast: Annotated[bool, Parameter(negative="")] = False, as_json: Json = False
+    tape: TapePath | None = None, /, *, fast: Annotated[bool, Parameter(negative="")] = False, as_json: Json = False
 ) -> int:
     """Show what a tape holds and what state it is in.
 

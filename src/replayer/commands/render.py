@@ -16,12 +16,13 @@ from recorder.console.argument_types import Positive
 from recorder.console.output import print_json
 from recorder.console.progress import progress_bar
 from recorder.exit_codes import SAME, UsageError
+from recorder.location.tape_location import Location
 from recorder.storage.atomic_file import atomic_file
 from recorder.storage.os_errors import reading, writing
 from recorder.text import counted
 from recorder.visible_text import print_visible
 from replayer.commands.arguments import choose, ensure_states, factory_of, note_losses, note_version
-from replayer.commands.options import Json, Sim
+from replayer.commands.options import Json, Sim, TapePath
 from replayer.tape.tape import Tape
 from replayer.value_text import tick_range
 from replayer.view.states.page_json import page_text
@@ -54,7 +55,7 @@ class RenderOptions:
 
 
 def render(
-    tape: Path | None = None,
+    tape: TapePath | None = None,
     /,
     *,
     ticks: Annotated[str, Parameter(allow_leading_hyphen=True)],
@@ -157,7 +158,7 @@ def _ticks_of(tape: Tape, text: str, first: int, last: int) -> range:
     return range(begin, end + 1)
 
 
-def _layers_of(cursor: ViewCursor, path: Path, names: list[str] | None) -> tuple[str, ...]:
+def _layers_of(cursor: ViewCursor, path: Location, names: list[str] | None) -> tuple[str, ...]:
     known = cursor.shown.names
     if not known:
         raise UsageError(f"{path}: its state has no field of two dimensions, so there is no map to draw")
@@ -176,5 +177,5 @@ def _points_of(cursor: ViewCursor, hidden: list[str] | None) -> tuple[int, ...]:
     return tuple(number for number, name in enumerate(known) if name not in (hidden or ()))
 
 
-def _caption(path: Path) -> str:
+def _caption(path: Location) -> str:
     return page_text(path.name, 60)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from recorder.console.output import print_json
 from recorder.console.progress import progress_bar
 from recorder.exit_codes import CORRUPT, INCOMPLETE, SAME, UsageError
 from recorder.storage.os_errors import reading, writing
-from replayer.commands.arguments import factory_of
-from replayer.commands.options import Json, Output, Sim
+from replayer.commands.arguments import factory_of, folder_beside
+from replayer.commands.options import Json, Output, Sim, TapePath
 from replayer.repair.repair import repair_tape
 from replayer.repair.repair_report import NothingToRepairError
 from replayer.report.report_text import print_repair, repair_facts
@@ -17,7 +15,7 @@ from replayer.tape.tape import Tape
 
 
 def repair(
-    tape: Path,
+    tape: TapePath,
     /,
     *,
     output: Output = None,
@@ -48,7 +46,8 @@ def repair(
     """
     if output is None and not tape.name:
         raise UsageError(f"{tape}: Is a directory")
-    target = output if output is not None else tape.with_name(f"{tape.stem}-repaired{tape.suffix}")
+    beside = folder_beside(tape) / tape.name
+    target = output if output is not None else beside.with_name(f"{beside.stem}-repaired{beside.suffix}")
     with reading(tape), Tape(tape):
         pass  # Errors of the original are reported before anything is written.
     try:

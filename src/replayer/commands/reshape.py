@@ -18,7 +18,7 @@ from recorder.storage.os_errors import reading, writing
 from recorder.text import counted
 from recorder.visible_text import print_visible
 from replayer.commands.arguments import factory_of, note_losses, ready_tape
-from replayer.commands.options import Json, Sim
+from replayer.commands.options import Json, Sim, TapePath
 from replayer.commands.tick_ranges import parse_ticks
 from replayer.reshape.cut import cut_tape
 from replayer.reshape.join import join_tapes
@@ -31,7 +31,7 @@ NewTape = Annotated[Path, Parameter(name=["--output", "-o"])]
 
 
 def cut(
-    tape: Path,
+    tape: TapePath,
     /,
     *,
     output: NewTape,
@@ -97,7 +97,7 @@ def cut(
 
 
 def rekey(
-    tape: Path,
+    tape: TapePath,
     /,
     *,
     output: NewTape,
@@ -139,7 +139,7 @@ def rekey(
     return SAME
 
 
-def join(tape: Path, following: Path, /, *, output: NewTape, as_json: Json = False) -> int:
+def join(tape: TapePath, following: TapePath, /, *, output: NewTape, as_json: Json = False) -> int:
     """Join two tapes of which the second begins at a tick of the first.
 
     Example: replay join morning.tape evening.tape -o day.tape

@@ -15,11 +15,12 @@ from cyclopts import Parameter
 
 from recorder.console.output import print_json
 from recorder.exit_codes import DIFFERS, SAME, UsageError
+from recorder.location.tape_location import Location
 from recorder.storage.os_errors import reading
 from recorder.text import counted
 from recorder.visible_text import print_visible
 from replayer.commands.arguments import choose, ensure_states, factory_of, ready_tape
-from replayer.commands.options import Json, Sim
+from replayer.commands.options import Json, Sim, TapePath
 from replayer.playback.make_simulation import UnfitSimulationError
 from replayer.status import worst_code
 from replayer.tape.completeness import losses
@@ -44,7 +45,7 @@ _VERDICTS = {
 
 
 def results(
-    tape: Path | None = None,
+    tape: TapePath | None = None,
     /,
     *,
     sim: Sim = None,
@@ -101,8 +102,8 @@ def results(
 
 
 def compare(
-    one: Path,
-    other: Path,
+    one: TapePath,
+    other: TapePath,
     /,
     *,
     sim: Sim = None,
@@ -134,7 +135,7 @@ def compare(
     as_json
         Print one JSON object.
     """
-    if one.is_dir() and other.is_dir():
+    if isinstance(one, Path) and isinstance(other, Path) and one.is_dir() and other.is_dir():
         return _compare_folders(one, other, as_json=as_json)
     _ensure_one_kind(one, other)
     with reading(one), Tape(one) as left, reading(other), Tape(other) as right:
@@ -200,7 +201,7 @@ def _compare_folders(one: Path, other: Path, *, as_json: bool) -> int:
     return DIFFERS if changes else SAME
 
 
-def _result_lines(result: ScenarioResult, path: Path, sim: str | None, missing: list[str]) -> list[str]:
+def _result_lines(result: ScenarioResult, path: Location, sim: str | None, missing: list[str]) -> list[str]:
     regime, ticks = result.regime.replace("_", " "), counted(result.final_tick, "tick")
     lines = [f"{path}: scenario {result.name}, seed {result.seed}, {regime}, {ticks}, final state {result.final_hash}"]
     if result.error is not None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import sys
-from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
@@ -20,11 +19,12 @@ from replayer.commands.arguments import (
     ensure_seek,
     ensure_states,
     factory_of,
+    folder_beside,
     layer_picture,
     note_losses,
     note_version,
 )
-from replayer.commands.options import DumpFolder, Json, Output, Sim
+from replayer.commands.options import DumpFolder, Json, Output, Sim, TapePath
 from replayer.report.object_lines import ShownState
 from replayer.report.report_text import ended_lines, print_seek, section_lines, seek_facts
 from replayer.tape.fields import world_of
@@ -34,7 +34,7 @@ from replayer.value_text import to_json
 
 
 def seek(
-    tape: Path | None = None,
+    tape: TapePath | None = None,
     /,
     *,
     tick: Whole | None = None,
@@ -85,7 +85,7 @@ def seek(
     ensure_seek(tick, episode, step, output, picture_as_json=as_picture and as_json)
     path, names = choose(tape), field or []
     with reading(path):
-        run = Timeline(path, factory_of(sim), dump_folder=dump_folder or path.parent)
+        run = Timeline(path, factory_of(sim), dump_folder=dump_folder or folder_beside(path))
     with run:
         with reading(path):
             for note in (ensure_states, note_version, note_losses):

@@ -14,11 +14,12 @@ from recorder.console.argument_types import Positive
 from recorder.console.output import print_json, say_on_stderr
 from recorder.console.progress import progress_bar
 from recorder.exit_codes import DIFFERS, SAME, UsageError
+from recorder.location.tape_location import Location
 from recorder.storage.os_errors import reading, writing
 from recorder.text import counted
 from recorder.visible_text import print_visible
 from replayer.commands.arguments import factory_of, ready_tape
-from replayer.commands.options import Json, Sim
+from replayer.commands.options import Json, Sim, TapePath
 from replayer.playback.make_simulation import Factory
 from replayer.reduction.kept_results import kept_path
 from replayer.reduction.shrink_tape import ShrinkReport, shrink
@@ -33,7 +34,7 @@ INPUTS_SHOWN = 20
 
 
 def shrink_tape(
-    tape: Path,
+    tape: TapePath,
     /,
     *,
     output: Annotated[Path, Parameter(name=["--output", "-o"])],
@@ -101,7 +102,7 @@ def shrink_tape(
 
 
 def _searched(
-    tape: Path, output: Path, factory: Factory | None, test: Path | None, arguments: dict[str, Any], *, quiet: bool
+    tape: TapePath, output: Path, factory: Factory | None, test: Path | None, arguments: dict[str, Any], *, quiet: bool
 ) -> ShrinkReport:
     """Search, with a progress bar. Raises UsageError; all that is wrong is found before anything is written."""
     with ready_tape(tape):
@@ -130,7 +131,7 @@ def _searched(
 
 
 def _tell(
-    tape: Path, report: ShrinkReport, factory: Factory | None, test: Path | None, lines: int, *, as_json: bool
+    tape: TapePath, report: ShrinkReport, factory: Factory | None, test: Path | None, lines: int, *, as_json: bool
 ) -> int:
     """Print the result, with what a verification of the new tape gives."""
     assert report.path is not None
@@ -152,7 +153,7 @@ def _tell(
     return SAME if verified.ok else DIFFERS
 
 
-def _lines(tape: Path, report: ShrinkReport, lines_max: int) -> list[str]:
+def _lines(tape: Location, report: ShrinkReport, lines_max: int) -> list[str]:
     needed = f"{len(report.inputs):,} of {counted(report.recorded_count, 'input')}" if report.inputs else "no input"
     recorded = f" ({report.recorded_tick:,} in the recording)" if report.recorded_tick != report.tick else ""
     lines = [f"{report.failure}: needs {needed} of {tape}, and comes at tick {report.tick:,}{recorded}"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
@@ -12,8 +11,8 @@ from recorder.console.broken_pipes import ensure_reader
 from recorder.console.output import print_result
 from recorder.exit_codes import CORRUPT, SAME
 from recorder.storage.os_errors import reading
-from replayer.commands.arguments import choose
-from replayer.commands.options import Json
+from replayer.commands.arguments import newest_tape
+from replayer.commands.options import Json, LocalTape
 from replayer.follow.idle_wait import Waiting
 from replayer.follow.tail import Tail
 from replayer.report.report_text import tail_lines
@@ -22,7 +21,7 @@ from replayer.tape.tape import Tape
 
 
 def tail(
-    tape: Path | None = None,
+    tape: LocalTape | None = None,
     /,
     *,
     last: Annotated[NotNegative, Parameter(name=["--last", "-n"])] = 10,
@@ -51,7 +50,7 @@ def tail(
     as_json
         Print one JSON object per line.
     """
-    path = choose(tape)
+    path = tape or newest_tape()
     if not follow:
         with reading(path), Tape(path) as opened:
             code = CORRUPT if opened.check_blocks() else STATUS_CODES[opened.status]

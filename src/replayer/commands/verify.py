@@ -16,12 +16,13 @@ from recorder.console.progress import progress_bar
 from recorder.errors import SimulationFailedError
 from recorder.exception_text import STEP_RAISED
 from recorder.exit_codes import DIFFERS, UsageError
+from recorder.location.tape_location import Location
 from recorder.processes.stuck_workers import PATIENCE_S
 from recorder.storage.os_errors import reading
 from recorder.text import counted
 from recorder.visible_text import print_visible
-from replayer.commands.arguments import choose, factory_of, note_version
-from replayer.commands.options import DumpFolder, Json, Sim
+from replayer.commands.arguments import choose, factory_of, folder_beside, note_version
+from replayer.commands.options import DumpFolder, Json, Sim, TapePath
 from replayer.desync.isolated_rerun import gives_recorded_as_made
 from replayer.diagnose.certify.arithmetic import processor_count
 from replayer.playback.cursor import Cursor
@@ -38,7 +39,7 @@ FASTER_MIN = 2.0  # So many times as fast at least.
 
 
 def verify(
-    tape: Path | None = None,
+    tape: TapePath | None = None,
     /,
     *,
     jobs: Annotated[Positive | None, Parameter(name=["--jobs", "-j"])] = None,
@@ -111,7 +112,14 @@ def verify(
 
 
 def _verify(
-    path: Path, sim: str | None, ticks: int, jobs: int | None, dump_folder: Path | None, patience: int, *, quiet: bool
+    path: Location,
+    sim: str | None,
+    ticks: int,
+    jobs: int | None,
+    dump_folder: Path | None,
+    patience: int,
+    *,
+    quiet: bool,
 ) -> VerificationReport:
     with progress_bar("verifying", ticks, quiet=quiet) as show:
         return verify_tape(
@@ -119,12 +127,12 @@ def _verify(
             factory_of(sim),
             jobs=jobs or processor_count(),
             progress=lambda done, _: show(done),
-            dump_folder=dump_folder or path.parent,
+            dump_folder=dump_folder or folder_beside(path),
             patience_s=patience,
         )
 
 
-def _is_desync(path: Path, sim: str | None, error: SimulationFailedError, first_tick: int) -> bool:
+def _is_desync(path: Location, sim: str | None, error: SimulationFailedError, first_tick: int) -> bool:
     """Return True for a step that raises where the recorded one did not, of a simulation that fits the tape.
 
     It fits if steps before this one gave the recorded states, or if this step does in a simulation into which nothing
@@ -135,13 +143,13 @@ def _is_desync(path: Path, sim: str | None, error: SimulationFailedError, first_
     return error.tick > first_tick + 1 or _gives_recorded_as_made(path, sim, error.tick)
 
 
-def _gives_recorded_as_made(path: Path, sim: str | None, tick: int) -> bool:
+def _gives_recorded_as_made(path: Location, sim: str | None, tick: int) -> bool:
     with Tape(path) as opened:
         factory, recorded_hash = factory_of(sim), opened.state_hash(tick)
         return gives_recorded_as_made(lambda: Cursor(opened, make_simulation(opened, factory)), tick, recorded_hash)
 
 
-def _tell_of_raised(path: Path, sim: str | None, error: SimulationFailedError, *, as_json: bool) -> int:
+def _tell_of_raised(path: Location, sim: str | None, error: SimulationFailedError, *, as_json: bool) -> int:
     is_restore = _gives_recorded_as_made(path, sim, error.tick)
     if as_json:
         print_json({"ok": False, "first_bad": error.tick, "raised": error.why})
@@ -167,7 +175,7 @@ def _cpu_s() -> float:
     return sum(os.times()[:4])
 
 
-def _tell_of_values(path: Path, sim: str | None, report: VerificationReport, cpu_s: float) -> None:
+def _tell_of_values(path: Location, sim: str | None, report: VerificationReport, cpu_s: float) -> None:
     """After a long verification of a captured object: say what --values takes, by stepping some ticks in that way."""
     if cpu_s < SLOW_CPU_S or not (report.ok and report.proved_keyframes and report.verified_ticks):
         return
@@ -182,7 +190,7 @@ def _tell_of_values(path: Path, sim: str | None, report: VerificationReport, cpu
         )
 
 
-def _compare_values(path: Path, sim: str | None, tick_count: int, *, as_json: bool) -> ValuesReport:
+def _compare_values(path: Location, sim: str | None, tick_count: int, *, as_json: bool) -> ValuesReport:
     """Compare the values at the keyframes, and print the result; as JSON only if nothing follows."""
     with progress_bar("comparing values", tick_count, quiet=as_json) as show:
         try:
@@ -196,7 +204,7 @@ def _compare_values(path: Path, sim: str | None, tick_count: int, *, as_json: bo
     return checked
 
 
-def _verify_headers(path: Path, *, as_json: bool) -> int:
+def _verify_headers(path: Location, *, as_json: bool) -> int:
     with reading(path), Tape(path) as opened:
         opened.distrust_index()
         seals = check_seal(opened)

@@ -7,7 +7,7 @@ import os
 import sys
 import threading
 import webbrowser
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Annotated, Any
@@ -22,10 +22,12 @@ from recorder.console.progress import progress_bar
 from recorder.corpus.corpus import look
 from recorder.errors import RecordingError
 from recorder.exit_codes import SAME, UsageError
+from recorder.location.tape_location import Location
+from recorder.location.tape_url import TapeUrl
 from recorder.storage.os_errors import reading
 from recorder.visible_text import print_visible
 from replayer.commands.arguments import choose, ensure_states, factory_of, note_version
-from replayer.commands.options import Sim
+from replayer.commands.options import Sim, TapePath
 from replayer.desync.dump.dump_source import dump_source
 from replayer.diagnose.certify.arithmetic import processor_count
 from replayer.tape.tape import Tape
@@ -39,8 +41,8 @@ PACKAGES = ("starlette", "uvicorn", "websockets")  # Of the extra.
 
 
 def view(
-    tape: Path | None = None,
-    other: Path | None = None,
+    tape: TapePath | None = None,
+    other: TapePath | None = None,
     /,
     *,
     sim: Sim = None,
@@ -112,7 +114,7 @@ def view(
     return SAME
 
 
-def _ensure_ready(tapes: Iterable[Path]) -> None:
+def _ensure_ready(tapes: Iterable[Location]) -> None:
     """Ensure that each tape has a tick to show. Raises as reading and ensure_states do."""
     for path in tapes:
         with reading(path), Tape(path) as opened:
@@ -124,19 +126,19 @@ def _ensure_ready(tapes: Iterable[Path]) -> None:
 class _Named:
     """What the arguments name: one or two tapes, perhaps by a dump, or a folder. places: as the user named them."""
 
-    places: list[Path]
-    tapes: list[Path]
+    places: Sequence[Location]
+    tapes: Sequence[Location]
     finding: ViewedFinding | None = None
     folder: Path | None = None
 
 
-def _named(tape: Path | None, other: Path | None) -> _Named:
+def _named(tape: Location | None, other: Location | None) -> _Named:
     """Find out what the arguments name. Raises UsageError."""
     if tape is not None and other is None:
         finding, path = _finding(tape)
         if finding is not None:
             return _Named([tape], [path], finding)
-    folder = next((path for path in (tape, other) if path is not None and path.is_dir()), None)
+    folder = next((path for path in (tape, other) if isinstance(path, Path) and path.is_dir()), None)
     if folder is None:
         paths = [choose(tape), *([other] if other is not None else [])]
         return _Named(paths, paths)
@@ -157,6 +159,8 @@ def _is_live(named: _Named, *, live: bool, delay: int) -> bool:
     from replayer.view.live.growing_tape import wait_for_states  # noqa: PLC0415 - as in _load_server
 
     (path,) = named.tapes
+    if isinstance(path, TapeUrl):
+        raise UsageError("--live follows a tape of this machine: a store has no file that grows")
     with reading(path), Tape(path) as opened:
         if opened.sealed:
             print_visible(f"note: {plain_text(str(path))} is closed already: nothing will be added", file=sys.stderr)
@@ -198,11 +202,11 @@ def _ensure_token(host: str, token: str | None) -> None:
         )
 
 
-def _finding(path: Path) -> tuple[ViewedFinding | None, Path]:
+def _finding(path: Location) -> tuple[ViewedFinding | None, Location]:
     """The finding of a dump, and its tape; for anything else None, and the path itself."""
     try:
         source = dump_source(path)
-        if source is None:
+        if source is None or isinstance(path, TapeUrl):
             return None, path
         finding = read_finding(path)
     except (OSError, ValueError) as error:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
@@ -14,7 +13,7 @@ from recorder.exit_codes import DIFFERS, INCOMPLETE, SAME, UsageError
 from recorder.storage.os_errors import reading
 from recorder.visible_text import print_visible
 from replayer.commands.arguments import choose, ensure_states, factory_of, note_losses, note_version
-from replayer.commands.options import Json, Sim
+from replayer.commands.options import Json, Sim, TapePath
 from replayer.report.last_write_text import write_facts, write_lines
 from replayer.search.last_write import LastWrite, WriteSearch
 from replayer.search.search_errors import ExpressionError
@@ -24,7 +23,7 @@ from replayer.value_text import plain_text
 
 
 def who(
-    tape: Path | None = None,
+    tape: TapePath | None = None,
     /,
     *,
     field: Annotated[str, Parameter(name="--field")],

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from recorder.errors import RecordingError
+from recorder.location.tape_location import Location
 from replayer.datasets.build import Manifest, ensure_growing
 from replayer.datasets.dataset import Dataset
 from replayer.datasets.grow import merge
@@ -18,7 +19,9 @@ from replayer.tape.digest import tape_digest
 from replayer.tape.tape import Tape
 
 
-def append_tapes(folder: Path, tapes: Sequence[Path], extract_into: Callable[[list[Path], Path, Manifest], Any]) -> Any:
+def append_tapes(
+    folder: Path, tapes: Sequence[Location], extract_into: Callable[[list[Location], Path, Manifest], Any]
+) -> Any:
     """Extract the tapes that the data set does not hold yet, and add their rows; return the extraction, or None.
 
     extract_into: extracts tapes into a folder, for the data set with a manifest. Without new tapes it is not called. Raises
@@ -53,7 +56,7 @@ def _take(folder: Path, added: Path) -> None:
     shutil.rmtree(added)
 
 
-def new_tapes(paths: Sequence[Path], folder: Path, manifest: Manifest) -> list[Path]:
+def new_tapes(paths: Sequence[Location], folder: Path, manifest: Manifest) -> list[Location]:
     """Return the tapes whose runs the data set does not hold. Only the index of the others is read.
 
     Raises ExtractionError for a known run that has other ticks now.

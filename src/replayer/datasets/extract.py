@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, overload
 import attrs
 
 from recorder.exit_codes import CORRUPT, DIFFERS, INCOMPLETE, SAME, UNREADABLE
+from recorder.location.tape_location import Location
 from recorder.processes.inline_pool import local_pool
 from recorder.processes.pool import Pool
 from replayer.datasets.build import (
@@ -182,7 +183,7 @@ def _extract(
     progress: Progress | None,
     looking: Callable[[int], None],
     command: Sequence[str],
-    paths: list[Path],
+    paths: Sequence[Location],
     output: Path | None,
     onto: Mapping[str, Any] | None,
 ) -> Extraction | StreamedDataset:

@@ -10,7 +10,6 @@ import hashlib
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import attrs
@@ -18,6 +17,7 @@ import attrs
 from recorder.corpus.run import is_end_of_run
 from recorder.errors import CorruptError, MissingTickError, RecordingError, TornError
 from recorder.exit_codes import CORRUPT, UNREADABLE
+from recorder.location.tape_location import Location
 from recorder.processes.pool import Pool, Report, results_in_order
 from recorder.runs.scores import SCORES, plain_scores
 from replayer.datasets.functions import Setting
@@ -59,7 +59,7 @@ class TapeInput:
         split: the name of its split; "" without splits.
     """
 
-    path: Path
+    path: Location
     name: str
     run: str
     digest: str
@@ -130,7 +130,7 @@ class InspectedTapes:
 
 
 def inspect_tapes(
-    paths: Sequence[Path], request: Request, factory: Factory | None, pool: Pool, on_progress: Callable[[int], None]
+    paths: Sequence[Location], request: Request, factory: Factory | None, pool: Pool, on_progress: Callable[[int], None]
 ) -> InspectedTapes:
     """Read all tapes, in their order, and leave out those from which nothing can be extracted.
 
@@ -167,12 +167,12 @@ def inspect_tapes(
 
 
 def _sources(
-    paths: Sequence[Path], _: Report, *, factory: Factory | None, needs_scores: bool
+    paths: Sequence[Location], _: Report, *, factory: Factory | None, needs_scores: bool
 ) -> list[TapeInput | RecordingError]:
     return [_source(path, factory, needs_scores=needs_scores) for path in paths]
 
 
-def _source(path: Path, factory: Factory | None, *, needs_scores: bool) -> TapeInput | RecordingError:
+def _source(path: Location, factory: Factory | None, *, needs_scores: bool) -> TapeInput | RecordingError:
     """Read all blocks of a tape and describe it, or return the error that makes it unusable."""
     try:
         return _readable_source(path, factory, needs_scores=needs_scores)
@@ -180,7 +180,7 @@ def _source(path: Path, factory: Factory | None, *, needs_scores: bool) -> TapeI
         return error
 
 
-def _readable_source(path: Path, factory: Factory | None, *, needs_scores: bool) -> TapeInput:
+def _readable_source(path: Location, factory: Factory | None, *, needs_scores: bool) -> TapeInput:
     with Tape(path) as tape:
         is_corrupt = tape_code(tape) == CORRUPT  # Reads all blocks; the index is not trusted any more.
         outcome = tape.outcome if isinstance(tape.outcome, dict) else {}

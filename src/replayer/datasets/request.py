@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Sequence
-from pathlib import Path
 from typing import Any, Literal
 
 import attrs
 
 from recorder.errors import RecordingError
+from recorder.location.tape_location import Location, tape_location
+from recorder.location.tape_url import TapeUrl
+from recorder.storage.remote.url_folder import is_folder, list_folder
 
 TABLES = ("transitions", "states", "pairs", "actions", "events")
 RECORDS = ("actions", "events")  # Tables whose columns are known only when all rows are known.
@@ -149,17 +151,25 @@ def _check_splits(splits: Sequence[tuple[str, float]]) -> None:
         raise ExtractionError("the shares of splits must be above 0, and 1 in sum")
 
 
-def list_tapes(paths: Iterable[str | os.PathLike[str]]) -> list[Path]:
-    """List the tapes; a folder stands for the tapes in it. Raises ExtractionError if there are none."""
-    tapes: list[Path] = []
-    for path in map(Path, paths):
-        inside = sorted(path.glob("*.tape")) if path.is_dir() else [path]
+def list_tapes(paths: Iterable[str | os.PathLike[str]]) -> list[Location]:
+    """List the tapes; a folder stands for the tapes in it. Raises ExtractionError if there are none, OSError."""
+    tapes: list[Location] = []
+    for path in map(tape_location, paths):
+        inside = _tapes_at(path)
         if not inside:
             raise ExtractionError(f"there is no tape in {path}")
         tapes += inside
     if not tapes:
         raise ExtractionError("no tape was given")
     return tapes
+
+
+def _tapes_at(path: Location) -> Sequence[Location]:
+    """The tapes of a folder, or the one tape at a location."""
+    if isinstance(path, TapeUrl):
+        names = sorted(list_folder(path)) if is_folder(path) else None
+        return [path] if names is None else [path / name for name in names if name.endswith(".tape")]
+    return sorted(path.glob("*.tape")) if path.is_dir() else [path]
 
 
 def read_range(text: str) -> tuple[int | None, int | None]:

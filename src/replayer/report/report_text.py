@@ -7,13 +7,13 @@ import shlex
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import attrs
 
 from recorder.format.blocks.frame import Frame
 from recorder.format.segments.segment_contents import Damage
+from recorder.location.tape_location import Location
 from recorder.text import counted
 from recorder.visible_text import print_visible
 from replayer.desync.dump.dump import difference_lines, place_lines
@@ -94,7 +94,7 @@ def _route(report: SeekReport) -> str:
     return f"{counted(report.simulated_ticks, 'tick')} re-simulated"
 
 
-def print_seek(path: Path, report: SeekReport, summary: Sequence[str]) -> None:
+def print_seek(path: Location, report: SeekReport, summary: Sequence[str]) -> None:
     """Print the result of a seek and a summary of the state, as lines."""
     print_visible(
         f"tick {report.tick:,} of {path}: keyframe at tick {report.keyframe_tick:,}, "
@@ -156,7 +156,7 @@ def _shown_or_none(fields: Sequence[str] | None) -> list[str] | None:
 
 
 def print_report(
-    path: Path, report: VerificationReport, sim: str | None = None, *, has_first_inputs: bool = False
+    path: Location, report: VerificationReport, sim: str | None = None, *, has_first_inputs: bool = False
 ) -> None:
     """Print the result of ``replay verify`` on one screen.
 
@@ -169,7 +169,7 @@ def print_report(
         _print_next(shlex.quote(str(path)), report.first_bad, report.findings, sim if has_first_inputs else None, sim)
 
 
-def _print_result(path: Path, report: VerificationReport) -> None:
+def _print_result(path: Location, report: VerificationReport) -> None:
     if report.ok:
         if not report.tick_count:
             print_visible(
@@ -201,7 +201,7 @@ def _print_result(path: Path, report: VerificationReport) -> None:
         print_visible(f"  dump: {report.dump_path}")
 
 
-def print_values(path: Path, report: ValuesReport) -> None:
+def print_values(path: Location, report: ValuesReport) -> None:
     """Print the result of ``replay verify --values``."""
     share = f"{report.compared:,} of " if report.skipped else ""
     compared = f"the values at {share}{counted(report.compared + report.skipped, 'keyframe')} are as recorded"
@@ -248,7 +248,7 @@ def _proved_text(report: VerificationReport) -> str:
     return ""
 
 
-def _print_verified_part(path: Path, report: VerificationReport) -> None:
+def _print_verified_part(path: Location, report: VerificationReport) -> None:
     """Print the result for a tape with dropped ticks."""
     unreached = report.tick_count - report.verified_ticks - report.dropped_ticks
     print_visible(
@@ -307,7 +307,7 @@ def repair_facts(report: RepairReport) -> dict[str, Any]:
     }
 
 
-def print_repair(source: Path, report: RepairReport, sim: str | None = None) -> None:
+def print_repair(source: Location, report: RepairReport, sim: str | None = None) -> None:
     """Print the result of ``replay repair``. sim: the value of --sim, for the next command."""
     hint = f" --sim {shlex.quote(sim)}" if sim is not None else ""
     print_visible(f"{source} → {report.path}: ticks {report.first_tick:,} to {report.last_tick:,}")

@@ -11,6 +11,7 @@ import attrs
 
 from recorder.errors import CorruptError, DesyncError, MissingTickError, RecordingError, TornError
 from recorder.exception_text import raised_text
+from recorder.location.tape_location import Location
 from recorder.reopen.branch_recorder import BranchRecorder
 from replayer.branches.run_family import first_difference
 from replayer.playback.make_simulation import Factory
@@ -51,7 +52,7 @@ class BranchReport:
     """
 
     path: Path
-    parent: Path
+    parent: Location
     fork_tick: int
     first_tick: int
     last_tick: int

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 
-from recorder.storage.file_names import following_segments, journal_path, segment_path
+from recorder.location.tape_location import tape_location
+from recorder.storage.open_tape import tape_folder
 
-_CHUNK_BYTES = 1 << 20
+_CHUNK_BYTES = 4 << 20
 
 
 def tape_digest(path: str | os.PathLike[str]) -> str:
@@ -15,14 +17,17 @@ def tape_digest(path: str | os.PathLike[str]) -> str:
 
     Raises OSError if they cannot be read.
     """
-    segments = [0, *following_segments(path)]
-    files = [segment_path(path, number) for number in segments] + [journal_path(path)]
+    folder = tape_folder(tape_location(path))
+    folder.update()
     digest = hashlib.sha256()
-    for number, file in enumerate(files):
-        if not file.exists():
+    for number, segment in enumerate([0, *folder.following(), None]):
+        try:
+            file = folder.open(segment, None)
+        except FileNotFoundError:
             continue  # A tape may lack its first file; a sealed one has no journal.
-        digest.update(f"file {number} of {file.stat().st_size} bytes\n".encode())
-        with file.open("rb") as opened:
-            while chunk := opened.read(_CHUNK_BYTES):
-                digest.update(chunk)
+        with contextlib.closing(file):
+            size_bytes = file.size_bytes
+            digest.update(f"file {number} of {size_bytes} bytes\n".encode())
+            for offset in range(0, size_bytes, _CHUNK_BYTES):
+                digest.update(file.read(offset, _CHUNK_BYTES))
     return digest.hexdigest()

@@ -8,7 +8,6 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Iterator
-from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self
 
@@ -28,6 +27,7 @@ from recorder.format.segments.block_location import TICK_MAX, KeyframeLocation, 
 from recorder.format.segments.index import Entry
 from recorder.format.segments.segment_contents import Damage
 from recorder.format.segments.segment_reader import Segment
+from recorder.location.tape_location import Location, tape_location
 from recorder.storage.open_tape import OpenTape, is_locked
 from replayer.html_renderers import RenderedAsHtml
 from replayer.tape.seal_check import check_seals
@@ -49,6 +49,7 @@ class Tape(RenderedAsHtml):
     ) -> None:
         """Open the tape and find its blocks, and the frames in its journal.
 
+        path: a path, or a URL: a text such as "s3://bucket/run.tape", or a TapeUrl with options for its file system.
         mode: the response to damage that headers show. "salvage" reads everything that is intact, "prefix" only what
         comes before the first damage, "strict" refuses the tape.
         memory_bytes: the memory that one state, or the content of one block, may take; a larger one raises
@@ -60,7 +61,7 @@ class Tape(RenderedAsHtml):
         """
         if mode not in ("salvage", "prefix", "strict"):
             raise ValueError(f'mode: expected "salvage", "prefix" or "strict", got {mode!r}')
-        self.path = Path(path)
+        self.path: Location = tape_location(path)
         self._mode = mode
         self._aux: StoredSections | None = None
         self._files = OpenTape(path, memory_bytes)

@@ -10,13 +10,13 @@ it. interval_processes.py has what is done where a fork would hang.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 import attrs
 
 from recorder.errors import CorruptError, MissingTickError, RecordingError, TornError
 from recorder.format.segments.block_location import KeyframeLocation
+from recorder.location.tape_location import Location
 from recorder.processes.fork_hazard import NewThreads, held_by_process
 from recorder.processes.fork_pool import ForkPool
 from recorder.processes.inline_pool import local_pool
@@ -235,7 +235,7 @@ class _WithCursor(Generic[Result]):
         return _with_cursor, (self.tape.path.absolute(), self.world, self.work)
 
 
-def _with_cursor(path: Path, world: Factory | None, work: IntervalWork[Result]) -> _WithCursor[Result]:
+def _with_cursor(path: Location, world: Factory | None, work: IntervalWork[Result]) -> _WithCursor[Result]:
     tape = Tape(path)
     tape.check_blocks()  # As in the process that pickled it: no index is trusted.
     return _WithCursor(tape, world, work, None)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import importlib
 import os
-from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, cast
 
+from recorder.location.tape_location import tape_location
 from replayer.playback.make_simulation import Factory
 from replayer.tape.tape import Tape
 
@@ -54,7 +54,7 @@ class ShownAsPage:
         Raises ImportError without the packages of the extra ``view``, ValueError if the simulation was defined in a cell
         (another process cannot import it: put it into a module), RuntimeError if the server does not start.
         """
-        other_path = None if other is None else Path(other)
+        other_path = None if other is None else tape_location(other)
         page = _module().open_page(
             self.tape.path, self._world, other_path, sim, height_px=height_px, cache_mb=cache_mb, show=show
         )

@@ -8,6 +8,8 @@ from typing import Any
 
 import attrs
 
+from recorder.location.tape_location import Location
+from recorder.location.tape_url import TapeUrl
 from replayer.desync.dump.dump_source import FINDING
 from replayer.view.states.page_json import page_text
 
@@ -53,8 +55,10 @@ def read_finding(folder: Path) -> ViewedFinding:
     )
 
 
-def findings_beside(tape: Path, run_id: str) -> list[tuple[int, str]]:
+def findings_beside(tape: Location, run_id: str) -> list[tuple[int, str]]:
     """Tick and a line of each dump of a run next to its tape. What is not a dump, or cannot be read, is none."""
+    if isinstance(tape, TapeUrl):
+        return []  # Dumps are written on this machine.
     found = []
     folders = sorted(path for path in tape.parent.iterdir() if path.name.startswith(f"{tape.stem}.desync"))
     for folder in folders[:BESIDE_MAX]:

@@ -12,6 +12,7 @@ import attrs
 import uvicorn
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
+from recorder.location.tape_location import Location
 from recorder.storage.open_tape import is_locked
 from replayer.view.access_guard import is_loopback
 from replayer.view.beside_pages import BesidePages
@@ -45,7 +46,7 @@ class ViewRequest:
         is_framed: pages of other sites, such as a notebook, may show the page in a frame; see AccessGuard.
     """
 
-    tapes: Sequence[Path]
+    tapes: Sequence[Location]
     sim: str | None = None
     host: str = "127.0.0.1"
     port: int = 0
@@ -97,7 +98,7 @@ def pages_of(request: ViewRequest) -> ViewServer | RunPages:
     if folder is None:
         return ViewServer(viewed_tapes(request), request.finding, request.arguments, beside=_beside(request))
 
-    def page_of(tape: Path) -> ViewServer:
+    def page_of(tape: Location) -> ViewServer:
         one = attrs.evolve(request, tapes=[tape], folder=None, is_live=_is_recorded(tape))
         arguments = [str(tape) if argument == str(folder) else argument for argument in request.arguments]
         name = folder.name or str(folder)
@@ -114,7 +115,7 @@ def _beside(request: ViewRequest) -> BesidePages | None:
     if request.finding is not None or request.delay_ticks or not is_loopback(request.host):
         return None
 
-    def page_of(parent: Path, branch: Path) -> ViewServer:
+    def page_of(parent: Location, branch: Path) -> ViewServer:
         one = attrs.evolve(request, tapes=[parent, branch], folder=None, is_live=False)
         named = ["replay", "view", str(parent), str(branch)]
         arguments = [*named, *(["--sim", request.sim] if request.sim is not None else [])]
@@ -123,7 +124,7 @@ def _beside(request: ViewRequest) -> BesidePages | None:
     return BesidePages(page_of)
 
 
-def _is_recorded(tape: Path) -> bool:
+def _is_recorded(tape: Location) -> bool:
     try:
         return is_locked(tape)
     except OSError:
@@ -137,7 +138,9 @@ def viewed_tapes(request: ViewRequest) -> list[ViewedTape]:
         roles: tuple[Role, ...] = ("recorded", "replayed")
         return [ViewedTape(side, path, request.sim, None, request.cache_bytes, role) for side, role in enumerate(roles)]
     if request.is_live:
-        return [LiveTape(request.tapes[0], request.sim, request.cache_bytes, request.delay_ticks)]
+        (path,) = request.tapes
+        assert isinstance(path, Path), "only a file of this machine grows"
+        return [LiveTape(path, request.sim, request.cache_bytes, request.delay_ticks)]
     others = [*request.tapes[1:], None]
     two = len(request.tapes) > 1  # Then a branch shows what its parent has before it begins, too.
     return [

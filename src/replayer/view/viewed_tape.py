@@ -13,13 +13,13 @@ from functools import partial
 from itertools import count
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
-from pathlib import Path
 from typing import Any, Protocol
 
 import attrs
 import numpy as np
 import numpy.typing as npt
 
+from recorder.location.tape_location import Location
 from recorder.processes.worker_pipes import starting
 from replayer.view.frame_cache import FrameCache
 from replayer.view.mark_index import MarkIndex, Ticks
@@ -100,9 +100,9 @@ class ViewedTape:
     def __init__(
         self,
         side: int,
-        path: Path,
+        path: Location,
         sim: str | None,
-        other: Path | None,
+        other: Location | None,
         budget_bytes: int,
         role: Role | None = None,
         *,

@@ -9,6 +9,8 @@ from typing import Any
 import attrs
 
 from recorder.errors import RecordingError
+from recorder.location.tape_location import Location
+from recorder.location.tape_url import TapeUrl
 from replayer.desync.dump.dump_tapes import REPRODUCTION
 from replayer.tape.tape import Tape
 
@@ -25,18 +27,18 @@ class DumpSource:
         missing: the path that the dump states, if no tape of the same run is there; else None.
     """
 
-    tape: Path
+    tape: Location
     tick: int
     missing: str | None
 
 
-def dump_source(folder: Path) -> DumpSource | None:
+def dump_source(folder: Location) -> DumpSource | None:
     """The source of a dump that replay verify wrote; None if the path is not the folder of one.
 
     The tape is searched where the dump states it, and next to the dump. Raises ValueError if the dump does not have what
     it should, OSError.
     """
-    if not (folder / FINDING).is_file():
+    if isinstance(folder, TapeUrl) or not (folder / FINDING).is_file():
         return None
     facts: Any = json.loads((folder / FINDING).read_text(encoding="utf-8"))
     match facts:

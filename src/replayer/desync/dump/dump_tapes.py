@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 import attrs
 
 from recorder.errors import CorruptError
 from recorder.format.blocks.block import BlockKind
+from recorder.location.tape_location import Location
 from recorder.session.lockstep import RUN_NAME, TREE_NAME, write_tree
 from recorder.storage.tape_copy import TapeCopy, copied_meta
 from replayer.desync.finding import Finding
@@ -68,9 +69,9 @@ class DumpDifference:
     states: tuple[Snapshot, Snapshot]
 
 
-def is_dump(path: Path) -> bool:
+def is_dump(path: Location) -> TypeGuard[Path]:
     """Return True if path is a folder with the dump of a desync."""
-    return path.is_dir() and (path / TREE_NAME).is_file()
+    return isinstance(path, Path) and path.is_dir() and (path / TREE_NAME).is_file()
 
 
 def diff_dumps(folder_a: Path, folder_b: Path) -> DumpDifference:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 
 import attrs
 
@@ -17,6 +16,7 @@ from recorder.ambient.outside.read_functions import starts_thread
 from recorder.errors import MissingTickError, SimulationFailedError
 from recorder.exception_text import STEP_RAISED
 from recorder.factory_spec import Factory
+from recorder.location.tape_location import tape_location
 from replayer.desync.finding import Finding
 from replayer.desync.outside_comparison import compare_reads, with_later_changes
 from replayer.desync.tested_causes import between_steps
@@ -75,7 +75,7 @@ def explain_tape(
     tape, ValueError if the finding is not of this tape and tick, UnfitSimulationError and UnknownWorldError as
     make_simulation does.
     """
-    with Tape(path) as tape, VariantRunner(Path(path), sim) as runner:
+    with Tape(path) as tape, VariantRunner(tape_location(path), sim) as runner:
         now, others, notes = first_variants(tape, environment or {}, code)
         runner.warm_up([now, *others])
         case = _Case(tape, factory, runner, now, others, notes, asked=bool(environment) or code is not None)

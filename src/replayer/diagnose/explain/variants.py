@@ -18,6 +18,7 @@ import msgpack
 
 from recorder.ambient.outside.outside_read import OutsideRead
 from recorder.errors import RecordingError
+from recorder.location.tape_location import Location
 from recorder.processes.interpreter import (
     PythonProcess,
     end_all,
@@ -135,7 +136,7 @@ def _started_text(start: int) -> str:
 class VariantRunner:
     """Runs variants of one tape; a context manager that ends its processes."""
 
-    def __init__(self, tape: Path, sim: str | None) -> None:
+    def __init__(self, tape: Location, sim: str | None) -> None:
         """sim: module:factory, or None for a registered world."""
         self._tape = tape
         self._sim = sim
@@ -204,7 +205,12 @@ class VariantRunner:
     # --- inside
 
     def _job(self, what: str, variant: Variant) -> dict[str, Any]:
-        job: dict[str, Any] = {"what": what, "tape": str(self._tape.absolute()), "sim": self._sim, "code": variant.code}
+        job: dict[str, Any] = {
+            "what": what,
+            "tape": os.fspath(self._tape.absolute()),
+            "sim": self._sim,
+            "code": variant.code,
+        }
         job["settings"] = dict(variant.settings)
         if variant.replaced is not None:
             folder = tempfile.mkdtemp(dir=self._folder.name)

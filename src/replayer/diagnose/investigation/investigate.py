@@ -6,11 +6,11 @@ import json
 import os
 import subprocess
 import time
-from pathlib import Path
 from typing import Any, Self
 
 import attrs
 
+from recorder.location.tape_location import Location, tape_location
 from recorder.processes.interpreter import (
     PythonProcess,
     end_all,
@@ -43,7 +43,7 @@ def investigate(
 
     Parameters and exceptions as those of explain_tape.
     """
-    with _Check(Path(path), sim) as check:
+    with _Check(tape_location(path), sim) as check:
         environments: list[Variant] | None = None
 
         def last_variants() -> list[Variant]:
@@ -112,8 +112,8 @@ def _environments_tested(explanation: Explanation, environments: list[Variant]) 
 class _Check:
     """The search for hidden state in a process of its own; a context manager that ends it."""
 
-    def __init__(self, path: Path, sim: str | None) -> None:
-        self._arguments = [str(path), sim or "", str(CHECK_S)]
+    def __init__(self, path: Location, sim: str | None) -> None:
+        self._arguments = [os.fspath(path), sim or "", str(CHECK_S)]
         self._process: PythonProcess | None = None
         self._started_s = 0.0
 

@@ -9,6 +9,8 @@ from typing import Any
 
 import attrs
 
+from recorder.location.tape_location import Location
+
 
 @attrs.frozen
 class WorkTree:
@@ -49,8 +51,8 @@ class Party:
     """
 
     label: str
-    tape: Path
-    frames: Path
+    tape: Location
+    frames: Location
     sim: str | None = None
     paths: tuple[str, ...] = ()
     work_tree: WorkTree | None = None

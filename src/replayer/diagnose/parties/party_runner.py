@@ -139,8 +139,8 @@ class PartyRunner:
 def _answered(job: PartyJob, links: list[str]) -> PartyAnswer | PartyFailedError:
     party = job.party
     plain = {
-        "tape": str(party.tape.absolute()),
-        "frames": str(party.frames.absolute()),
+        "tape": os.fspath(party.tape.absolute()),
+        "frames": os.fspath(party.frames.absolute()),
         "sim": party.sim,
         "paths": list(party.paths),
         "links": links,

@@ -17,10 +17,10 @@ import threading
 from collections.abc import Callable
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
-from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from recorder.location.tape_location import Location
 from recorder.processes.worker_pipes import starting
 from replayer.playback.make_simulation import Factory
 from replayer.view.listening import ViewRequest, serve_view
@@ -87,9 +87,9 @@ class NotebookPage:
 
 
 def open_page(
-    tape: Path,
+    tape: Location,
     factory: Factory | None,
-    other: Path | None,
+    other: Location | None,
     sim: str | None,
     *,
     height_px: int,

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Literal
 
 from recorder.errors import DesyncError
 from recorder.format.recording.change_replay import ChangeLog
+from recorder.location.tape_location import Location
 from replayer.playback.cursor import Cursor
 from replayer.playback.make_simulation import Factory
 from replayer.view.worker.view_cursor import IsStale, ViewCursor, seldom
@@ -16,7 +16,7 @@ Role = Literal["recorded", "replayed"]
 
 
 def make_cursor(
-    path: Path, factory: Factory | None, role: Role | None, *, is_live: bool = False, with_parents: bool = False
+    path: Location, factory: Factory | None, role: Role | None, *, is_live: bool = False, with_parents: bool = False
 ) -> ViewCursor:
     """A cursor for one side of a desync, or for a tape. is_live, with_parents: see ViewCursor. Raises as ViewCursor does."""
     if role is None:
@@ -31,7 +31,7 @@ class RecordedCursor(ViewCursor):
     hashes are recorded, unless the tape has the changes of each tick: the last tick that agrees is shown in their place.
     """
 
-    def __init__(self, path: Path, factory: Factory | None) -> None:
+    def __init__(self, path: Location, factory: Factory | None) -> None:
         """Raises as ViewCursor does."""
         self._first_bad: dict[int, int] = {}  # By the tick of the keyframe before.
         self._changes: ChangeLog | None = None
@@ -71,7 +71,7 @@ class ReplayedCursor(ViewCursor):
     The state of a keyframe is that of the interval before it, so that both sides can be compared there.
     """
 
-    def __init__(self, path: Path, factory: Factory | None) -> None:
+    def __init__(self, path: Location, factory: Factory | None) -> None:
         """Raises as ViewCursor does."""
         self._free: Cursor | None = None
         self._start: int | None = None  # The keyframe that the free cursor began at.

@@ -8,13 +8,13 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Iterator
 from multiprocessing.connection import Connection
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from recorder.errors import RecordingError
+from recorder.location.tape_location import Location
 from recorder.processes.worker_pipes import begin_as_worker
 from replayer.desync.object_diff import shown_fields
 from replayer.diagnose.compare.tape_diff import TapeDifference, diff_tapes
@@ -34,7 +34,7 @@ _NO_INPUTS = {b"\x90", b"\xc0", b"\x80"}  # An empty list, nothing, an empty map
 Ticks = npt.NDArray[np.int64]
 
 
-def read_marks(parent: int, pipe: Connection, path: Path, other: Path | None) -> None:
+def read_marks(parent: int, pipe: Connection, path: Location, other: Location | None) -> None:
     """Send all parts as Indexed, then end. other: the second tape; differences are read for the first tape alone."""
     begin_as_worker(parent)
     try:
@@ -47,7 +47,7 @@ def read_marks(parent: int, pipe: Connection, path: Path, other: Path | None) ->
         return  # The server has ended.
 
 
-def mark_parts(tape: Tape, other: Path | None) -> Iterator[Callable[[], dict[str, Any]]]:
+def mark_parts(tape: Tape, other: Location | None) -> Iterator[Callable[[], dict[str, Any]]]:
     """Functions that read one part each. other: the second tape, if differences are wanted."""
     yield lambda: {"keyframe_ticks": np.array(sorted({place.tick for place in tape.keyframes}), np.int64)}
     if other is not None:
@@ -103,7 +103,7 @@ def _checked(tape: Tape) -> dict[str, Any]:
     }
 
 
-def _difference(tape: Tape, other: Path) -> dict[str, Any]:
+def _difference(tape: Tape, other: Location) -> dict[str, Any]:
     try:
         with Tape(other) as second:
             return difference_facts(diff_tapes(tape, second))

@@ -16,11 +16,11 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from functools import partial
 from multiprocessing.connection import Connection
-from pathlib import Path
 from typing import Any
 
 from recorder.errors import DesyncError, RecordingError
 from recorder.factory_spec import load_factory
+from recorder.location.tape_location import Location
 from recorder.processes.worker_pipes import begin_as_worker
 from replayer.view.states.figures import figures_of
 from replayer.view.worker.finding_cursors import Role, make_cursor
@@ -50,7 +50,7 @@ TICKS_MAX = 50_000  # Kept at most: the bookkeeping of the cache is linear in th
 def serve_tape(
     parent: int,
     pipe: Connection,
-    path: Path,
+    path: Location,
     sim: str | None,
     role: Role | None,
     *,

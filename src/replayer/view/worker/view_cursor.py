@@ -9,12 +9,12 @@ import bisect
 import contextlib
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import numpy as np
 
 from recorder.errors import DesyncError, MissingTickError, RecordingError
 from recorder.exception_text import raised_text
+from recorder.location.tape_location import Location
 from replayer.playback.cursor import SeekCancelledError
 from replayer.playback.make_simulation import Factory
 from replayer.tape.tape import Tape
@@ -45,7 +45,7 @@ class ViewCursor:
     """
 
     def __init__(
-        self, path: Path, factory: Factory | None, *, is_live: bool = False, with_parents: bool = False
+        self, path: Location, factory: Factory | None, *, is_live: bool = False, with_parents: bool = False
     ) -> None:
         """is_live: the tape is being recorded: outputs() has what is not on it yet.
 

@@ -1,0 +1,78 @@
+"""The file system of a URL, by fsspec: one for each scheme and options in each process, without hidden caches."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import threading
+from typing import Any
+
+from recorder.errors import UnreadableError
+from recorder.location.tape_url import TapeUrl
+from recorder.storage.remote.url_settings import UrlSettings
+from sim.extras import missing_package
+
+EXTRA = "cloud"
+# The package of a scheme, where our extra names it. Others come with fsspec, or are named by it.
+_PACKAGES = {"s3": "s3fs", "s3a": "s3fs", "gs": "gcsfs", "gcs": "gcsfs", "http": "aiohttp", "https": "aiohttp"}
+_file_systems: dict[tuple[int, str, str, float], Any] = {}  # By process: connections do not survive a fork.
+_lock = threading.Lock()
+
+
+def file_system(url: TapeUrl, settings: UrlSettings) -> Any:
+    """The file system of a URL.
+
+    It keeps no listings and repeats no requests: both are done here, where they can be seen. Raises UnreadableError for
+    an unknown scheme, or if its package is not installed; ValueError for options that it does not take.
+    """
+    key = os.getpid(), url.scheme, json.dumps(dict(url.options), sort_keys=True, default=repr), settings.timeout_s
+    with _lock:
+        if key not in _file_systems:
+            _file_systems[key] = _made(url, settings)
+        return _file_systems[key]
+
+
+def _made(url: TapeUrl, settings: UrlSettings) -> Any:
+    try:
+        registry = importlib.import_module("fsspec.registry")
+    except ModuleNotFoundError:
+        raise UnreadableError(url.shown, missing_package("reading a URL", "fsspec", EXTRA)) from None
+    try:
+        made_by = registry.get_filesystem_class(url.scheme)
+    except ValueError:
+        why = f"the scheme {url.scheme}:// is not known: expected one such as s3, gs, https, memory or file"
+        raise UnreadableError(url.shown, why) from None
+    except ImportError as error:
+        package = _PACKAGES.get(url.scheme)
+        if package is not None:
+            raise UnreadableError(url.shown, missing_package(f"{url.scheme}://", package, EXTRA)) from None
+        raise UnreadableError(url.shown, f"{url.scheme}:// needs a package: {error}") from None
+    options = {"use_listings_cache": False, "skip_instance_cache": True} | _limits(url.scheme, settings)
+    for name, value in url.options.items():
+        both = isinstance(value, dict) and isinstance(options.get(name), dict)
+        options[name] = {**options[name], **value} if both else value
+    try:
+        made = made_by(**options)
+    except TypeError as error:
+        raise ValueError(f"{url.shown}: options of {url.scheme}://: {error}") from None
+    if url.scheme in ("s3", "s3a"):
+        made.retries = 1
+    return made
+
+
+def _limits(scheme: str, settings: UrlSettings) -> dict[str, Any]:
+    """Options that bound the duration of a request, and leave its repetition to store_errors.asked."""
+    if scheme in ("s3", "s3a"):
+        waits = {"connect_timeout": settings.timeout_s, "read_timeout": settings.timeout_s}
+        return {"config_kwargs": waits | {"retries": {"total_max_attempts": 1}}}
+    if scheme in ("http", "https"):
+        client = importlib.import_module("aiohttp")
+        timeout = client.ClientTimeout(total=None, sock_connect=settings.timeout_s, sock_read=settings.timeout_s)
+        return {"client_kwargs": {"timeout": timeout}}
+    return {}
+
+
+def path_in_store(made: Any, url: TapeUrl) -> str:
+    """The path of a URL as its file system takes it."""
+    return str(made._strip_protocol(url.text))  # noqa: SLF001 - fsspec's interface for file systems, despite its name
