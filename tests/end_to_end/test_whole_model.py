@@ -27,14 +27,6 @@ def test_random_sequences_keep_all_promises() -> None:
     assert counts.total() > 50 * SEQUENCES
 
 
-def test_a_resume_of_a_tape_whose_description_is_damaged() -> None:
-    """It raised StopIteration in this sequence."""
-    with model_settings() as interruption:
-        failure = run_sequence("763027861", interruption, Counter())
-
-    assert failure is None, failure.error
-
-
 def test_sequences_that_hypothesis_chooses_keep_all_promises() -> None:
     """The same operations; hypothesis shrinks what fails."""
     with model_settings() as interruption:

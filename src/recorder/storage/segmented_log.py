@@ -24,11 +24,13 @@ import attrs
 
 from recorder.format.segments.segment_encoder import Piece, SegmentEncoder
 from recorder.storage.file_interfaces import IO, Files
+from sim.kernel.memory.free_memory import give_back_free_memory
 
 MakeMeta = Callable[[int, int], bytes]  # Takes a segment's number and the offset that it continues from; returns META.
 Group = list[Piece]  # The blocks of one payload: they are placed together.
 
 APPEND_BYTES = 8 << 20  # Joined for one append. The keyframe of a large state is not in memory once more.
+LARGE_GROUP_BYTES = 64 << 20  # What took so much, such as the keyframe of a large state, is given back to the system.
 
 
 class SizeChangedError(OSError):
@@ -92,6 +94,7 @@ class SegmentedLog:
         self._after = 0  # Offset in the segment before at which the current one takes over.
         self._past: list[_Past] = [_Past(number, tick, time.monotonic()) for number, tick in past]
         self._given_up: list[int] = []  # Segments that failed since the last rotation; later deltas refer to them.
+        self._had_large_group = False
         self.encoder = encoder
         self.backlog_bytes = 0
         self.undurable_bytes = 0
@@ -107,7 +110,9 @@ class SegmentedLog:
     def put(self, group: Group) -> None:
         """Add blocks to the backlog; write appends them to the file."""
         self._backlog.append(group)
-        self.backlog_bytes += _size(group)
+        size = _size(group)
+        self.backlog_bytes += size
+        self._had_large_group |= size >= LARGE_GROUP_BYTES
 
     def put_rotation(self) -> None:
         """Begin a new segment after the groups that were put so far."""
@@ -121,6 +126,9 @@ class SegmentedLog:
 
     def write(self) -> None:
         """Append the backlog to the file. Raises OSError; groups that were not written stay in the backlog."""
+        if self._had_large_group and self.backlog_bytes + self.undurable_bytes < LARGE_GROUP_BYTES:
+            give_back_free_memory()
+            self._had_large_group = False
         if self._unusable:
             self._take_over()
         while self._backlog:

@@ -41,6 +41,7 @@ class KeyframeJob:
         previous: for a full keyframe that is built from changes, the full state before.
         needs_spare: the next keyframe will be a copy of the complete state and needs a buffer.
         digest: of the simulation's values; empty if it has none.
+        size_bytes: size of the memory that is in use until the keyframe is written.
     """
 
     tick: int
@@ -53,15 +54,15 @@ class KeyframeJob:
     previous: Baseline | None = None
     needs_spare: bool = False
     digest: bytes = b""
+    size_bytes: int = attrs.field(init=False)
 
     @property
     def is_full(self) -> bool:
         """True for a full keyframe."""
         return self.changes is None or self.previous is not None
 
-    @property
-    def size_bytes(self) -> int:
-        """Size of the memory that is in use until the keyframe is written."""
+    @size_bytes.default
+    def _size_bytes(self) -> int:
         if self.changes is None:
             return self.baseline.layout.size_bytes
         return sum(values.nbytes for values in self.changes.values.values())

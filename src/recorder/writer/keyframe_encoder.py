@@ -9,6 +9,8 @@ from recorder.writer.buffer_pool import BufferPool
 from recorder.writer.jobs import Baseline, KeyframeJob
 
 WORN_BYTES_MIN = 16 << 10  # The bytes of smaller full keyframes do not matter; they stay at regular intervals.
+# Of larger buffers, the memory is given to the blocks of the full keyframe that was made from them.
+RELEASED_BYTES_MIN = 64 << 20
 
 
 class KeyframeEncoder:
@@ -40,7 +42,8 @@ class KeyframeEncoder:
             return ""
         made = apply_changes(job.previous.snapshot, job.changes)
         job.previous.snapshot = None
-        self._give_back(job.changes)
+        self._give_back(job.changes, RELEASED_BYTES_MIN)
+        job.changes.release()
         if made.hash() != job.state_hash:
             return (
                 f"the state at tick {job.tick} has changes that were not marked: the last keyframes may be unusable; "
@@ -80,9 +83,10 @@ class KeyframeEncoder:
         self.is_worn = self._delta_bytes >= self._full_bytes >= WORN_BYTES_MIN
         return pieces
 
-    def _give_back(self, changes: Changes) -> None:
+    def _give_back(self, changes: Changes, bytes_max: int | None = None) -> None:
         for memory in changes.taken():
-            self._buffers.give(memory)
+            if bytes_max is None or len(memory) < bytes_max:
+                self._buffers.give(memory)
 
     def forget(self) -> None:
         """Discard the last full keyframe: deltas of it are not possible any more."""

@@ -27,8 +27,9 @@ from sim.scenario.scenario_file import load_scenario
 
 from oracle.crashes import live_run, record_until
 from oracle.live_runs import assert_agrees
+from oracle.repair_runs import destroy
 from oracle.second_checks import CheckedReader, CheckedTape
-from oracle.second_reader import DELTA, END, FRAMES, FULL, META, SESSION_START, unpack
+from oracle.second_reader import DELTA, END, FRAMES, FULL, META, SESSION_START, Reader, unpack
 from project_paths import GOLDEN, SUPPORT
 from small_worlds import Herd, Saved, Walkers
 
@@ -298,6 +299,23 @@ def test_a_corrupt_tape_is_refused_with_what_to_do(tmp_path: Path) -> None:
         assert caught.value.offset == block.offset
         assert len(str(caught.value).splitlines()) == 1
         assert files_of(tmp_path) == before
+
+
+@pytest.mark.parametrize("settings", [{}, {"split": 1500}], ids=["one file", "split"])
+@pytest.mark.parametrize("how", ["payload", "header", "zeros"])
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+def test_a_lost_description_is_refused_with_what_to_do(tmp_path: Path, settings: dict[str, Any], how: str) -> None:
+    """META of the first file is damaged: every byte stays."""
+    path = tmp_path / "run.tape"
+    tape = Recorder(path, Walkers(), sync="never", keyframe_interval_ticks=3, **settings)
+    record_until(tape, push, 12, 1)
+    tape._abandon()
+    data = path.read_bytes()
+    path.write_bytes(destroy(data, next(block for block in Reader(data).blocks if block.kind == META), how))
+    before = files_of(tmp_path)
+    with pytest.raises(CorruptError, match="replay repair"):
+        recorder.resume(path, Walkers())
+    assert files_of(tmp_path) == before
 
 
 def test_a_damaged_keyframe_before_the_last_tick_is_skipped(tmp_path: Path) -> None:

@@ -15,6 +15,8 @@ from whole_model.model_run import Run, ensure
 from whole_model.operation_state import OperationState
 from whole_model.reader_view import View
 
+KIND_OFFSET = 64  # Of the kind in the header of a block.
+
 
 class DamageOperations(OperationState):
     """See OperationState."""
@@ -47,7 +49,7 @@ class DamageOperations(OperationState):
             opened.write(data)
 
     def flip(self, numbers: random.Random) -> bool | None:
-        """One bit changes; half of the time in the header of a block."""
+        """One bit changes; half of the time in the header of a block, of each kind as often as of the others."""
         run = self._damaged_run()
         files = without_journal(run.path) if run is not None else []
         if run is None or not files:
@@ -59,7 +61,10 @@ class DamageOperations(OperationState):
         offset = numbers.randrange(len(data))
         if numbers.random() < 0.6:
             tags = [match.start() for match in re.finditer(re.escape(b"\xf5BLK"), data)]
-            offset = min(len(data) - 1, numbers.choice(tags or [0]) + numbers.randrange(72))
+            kinds = sorted({data[tag + KIND_OFFSET] for tag in tags if tag + KIND_OFFSET < len(data)})
+            kind = numbers.choice(kinds or [0])
+            of_kind = [tag for tag in tags if data[tag + KIND_OFFSET : tag + KIND_OFFSET + 1] == bytes([kind])]
+            offset = min(len(data) - 1, numbers.choice(of_kind or [0]) + numbers.randrange(72))
         self._change(run, file, offset, bytes([data[offset] ^ 1 << numbers.randrange(8)]))
         return None
 

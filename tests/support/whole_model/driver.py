@@ -42,6 +42,7 @@ WEIGHTS: Mapping[str, float] = {
     "kill": 6,
     "kill_process": 0.3,
     "resume": 18,
+    "sessions": 5,
     "write_out": 1,
     "raising_step": 2,
     "interrupted_step": 5,

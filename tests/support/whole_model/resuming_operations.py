@@ -95,6 +95,19 @@ class ResumingOperations(RecordingOperations):
             run.sealed, run.may_be_sealed = False, run.sealed or run.may_be_sealed
         return None
 
+    def sessions(self, numbers: random.Random) -> int:
+        """Continue the tape some times, and close it after each."""
+        if self.recorder is not None or self.run is None:
+            return False
+        count = 0
+        for _ in range(numbers.randint(1, 4)):
+            if self.resume(numbers) is False or self.recorder is None:
+                break
+            count += 2 + int(self.steps(numbers))
+            if self.recorder is not None:
+                self.close_tape(numbers)
+        return count
+
     def _compare_resumed(self, run: Run) -> None:
         tape = self.recorder
         assert tape is not None

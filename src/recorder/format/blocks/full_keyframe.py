@@ -62,7 +62,7 @@ class Encoding(enum.IntEnum):
     STEP_ROWS = 4
 
 
-@attrs.frozen(eq=False)
+@attrs.define(eq=False)
 class Changes:
     """The input of a delta keyframe: rows that may differ from the baseline.
 
@@ -81,6 +81,10 @@ class Changes:
         if self.whole is not None:
             return [self.whole]
         return [self.values[name].reshape(-1) for name, numbers in self.rows.items() if numbers is None]
+
+    def release(self) -> None:
+        """Forget all of it: the memory is free once nothing else refers to it."""
+        self.rows, self.values, self.whole = {}, {}, None
 
 
 @attrs.frozen

@@ -1,1 +1,1 @@
-"""Read from the memory of objects, where its layout is known: types, numbers, and which attributes are their own."""
+"""Read from the memory of objects, where its layout is known (types, numbers, own attributes); give free memory back."""
