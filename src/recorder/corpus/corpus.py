@@ -23,14 +23,16 @@ from recorder.corpus.inspect_tape import examine, glance, with_world
 from recorder.corpus.run import Run
 from recorder.corpus.selection import Selection
 from recorder.corpus.tape_stamp import stamp_of
+from recorder.corpus.url_runs import runs_at
 from recorder.errors import RecordingError
+from recorder.location.tape_location import Location, tape_location
+from recorder.location.tape_url import TapeUrl
 from recorder.processes.pool import Report, results_in_order
 from recorder.processes.spawn_pool import SpawnPool
 from recorder.storage.atomic_file import atomic_file
-from recorder.storage.file_names import following_segments, journal_path, segment_path
+from recorder.storage.file_names import TAPE_SUFFIX, following_segments, journal_path, segment_path
 from recorder.storage.open_tape import is_locked
 
-TAPE_SUFFIX = ".tape"
 EXAMINED_A_PROCESS = 16  # Starting a process takes about a second, reading a tape completely some tenths.
 GLANCED_A_PROCESS = 1_000  # Reading its headers takes about a millisecond.
 GROUPS_A_PROCESS = 8  # Each lists the folder again. With only one, the last process would keep the others waiting.
@@ -54,7 +56,7 @@ class Corpus:
         runs: the runs, sorted by order_of.
     """
 
-    folder: Path
+    folder: Location
     runs: tuple[Run, ...]
 
     @classmethod
@@ -73,7 +75,10 @@ class Corpus:
 
         Raises FileNotFoundError, NotADirectoryError or another OSError; ForeignIndexError.
         """
-        path = Path(folder)
+        path = tape_location(folder)
+        if isinstance(path, TapeUrl):
+            runs = runs_at(path, examined=examined, progress=progress)
+            return cls(path, tuple(sorted(runs, key=order_of)))
         return cls(path, _look(path, examined=examined, jobs=jobs, progress=progress)[0])
 
     def __iter__(self) -> Iterator[Run]:
@@ -82,7 +87,7 @@ class Corpus:
     def __len__(self) -> int:
         return len(self.runs)
 
-    def paths(self) -> list[Path]:
+    def paths(self) -> list[Location]:
         """Return the paths of the tapes, in the order of the runs."""
         return [run.path for run in self.runs]
 
@@ -91,11 +96,14 @@ class Corpus:
         return attrs.evolve(self, runs=tuple(Selection(**conditions).choose(self.runs)))
 
 
-def look(folder: Path, *, examined: bool = False, jobs: int = 1, progress: Progress | None = None) -> Corpus:
+def look(folder: Location, *, examined: bool = False, jobs: int = 1, progress: Progress | None = None) -> Corpus:
     """Describe the runs of a folder as Corpus.open does, and add many that had to be read to the index, if possible.
 
-    A folder that cannot be written is described as well, only not faster the next time. Raises as Corpus.open does.
+    A folder that cannot be written is described as well, only not faster the next time; one at a URL, too.
+    Raises as Corpus.open does.
     """
+    if isinstance(folder, TapeUrl):
+        return Corpus.open(folder, examined=examined, progress=progress)
     runs, inspected = _look(folder, examined=examined, jobs=jobs, progress=progress)
     corpus = Corpus(folder, runs)
     if len(inspected) >= INDEXED_TAPES_MIN:

@@ -22,7 +22,7 @@ from typing import Any
 
 import attrs
 
-from recorder.corpus.corpus import TAPE_SUFFIX, Corpus, note_run
+from recorder.corpus.corpus import Corpus, note_run
 from recorder.corpus.inspect_tape import SCENARIO_NOTE, SOURCE_NOTE, examine, family_of
 from recorder.corpus.run import GENERATED, Run, Settings
 from recorder.exit_codes import UsageError
@@ -38,6 +38,7 @@ from recorder.session.recorder import Recorder
 from recorder.session.session import exception_text
 from recorder.settings import TICKS_MAX
 from recorder.storage.atomic_file import PART_SUFFIX, make_folder, publish_file
+from recorder.storage.file_names import TAPE_SUFFIX
 from sim.kernel.registry import ConfigError, find_world
 from sim.scenario.scenario_file import FOREIGN, Scenario, load_scenario
 from sim.scenario.wrap import wrap_scenario

@@ -19,8 +19,12 @@ from recorder.errors import MemoryBudgetError, RecordingError
 from recorder.format.blocks.full_keyframe import decode_head
 from recorder.format.recording.assembly import Assembled
 from recorder.format.recording.recording import Recording
+from recorder.location.tape_url import TapeUrl
 from recorder.runs.scores import SCORES, plain_scores, scores_of, world_of
+from recorder.storage.file_names import SEGMENT_NUMBER_OF
 from recorder.storage.open_tape import OpenTape
+from recorder.storage.remote.range_reads import FileVersion
+from recorder.storage.remote.url_files import UrlFiles
 from recorder.storage.run_seed import meta_seed
 from sim.kernel.registry import ConfigError, UnknownWorldError, find_world
 from sim.scenario.config.identity import scenario_hash
@@ -44,6 +48,34 @@ def examine(path: Path, listing: FolderListing | None = None) -> Run:
     the nearest keyframe. listing: as in glance.
     """
     return _inspect(path, listing, _examined)
+
+
+def inspect_url(url: TapeUrl, listed: Mapping[str, FileVersion], *, examined: bool) -> Run:
+    """Describe a tape at a URL as glance does, or as examine does.
+
+    listed: the files of its folder, with the version of each. A server of web pages tells no sizes: it is asked again.
+    """
+    own = {name: version for name, version in listed.items() if name.startswith(url.name)}
+    segments = [
+        version
+        for name, version in own.items()
+        if name == url.name or SEGMENT_NUMBER_OF.fullmatch(name[len(url.name) :]) is not None
+    ]
+    has_sizes = all(version.size_bytes >= 0 for version in own.values())
+    run = Run(url.name, url.parent, status="unreadable", sealed=False)
+    if has_sizes:
+        changed_ns = max(version.changed_ns for version in segments)
+        run = attrs.evolve(run, size_bytes=sum(one.size_bytes for one in segments), changed_ns=changed_ns)
+    try:
+        with OpenTape(url, folder=UrlFiles(url, own if has_sizes else None)) as opened:
+            assembled = opened.assemble()
+            sizes = [segment.contents.size_bytes for segment in assembled.recording.segments]
+            run = _described(assembled, run if has_sizes else attrs.evolve(run, size_bytes=sum(sizes)))
+            return _examined(assembled, run) if examined else run
+    except OSError as error:
+        return attrs.evolve(run, error=error.strerror or type(error).__name__)
+    except RecordingError as error:
+        return attrs.evolve(run, error=str(error).removeprefix(f"{url}: "))
 
 
 def _inspect(path: Path, listing: FolderListing | None, complete: Callable[[Assembled, Run], Run]) -> Run:

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 import attrs
 
 from recorder.format.recording.assembly import NOT_CHECKED
+from recorder.location.tape_location import Location
 
 GENERATED, RECORDED = "generated", "recorded"  # Made by record generate, or in any other way.
 WON, LOST, DREW = "won", "lost", "drew"
@@ -109,7 +109,7 @@ class Run:
     """
 
     tape: str
-    folder: Path = attrs.field(eq=False)
+    folder: Location = attrs.field(eq=False)
     run_id: str = ""
     scenario: str | None = None
     world: str | None = None
@@ -135,7 +135,7 @@ class Run:
     stamp: str = attrs.field(default="", eq=False)
 
     @property
-    def path(self) -> Path:
+    def path(self) -> Location:
         """The path of the tape."""
         return self.folder / self.tape
 

@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+TAPE_SUFFIX = ".tape"  # Of the tapes that a folder is searched for; a tape may have any name.
 JOURNAL_SUFFIX = ".journal"
 NEW_SUFFIX = ".new"
 SEGMENT_NUMBER = r"\.([1-9]\d{0,7})"  # A pattern: the end of a segment's name.

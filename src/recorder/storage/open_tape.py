@@ -17,6 +17,7 @@ from recorder.format.journal_bytes import AREA_BYTES_MAX, JournalContents, Journ
 from recorder.format.recording.assembly import Assembled, SegmentInput, assemble
 from recorder.format.segments.contents_by_scan import ScanProgress
 from recorder.format.segments.segment_contents import NoTapeError, Read
+from recorder.format.segments.segment_reader import WINDOW_BYTES
 from recorder.location.tape_location import Location, tape_location
 from recorder.location.tape_url import TapeUrl
 from recorder.storage.file_names import following_segments, journal_path, segment_path, whole_tape
@@ -36,6 +37,7 @@ class OpenFile:
         journal_reader: has decoded the records of a journal.
     """
 
+    reads_ahead = False
     _descriptor = -1
 
     def __init__(self, path: Path) -> None:
@@ -120,15 +122,17 @@ class OpenTape:
         memory_bytes: int | None = None,
         *,
         following: Callable[[], Sequence[int]] | None = None,
+        folder: TapeFolder | None = None,
     ) -> None:
         """memory_bytes: see memory_limit.memory_budget, also for its errors.
 
         following: gives the numbers of the segments after the first; by default the folder is listed for them.
+        folder: opens the files; by default as tape_folder does.
         """
         self._memory = memory_budget(memory_bytes)
         given = tape_location(path)
         self.path: Location = given.absolute()
-        self._folder = tape_folder(self.path)
+        self._folder = folder or tape_folder(self.path)
         self._following = following or self._folder.following
         self._name = str(given)  # As it was given, for messages.
         self._files: dict[int, OpenedFile] = {}  # By number of the segment.
@@ -213,7 +217,7 @@ class OpenTape:
         if file.is_folder:
             name = self._name if number == 0 else f"{self._name}.{number}"
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), name)
-        return SegmentInput(number, file.read, file.size_bytes, file.progress)
+        return SegmentInput(number, file.read, file.size_bytes, file.progress, 0 if file.reads_ahead else WINDOW_BYTES)
 
     def _read_journal(self) -> JournalContents:
         """The frames in the journal. It stays open: no other file can then be taken for the same one."""
@@ -261,7 +265,7 @@ def reader(descriptor: int) -> Read:
 def is_locked(path: str | os.PathLike[str]) -> bool:
     """Return True if a writer holds the lock of the tape. Raises FileNotFoundError if there is no tape.
 
-    Nobody writes to the file at a URL: a store replaces it as a whole.
+    No process writes to a file at a URL: a store replaces it as a whole.
     """
     if isinstance(path, TapeUrl):
         return False

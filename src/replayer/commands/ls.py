@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,13 +19,15 @@ from recorder.corpus.run import TIERS, Run
 from recorder.corpus.run_statistics import Statistics, statistics_of
 from recorder.corpus.selection import ConditionError
 from recorder.exit_codes import SAME, UNREADABLE, UsageError
+from recorder.location.tape_location import Location
+from recorder.location.tape_url import TapeUrl
 from recorder.storage.os_errors import writing
 from recorder.visible_text import print_visible, visible
 from replayer.commands.arguments import RECORDINGS_FOLDER
 from replayer.commands.export import PICTURES, load_drawing
 from replayer.commands.ls_filters import RunFilters
 from replayer.commands.ls_table import run_facts, run_lines, statistics_facts, statistics_lines
-from replayer.commands.options import Json
+from replayer.commands.options import Json, TapePath
 from replayer.diagnose.certify.arithmetic import processor_count
 from replayer.status import STATUS_CODES
 from replayer.value_text import plain_text
@@ -35,7 +38,7 @@ CODES = {**STATUS_CODES, "unreadable": UNREADABLE}
 
 
 def ls(
-    folder: Path = Path(RECORDINGS_FOLDER),
+    folder: TapePath = Path(RECORDINGS_FOLDER),
     /,
     *,
     filters: Annotated[RunFilters | None, Parameter(name="*")] = None,
@@ -55,6 +58,7 @@ def ls(
     replay ls runs --won caterpillar --sort ticks --reverse
     replay ls runs --player beetle=random --seed 0..9 --stats --plot runs.png
     replay verify $(replay ls runs --quality scripted --paths | head -1)
+    replay ls s3://bucket/runs
 
     Tapes that have not changed since the folder was indexed are not read again; reading 100 or more updates the index.
 
@@ -86,11 +90,7 @@ def ls(
     if paths and (stats or as_json or plot is not None):
         raise UsageError("--paths prints only paths: leave out --stats, --plot and --json")
     selection, drawing = (filters or RunFilters()).selection(), _drawing(plot)
-    if not folder.is_dir():
-        command = "record run quiet-meadow" if str(folder) == RECORDINGS_FOLDER else f"record generate … -o {folder}"
-        raise UsageError(f"there is no folder {folder}; make one with: {command}")
-    for tape in add or []:
-        add_tape(folder, tape)
+    _prepare(folder, add or [], rebuild=rebuild)
     examined = stats or plot is not None or sort in {"inputs", "quality"} or selection.needs_examination
     corpus = _open(folder, jobs, update=bool(add), rebuild=rebuild, examined=examined, quiet=as_json or paths)
     try:
@@ -112,9 +112,22 @@ def ls(
     return max((CODES[run.status] for run in runs), default=SAME)
 
 
+def _prepare(folder: Location, added: Sequence[Path], *, rebuild: bool) -> None:
+    """Copy tapes into the folder. Raises UsageError if there is no folder, or if it cannot be written."""
+    if isinstance(folder, TapeUrl):
+        if added or rebuild:
+            raise UsageError("--add and --rebuild write to a folder: name one of this machine")
+        return
+    if not folder.is_dir():
+        command = "record run quiet-meadow" if str(folder) == RECORDINGS_FOLDER else f"record generate … -o {folder}"
+        raise UsageError(f"there is no folder {folder}; make one with: {command}")
+    for tape in added:
+        add_tape(folder, tape)
+
+
 def _print_paths(runs: Sequence[Run]) -> None:
     """Print the paths for other programs as they are, and those on a terminal so that they cannot steer it."""
-    paths = "".join(f"{run.path}\n" for run in runs)
+    paths = "".join(f"{os.fspath(run.path)}\n" for run in runs)
     sys.stdout.write(visible(paths) if sys.stdout.isatty() else paths)
 
 
@@ -130,12 +143,12 @@ def _drawing(plot: Path | None) -> ModuleType | None:
     return replayer.commands.ls_plot
 
 
-def _open(folder: Path, jobs: int | None, *, update: bool, rebuild: bool, examined: bool, quiet: bool) -> Corpus:
+def _open(folder: Location, jobs: int | None, *, update: bool, rebuild: bool, examined: bool, quiet: bool) -> Corpus:
     """Open the corpus in the folder; update its index on disk first, or rebuild it, if asked for."""
     count = jobs or processor_count()
     with progress_bar("reading tapes", 100, quiet=quiet) as show:
         progress = lambda done, total: show(100 * done / total)  # noqa: E731
-        if update or rebuild:
+        if isinstance(folder, Path) and (update or rebuild):
             return refresh_index(folder, rebuild=rebuild, jobs=count, progress=progress)[0]
         return look(folder, examined=examined, jobs=count, progress=progress)
 
@@ -162,7 +175,7 @@ def _sorted(runs: Sequence[Run], key: Key, *, reverse: bool) -> list[Run]:
 
 
 def _facts(
-    folder: Path, runs: Sequence[Run], statistics: Statistics | None, *, stats: bool, plot: Path | None
+    folder: Location, runs: Sequence[Run], statistics: Statistics | None, *, stats: bool, plot: Path | None
 ) -> object:
     facts: dict[str, object] = {"folder": str(folder)}
     if statistics is not None and stats:

@@ -8,7 +8,6 @@ import sys
 import threading
 import webbrowser
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from types import ModuleType
 from typing import Annotated, Any
 
@@ -25,6 +24,7 @@ from recorder.exit_codes import SAME, UsageError
 from recorder.location.tape_location import Location
 from recorder.location.tape_url import TapeUrl
 from recorder.storage.os_errors import reading
+from recorder.storage.remote.url_folder import is_folder
 from recorder.visible_text import print_visible
 from replayer.commands.arguments import choose, ensure_states, factory_of, note_version
 from replayer.commands.options import Sim, TapePath
@@ -129,7 +129,7 @@ class _Named:
     places: Sequence[Location]
     tapes: Sequence[Location]
     finding: ViewedFinding | None = None
-    folder: Path | None = None
+    folder: Location | None = None
 
 
 def _named(tape: Location | None, other: Location | None) -> _Named:
@@ -138,7 +138,7 @@ def _named(tape: Location | None, other: Location | None) -> _Named:
         finding, path = _finding(tape)
         if finding is not None:
             return _Named([tape], [path], finding)
-    folder = next((path for path in (tape, other) if isinstance(path, Path) and path.is_dir()), None)
+    folder = next((path for path in (tape, other) if path is not None and _is_folder(path)), None)
     if folder is None:
         paths = [choose(tape), *([other] if other is not None else [])]
         return _Named(paths, paths)
@@ -169,7 +169,12 @@ def _is_live(named: _Named, *, live: bool, delay: int) -> bool:
     return True
 
 
-def _read_list(folder: Path) -> None:
+def _is_folder(path: Location) -> bool:
+    with reading(path):
+        return is_folder(path) if isinstance(path, TapeUrl) else path.is_dir()
+
+
+def _read_list(folder: Location) -> None:
     """Read the runs of a folder once, so that the page has them at once. Raises UsageError."""
     with progress_bar("reading tapes", 100, quiet=False) as show:
         try:

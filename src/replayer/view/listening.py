@@ -55,7 +55,7 @@ class ViewRequest:
     finding: ViewedFinding | None = None
     arguments: Sequence[str] = ()
     shown: str = ""
-    folder: Path | None = None
+    folder: Location | None = None
     is_live: bool = False
     delay_ticks: int = 0
     is_framed: bool = False

@@ -26,7 +26,7 @@ from recorder.format.recording.recording import Recording
 from recorder.format.segments.contents_by_index import read_contents
 from recorder.format.segments.contents_by_scan import ScanProgress, scan_contents
 from recorder.format.segments.segment_contents import Contents, Damage, NoTapeError, Read
-from recorder.format.segments.segment_reader import Segment
+from recorder.format.segments.segment_reader import WINDOW_BYTES, Segment
 from sim.kernel.plain_data import decode_plain, encode_plain
 
 NOT_CHECKED = "not checked"  # The status of a tape without a visible fault: only reading all of it shows more.
@@ -42,12 +42,14 @@ class SegmentInput:
         read: a function that reads its bytes.
         size_bytes: of the file.
         progress: of the last scan of this file, from which the next one continues.
+        window_bytes: see Segment.
     """
 
     number: int
     read: Read
     size_bytes: int
     progress: ScanProgress = attrs.field(factory=ScanProgress, eq=False)
+    window_bytes: int = WINDOW_BYTES
 
 
 @attrs.frozen(eq=False)
@@ -109,7 +111,7 @@ def assemble(
     metas = [_first_meta(source, contents) for source, contents in own]
     clips = [_taken_over(own, metas, place) for place in range(len(own))]
     segments = [
-        Segment(source.number, source.read, contents if clip is None else _scanned(source, contents), clip, memory)
+        _segment(source, contents if clip is None else _scanned(source, contents), clip, memory)
         for (source, contents), clip in zip(own, clips, strict=True)
     ]
     damages = [
@@ -169,6 +171,12 @@ def _read_all(
     return readable, refused
 
 
+def _segment(
+    source: SegmentInput, contents: Contents, clip: int | None = None, memory: MemoryBudget = NO_LIMIT
+) -> Segment:
+    return Segment(source.number, source.read, contents, clip, memory, source.window_bytes)
+
+
 def _scanned(source: SegmentInput, contents: Contents) -> Contents:
     return scan_contents(source.read, source.size_bytes) if contents.by_index else contents
 
@@ -195,7 +203,7 @@ def _first_meta(source: SegmentInput, contents: Contents) -> dict[str, Any]:
     """The META at the start of a segment, or its copy in END; empty if both are damaged."""
     copies = [contents.seal.meta] if contents.seal is not None else []
     if not copies or contents.header is None:
-        segment = Segment(source.number, source.read, contents)
+        segment = _segment(source, contents)
         try:
             for part in segment.parts[:1]:
                 loaded = part.load()

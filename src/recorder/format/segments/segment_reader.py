@@ -46,8 +46,11 @@ class Segment:
         contents: Contents,
         clip: int | None = None,
         memory: MemoryBudget = NO_LIMIT,
+        window_bytes: int = WINDOW_BYTES,
     ) -> None:
+        """window_bytes: a shorter read is extended to this size; 0 if ``read`` itself reads ahead."""
         self.number = number
+        self._window_bytes = window_bytes
         self.memory = memory
         self.clip = clip
         self._read = read
@@ -67,7 +70,7 @@ class Segment:
         start, data = self._window
         if start <= offset and offset + size <= start + len(data):
             return data[offset - start : offset - start + size]
-        data = self._read(offset, max(size, WINDOW_BYTES))
+        data = self._read(offset, max(size, self._window_bytes))
         self._window = (offset, data)
         return data[:size]
 

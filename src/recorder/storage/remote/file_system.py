@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import json
 import os
 import threading
 from typing import Any
@@ -26,7 +25,7 @@ def file_system(url: TapeUrl, settings: UrlSettings) -> Any:
     It keeps no listings and repeats no requests: both are done here, where they can be seen. Raises UnreadableError for
     an unknown scheme, or if its package is not installed; ValueError for options that it does not take.
     """
-    key = os.getpid(), url.scheme, json.dumps(dict(url.options), sort_keys=True, default=repr), settings.timeout_s
+    key = os.getpid(), url.scheme, repr(sorted(url.options.items(), key=repr)), settings.timeout_s
     with _lock:
         if key not in _file_systems:
             _file_systems[key] = _made(url, settings)

@@ -10,6 +10,7 @@ import errno
 import importlib
 from collections.abc import Mapping
 from datetime import datetime
+from email.utils import parsedate_to_datetime
 from typing import Any
 
 import attrs
@@ -30,6 +31,7 @@ _VERSION_KEYS = (
     "updated",
     "created",
 )
+_TIME_KEYS = ("LastModified", "Last-Modified", "mtime", "updated", "created")
 _WHOLE_BYTES_MAX = 64 << 20  # A server that cannot send ranges sends the whole file: up to this size it is kept.
 
 
@@ -40,10 +42,12 @@ class FileVersion:
     Attributes:
         size_bytes: of the file.
         mark: differs between two versions of the file; empty if the store gives none.
+        changed_ns: the time of the last change since 1970, for people; 0 if the store gives none.
     """
 
     size_bytes: int
     mark: str = ""
+    changed_ns: int = attrs.field(default=0, eq=False)
 
 
 def version_of(entry: Mapping[str, Any]) -> FileVersion:
@@ -53,7 +57,17 @@ def version_of(entry: Mapping[str, Any]) -> FileVersion:
         raise OSError(errno.EINVAL, "it does not tell the size of the file")
     mark = next((entry[key] for key in _VERSION_KEYS if entry.get(key)), "")
     text = str(mark.timestamp() if isinstance(mark, datetime) else mark)  # A listing and info may differ in the type.
-    return FileVersion(int(size), text.strip('"'))
+    return FileVersion(int(size), text.strip('"'), _changed_ns(entry))
+
+
+def _changed_ns(entry: Mapping[str, Any]) -> int:
+    time = next((entry[key] for key in _TIME_KEYS if entry.get(key)), None)
+    try:
+        if isinstance(time, str):
+            time = datetime.fromisoformat(time) if "T" in time else parsedate_to_datetime(time)
+        return int((time.timestamp() if isinstance(time, datetime) else float(time or 0)) * 1e9)
+    except (TypeError, ValueError):
+        return 0  # A form that is not known here.
 
 
 def read_first(made: Any, url: TapeUrl, size: int) -> tuple[FileVersion, bytes]:

@@ -53,7 +53,7 @@ def asked(url: TapeUrl, settings: UrlSettings, ask: Callable[[], Result]) -> Res
                 raise
             if attempt == settings.attempts or not _may_pass(error, told):
                 if attempt > 1:
-                    told.strerror = f"{told.strerror} (asked {attempt} times)"
+                    told = type(told)(told.errno, f"{told.strerror} (asked {attempt} times)", told.filename)
                 raise told from (error if told is not error else error.__cause__)
         time.sleep(pause_s)
         pause_s *= 2

@@ -15,8 +15,10 @@ class OpenedFile(Protocol):
     Attributes:
         progress: of the scan of a segment.
         journal_reader: has decoded the records of a journal.
+        reads_ahead: True if a short read makes the next ones nearby cheap.
     """
 
+    reads_ahead: bool
     progress: ScanProgress
     journal_reader: JournalReader
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from recorder.location.tape_url import TapeUrl
 from recorder.storage.file_names import JOURNAL_SUFFIX, SEGMENT_NUMBER_OF
@@ -23,15 +23,18 @@ class UrlFiles:
     is missing. The later files of a ring are not found in that way.
     """
 
-    def __init__(self, url: TapeUrl) -> None:
-        """Nothing is asked yet."""
+    def __init__(self, url: TapeUrl, listed: Mapping[str, FileVersion] | None = None) -> None:
+        """Nothing is asked yet. listed: the files of its folder, if they are known; they are then not listed again."""
         self._url = url
+        self._is_given = listed is not None
         self._settings = settings_of(url)
-        self._listed: dict[str, FileVersion] | None = None
+        self._listed = listed
         self._answered: tuple[FileVersion, bytes] | None = None  # By the first file, where nothing is listed.
 
     def update(self) -> None:
         """List the files again, or ask for the first one."""
+        if self._is_given:
+            return
         self._listed, self._answered = files_beginning_with(self._url), None
         if self._listed is None:
             self._answered = version_at(self._url)  # The one to fail: the others of a tape may well be missing.

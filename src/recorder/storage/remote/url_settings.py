@@ -28,7 +28,8 @@ class UrlSettings:
 
     Attributes:
         cache_bytes: that are kept in memory for each file; 0 keeps none.
-        read_ahead_bytes: the least that is read at once, where the file has as many; 0 reads what is asked for.
+        read_ahead_bytes: the least that is read at once, where the file has as many; 0 reads what is asked for and keeps
+            nothing.
         timeout_s: a store that sends nothing for longer has failed.
         attempts: in all, of a request that fails for a reason that may pass.
     """

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from pathlib import Path
 from typing import Any
 
 import attrs
@@ -16,6 +15,8 @@ import attrs
 from recorder.corpus.corpus import look
 from recorder.corpus.run import PlayerResult, Run
 from recorder.errors import RecordingError
+from recorder.location.tape_location import Location
+from recorder.location.tape_url import TapeUrl
 from recorder.storage.open_tape import is_locked
 from replayer.tape.tape import Tape
 from replayer.view.listing.telemetry_sketch import NO_SKETCH, telemetry_sketch
@@ -48,7 +49,7 @@ class _Listing:
 class ListedRuns:
     """The runs of a folder, read again when they are asked for. Used in one event loop; it reads in threads."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Location) -> None:
         self.folder = folder
         self._listing: _Listing | None = None
         self._reading = asyncio.Lock()
@@ -64,7 +65,7 @@ class ListedRuns:
             "error": listing.error,
         }
 
-    async def tape_of(self, key: str) -> Path | None:
+    async def tape_of(self, key: str) -> Location | None:
         """The tape of a run in the list; None if there is no such run, or it is a link that leads out of the folder."""
         listing = self._listing or await self._current()
         run = listing.runs.get(key) or (await self._current()).runs.get(key)
@@ -92,7 +93,7 @@ class ListedRuns:
             return self._listing
 
 
-def _read(folder: Path, before: _Listing | None) -> _Listing:
+def _read(folder: Location, before: _Listing | None) -> _Listing:
     """Read the folder. If it cannot be read, the runs are those of before."""
     begun_s = time.monotonic()
     try:
@@ -110,15 +111,17 @@ def _key_of(run: Run) -> str:
     return run.tape.encode("utf-8", "backslashreplace").decode()
 
 
-def _is_inside(path: Path) -> bool:
-    """Return True if a file is in the folder that it was listed in: a link may lead elsewhere."""
+def _is_inside(path: Location) -> bool:
+    """Return True if a file is in the folder that it was listed in: a link may lead elsewhere. A store has no links."""
+    if isinstance(path, TapeUrl):
+        return True
     try:
         return path.resolve(strict=True).is_relative_to(path.parent.resolve())
     except OSError:
         return False
 
 
-def _sketch(tape: Path, figure: str | None) -> dict[str, Any]:
+def _sketch(tape: Location, figure: str | None) -> dict[str, Any]:
     try:
         with Tape(tape) as opened:
             return telemetry_sketch(opened, figure)

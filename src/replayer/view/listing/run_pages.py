@@ -14,7 +14,6 @@ import asyncio
 import contextlib
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable
-from pathlib import Path
 from urllib.parse import quote
 
 from starlette.applications import Starlette
@@ -23,6 +22,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, RedirectRespons
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from recorder.location.tape_location import Location
 from replayer.view.access_guard import AccessGuard
 from replayer.view.listing.listed_runs import UNDER_WAY, ListedRuns
 from replayer.view.page_files import PAGE_FILES
@@ -37,7 +37,7 @@ _RUN = "/run/"
 class RunPages:
     """The list of a folder, and its runs."""
 
-    def __init__(self, folder: Path, make: Callable[[Path], ViewServer], command: str) -> None:
+    def __init__(self, folder: Location, make: Callable[[Location], ViewServer], command: str) -> None:
         """make: the page of a tape, not started yet. command: shows the same, for the page to tell."""
         self._listed, self._make, self._command = ListedRuns(folder), make, command
         self._opened: OrderedDict[str, tuple[ViewServer, ASGIApp]] = OrderedDict()  # The one used last comes last.
