@@ -156,13 +156,13 @@ def compare(
     return worst_code([*(code for _, code in lost), DIFFERS if differs else SAME])
 
 
-def _ensure_one_kind(one: Path, other: Path) -> None:
+def _ensure_one_kind(one: Location, other: Location) -> None:
     """Raise FileNotFoundError for a path that does not exist, UsageError for a folder next to a tape."""
     for path in (one, other):
-        if not path.exists():
+        if isinstance(path, Path) and not path.exists():
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
     for folder, tape in ((one, other), (other, one)):
-        if folder.is_dir():
+        if isinstance(folder, Path) and folder.is_dir():
             raise UsageError(f"{folder} is a folder and {tape} is not: expected two tapes, or two folders of runs")
 
 

@@ -11,13 +11,14 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable
-from pathlib import Path
 from typing import Protocol
 
 from starlette.applications import Starlette
 from starlette.responses import PlainTextResponse
 from starlette.routing import BaseRoute, Mount
 from starlette.types import ASGIApp, Receive, Scope, Send
+
+from recorder.location.tape_location import Location
 
 OPEN_MAX = 3  # Each has four processes and two caches.
 TRY_AGAIN_LATER = 1013
@@ -44,10 +45,10 @@ class ServedPage(Protocol):
 class BesidePages:
     """The pairs that one page leads to."""
 
-    def __init__(self, make: Callable[[Path, Path], ServedPage]) -> None:
+    def __init__(self, make: Callable[[Location, Location], ServedPage]) -> None:
         """make: the page of a parent and a branch, not started yet."""
         self._make = make
-        self._pairs: dict[str, tuple[Path, Path]] = {}
+        self._pairs: dict[str, tuple[Location, Location]] = {}
         self._opened: OrderedDict[str, tuple[ServedPage, ASGIApp]] = OrderedDict()  # The one used last comes last.
 
     @property
@@ -55,7 +56,7 @@ class BesidePages:
         """The addresses of all of them."""
         return Mount("/beside/{key}", app=self._serve)
 
-    def add(self, parent: Path, branch: Path) -> str:
+    def add(self, parent: Location, branch: Location) -> str:
         """Note a pair; returns where its page is, relative to the page that leads to it."""
         pair = parent, branch
         key = next((known for known, one in self._pairs.items() if one == pair), str(len(self._pairs) + 1))

@@ -115,7 +115,7 @@ def _beside(request: ViewRequest) -> BesidePages | None:
     if request.finding is not None or request.delay_ticks or not is_loopback(request.host):
         return None
 
-    def page_of(parent: Location, branch: Path) -> ViewServer:
+    def page_of(parent: Location, branch: Location) -> ViewServer:
         one = attrs.evolve(request, tapes=[parent, branch], folder=None, is_live=False)
         named = ["replay", "view", str(parent), str(branch)]
         arguments = [*named, *(["--sim", request.sim] if request.sim is not None else [])]

@@ -9,9 +9,9 @@ import asyncio
 import json
 import secrets
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any, Protocol
 
+from recorder.location.tape_location import Location
 from replayer.view.difference_frames import DifferenceFrames
 from replayer.view.questions.question_desk import QuestionDesk
 from replayer.view.states.frame_encoding import CACHED, HEAD, OTHER_TICK, PREVIEW, EncodedTick, encode_head
@@ -28,7 +28,7 @@ DIFFERENCE_SIDE = 2
 class Branches(Protocol):
     """Where branches are shown beside their parents."""
 
-    def add(self, parent: Path, branch: Path) -> str:
+    def add(self, parent: Location, branch: Location) -> str:
         """Where the page of both is, relative to this one."""
 
 

@@ -10,7 +10,6 @@ import asyncio
 import contextlib
 import shlex
 from collections.abc import AsyncIterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import attrs
@@ -21,6 +20,7 @@ from starlette.routing import BaseRoute, Route, WebSocketRoute
 from starlette.types import ASGIApp
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
+from recorder.location.tape_location import tape_location
 from replayer.view.access_guard import AccessGuard
 from replayer.view.beside_pages import BesidePages
 from replayer.view.curve_files import curves_as_csv
@@ -167,7 +167,7 @@ class ViewServer:
         parent = (tape.facts or {}).get("parent")
         if parent is None or parent["path"] is None or self._beside is None or len(self._tapes) > 1:
             return None
-        return self._beside.add(Path(parent["path"]), tape.path)
+        return self._beside.add(tape_location(parent["path"]), tape.path)
 
     async def _tracks(self, request: Request) -> Response:
         tape = self._tape(request)

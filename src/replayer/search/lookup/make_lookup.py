@@ -129,9 +129,8 @@ class _Interval:
         for name, slot in layout.slots.items():
             if not slot.size_bytes:
                 continue
-            changed: npt.NDArray[np.bool_] = (
-                differs_at[slot.offset : slot.offset + slot.size_bytes].reshape(slot.row_count, -1).any(axis=1)
-            )
+            of_rows = differs_at[slot.offset : slot.offset + slot.size_bytes].reshape(slot.row_count, -1)
+            changed: npt.NDArray[np.bool_] = np.asarray(of_rows.any(axis=1))
             if changed.any():
                 before = self._changed.get(name)
                 self._changed[name] = changed if before is None else changed | before

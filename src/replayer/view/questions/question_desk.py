@@ -18,6 +18,7 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any, Protocol
 
+from recorder.location.tape_location import Location
 from recorder.processes.worker_pipes import starting
 from replayer.view.questions.page_questions import BranchQuestion, Question, parse_question
 from replayer.view.questions.question_process import Answered, AnswerProgress, answer_questions
@@ -32,7 +33,7 @@ Tell = Callable[[dict[str, Any]], None]  # Sends JSON to the page.
 class AskedTape(Protocol):
     """A tape that questions are about."""
 
-    path: Path
+    path: Location
     sim: str | None
 
 
@@ -43,7 +44,7 @@ class QuestionDesk:
         returns where both are shown.
     """
 
-    def __init__(self, tell: Tell, on_branch: Callable[[Path, Path], str]) -> None:
+    def __init__(self, tell: Tell, on_branch: Callable[[Location, Path], str]) -> None:
         self._tell, self._on_branch = tell, on_branch
         self._asker: _Asker | None = None
         self._number: int | None = None  # Of the question that is being answered.
@@ -57,7 +58,11 @@ class QuestionDesk:
         """
         self.cancel()
         try:
-            question = parse_question(message, *ticks, branch_path(tape.path, message.get("at")) if writes else None)
+            question = parse_question(
+                message,
+                *ticks,
+                branch_path(tape.path, message.get("at")) if writes and isinstance(tape.path, Path) else None,
+            )
         except ValueError as error:
             self._tell({"kind": "answer", "id": number, "facts": {"error": str(error)}})
             return

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 from multiprocessing.connection import Connection
-from pathlib import Path
 from typing import Any
 
 import attrs
@@ -16,6 +15,7 @@ import attrs
 from recorder.errors import RecordingError
 from recorder.exception_text import raised_text
 from recorder.factory_spec import load_factory
+from recorder.location.tape_location import Location
 from recorder.processes.worker_pipes import begin_as_worker
 from replayer.playback.make_simulation import Factory
 from replayer.playback.sampled_states import Missing
@@ -48,7 +48,7 @@ class Answered:
     facts: Facts
 
 
-def answer_questions(parent: int, pipe: Connection, path: Path, sim: str | None) -> None:
+def answer_questions(parent: int, pipe: Connection, path: Location, sim: str | None) -> None:
     """Answer questions until the server closes the pipe. parent: the server's process id."""
     begin_as_worker(parent)
     asked: _Asked | None = None
@@ -74,7 +74,7 @@ def answer_questions(parent: int, pipe: Connection, path: Path, sim: str | None)
 class _Asked:
     """One tape, and who is told of the progress."""
 
-    def __init__(self, path: Path, factory: Factory | None, pipe: Connection) -> None:
+    def __init__(self, path: Location, factory: Factory | None, pipe: Connection) -> None:
         self._path, self._factory, self._pipe = path, factory, pipe
         self._run = Timeline(path, factory)
         self._told_s = 0.0

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from recorder.errors import DesyncError, RecordingError, SimulationFailedError
+from recorder.location.tape_location import Location
 from replayer.branches.parent_run import find_parent, parent_of, why_unfit
 from replayer.desync.object_diff import MALFORMED, objects_in
 from replayer.export.viewers.object_values import PATHS_MAX, values_of
@@ -74,11 +75,15 @@ def parent_facts(tape: Tape) -> dict[str, Any] | None:
         return None
     path = find_parent(tape.path, parent)
     with contextlib.suppress(RecordingError, OSError):
-        if path is not None and not path.samefile(tape.path):
+        if path is not None and not _is_same(path, tape.path):
             with Tape(path) as found:
                 is_it = why_unfit(found, parent) is None
             return {"name": page_text(path.name), "tick": parent.tick, "path": str(path) if is_it else None}
     return {"name": page_text(Path(parent.path).name), "tick": parent.tick, "path": None}
+
+
+def _is_same(one: Location, other: Location) -> bool:
+    return one.samefile(other) if isinstance(one, Path) and isinstance(other, Path) else one == other
 
 
 def _curves(cursor: ViewCursor, first: Snapshot) -> tuple[list[str], list[str]]:
