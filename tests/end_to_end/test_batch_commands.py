@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import resource
 import signal
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from waiting import wait_until
 
 import recorder.commands.batch
 import recorder.commands.main
@@ -269,3 +271,31 @@ def test_without_their_packages_pictures_and_tables_are_named(
     assert_one_line(capsys.readouterr(), missing_package("writing Parquet", "pyarrow", "parquet"))
     assert run(replayer.commands.main.main, f"plot {tape} -o curves.png") == 2
     assert_one_line(capsys.readouterr(), missing_package("drawing", "matplotlib", "plot"))
+
+
+@pytest.mark.sample(1)
+@pytest.mark.parametrize("command", ["batch", "sweep --axis seed=0..30", "generate --ticks 300"])
+def test_a_closed_terminal_ends_all_processes(tmp_path: Path, command: str) -> None:
+    """Each of them gets SIGHUP, at any moment of its work."""
+    seeds = [] if "sweep" in command else ["--seeds", "0..30"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "recorder", *command.split(), "quiet-meadow", *seeds, "-j", "2", "-o", "runs"],
+        cwd=tmp_path,
+        start_new_session=True,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    wait_until(lambda: any(tmp_path.rglob("*.tape")))
+    os.killpg(process.pid, signal.SIGHUP)
+    _, told = process.communicate()
+    assert (process.returncode, told.splitlines()[-1]) == (129, "error: hung up")
+
+    def all_have_ended() -> bool:
+        try:
+            os.killpg(process.pid, 0)
+        except ProcessLookupError:
+            return True
+        return False
+
+    wait_until(all_have_ended)
