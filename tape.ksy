@@ -156,6 +156,7 @@ types:
             'kind::events': events
             'kind::aux': aux
             'kind::changes': changes
+            'kind::writes': plain
       - id: padding
         size: (8 - stored_bytes % 8) % 8
     instances:
@@ -423,6 +424,9 @@ enums:
     133:
       id: changes
       doc: Changes of the state by ticks.
+    134:
+      id: writes
+      doc: The rows that the steps of an interval have written.
   codec:
     0: none
     1: lz4

@@ -95,6 +95,7 @@ class OptionArguments(TypedDict, total=False):
     trial_ms: float
     between_steps: bool | None
     on_desync: OnDesync
+    writes: bool
 
 
 _optional = attrs.validators.optional
@@ -183,6 +184,7 @@ class RecordingOptions:
         between_steps: compare the state before each step with the one that the last step left, and warn at once, with
             the path, if other code changed it. By default the first steps are compared, for 3 ms, without a warning: a
             change is noted at the end of the tape, for a tick that differs in a replay.
+        writes: note at each keyframe which rows were marked as written since the last one: ``replay who`` skips by it.
         on_desync: when a peer's hash differs (report_hash): "raise" (PeerDesyncError), "warn", or a function that takes
             the error; once for each divergence, after its dump was written.
     """
@@ -228,6 +230,7 @@ class RecordingOptions:
         default=None, validator=_check_choice, metadata={**RECORDED, "older": None, "omit": True}
     )
     on_desync: OnDesync = attrs.field(default="raise", validator=check_on_desync)
+    writes: bool = attrs.field(default=False, validator=check_flag, metadata={**RECORDED, "older": False, "omit": True})
 
     def __attrs_post_init__(self) -> None:
         """Refuse contradictory options, and choose the syncs that suit the durability."""

@@ -75,6 +75,7 @@ def run(
     blame: BlameOption = "auto",
     mode: RunMode = "events",
     hashes: HashesOption = "auto",
+    writes: Annotated[bool, Parameter(negative="")] = False,
     player: Players = None,
     inputs: Inputs = None,
     events: Events = None,
@@ -107,6 +108,8 @@ def run(
         Number of ticks to run; by default that of the scenario.
     seed
         Replaces the scenario's seed.
+    writes
+        Note at each keyframe which rows were written since the last one: replay who skips intervals by it.
     quiet
         Print nothing but errors and, without -o, the name of the tape.
     """
@@ -121,7 +124,7 @@ def run(
     options: OptionArguments = {"keyframe_interval_ticks": keyframe_interval, "full_every": full_every, "sync": sync}
     options |= {"durability": durability, "on_error": on_error, "keep": keep, "split": split, "blame": blame}
     options |= {"seek_budget_ms": seek_budget, "deterministic": deterministic, "changes": changes, "events": events}
-    options |= {"mode": mode, "hashes": hashes, "notes": notes}
+    options |= {"mode": mode, "hashes": hashes, "notes": notes, "writes": writes}
     recorder = _start(output, loaded, options, start, tick_count)
     _announce(loaded, tick_count, recorder, start, quiet=quiet, is_named=output is not None)
     violations = ViolationWatch(notes)

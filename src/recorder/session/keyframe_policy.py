@@ -12,6 +12,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+import attrs
+
 from recorder.format.blocks.full_keyframe import Changes, gather_changes
 from recorder.recording_options import RecordingOptions
 from recorder.session.blame_hashes import records_field_hashes
@@ -21,6 +23,7 @@ from recorder.session.change_source import ChangeSources
 from recorder.session.outputs.tick_output import OutputCollector
 from recorder.session.rotation_policy import RotationPolicy
 from recorder.session.seek_budget import KeyframeTimer, SeekBudget, StepTimer
+from recorder.session.written_rows import WrittenRows
 from recorder.settings import TICKS_MAX
 from recorder.storage.parallel_copy import copy_side_by_side
 from recorder.writer.jobs import Baseline, KeyframeJob
@@ -60,6 +63,7 @@ class KeyframePolicy:
         self._settings = settings
         self._writer = writer
         self._outputs = outputs
+        self._written = WrittenRows.of(sources, simulation.state, tick, wanted=settings.writes)
         self._logs_changes = outputs is not None and outputs.logs_changes
         self._keeps_words = outputs is not None and outputs.keeps_words
         self._load = loads_at_keyframes(simulation)
@@ -182,9 +186,13 @@ class KeyframePolicy:
 
     def _put(self, job: KeyframeJob) -> None:
         self._rotation.raw_bytes += job.size_bytes
+        if self._written is not None and job.tick > self._written.tick:
+            job = attrs.evolve(job, writes=self._written.take(self._simulation.state, job.tick))
         self._writer.put_keyframe(job)
         if self._load is not None:
             self._load()
+            if self._written is not None:
+                self._written.forget()
 
     def _begin_from(self, baseline: Baseline, snapshot: Snapshot | None) -> None:
         """Make the current state, given as a full one, the baseline of the next deltas."""
@@ -196,3 +204,5 @@ class KeyframePolicy:
     def close(self) -> None:
         """Stop tracking changes."""
         self._source.close()
+        if self._written is not None:
+            self._written.close()

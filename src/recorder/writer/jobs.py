@@ -41,6 +41,7 @@ class KeyframeJob:
         previous: for a full keyframe that is built from changes, the full state before.
         needs_spare: the next keyframe will be a copy of the complete state and needs a buffer.
         digest: of the simulation's values; empty if it has none.
+        writes: the first step and the payload of a WRITES block for the steps before it; None without one.
         size_bytes: size of the memory that is in use until the keyframe is written.
     """
 
@@ -54,6 +55,7 @@ class KeyframeJob:
     previous: Baseline | None = None
     needs_spare: bool = False
     digest: bytes = b""
+    writes: tuple[int, bytes] | None = None
     size_bytes: int = attrs.field(init=False)
 
     @property

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from recorder.format.blocks.delta_keyframe import delta_payload
 from recorder.format.blocks.full_keyframe import Changes, apply_changes, full_payload
+from recorder.format.segments import segment_encoder
 from recorder.format.segments.segment_encoder import Piece, SeqReference, delta_pieces, full_pieces
 from recorder.writer.buffer_pool import BufferPool
 from recorder.writer.jobs import Baseline, KeyframeJob
@@ -11,6 +12,12 @@ from recorder.writer.jobs import Baseline, KeyframeJob
 WORN_BYTES_MIN = 16 << 10  # The bytes of smaller full keyframes do not matter; they stay at regular intervals.
 # Of larger buffers, the memory is given to the blocks of the full keyframe that was made from them.
 RELEASED_BYTES_MIN = 64 << 20
+
+
+def writes_pieces(job: KeyframeJob) -> list[Piece]:
+    """Make the blocks with the rows that the steps before a keyframe have written."""
+    assert job.writes is not None
+    return segment_encoder.writes_pieces(*job.writes)
 
 
 class KeyframeEncoder:

@@ -26,7 +26,7 @@ from recorder.writer.buffer_pool import BufferPool
 from recorder.writer.dropped_ticks import DroppedTicks
 from recorder.writer.handoff_queue import HandoffQueue
 from recorder.writer.jobs import KeyframeJob, TickOutput, not_sealed
-from recorder.writer.keyframe_encoder import KeyframeEncoder
+from recorder.writer.keyframe_encoder import KeyframeEncoder, writes_pieces
 from recorder.writer.pending_ticks import WaitingTicks
 from recorder.writer.retries import Retries
 
@@ -352,6 +352,8 @@ class Writer:
             self._drop_from(first)
 
     def _take_keyframe(self, job: KeyframeJob) -> None:
+        if job.writes is not None and self._keeps():
+            self._put(writes_pieces(job))
         if not job.is_full:
             delta = self._keyframes.delta(job) if self._keeps() else None
             if delta is not None:
@@ -367,10 +369,9 @@ class Writer:
             if problem:
                 self.notify(f"{os.fspath(self._path)}: {problem}")
             return
-        rotates, self._rotation_due = job.rotate or self._rotation_due, False
+        rotates, self._rotation_due, self._lost_full = job.rotate or self._rotation_due, False, False
         if rotates:
             self._log.put_rotation()
-        self._lost_full = False
         if job.begins_log and job.baseline.snapshot is not None:
             self._waiting.begin_changes(job.baseline.snapshot, keeps_words=job.keeps_words)
         self._put(self._keyframes.full(job))

@@ -15,6 +15,7 @@ from recorder.errors import CorruptError, RecordingError, TornError
 from replayer.playback.sampled_states import Missing, Walker
 from replayer.search.counted_cursor import CountedCursor
 from replayer.search.live_value import property_text
+from replayer.search.lookup.interval_facts import ChangedRows
 from replayer.search.lookup.lookup import TapeLookup
 from replayer.search.lookup.unchanged_value import Steps
 from replayer.search.search_errors import ExpressionError
@@ -120,20 +121,43 @@ class WriteSearch:
         )
 
     def _is_unchanged(self, begin: int, stop: int) -> bool:
-        """Return True if the lookup proves that the steps after begin, up to stop, have not changed the value."""
-        changed = self._lookup.changed_rows(begin + 1, stop) if self._lookup is not None else []
+        """Return True if the lookup shows that the steps after begin, up to stop, have not changed the value."""
+        if self._lookup is None:
+            return False
+        if self._keep(self._lookup.changed_rows(begin + 1, stop), begin):
+            return True
+        return self._keep(self._lookup.written_rows(begin + 1, stop), begin) and self._has_equal_ends(begin, stop)
+
+    def _keep(self, changed: list[ChangedRows], begin: int) -> bool:
+        """Return True if steps after begin that changed these rows have left the value as it was."""
+        watched = self._watched
         if not changed or any(one.layout is None for one in changed):
             return False
         is_known = all(one.layout in self._layouts for one in changed)
-        entity = self._watched.entity is not None and self._watched.id_column is not None
-        before = None if is_known and not entity else self._keyframe(begin)
+        before = None if is_known and watched.entity is None else self._keyframe(begin)
         steps = Steps(changed, self._layouts)
-        if not entity:
-            return steps.keep(self._watched.name, self._watched.row)
-        if before is None or self._watched.id_column is None:
+        if watched.entity is None or watched.id_column is None:
+            return steps.keep(watched.name, watched.row)
+        if before is None:
             return False
-        place = self._watched.place_in(begin, before)
-        return steps.keep_entity(self._watched.name, self._watched.id_column, None if place is None else place[0])
+        place = watched.place_in(begin, before)
+        return steps.keep_entity(watched.name, watched.id_column, None if place is None else place[0])
+
+    def _has_equal_ends(self, begin: int, stop: int) -> bool:
+        """Return True if the value is equal at both ends of steps that, by their marks, have not written it.
+
+        If it is not, a write has no mark: the marks of this tape are not used any more.
+        """
+        assert self._lookup is not None
+        first, last = self._keyframe(begin), self._keyframe(stop)
+        if first is None or last is None:
+            return False
+        if are_same(self._watched.read(begin, first), self._watched.read(stop, last)):
+            return True
+        self._lookup.distrust_marks(
+            f"{self._tape.path}: {self._watched} differs at ticks {begin:,} and {stop:,}, and no step marked it as written"
+        )
+        return False
 
     def _keyframe(self, tick: int) -> Snapshot | None:
         """The state of a keyframe, whose layout is known from then on; None if it cannot be read."""

@@ -18,4 +18,4 @@ def skipped_text(answer: _Answer) -> str:
     """The end of a line about steps: how many intervals were skipped; empty if none were."""
     if not answer.skipped_intervals:
         return ""
-    return f"; {answer.skipped_intervals:,} of {counted(answer.intervals, 'interval')} skipped by the lookup file"
+    return f"; {answer.skipped_intervals:,} of {counted(answer.intervals, 'interval')} skipped"

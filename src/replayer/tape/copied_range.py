@@ -8,6 +8,7 @@ from recorder.errors import CorruptError, MissingTickError, TornError
 from recorder.format.blocks.block import BlockKind
 from recorder.format.blocks.events_block import encode_events, encode_tick
 from recorder.format.blocks.telemetry_block import TICK, decode_telemetry, encode_columns
+from recorder.format.blocks.writes_block import decode_writes
 from recorder.format.segments.block_location import KeyframeLocation, OptionalBlock, optional_blocks
 from recorder.storage.tape_copy import TapeCopy, copy_keyframe
 from replayer.tape.stored_events import stored_events
@@ -54,6 +55,14 @@ def copy_extras(tape: Tape, copy: TapeCopy, first: int, last: int) -> None:
             _copy_telemetry(other, copy, first, last)
         elif other.entry.kind == BlockKind.CHANGES and first < other.entry.first_tick <= last:
             copy.optional(other)
+        elif other.entry.kind == BlockKind.WRITES and first < other.entry.first_tick <= last:
+            _copy_writes(other, copy, last)
+
+
+def _copy_writes(block: OptionalBlock, copy: TapeCopy, last: int) -> None:
+    """Copy a block if all of its steps are in the copy: after the last tick, that may continue with others."""
+    if decode_writes(block.payload(), block.entry.offset).last_step <= last:
+        copy.optional(block)
 
 
 def _copy_telemetry(block: OptionalBlock, copy: TapeCopy, first: int, last: int) -> None:

@@ -51,6 +51,7 @@ class BlockKind(enum.IntEnum):
     AUX = OPTIONAL_KIND | 3
     TELEMETRY = OPTIONAL_KIND | 4
     CHANGES = OPTIONAL_KIND | 5
+    WRITES = OPTIONAL_KIND | 6
 
 
 class Codec(enum.IntEnum):

@@ -15,7 +15,7 @@ from recorder.format.blocks.block import BlockKind
 
 _HEAD_SIZE = struct.Struct("<I")
 _WITH_HEAD = (BlockKind.DELTA, BlockKind.CHANGES)  # A head, MessagePack, before bytes that are used as they are.
-_ALL_PLAIN = (BlockKind.FRAMES, BlockKind.EVENTS, BlockKind.TELEMETRY, BlockKind.AUX)
+_ALL_PLAIN = (BlockKind.FRAMES, BlockKind.EVENTS, BlockKind.TELEMETRY, BlockKind.AUX, BlockKind.WRITES)
 OBJECTS_PER_BYTE_MAX = 128  # Bytes of objects for a byte of MessagePack, at most: a map of one entry takes three.
 _SLOT, _NUMBER, _TEXT, _BYTES, _LIST, _ARRAY = 8, 32, 76, 33, 56, 240
 _EMPTY_MAP, _MAP, _ENTRY = 80, 248, 110

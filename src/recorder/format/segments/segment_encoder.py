@@ -161,6 +161,11 @@ def changes_pieces(first_tick: int, payload: memoryview) -> list[Piece]:
     return _cut(BlockKind.CHANGES, payload, first_tick, 0, None, None)
 
 
+def writes_pieces(first_step: int, payload: bytes) -> list[Piece]:
+    """Make the blocks with the rows that the steps from first_step on have written."""
+    return _cut(BlockKind.WRITES, memoryview(payload), first_step, 0, None, None)
+
+
 def drop_piece(first_tick: int, last_tick: int, why: str) -> Piece:
     """Make a DROP block: the frames of these ticks could not be kept."""
     payload = encode_plain({"first_tick": first_tick, "last_tick": last_tick, "why": why})

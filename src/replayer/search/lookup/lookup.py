@@ -1,4 +1,4 @@
-"""The facts that are known of a tape's intervals: those of its lookup file.
+"""The facts that are known of a tape's intervals: those of its lookup file, and the written rows on the tape itself.
 
 Invariant: an answer is used to skip steps only. Where nothing is known, or a fact does not fit, steps are run.
 """
@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from replayer.search.lookup.interval_facts import ChangedRows, IntervalFacts
 from replayer.search.lookup.lookup_file import Stored, UnusableLookupError, lookup_path, read_lookup
 from replayer.search.lookup.possible import may_hold
+from replayer.search.lookup.written_blocks import WrittenBlocks
 from replayer.tape.tape import Tape
 
 Warn = Callable[[str], None]
@@ -44,6 +45,7 @@ class TapeLookup:
         except (UnusableLookupError, OSError) as error:
             self._distrust(f"{path}: {error}")
         self._starts = [one.first_tick for one in self._intervals]
+        self._written = WrittenBlocks(tape)
 
     def _distrust(self, why: str) -> None:
         """Use nothing of the file from now on, and warn."""
@@ -87,5 +89,17 @@ class TapeLookup:
         )
 
     def changed_rows(self, first_step: int, last_step: int) -> list[ChangedRows]:
-        """The rows that the steps to these ticks may have changed; empty if that is not known of all of them."""
+        """The rows that the steps to these ticks have changed; empty if that is not known of all of them."""
         return [one.changed for one in self._covering(first_step - 1, last_step - 1)]
+
+    def written_rows(self, first_step: int, last_step: int) -> list[ChangedRows]:
+        """The rows that the steps to these ticks have marked as written; empty if that is not known of all of them.
+
+        A write without a mark is not among them: compare the values at both ends, and call distrust_marks.
+        """
+        return self._written.changed_rows(first_step, last_step)
+
+    def distrust_marks(self, why: str) -> None:
+        """Use no written rows of the tape from now on, and warn."""
+        self._written.is_trusted = False
+        self._warn(f"{why}; the rows that the recorder noted are not used")

@@ -123,7 +123,7 @@ class _Interval:
 
     def _note_changes(self, layout: Layout) -> None:
         states = self._buffer[: self._count]
-        differs_at = (states[1:] != states[:-1]).any(axis=0) if self._count > 1 else np.zeros(0, np.bool_)
+        differs_at: Any = (states[1:] != states[:-1]).any(axis=0) if self._count > 1 else np.zeros(0, np.bool_)
         if not differs_at.any():
             return
         for name, slot in layout.slots.items():

@@ -1,0 +1,154 @@
+"""WRITES blocks: who skips intervals by the marks of the simulation, and is right where a write has no mark."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import recorder
+import replayer
+from recorder.format.blocks.block import BlockKind
+from recorder.format.segments.block_location import optional_blocks
+from replayer.commands.main import main
+from replayer.search.lookup.lookup import LookupWarning
+from replayer.search.watched_value import ABSENT, are_same
+from sim import Field, Schema, State, Table
+
+TICKS, INTERVAL = 240, 20
+
+
+class Marking:
+    """Marks each write, but for one if it is told to forget it."""
+
+    marks_writes = True
+
+    def __init__(self, forgets_at: int = 0) -> None:
+        self.state = State(
+            Schema(Field("steps", "i8"), Field("cells", "i8", (40,)), Table("units", Field("hp", "i8"), capacity=2))
+        )
+        self.state["steps"][...] = 0
+        self.forgets_at = forgets_at
+
+    def step(self, inputs: Any) -> None:
+        """Write a few cells, and add or remove a unit."""
+        state = self.state
+        tick = int(state["steps"]) + 1
+        state.set("steps", 0, tick)
+        for cell, value in inputs["cells"]:
+            state.set("cells", cell, value)
+        if tick == self.forgets_at:
+            state["cells"][39] = tick
+        if inputs["born"]:
+            row = state.add_rows("units", 1)
+            state.set("units.hp", row, tick)
+        elif inputs["dies"] and state.count("units"):
+            state.truncate_rows("units", state.count("units") - 1)
+
+
+def recorded(path: Path, seed: int, forgets_at: int = 0, **options: Any) -> list[dict[str, Any]]:
+    """Record a run; return the states of a plain loop."""
+    chance = random.Random(seed)
+    inputs = [
+        {
+            "cells": [[chance.randrange(8), chance.randrange(3)]] if chance.random() < 0.2 else [],
+            "born": chance.random() < 0.03,
+            "dies": chance.random() < 0.02,
+        }
+        for _ in range(TICKS)
+    ]
+    options = {"keyframe_interval_ticks": INTERVAL, "writes": True, "trial_ms": 0, **options}
+    with recorder.Recorder(path, Marking(forgets_at), **options) as tape:
+        for one in inputs:
+            tape.step(one)
+    plain = Marking(forgets_at)
+    states = [{name: plain.state[name].copy() for name in plain.state}]
+    for one in inputs:
+        plain.step(one)
+        states.append({name: plain.state[name].copy() for name in plain.state})
+    return states
+
+
+def last_change(states: list[dict[str, Any]], field: str, row: int, at: int) -> int | None:
+    """The last tick up to at whose value is not that of the tick before."""
+    values = [state[field][row].item() if row < len(state[field]) else ABSENT for state in states]
+    changed = [tick for tick in range(1, at + 1) if not are_same(values[tick - 1], values[tick])]
+    return changed[-1] if changed else None
+
+
+@pytest.mark.parametrize("full_every", [1, 4])
+def test_the_last_write_is_that_of_a_plain_loop(tmp_path: Path, full_every: int) -> None:
+    """Of cells and of rows that come and go; most intervals are skipped."""
+    seed = random.randrange(1 << 20)
+    path = tmp_path / "run.tape"
+    states = recorded(path, seed, full_every=full_every)
+    chance, skipped = random.Random(seed), 0
+    with replayer.open(path, Marking) as run:
+        assert writes_blocks(run.tape) == TICKS // INTERVAL
+        for _ in range(30):
+            field, row = chance.choice([("cells", chance.randrange(10)), ("units.hp", chance.randrange(4))])
+            at = chance.randrange(1, TICKS + 1)
+            if field == "units.hp" and row >= len(states[at][field]):
+                continue
+            found = run.last_write(field, row, at=at, line=False)
+            assert found.tick == last_change(states, field, row, at), (seed, field, row, at)
+            skipped += found.skipped_intervals
+        never = run.last_write("cells", 30, line=False)
+    assert skipped > 10, seed
+    assert never.tick is None
+    assert never.intervals - never.skipped_intervals <= 4  # The table has grown in the others.
+
+
+def writes_blocks(tape: replayer.Tape) -> int:
+    """The number of WRITES blocks of a tape."""
+    return sum(block.entry.kind == BlockKind.WRITES for block in optional_blocks(tape.segments))
+
+
+def test_a_write_without_a_mark_is_found(tmp_path: Path) -> None:
+    """The value differs at both ends, so the marks are not believed: one warning, and the right tick."""
+    path = tmp_path / "run.tape"
+    forgets_at = 3 * INTERVAL + 7
+    recorded(path, 1, forgets_at, full_every=1)
+    with replayer.open(path, lambda: Marking(forgets_at)) as run, pytest.warns(LookupWarning, match="no step marked"):
+        assert run.last_write("cells", 39, line=False).tick == forgets_at
+
+
+def test_a_cut_has_the_blocks_of_its_ticks_and_a_branch_none_that_go_beyond(tmp_path: Path) -> None:
+    """They are facts about steps: a copy that continues with others must not have them."""
+    path, part = tmp_path / "run.tape", tmp_path / "part.tape"
+    recorded(path, 2)
+    with pytest.raises(SystemExit) as ended:
+        main(["cut", str(path), "--ticks", "60..130", "-o", str(part)])
+    assert not ended.value.code
+    with replayer.Tape(part) as tape:
+        assert writes_blocks(tape) == 3  # To ticks 80, 100 and 120: the one to 140 goes beyond.
+
+
+def test_a_simulation_without_marks_is_refused(tmp_path: Path) -> None:
+    """One line, and no file."""
+
+    class Plain:
+        def __init__(self) -> None:
+            self.state = State(Schema(Field("steps", "i8")))
+
+        def step(self, inputs: Any) -> None:  # noqa: ARG002 - the signature of a step
+            self.state["steps"][...] += 1
+
+    with pytest.raises(ValueError, match=r"does not mark what it writes.*replay index"):
+        recorder.Recorder(tmp_path / "run.tape", Plain(), writes=True)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_resumed_tape_goes_on_with_its_blocks(tmp_path: Path) -> None:
+    """The option is one of the tape's, and the first block begins after the last tick."""
+    path = tmp_path / "run.tape"
+    recorded(path, 3)
+    with recorder.resume(path, Marking()) as tape:
+        for number in range(2 * INTERVAL):
+            tape.step({"cells": [[20, number]], "born": False, "dies": False})
+    with replayer.open(path, Marking) as run:
+        assert writes_blocks(run.tape) == TICKS // INTERVAL + 2
+        assert run.last_write("cells", 20, line=False).tick == TICKS + 2 * INTERVAL
+        assert run.last_write("cells", 30, line=False).tick is None
