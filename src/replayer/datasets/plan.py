@@ -35,6 +35,7 @@ from sim.kernel.registry import UnknownWorldError, find_world
 PART_TICKS = 3000  # Ten keyframes at the default interval, the first one full: a few seconds of work.
 PART_BYTES = 256 << 20  # Of sampled states: large states make shorter parts.
 TAPES_TOGETHER = 16  # Read by one process: a new one for each imports what the simulation needs again.
+ENVIRONMENT_TAPES = 64  # Of environments: it makes one for all of them, which takes as long as hundreds of steps.
 STOPS = ("closed", "ticks")  # Ends of a run that are not the world's own.
 _LOT_BYTES = 16
 WON, LOST, DREW = "won", "lost", "drew"

@@ -11,7 +11,6 @@ from typing import Any, overload
 import attrs
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from replayer.datasets.request import ExtractionError
 from replayer.datasets.rows.columns import Array, Lists, Shape
@@ -138,13 +137,13 @@ def values_of(batch: pa.RecordBatch, name: str, shape: Shape | None) -> Array | 
     if pa.types.is_string(column.type) or (shape is not None and shape.dtype == "text"):
         return np.array([*column.to_pylist(), None], dtype=object)[:-1]
     if shape is None:
-        values = pc.fill_null(column, False if pa.types.is_boolean(column.type) else 0)
+        values = column.fill_null(False if pa.types.is_boolean(column.type) else 0)
         filled = values.to_numpy(zero_copy_only=False)
         if not column.null_count:
             return filled  # type: ignore[no-any-return]
         return np.ma.masked_array(filled, column.is_null().to_numpy(zero_copy_only=False))
     if shape.is_list:
-        lengths = pc.fill_null(pc.list_value_length(column), 0).to_numpy(zero_copy_only=False).astype(np.int64)
+        lengths = column.value_lengths().fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
         present = column.is_valid().to_numpy(zero_copy_only=False) if column.null_count else None
         return Lists(_flat(column.flatten(), shape), lengths, present)
     if isinstance(column, pa.ExtensionArray):

@@ -13,7 +13,6 @@ import attrs
 
 from replayer.datasets.transitions.made_environment import close_environment, make_environment
 from replayer.playback.make_simulation import Factory
-from replayer.tape.environment_calls import described_environment
 from replayer.tape.tape import Tape
 from sim.kernel.simulation import Simulation
 
@@ -37,23 +36,25 @@ class KeptEnvironments:
         self._factory = factory
         self._made: dict[bytes, KeptEnvironment] = {}
 
-    def of(self, tape: Tape) -> KeptEnvironment:
-        """The environment of a tape, in any state. Raises as make_environment does."""
-        key = described_environment(tape)
-        if key not in self._made:
-            self._made[key] = KeptEnvironment(make_environment(tape, self._factory), tape)
-        return self._made[key]
+    def of(self, tape: Tape, description: bytes) -> KeptEnvironment:
+        """The environment of a tape, in any state. Raises as make_environment does.
 
-    def forget(self, tape: Tape) -> None:
-        """Close the environment of a tape, and make another one when it is asked for again."""
-        made = self._made.pop(described_environment(tape), None)
+        description: see described_environment. To make it takes as long as tens of steps, so a tape keeps it.
+        """
+        if description not in self._made:
+            self._made[description] = KeptEnvironment(make_environment(tape, self._factory), tape)
+        return self._made[description]
+
+    def forget(self, description: bytes) -> None:
+        """Close the environment of this description, and make another one when it is asked for again."""
+        made = self._made.pop(description, None)
         if made is not None:
             close_environment(made.tape, made.simulation, self._factory)
 
     def close(self) -> None:
         """Close all environments."""
         while self._made:
-            self.forget(next(iter(self._made.values())).tape)
+            self.forget(next(iter(self._made)))
 
     def __enter__(self) -> Self:
         return self

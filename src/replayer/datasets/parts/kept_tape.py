@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections import OrderedDict
 from collections.abc import Sequence
 from types import TracebackType
@@ -15,6 +16,7 @@ from replayer.datasets.transitions.transition import EnvironmentFacts
 from replayer.datasets.transitions.transition_rows import TransitionColumns
 from replayer.playback.cursor import Cursor
 from replayer.playback.make_simulation import Factory
+from replayer.tape.environment_calls import described_environment
 
 KEPT_MAX = 4  # Of many tapes: each has open files.
 
@@ -40,7 +42,7 @@ class KeptTape:
         """
         if not self._may_fit or not (self._quick or QuickSteps.fits(facts, columns, request, self.tape)):
             return None
-        made = self._environments.of(self.tape)
+        made = self._environments.of(self.tape, self._description)
         if self._quick is None or self._quick[0] is not made:
             self._may_fit = QuickSteps.takes(facts, made.simulation)
             if not self._may_fit:
@@ -54,8 +56,12 @@ class KeptTape:
 
     def forget(self) -> None:
         """Make the environment again for the next part: this one may be in any state."""
-        self._environments.forget(self.tape)
+        self._environments.forget(self._description)
         self._quick = None
+
+    @functools.cached_property
+    def _description(self) -> bytes:
+        return described_environment(self.tape)
 
     def close(self) -> None:
         """Close the tape."""

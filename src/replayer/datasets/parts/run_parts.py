@@ -14,7 +14,7 @@ from typing import Any
 from recorder.processes.pool import Pool, results_in_order
 from replayer.datasets import plan
 from replayer.datasets.parts.worker import PartRecord, do_parts
-from replayer.datasets.plan import TAPES_TOGETHER, DatasetPart
+from replayer.datasets.plan import ENVIRONMENT_TAPES, TAPES_TOGETHER, DatasetPart
 from replayer.datasets.task import Task
 
 ENVIRONMENT_PARTS = 10  # Of environments together: to start a process takes as long as thousands of their steps.
@@ -85,9 +85,10 @@ def _batches(task: Task, parts: Sequence[DatasetPart]) -> list[list[DatasetPart]
         return [[part] for part in parts]
     is_of_environments = bool(kinds) and task.tables == task.settled_tables
     ticks_max = plan.PART_TICKS * (ENVIRONMENT_PARTS if is_of_environments else 1)
+    parts_max = ENVIRONMENT_TAPES if is_of_environments else TAPES_TOGETHER
     batches: list[list[DatasetPart]] = []
     for part in parts:
-        if not batches or len(batches[-1]) == TAPES_TOGETHER or _ticks([*batches[-1], part]) > ticks_max:
+        if not batches or len(batches[-1]) == parts_max or _ticks([*batches[-1], part]) > ticks_max:
             batches.append([])
         batches[-1].append(part)
     return batches

@@ -6,6 +6,7 @@ the spaces are unknown, and for infos, all steps are replayed once for it.
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
@@ -16,7 +17,7 @@ import numpy as np
 
 from recorder.errors import MissingTickError, SimulationFailedError
 from recorder.processes.pool import Pool, Report, results_in_order
-from replayer.datasets.plan import TAPES_TOGETHER, DatasetPart, TapeInput, open_source, ranges_of
+from replayer.datasets.plan import ENVIRONMENT_TAPES, TAPES_TOGETHER, DatasetPart, TapeInput, open_source, ranges_of
 from replayer.datasets.request import ExtractionError, Request
 from replayer.datasets.transitions.agent_stream import facts_of_agents
 from replayer.datasets.transitions.column_forms import ColumnForm, form_of, forms_of_space, merged
@@ -39,6 +40,7 @@ from replayer.playback.make_simulation import Factory
 from replayer.tape.environment_calls import adapter_name, described_environment
 from replayer.tape.episodes import find_calls
 from replayer.tape.tape import Tape
+from sim.adapters.interface.adapter_registry import NoAdapterError, adapter_named
 from sim.kernel.simulation import Simulation, inner_of
 
 FIRST_TICKS = 100  # Replayed to see what the environment returns.
@@ -80,8 +82,12 @@ def examine_tapes(
     sources: Sequence[TapeInput], request: Request, factory: Factory | None, pool: Pool
 ) -> list[Examined]:
     """Examine the environments of tapes. Raises ExtractionError, and as making their simulations does."""
+    for name in {source.environment for source in sources} - {""}:
+        with contextlib.suppress(NoAdapterError):  # Where it is needed, it is reported.
+            adapter_named(name)  # Imported once here, not in each worker.
     work = partial(_examined_together, request=request, factory=factory)
-    batches = [sources[start : start + TAPES_TOGETHER] for start in range(0, len(sources), TAPES_TOGETHER)]
+    together = ENVIRONMENT_TAPES if sources[0].environment else TAPES_TOGETHER
+    batches = [sources[start : start + together] for start in range(0, len(sources), together)]
     results = results_in_order(pool, work, batches, name=lambda batch: f"examined {batch[0].name}")
     return [examined for together in results for examined in together]
 

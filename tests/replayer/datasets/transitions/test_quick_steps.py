@@ -225,6 +225,7 @@ def test_one_environment_goes_from_tape_to_tape_and_back(proof: Any, tmp_path: P
         ]
 
 
+@pytest.mark.filterwarnings("ignore::replayer.datasets.request.ExtractionWarning")
 def test_tapes_of_other_environments_have_their_own(tmp_path: Path) -> None:
     """The same class with other arguments is another environment."""
     counts = {}
