@@ -154,7 +154,11 @@ class ViewServer:
     async def _info(self, _: Request) -> Response:
         await self._opened()
         facts = [
-            {**(tape.facts or {"name": tape.path.name, "refused": tape.refused}), "render": tape.render_command}
+            {
+                **(tape.facts or {"name": tape.path.name, "refused": tape.refused}),
+                "render": tape.render_command,
+                "branch": tape.branch_command,
+            }
             for tape in self._tapes
         ]
         finding = attrs.asdict(self._finding) if self._finding is not None else None

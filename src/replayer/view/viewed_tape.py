@@ -238,7 +238,15 @@ class ViewedTape:
     @property
     def render_command(self) -> str:
         """The beginning of the command that draws ticks of this tape into a file."""
-        return shlex.join(["replay", "render", str(self.path), *(["--sim", self.sim] if self.sim is not None else [])])
+        return self._command("render")
+
+    @property
+    def branch_command(self) -> str:
+        """The beginning of the command that leaves this tape at a tick."""
+        return self._command("branch")
+
+    def _command(self, word: str) -> str:
+        return shlex.join(["replay", word, str(self.path), *(["--sim", self.sim] if self.sim is not None else [])])
 
     async def opened(self) -> None:
         """Wait until the tape is open, or refused."""

@@ -24,7 +24,18 @@ from recorder import Recorder
 
 from project_paths import ROOT
 from small_worlds import record
-from viewed_worlds import EXTRA_TICK, TICKS, DriftingPond, Game, Pond, inputs_of_pond, pond_at, record_ponds
+from viewed_worlds import (
+    EXTRA_TICK,
+    HEIGHT,
+    TICKS,
+    WIDTH,
+    DriftingPond,
+    Game,
+    Pond,
+    inputs_of_pond,
+    pond_at,
+    record_ponds,
+)
 
 needs("playwright", "starlette", "uvicorn", "websockets")
 playwright = LazyModule("playwright.sync_api")
@@ -405,3 +416,54 @@ def test_the_page_follows_a_recording_until_it_ends(open_page: Open, tmp_path: P
             page.keyboard.press("Home")
             shows(page, 0)
             page.context.close()
+
+
+@pytest.mark.seldom(0.5)
+def test_the_run_is_asked_and_left_from_the_page(open_page: Open, tmp_path: Path) -> None:
+    """Find next, marks of all matches, who wrote a cell, and a branch beside its parent: by keys and by clicks."""
+    path = tmp_path / "pond.tape"
+    record(path, Pond(), inputs_of_pond(TICKS), keyframe_interval_ticks=20)
+    holds = [tick for tick in range(TICKS + 1) if pond_at(tick).state["water"].max() > 25]
+    cells = [int(pond_at(tick).state["water"][4, 3]) for tick in range(41)]
+    with serving(str(path), "--sim", "viewed_worlds:Pond") as url:
+        page = open_page(f"{url}#tick=0&layers=water")
+        answer = page.locator("#answer")
+        page.keyboard.press("q")
+        page.keyboard.type("water.max() > 25")
+        page.keyboard.press("Enter")
+        shows(page, holds[0])
+        page.get_by_role("button", name="Mark all").click()
+        playwright.expect(answer).to_contain_text(f"holds at {len(holds)} of ticks 0 to 60")
+        page.keyboard.press("m")
+        shows(page, holds[1])
+        page.keyboard.press("Shift+M")
+        shows(page, holds[0])
+
+        page.keyboard.press("g")
+        page.keyboard.type("40")
+        page.keyboard.press("Enter")
+        shows(page, 40)
+        box = page.get_by_label(re.compile("^water, tick 40,")).bounding_box()
+        page.mouse.click(box["x"] + box["width"] * 3.5 / WIDTH, box["y"] + box["height"] * 4.5 / HEIGHT)
+        playwright.expect(page.get_by_label("Row", exact=True)).to_have_value("4,3")
+        page.keyboard.press("Enter")
+        changed = max(tick for tick in range(1, 41) if cells[tick] != cells[tick - 1])
+        playwright.expect(answer).to_contain_text(
+            f"water[4, 3]: {cells[changed - 1]} → {cells[changed]} at tick {changed}"
+        )
+        playwright.expect(answer).to_contain_text("viewed_worlds.py")
+        answer.get_by_role("button", name="Tick before").click()
+        shows(page, changed - 1)
+
+        page.get_by_role("button", name="Ask", exact=True).click()
+        inputs = page.get_by_label("Inputs")
+        playwright.expect(inputs).not_to_have_value("")
+        inputs.fill(f'{{"tick": {changed + 1}, "inputs": [{{"x": 1, "y": 2, "drops": 1}}]}}')
+        page.get_by_role("button", name="Record").click()
+        playwright.expect(answer).to_contain_text(f"first different at tick {changed + 1}")
+        answer.get_by_role("link", name="Show beside its parent").click()
+        playwright.expect(page.locator("#banner")).to_contain_text(f"First difference: tick {changed + 1}")
+        playwright.expect(page.locator("figcaption").last).to_contain_text("1 cell differs, by 1 at most")
+        page.keyboard.press("Home")
+        playwright.expect(page.get_by_label(re.compile("^water, tape B, tick 0,"))).to_be_visible()
+        page.close()

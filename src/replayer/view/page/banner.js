@@ -1,6 +1,6 @@
 // The lines above the maps, only when there is something to say: differences, damage, no simulation, a tick that fails.
 
-import { byId, h, whole } from '/f/dom.js';
+import { BASE, byId, h, whole } from '/f/dom.js';
 
 const button = (text, act) => h('button', { textContent: text, onclick: act });
 const text = (words) => h('span', { className: 'text', title: words, textContent: words });
@@ -11,6 +11,8 @@ export function showBanner(state, actions) {
   if (state.finding) rows.push(finding(state.finding, actions));
   else if (state.tapes.length > 1) rows.push(difference(state, actions));
   else rows.push(...found(state, actions));
+  const { parent } = state.tapes[0];
+  if (state.tapes.length < 2 && parent && !state.finding) rows.push(branch(parent, state.beside));
   for (const [side, tape] of state.tapes.entries()) {
     const who = state.tapes.length > 1 ? `${'AB'[side]}: ` : '';
     if (tape.problem) rows.push(h('div', { className: 'warn' }, h('b', { textContent: `${who}without the simulation` }), text(`only the states of keyframes are shown: ${tape.problem}`)));
@@ -19,6 +21,12 @@ export function showBanner(state, actions) {
   }
   if (state.trouble) rows.push(h('div', {}, h('b', { textContent: 'This tick cannot be shown' }), text(state.trouble)));
   byId('banner').replaceChildren(...rows);
+}
+
+// A branch leads to its parent, if that is there.
+function branch({ name, tick, path }, beside) {
+  const link = beside ? [h('a', { className: 'button', href: `${BASE}${beside}#tick=${tick}&compare=both`, textContent: 'Show beside its parent' })] : [];
+  return h('div', { className: 'note' }, h('b', { textContent: `A branch of ${name}` }), text(`it leaves that run at tick ${whole(tick)}${path === null ? '; that tape is not here, or was changed' : ''}`), grow(), ...link);
 }
 
 // A desync from its dump: recorded on the left, replayed here on the right.

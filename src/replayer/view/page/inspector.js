@@ -210,7 +210,7 @@ export class Inspector {
     const title = table.count ? `rows ${whole(table.offset + 1)} to ${whole(last)} of ${whole(table.count)}${free}` : `no row${free}`;
     const head = h('p', { className: 'dim' }, this.sideMark(side), ` ${title} `, ...pages);
     const problem = table.problem ? [h('p', { className: 'differs', textContent: `filter: ${table.problem}` })] : [];
-    return [head, ...problem, h('div', { className: 'scrolled' }, h('table', {}, this.tableHead(table), this.tableBody(table, other)))];
+    return [head, ...problem, h('div', { className: 'scrolled' }, h('table', {}, this.tableHead(table), this.tableBody(table, other, side)))];
   }
 
   tableHead(table) {
@@ -223,13 +223,25 @@ export class Inspector {
     return h('thead', {}, h('tr', {}, h('th', { className: 'left', scope: 'col', textContent: 'row' }), ...table.columns.map(({ name }) => cell(name))));
   }
 
-  tableBody(table, other) {
+  // Who wrote a cell: of the entity, where the table has a column of ids; else of the place.
+  askWho(table, side, name, at) {
+    const field = `${table.name}.${name}`, id = table.columns.find((column) => column.name === 'id')?.values[at];
+    if (Number.isInteger(id) && name !== 'id') this.actions.who(side, field, [], id);
+    else this.actions.who(side, field, [table.rows[at]]);
+  }
+
+  tableBody(table, other, side) {
     const rows = new Map((other?.rows ?? []).map((row, at) => [row, at]));
     return h('tbody', {}, ...table.rows.map((row, at) => h('tr', {}, h('td', { className: 'left dim', textContent: row }), ...table.columns.map(({ name, values, changed }) => {
       const cell = h('td', { textContent: Array.isArray(values[at]) ? JSON.stringify(values[at]) : figure(values[at]) });
       const opposite = other?.columns.find((column) => column.name === name)?.values[rows.get(row)];
       if (other && rows.has(row) && JSON.stringify(opposite) !== JSON.stringify(values[at])) { cell.className = 'differs'; cell.title = `in the other tape: ${opposite}`; }
       else if (changed[at]) { cell.className = 'changed'; cell.title = 'changed in this tick'; }
+      if (!this.state.finding) {
+        cell.classList.add('asks');
+        cell.title = `${cell.title ? `${cell.title}; ` : ''}click: who wrote this?`;
+        cell.onclick = () => { if (getSelection().isCollapsed) this.askWho(table, side, name, at); };
+      }
       return cell;
     }))));
   }
@@ -250,20 +262,21 @@ export class Inspector {
   }
 
   node(node, side, other, depth) {
-    if (!node.children.size) return this.leaf(node, other);
+    if (!node.children.size) return this.leaf(node, other, side);
     const marks = count(node, other);
     const notes = [marks.changed ? h('span', { className: 'key changed', textContent: `${marks.changed} changed` }) : '', marks.differing ? h('span', { className: 'key differs', textContent: `${marks.differing} differ` }) : ''];
-    const body = () => [...(node.leaf ? [this.leaf(node, other)] : []), ...[...node.children.values()].map((child) => this.node(child, side, other, depth + 1))];
+    const body = () => [...(node.leaf ? [this.leaf(node, other, side)] : []), ...[...node.children.values()].map((child) => this.node(child, side, other, depth + 1))];
     return h('div', { className: 'branch' }, this.fold(`${side}object ${node.path}`, [`${node.step.replace(/^\./, '')} `, ...notes], body, depth < 1 && node.children.size <= 40));
   }
 
-  leaf({ step, leaf: [path, value, changed] }, other) {
+  leaf({ step, leaf: [path, value, changed] }, other, side) {
     const differs = other && (!other.has(path) || other.get(path) !== value);
     const text = h('span', { className: `value mono ${differs ? 'differs' : changed ? 'changed' : ''}`, textContent: typeof value === 'string' ? value : String(value) });
     if (differs) text.title = `in the other tape: ${other.has(path) ? other.get(path) : 'not there'}`;
     const isCurve = this.state.info.curves.includes(path);
+    const who = this.state.finding ? null : h('button', { className: 'small', textContent: 'who?', title: `Who wrote ${path}? Ask for the step that changed it last`, onclick: () => this.actions.who(side, path) });
     const draw = isCurve && !this.state.curves.includes(path) ? h('button', { className: 'small', textContent: 'curve', title: `Draw ${path} over ticks`, onclick: () => this.actions.curve(path, true) }) : null;
-    return h('div', { className: 'leaf', title: path }, h('span', { className: 'name', textContent: step.replace(/^\./, '') }), text, draw);
+    return h('div', { className: 'leaf', title: path }, h('span', { className: 'name', textContent: step.replace(/^\./, '') }), text, who, draw);
   }
 
   // --- fields and tape

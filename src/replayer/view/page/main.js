@@ -1,6 +1,7 @@
 // The page of `replay view`: its state, going to ticks, keys, and the address, which holds what is seen.
 
 import { ask, BASE, byId, h, tell, whole } from '/f/dom.js';
+import { Questions } from '/f/ask.js';
 import { showBanner } from '/f/banner.js';
 import { MAPS, POINT_COLOURS } from '/f/colours.js';
 import { Curves } from '/f/curves.js';
@@ -19,6 +20,7 @@ const KEYS = {
   Space: 'play or pause', 'J K L': 'backwards, stop, forwards; again: faster', '← →': 'one tick', 'Shift ← →': 'ten ticks', 'Home End': 'first, last tick',
   'PgUp PgDn': 'keyframe before, after', '[ ]': 'event before, after (of the chosen kind)', '{ }': 'input before, after', 'D  Shift D': 'next, previous difference', 'F  Shift F': 'next, previous finding',
   G: 'type a tick (−1 is the last)', '/': 'search', '+ − 0': 'zoom the time bar, whole run', 'I O': 'loop from, to here', '\\': 'no loop', '1 … 9': 'layer on or off',
+  Q: 'ask: find ticks, who wrote a value, branch from here', W: 'who wrote this? (the cell under the pointer)', 'M  Shift M': 'next, previous match of what was asked',
   N: 'now: follow the recording', C: 'compare: next way', B: 'blink: the other tape', S: 'save: picture, curves, video, this view', T: 'colour scheme', '?': 'these keys', Esc: 'close',
 };
 const REST_MS = 90, ADDRESS_MS = 300, DETAIL_MS = 250, LAYERS_MAX = 12, CURVES_MAX = 6, CURVES_SHOWN = 4;
@@ -29,7 +31,7 @@ const state = {
   clamp: (tick) => Math.max(state.first, Math.min(state.last, Math.round(tick))),
   shownTick: (side) => (side < 2 ? Math.max(state.tapes[side].first, Math.min(state.tapes[side].last, state.tick)) : state.tick),
 };
-let wire, maps, bar, curves, inspector, playback, theme, live;
+let wire, maps, bar, curves, inspector, playback, theme, live, questions;
 let dragged = null, isWaiting = false, restTimer = 0, addressTimer = 0, curveTimer = 0, detailed = 0;
 
 // --- going to ticks
@@ -220,7 +222,7 @@ function backToRuns() {
   if (state.folder === null) return [];
   let kept = '';
   try { kept = sessionStorage.getItem('runs') ?? ''; } catch { /* Storage is off. */ }
-  return [h('a', { className: 'button', href: `${BASE}../../${kept}`, title: 'All runs of the folder', textContent: `‹ ${state.folder}` })];
+  return [h('a', { className: 'button', href: `${BASE}../../${kept}`, title: `Back to ${state.folder}`, textContent: `‹ ${state.folder}` })];
 }
 
 function buildNames() {
@@ -290,6 +292,7 @@ function onKey(event) {
     i: () => setLoop(state.tick, state.loopRange?.[1] ?? state.last), o: () => setLoop(state.loopRange?.[0] ?? state.first, state.tick), '\\': () => setLoop(),
     c: () => { if (isTwo) { state.compare = modes[(modes.indexOf(state.compare) + 1) % modes.length]; look(); } },
     b: () => { if (isTwo) { if (state.compare !== 'blink') { state.compare = 'blink'; look(); } else { state.blink = 1 - state.blink; maps.paint(); } } },
+    q: () => questions.open('find'), w: () => whoUnderPointer(), m: () => questions.jump(event.shiftKey),
     s: () => openSave(state, maps, address), t: () => theme.turn(), '?': () => byId('keys').showModal(),
   };
   const layer = /^[1-9]$/.test(key) ? state.info.layers[Number(key) - 1] : undefined;
@@ -297,6 +300,12 @@ function onKey(event) {
   if (!act) return;
   event.preventDefault();
   act();
+}
+
+// The cell under the pointer, if its map is a field of the state.
+function whoUnderPointer() {
+  const { hover } = maps, isField = hover && state.info.fields.includes(hover.layer);
+  questions.open('who', isField ? hover.layer : '', isField ? `${hover.y},${hover.x}` : '');
 }
 
 // --- the start
@@ -317,6 +326,11 @@ const actions = {
   figures: (head) => { curves.arrive(head); bar.arrive(head); },
   curves: () => curves.load(),
   go, arrive, rest, has, jump, changed, say, look,
+  jumpTo: (tick) => { playback.pause(); go(tick); },
+  find: (condition, way) => questions.find(condition, way),
+  who: (...what) => questions.who(...what),
+  asks: (...what) => questions.open(...what),
+  matched: () => bar.draw(),
   pause: () => playback.pause(), loop: setLoop, kind: setKind, curve: setCurve, layer: setLayer,
   tab: (tab) => inspector.choose(tab),
   zoom: (factor) => (factor === Infinity ? bar.show(state.first, state.last) : bar.zoom(factor)),
@@ -360,6 +374,9 @@ function onMessage(message) {
       bar.load();
       if (state.live) curves.load();
       break;
+    case 'answer':
+      questions.heard(message);
+      break;
     case 'grown':
       live.extend(message.first, message.last);
       break;
@@ -389,8 +406,8 @@ function refused(tape) {
 
 async function start() {
   theme = new Theme(repaint);
-  const { tapes, finding, command, folder } = await ask('info', {});
-  Object.assign(state, { tapes, finding, command, folder, info: tapes[0] });
+  const { tapes, finding, command, folder, beside, writes } = await ask('info', {});
+  Object.assign(state, { tapes, finding, command, folder, beside, writes, info: tapes[0] });
   if (tapes[0].live === 'ended') tapes[0].live = null; // Before this page was there.
   state.live = tapes[0].live ?? null;
   buildNames();
@@ -408,6 +425,7 @@ async function start() {
   inspector = new Inspector(state, actions);
   wire = new Wire({ open: () => { look(); if (state.following) live.follow(); say(); }, close: () => say(), frame: onFrame, message: onMessage });
   live = new Live(state, wire, actions);
+  questions = new Questions(state, wire, actions);
   playback = new Playback(state, wire, actions, live.button);
   state.following = live.isRecording && !/(^|[#&])tick=\d/.test(location.hash);
   live.show();
@@ -421,6 +439,7 @@ async function start() {
   byId('keys').onclick = () => byId('keys').close();
   byId('help').onclick = () => byId('keys').showModal();
   byId('find').onclick = () => openSearch(state, bar, curves, actions);
+  byId('question').onclick = () => questions.open('find');
   byId('keep').onclick = () => openSave(state, maps, address);
   addEventListener('keydown', onKey);
   addEventListener('hashchange', () => { readAddress(); curves.build(); inspector.build(); look(); go(state.tick); });

@@ -41,6 +41,7 @@ export class Maps {
       one.element = h('figure', {}, one.canvas, one.wait);
       if (this.state.tapes.length > 1) one.element.append(h('figcaption', {}, one.mark, one.note));
       one.canvas.onpointermove = (event) => this.over(event, one, card);
+      if (this.state.info.fields.includes(name) && !this.state.finding) one.canvas.onclick = () => { if (this.hover) this.actions.asks('who', name, `${this.hover.y},${this.hover.x}`); };
       one.canvas.onpointerleave = () => { this.hover = null; tip(null); this.soon(); };
       card.figures.push(one);
     }

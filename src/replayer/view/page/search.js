@@ -18,6 +18,8 @@ export function openSearch(state, bar, curves, actions) {
       ...kinds.filter(([kind]) => like(kind)).map(([kind, count]) => ({ name: kind, what: `${whole(count)} events`, act: () => { actions.kind(kind); actions.jump('event', false, kind); } })),
       ...curves.names().filter(like).map((name) => ({ name, what: 'curve', act: () => actions.curve(name, true) })),
     ].slice(0, HITS_MAX);
+    const condition = query.value.trim(), isOne = /[<>=!(]/.test(condition) || (condition && !hits.length);
+    if (isOne) hits.push({ name: condition, what: 'find the next tick where this holds', act: () => actions.find(condition, 'next') });
     chosen = 0;
     show();
   };

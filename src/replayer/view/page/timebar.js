@@ -4,7 +4,7 @@ import { ask, byId, copied, css, measure, penOf, sizeOf, tip, whole } from '/f/d
 
 export const GUTTER = 76;
 const RULER = 20, OVERVIEW = 18;
-const HEIGHTS = { keyframes: 14, events: 34, inputs: 14, episodes: 14, difference: 14, findings: 14, cache: 10, 'cache A': 10, 'cache B': 10 };
+const HEIGHTS = { matches: 12, keyframes: 14, events: 34, inputs: 14, episodes: 14, difference: 14, findings: 14, cache: 10, 'cache A': 10, 'cache B': 10 };
 
 function rulerStep(span, width) {
   const raw = span / Math.max(1, width / 90), power = 10 ** Math.floor(Math.log10(Math.max(1, raw)));
@@ -159,6 +159,7 @@ export class TimeBar {
     if (data && Object.keys(data.event_counts).length) rows.push('events');
     if (data?.input_count) rows.push('inputs');
     if (data?.episode_count) rows.push('episodes');
+    if (state.matches) rows.push('matches');
     if (data?.difference?.count) rows.push('difference');
     if (this.findings().length || state.tapes.some((tape) => tape.missing.length)) rows.push('findings');
     return [...rows, ...(state.tapes.length > 1 ? ['cache A', 'cache B'] : ['cache'])];
@@ -240,6 +241,11 @@ export class TimeBar {
     if (row.startsWith('cache')) {
       pen.fillStyle = css('--fill');
       for (const [first, last] of this.fills[row === 'cache B' ? 1 : 0] ?? []) pen.fillRect(this.x(first), y, Math.max(1, this.x(last + 1) - this.x(first)), height);
+      return;
+    }
+    if (row === 'matches') {
+      pen.fillStyle = css('--match');
+      for (const [first, last] of state.matches.ranges) pen.fillRect(this.x(first), y + 1, Math.max(1.5, this.x(last + 1) - this.x(first)), height - 2);
       return;
     }
     if (!data) return;
@@ -390,6 +396,7 @@ export class TimeBar {
       for (const { missing } of state.tapes) for (const [first, last] of missing) if (tick >= first && tick <= last) lines.push(`ticks ${whole(first)} to ${whole(last)} are lost`);
       for (const [at, text] of this.findings()) if (Math.abs(this.x(at) - event.offsetX) < 7) lines.push(text);
     }
+    if (row === 'matches') lines.push(`${state.matches.condition}: ${state.matches.ranges.some(([first, last]) => tick >= first && tick <= last) ? 'holds' : 'does not hold'}`);
     if (row?.startsWith('cache')) {
       const filled = this.fills[row === 'cache B' ? 1 : 0]?.some(([first, last]) => tick >= first && tick <= last);
       lines.push(filled ? 'in the cache: shown at once' : 'not in the cache: re-simulated when you go there');

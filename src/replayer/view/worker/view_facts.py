@@ -14,6 +14,7 @@ from replayer.branches.parent_run import find_parent, parent_of, why_unfit
 from replayer.desync.object_diff import MALFORMED, objects_in
 from replayer.export.viewers.object_values import PATHS_MAX, values_of
 from replayer.report.tape_facts import tape_facts
+from replayer.tape.fields import shown_slots
 from replayer.tape.tape import Tape
 from replayer.view.states.figures import curve_names, figures_of
 from replayer.view.states.page_json import page_json, page_text
@@ -22,6 +23,7 @@ from replayer.view.worker.view_cursor import ViewCursor
 from sim.kernel.state import Snapshot
 
 FIRST_CURVES = 4  # Shown before the user chooses.
+FIELDS_MAX = 400  # Named to choose from.
 PROBED_TICKS = (3, 4)  # From the first one on.
 
 
@@ -64,6 +66,7 @@ def view_facts(cursor: ViewCursor) -> dict[str, Any]:
         "tables": table_names(first.layout),
         "has_object": bool(values),
         "curves": curves,
+        "fields": [slot.name for slot in islice(shown_slots(first.layout), FIELDS_MAX)],
         "first_curves": first_curves,
     }
 
