@@ -1,8 +1,9 @@
 """The page of `replay view` in Chromium: from a wish to the painted tick, beside a bare loop of seek and layers.
 
 Needs the groups test and viewers, and Chromium (tools/get_chromium.sh). Each part records its tapes, serves them, opens
-the page and measures in the page itself. The load of the machine, the CPU time of all processes and the ratio to the bare
-loop, which runs right before, are told with the times: on a shared machine those count.
+the page and measures in the page itself. On a shared machine a time tells little, so each line has what tells more: the
+load, how much longer a loop of pure computation takes than its processor time ("slowed"), the processor time of the
+processes, and the ratio to the bare loop, which runs right before.
 
     python tools/bench/viewing.py [--only filled cold ...] [--quick] [--json FILE]
 """
@@ -41,6 +42,8 @@ SEED, OTHER_SEED, DRAG_EVENTS, DRAG_S, PLAY_S = 5, 6, 200, 2.0, 5.0
 LAYERS = ("plant energy", "heads of caterpillar")
 ZOOMED_TICKS = 20
 WAIT_MS = 600_000
+SPIN_S = 0.2
+WATCHED_TURNS = 4
 LIVE_TICKS, LIVE_RATE = 3000, 100.0
 KERNEL_CLOCK = os.sysconf("SC_CLK_TCK")
 
@@ -100,12 +103,15 @@ class Bench:
     def __init__(self, browser: Browser, folder: Path, *, quick: bool) -> None:
         self.browser, self.folder, self.quick = browser, folder, quick
         self.lines: list[dict[str, Any]] = []
+        self.slowed = slowed()  # At the last line.
 
     def say(self, what: str, measured: str, target: str, *, met: bool | None, **figures: Any) -> None:
         """Add a line, and print it at once."""
-        load = os.getloadavg()[0]
-        self.lines.append({"what": what, "measured": measured, "target": target, "met": met, "load": load, **figures})
-        print(f"{what}: {measured} ({target}; load {load:.1f})", file=sys.stderr, flush=True)
+        about = {"load": os.getloadavg()[0], "slowed": (self.slowed + (now := slowed())) / 2}
+        self.slowed = now
+        self.lines.append({"what": what, "measured": measured, "target": target, "met": met, **about, **figures})
+        told = f"load {about['load']:.1f}, slowed {about['slowed']:.1f} x"
+        print(f"{what}: {measured} ({target}; {told})", file=sys.stderr, flush=True)
 
     def meadow(self, name: str, *more: str, ticks: int, seed: int = SEED, scenario: str = "arms-race") -> Path:
         """Record a meadow, once."""
@@ -130,6 +136,14 @@ class Bench:
                 page.close()
                 server.send_signal(signal.SIGINT)
                 server.wait()
+
+
+def slowed() -> float:
+    """How many times longer a loop takes by the clock than by its processor time: 1.0 on an idle machine."""
+    start_s, used_s = time.perf_counter(), time.thread_time()
+    while time.thread_time() - used_s < SPIN_S:
+        pass
+    return (time.perf_counter() - start_s) / (time.thread_time() - used_s)
 
 
 def sampled(first: int, last: int, count: int, seed: int) -> list[int]:
@@ -234,15 +248,17 @@ def measure_cold(bench: Bench) -> None:
         bench.say(
             "seek, cold", text, "<= 1.5 x bare", met=p50 <= 1.5 * bare50, ratio50=p50 / bare50, ratio95=p95 / bare95
         )
-    with bench.page(tape, shown=address(*LAYERS, tick=0)) as (page, _):
+    with bench.page(tape, shown=address(*LAYERS, tick=0)) as (page, pid):
         page.get_by_label("plant energy, tick 0").wait_for()
-        drag(bench, page, tape)
+        drag(bench, page, tape, pid)
 
 
-def drag(bench: Bench, page: Page, tape: Path) -> None:
+def drag(bench: Bench, page: Page, tape: Path, pid: int) -> None:
     """A drag of 200 events in two seconds, over a tape that has just been opened."""
     page.evaluate(COUNT_PAINTED)
+    before_s = cpu_s(pid)
     painted, took_ms = page.evaluate(DRAG, [DRAG_EVENTS, DRAG_S * 1000])
+    used_s = cpu_s(pid) - before_s
     tick = int(page.locator("#tick").input_value().replace(",", ""))
     start_s = time.monotonic()
     page.get_by_label(f"plant energy, tick {tick},").wait_for(timeout=WAIT_MS)
@@ -250,8 +266,12 @@ def drag(bench: Bench, page: Page, tape: Path) -> None:
     with replayer.open(tape) as run:
         run.seek(tick)
         expect(page.locator("#panel")).to_contain_text(f"{run.state.hash():016x}", timeout=WAIT_MS)
-    text = f"{painted} pictures in {took_ms / 1000:.1f} s, tick {tick} with its hash {ended_s * 1000:.0f} ms after the drag"
-    bench.say("drag, cold", text, ">= 30 pictures", met=painted >= 30, painted=painted)
+    rate = painted / used_s if used_s else 0.0
+    text = (
+        f"{painted} pictures in {took_ms / 1000:.1f} s and {used_s:.2f} s of processor time, {rate:.0f} a second of that; "
+        f"tick {tick} with its hash {ended_s * 1000:.0f} ms after the drag"
+    )
+    bench.say("drag, cold", text, ">= 30 pictures", met=painted >= 30, painted=painted, used_s=used_s)
 
 
 def measure_large(bench: Bench) -> None:
@@ -294,12 +314,11 @@ def measure_long(bench: Bench) -> None:
             walk.step()
     start_s = time.monotonic()
     os.environ["PYTHONPATH"] = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
-    with bench.page(tape, "--sim", "viewing:Walk", shown=f"tick={ticks // 2 + 77}") as (page, _):
+    with bench.page(tape, "--sim", "viewing:Walk", shown=f"tick={ticks // 2 + 77}") as (page, pid):
         page.get_by_label(f"field, tick {ticks // 2 + 77}").wait_for(timeout=WAIT_MS)
-        opened_s = time.monotonic() - start_s
-        bench.say(
-            f"open {ticks:,} ticks", f"{opened_s:.1f} s to the first picture", "<= 3 s", met=opened_s <= 3, s=opened_s
-        )
+        opened_s, used_s = time.monotonic() - start_s, cpu_s(pid)
+        text = f"{opened_s:.1f} s to the first picture, {used_s:.1f} s of processor time of the command"
+        bench.say(f"open {ticks:,} ticks", text, "<= 3 s", met=opened_s <= 3, s=opened_s, used_s=used_s)
         expect(page.locator("#tracks")).to_be_visible()
         start_s, presses = time.monotonic(), int(np.ceil(np.log2(ticks / ZOOMED_TICKS)))
         for _ in range(presses):
@@ -315,16 +334,19 @@ def record_in_real_time(tape: str, stamps: str, ticks: int, rate: float) -> None
     from sim.scenario.scenario_file import load_scenario  # noqa: PLC0415 - only in that process
 
     simulation = load_scenario("quiet-meadow").make(ticks)
-    ended_ms, took_ms, due_s = [0.0], [0.0], time.monotonic()
+    ended_ms, took_ms, used_ms, due_s = [0.0], [0.0], [0.0], time.monotonic()
+    started_s = time.process_time()
     with recorder.Recorder(tape, simulation) as recording:
         for _ in range(ticks):
             due_s = max(due_s + 1 / rate, time.monotonic())
             time.sleep(max(0.0, due_s - time.monotonic()))
-            begun_s = time.perf_counter()
+            begun_s, used_s = time.perf_counter(), time.thread_time()
             recording.step(None)
+            used_ms.append((time.thread_time() - used_s) * 1000)
             took_ms.append((time.perf_counter() - begun_s) * 1000)
             ended_ms.append(time.time() * 1000)
-    Path(stamps).write_text(json.dumps([ended_ms, took_ms]), encoding="utf-8")
+    total_s = time.process_time() - started_s
+    Path(stamps).write_text(json.dumps([ended_ms, took_ms, used_ms, total_s]), encoding="utf-8")
 
 
 def measure_live(bench: Bench) -> None:
@@ -345,7 +367,7 @@ def measure_live(bench: Bench) -> None:
                     page.get_by_text("The recording has ended").wait_for(timeout=WAIT_MS)
                     heads = page.evaluate("window.heads")
             process.wait()
-        ended_ms, took[watched] = json.loads(stamps.read_text(encoding="utf-8"))
+        ended_ms, took[watched], _, _ = json.loads(stamps.read_text(encoding="utf-8"))
     late = [painted - ended_ms[tick] for tick, painted in heads if tick < ticks]
     (p50, p95), span_s = quantiles(late), (heads[-1][1] - heads[0][1]) / 1000
     text = f"p50 {p50:.0f} ms, p95 {p95:.0f} ms over {len(late)} pictures, {len(late) / span_s:.0f} a second"
@@ -353,6 +375,40 @@ def measure_live(bench: Bench) -> None:
     (alone50, alone95), (with50, with95) = quantiles(took[False]), quantiles(took[True])
     text = f"p50 {with50:.2f} ms, p95 {with95:.2f} ms; not watched {alone50:.2f} and {alone95:.2f}"
     bench.say("live, the run's own steps", text, "none", met=None, watched=with50, alone=alone50)
+
+
+def measure_watched(bench: Bench) -> None:
+    """What a page that follows costs the recording: processor time of its process, in turns with and without."""
+    ticks = 300 if bench.quick else 600
+    used: dict[bool, list[float]] = {False: [], True: []}
+    total: dict[bool, list[float]] = {False: [], True: []}
+    for turn in range(2 * WATCHED_TURNS):
+        watched = bool(turn % 2)
+        tape, stamps = bench.folder / f"turn-{turn}.tape", bench.folder / f"turn-{turn}.json"
+        run = [sys.executable, __file__, "--record", str(tape), str(stamps), str(ticks)]
+        with subprocess.Popen(run) as process:
+            if watched:
+                while not tape.exists():
+                    time.sleep(0.05)
+                with bench.page("--live", tape):
+                    process.wait()
+            process.wait()
+        _, _, steps_ms, total_s = json.loads(stamps.read_text(encoding="utf-8"))
+        used[watched] += steps_ms[ticks // 2 :]  # By then the page is there.
+        total[watched].append(total_s)
+    step = {watched: float(np.median(times)) for watched, times in used.items()}
+    whole = {watched: float(np.median(times)) for watched, times in total.items()}
+    text = (
+        f"a step {step[True]:.3f} ms of processor time, not watched {step[False]:.3f}: {step[True] / step[False] - 1:+.1%}; "
+        f"the whole process {whole[True]:.2f} s and {whole[False]:.2f}: {whole[True] / whole[False] - 1:+.1%}"
+    )
+    bench.say(
+        "watched, the recording's cost",
+        text,
+        "<= 1 %",
+        met=step[True] <= 1.01 * step[False],
+        ratio=step[True] / step[False],
+    )
 
 
 def cpu_s(pid: int) -> float:
@@ -373,7 +429,7 @@ def children(pid: int) -> list[int]:
 
 PARTS = {
     "filled": measure_filled, "two": measure_two, "cold": measure_cold, "large": measure_large, "long": measure_long,
-    "live": measure_live,
+    "live": measure_live, "watched": measure_watched,
 }  # fmt: skip
 
 
@@ -395,10 +451,11 @@ def main() -> None:
         for name in arguments.only:
             PARTS[name](bench)
         browser.close()
-    table = Table("what", "measured", "target", "met", "load")
+    table = Table("what", "measured", "target", "met", "load", "slowed")
     for line in bench.lines:
         met = {True: "yes", False: "NO", None: ""}[line["met"]]
-        table.add_row(line["what"], line["measured"], line["target"], met, f"{line['load']:.1f}")
+        busy = f"{line['load']:.1f}", f"{line['slowed']:.1f} x"
+        table.add_row(line["what"], line["measured"], line["target"], met, *busy)
     Console(width=160).print(table)
     if arguments.json is not None:
         arguments.json.write_text(json.dumps(bench.lines, indent=2) + "\n", encoding="utf-8")

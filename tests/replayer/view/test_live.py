@@ -283,7 +283,7 @@ def test_a_recording_whose_process_was_killed_has_stopped(tmp_path: Path) -> Non
             assert page.frame(29) == (29, truth_at(29))
 
 
-def test_a_watcher_that_is_killed_changes_no_byte(tmp_path: Path) -> None:
+def test_a_watcher_that_is_stopped_and_killed_changes_no_byte(tmp_path: Path) -> None:
     """Of a deterministic tape, equal to one without a watcher."""
     for name in ("watched", "alone"):
         path = tmp_path / f"{name}.tape"
@@ -298,6 +298,9 @@ def test_a_watcher_that_is_killed_changes_no_byte(tmp_path: Path) -> None:
                 step_to(recorder, 25)
                 children = Path(f"/proc/{watcher.pid}/task/{watcher.pid}/children").read_text().split()
                 assert len(children) >= 3
+                for stopped in (watcher.pid, *map(int, children)):
+                    os.kill(stopped, signal.SIGSTOP)
+                step_to(recorder, 35)
                 watcher.send_signal(signal.SIGKILL)
                 watcher.wait()
             step_to(recorder, TICKS)
@@ -306,6 +309,9 @@ def test_a_watcher_that_is_killed_changes_no_byte(tmp_path: Path) -> None:
         for name in ("alone", "watched")
     )
     assert watched == alone
+    for child in map(int, children):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(child, signal.SIGCONT)  # It ends then, since its parent has gone.
     wait_until(lambda: not any(Path(f"/proc/{child}").exists() for child in children))
 
 

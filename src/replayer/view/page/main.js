@@ -419,6 +419,7 @@ async function start() {
   readAddress();
   for (const id of ['inspector', 'time']) byId(id).hidden = false;
   document.body.classList.add(state.info.layers.length ? 'maps' : 'no-maps');
+  document.body.classList.toggle('two', tapes.length > 1);
   maps = new Maps(state, actions);
   curves = new Curves(state, actions);
   bar = new TimeBar(state, actions);
