@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import secrets
 import shlex
 import socket
@@ -88,6 +89,7 @@ def serve_view(request: ViewRequest, on_ready: Callable[[str], None]) -> None:
         )
         fragment = f"#{request.shown}" if request.shown else ""
         entry = f"{token}/" if request.is_framed else f"?token={token}"
+        logging.getLogger("uvicorn.error").addFilter(_is_no_farewell)
         server = _ReadyServer(config, lambda: on_ready(f"http://{shown_host}:{port}/{entry}{fragment}"))
         server.run(sockets=[listener])
 
@@ -147,6 +149,11 @@ def viewed_tapes(request: ViewRequest) -> list[ViewedTape]:
         ViewedTape(side, path, request.sim, other if side == 0 else None, request.cache_bytes, with_parents=two)
         for side, (path, other) in enumerate(zip(request.tapes, others, strict=True))
     ]
+
+
+def _is_no_farewell(record: logging.LogRecord) -> bool:
+    """False for the line that pages were still connected when Ctrl-C was pressed: that is no error."""
+    return "graceful shutdown" not in str(record.msg)
 
 
 class _ReadyServer(uvicorn.Server):
