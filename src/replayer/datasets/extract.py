@@ -160,6 +160,7 @@ def extract(
     """
     request = wanted["request"] if "request" in wanted else Request(**wanted)
     ensure_rate(fps, file_format)
+    find_store(file_format)  # Before the first import of pyarrow, which would raise ModuleNotFoundError.
     paths = list_tapes([tapes] if isinstance(tapes, str | os.PathLike) else tapes)
     import replayer.datasets.stores.arrow_files  # noqa: F401, PLC0415 - once here, not in each worker; pyarrow is an extra
 

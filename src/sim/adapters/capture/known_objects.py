@@ -43,7 +43,7 @@ class KnownObjects:
             kept = {
                 identity: full
                 for (full, _, _), identity, value in zip(self._kept, identities, values, strict=False)
-                if not isinstance(value, _SIMPLE)
+                if not issubclass(type(value), _SIMPLE)
             }
             held = {id(attributes[name]): full for full, attributes, name in self._elsewhere}
             self._identities, self._names = identities, kept | held | self._others
@@ -63,4 +63,4 @@ def places_left_alone(structure: Structure, objects: Mapping[str, Any]) -> list[
 def kept_values(structure: Structure, objects: Mapping[str, Any]) -> dict[str, Any]:
     """The objects that are not saved themselves, but that saved ones may refer to, by their full names."""
     found = ((full, held.get(name)) for full, held, name in places_left_alone(structure, objects))
-    return {full: value for full, value in found if not isinstance(value, _SIMPLE)}
+    return {full: value for full, value in found if not issubclass(type(value), _SIMPLE)}

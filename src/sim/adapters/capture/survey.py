@@ -35,7 +35,7 @@ from sim.adapters.capture.foreign_fields import ensure_apart, foreign_detail, is
 from sim.adapters.capture.graph.kinds.refusals import refusal_of_package
 from sim.adapters.capture.graph.kinds.special_kinds import KINDS as SPECIAL_KINDS
 from sim.adapters.capture.graph.names.classes import ClassFinder
-from sim.adapters.capture.graph.unsavable import UnsavableError
+from sim.adapters.capture.graph.unsavable import UnsavableError, refusal_of
 from sim.adapters.capture.rng_state import identities_of_pcg, is_pcg, pcg_kind
 from sim.adapters.capture.values import encode_value
 from sim.kernel.class_names import module_of
@@ -268,7 +268,13 @@ class Surveyor:
         """The category of a new attribute of an object."""
         return self._category(holder, full, full.rpartition(".")[2], value, None, set(), is_new=False)[0]
 
-    def _category(
+    def _category(self, holder: Any, full: str, *arguments: Any, is_new: bool) -> tuple[Category, Any]:
+        try:
+            return self._find_category(holder, full, *arguments, is_new=is_new)
+        except Exception as error:  # noqa: BLE001 - of code of the user's classes; others are raised again
+            raise refusal_of(error, full, arguments[1]) from error.__cause__
+
+    def _find_category(
         self,
         holder: Any,
         full: str,

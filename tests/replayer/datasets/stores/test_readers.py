@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import warnings
@@ -366,6 +367,16 @@ def test_a_format_that_there_is_not(runs: Any, tmp_path: Path, monkeypatch: Any)
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(ExtractionError, match=r"^the format parquet needs pyarrow: (uv )?pip install 'pyarrow>=15'$"):
         replayer.extract(runs[0][0], tmp_path / "set", world=Kinds, tables="states")
+    assert not files(tmp_path)
+
+
+def test_a_command_without_pyarrow_ends_with_one_line(runs: Any, tmp_path: Path) -> None:
+    """In a fresh process: here, modules that import pyarrow are imported already."""
+    code = "import sys; sys.modules['pyarrow'] = None; from replayer.commands.main import main; main()"
+    words = [sys.executable, "-c", code, "extract", str(runs[0][0]), "-o", str(tmp_path / "set")]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert re.fullmatch(r"error: the format parquet needs pyarrow: (uv )?pip install 'pyarrow>=15'\n", done.stderr)
     assert not files(tmp_path)
 
 

@@ -6,10 +6,14 @@ import re
 import sys
 import threading
 import types
+import weakref
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+import recorder
+import replayer
 from sim.adapters import NotCapturedError, adapt, fields
 
 
@@ -131,3 +135,66 @@ def test_all_refused_attributes_are_named_once_by_the_names_that_leave_them_out(
     for missing in names:
         with pytest.raises(NotCapturedError, match=re.escape(f'ignore=["{missing}"]')):
             adapt(Plant(), ignore=[name for name in names if name != missing])
+
+
+class NoClass:
+    """An object that raises when it is asked for its class, as isinstance does."""
+
+    @property
+    def __class__(self) -> Any:  # type: ignore[override]
+        raise RuntimeError("no class")
+
+
+class NoDict:
+    """An object that raises when it is asked whether it has attributes."""
+
+    @property
+    def __dict__(self) -> Any:  # type: ignore[override]
+        raise KeyError("no dict")
+
+
+def dead_proxy() -> Any:
+    return weakref.proxy(Plain())
+
+
+RAISING = [
+    (NoClass, "NoClass", "RuntimeError: no class"),
+    (NoDict, "NoDict", "KeyError: 'no dict'"),
+    (dead_proxy, "weakref.ProxyType", "ReferenceError: weakly-referenced object no longer exists"),
+]
+
+
+@pytest.mark.parametrize(("make", "cls", "raised"), RAISING)
+@pytest.mark.parametrize(("put", "path"), [(lambda one: one, ""), (lambda one: [0, {"x": one}], "[1]['x']")])
+def test_an_object_that_raises_when_it_is_looked_at(make: Any, cls: str, raised: str, put: Any, path: str) -> None:
+    with pytest.raises(NotCapturedError) as caught:
+        adapt(Plain(part=put(make())))
+    assert f"Plain.part{path} (" in str(caught.value)
+    assert f"{cls}): to look at it raises {raised} (let it answer isinstance" in str(caught.value)
+
+
+class Late(Plain):
+    def step(self, _: Any = None) -> None:
+        self.turn += 1
+        if self.turn == 3:
+            self.part = self.later
+
+
+@pytest.mark.parametrize(("make", "cls", "raised"), RAISING)
+def test_one_that_appears_in_a_step_ends_the_recording_at_the_step_before(
+    make: Any, cls: str, raised: str, tmp_path: Path
+) -> None:
+    subject = Late(turn=0, part=None, kind=(NoClass, NoDict))
+    game = recorder.record(subject, tmp_path / "late.tape", ignore=["Late.later"], quiet=True, trial_ms=0)
+    subject.later = make()
+    game.step()
+    game.step()
+    with pytest.raises(NotCapturedError) as caught:
+        game.step()
+    assert f"{cls}): to look at it raises {raised} (" in str(caught.value)
+    game.close()
+    with replayer.open(
+        tmp_path / "late.tape", world=lambda: adapt(Late(turn=0, part=None), ignore=["Late.later"])
+    ) as run:
+        run.seek(2)
+        assert (run.subject.turn, run.tape.last_tick) == (2, 2)

@@ -38,7 +38,7 @@ from sim.adapters.capture.graph.rows import ObjectRows, StrayError, as_lengths, 
 from sim.adapters.capture.graph.special_nodes import TABLES, SpecialNodes
 from sim.adapters.capture.graph.storage import Storage
 from sim.adapters.capture.graph.tags import ROOT, VALUE_TAG
-from sim.adapters.capture.graph.unsavable import UnsavableError
+from sim.adapters.capture.graph.unsavable import UnsavableError, refusal_of
 from sim.adapters.capture.graph.values.trees import TreeEncoder, marked_in, pack, unpack
 from sim.adapters.capture.graph.values.value_pool import VALUE_ENTRIES, ValuePool
 from sim.kernel.schema import Blob, Field, Table
@@ -126,23 +126,23 @@ class ObjectGraph:
             else:
                 self._encode_all()
             self._settle()
-        except UnsavableError as error:
-            self._explain(error)
-            raise
+        except Exception as error:  # noqa: BLE001 - of code of the user's classes; others are raised again
+            raise self._explained(refusal_of(error)) from error.__cause__
         finally:
             if self._before is not None:
                 self._before.forget()
                 self._before = None
         self._let_go()
 
-    def _explain(self, error: UnsavableError) -> None:
-        """Add what is known of a value that cannot be saved, and of the path to it."""
+    def _explained(self, error: UnsavableError) -> UnsavableError:
+        """Add what is known of a value that cannot be saved, and of the path to it; return the error."""
         self._insert_new()
         owner = self.nodes.owner
         if error.value is None:
             error.value = self.nodes.objects[owner] if isinstance(owner, int) else owner[0].flat[owner[1]]
         error.path = error.path or path_of_owner(self.nodes, self.values)
         error.attribute = attribute_of_owner(self.nodes, self.values)
+        return error
 
     # --- objects that must be able to die in a step
 

@@ -29,6 +29,29 @@ class UnsavableError(TypeError):
         return f"{self.reason}: {self.advice}"
 
 
+def refusal_of(error: Exception, path: str = "", value: Any = None) -> UnsavableError:
+    """The error itself, or the refusal of an object that raised when it was looked at. Raises all other errors.
+
+    What isinstance and hasattr ask may be code of the object's class, and a weak proxy of a dead object answers nothing.
+
+    path, value: where and what was looked at, if it is known.
+    """
+    if isinstance(error, UnsavableError):
+        error.path = error.path or path
+        error.value = value if error.value is None else error.value
+        return error
+    last = error.__traceback__
+    while last is not None and last.tb_next is not None:
+        last = last.tb_next
+    is_own = last is None or str(last.tb_frame.f_globals.get("__name__")).startswith("sim.")
+    if isinstance(error, MemoryError | RecursionError) or (is_own and not isinstance(error, ReferenceError)):
+        raise error
+    reason = f"to look at it raises {type(error).__name__}" + f": {error}" * bool(str(error))
+    refusal = UnsavableError(reason, "let it answer isinstance and hasattr, or keep what a step reads elsewhere", value)
+    refusal.path, refusal.__cause__ = path, error
+    return refusal
+
+
 def ways_out(otherwise: str, *names: str) -> str:
     """What to do about attributes with values that cannot be saved, where the advice for the values does not suit.
 
