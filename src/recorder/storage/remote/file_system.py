@@ -12,9 +12,9 @@ from recorder.location.tape_url import TapeUrl
 from recorder.storage.remote.url_settings import UrlSettings
 from sim.extras import missing_package
 
-EXTRA = "cloud"
-# The package of a scheme, where our extra names it. Others come with fsspec, or are named by it.
-_PACKAGES = {"s3": "s3fs", "s3a": "s3fs", "gs": "gcsfs", "gcs": "gcsfs", "http": "aiohttp", "https": "aiohttp"}
+# The package and the extra of a scheme. Other packages come with fsspec, or are named by it.
+_S3, _GS, _HTTPS = ("s3fs", "s3"), ("gcsfs", "gs"), ("aiohttp", "https")
+_NEEDED = {"s3": _S3, "s3a": _S3, "gs": _GS, "gcs": _GS, "http": _HTTPS, "https": _HTTPS}
 _file_systems: dict[tuple[int, str, str, float], Any] = {}  # By process: connections do not survive a fork.
 _lock = threading.Lock()
 
@@ -36,16 +36,16 @@ def _made(url: TapeUrl, settings: UrlSettings) -> Any:
     try:
         registry = importlib.import_module("fsspec.registry")
     except ModuleNotFoundError:
-        raise UnreadableError(url.shown, missing_package("reading a URL", "fsspec", EXTRA)) from None
+        _, extra = _NEEDED.get(url.scheme, ("", "url"))
+        raise UnreadableError(url.shown, missing_package(f"{url.scheme}://", "fsspec", extra)) from None
     try:
         made_by = registry.get_filesystem_class(url.scheme)
     except ValueError:
         why = f"the scheme {url.scheme}:// is not known: expected one such as s3, gs, https, memory or file"
         raise UnreadableError(url.shown, why) from None
     except ImportError as error:
-        package = _PACKAGES.get(url.scheme)
-        if package is not None:
-            raise UnreadableError(url.shown, missing_package(f"{url.scheme}://", package, EXTRA)) from None
+        if (needed := _NEEDED.get(url.scheme)) is not None:
+            raise UnreadableError(url.shown, missing_package(f"{url.scheme}://", *needed)) from None
         raise UnreadableError(url.shown, f"{url.scheme}:// needs a package: {error}") from None
     options = {"use_listings_cache": False, "skip_instance_cache": True} | _limits(url.scheme, settings)
     for name, value in url.options.items():

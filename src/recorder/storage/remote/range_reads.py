@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import importlib
+import os
 from collections.abc import Mapping
 from datetime import datetime
 from email.utils import parsedate_to_datetime
@@ -17,21 +18,12 @@ import attrs
 
 from recorder.location.tape_url import TapeUrl
 from recorder.storage.remote.file_system import path_in_store
-from recorder.storage.remote.store_errors import changed, cut_off
+from recorder.storage.remote.store_errors import changed, cut_off, status_of
 
-# Keys of an entry that differ between two versions of a file, the strongest first; file systems have different ones.
-_VERSION_KEYS = (
-    "ETag",
-    "etag",
-    "generation",
-    "md5Hash",
-    "LastModified",
-    "Last-Modified",
-    "mtime",
-    "updated",
-    "created",
-)
-_TIME_KEYS = ("LastModified", "Last-Modified", "mtime", "updated", "created")
+# Keys of an entry, in lower case, that differ between two versions of a file, the strongest first.
+_VERSION_KEYS = ("etag", "generation", "md5hash", "lastmodified", "last-modified", "mtime", "updated", "created")
+OBJECT_SCHEMES, WEB_SCHEMES = ("s3", "s3a"), ("http", "https")
+_TIME_KEYS = ("lastmodified", "last-modified", "mtime", "updated", "created")
 _WHOLE_BYTES_MAX = 64 << 20  # A server that cannot send ranges sends the whole file: up to this size it is kept.
 
 
@@ -52,6 +44,7 @@ class FileVersion:
 
 def version_of(entry: Mapping[str, Any]) -> FileVersion:
     """The version in an entry of a listing, or of ``info``. Raises OSError if it has no size."""
+    entry = {key.lower(): value for key, value in entry.items()}
     size = entry.get("size")
     if size is None:
         raise OSError(errno.EINVAL, "it does not tell the size of the file")
@@ -71,11 +64,20 @@ def _changed_ns(entry: Mapping[str, Any]) -> int:
 
 
 def read_first(made: Any, url: TapeUrl, size: int) -> tuple[FileVersion, bytes]:
-    """Ask a server of web pages for the first bytes of a file, up to size: the answer tells its version, too.
+    """Ask for the first bytes of a file, up to size, by its name alone: the answer tells its version, too.
 
-    ``info`` of fsspec would call every failure a missing file, and asks by HEAD, which a signed URL does not permit.
+    ``info`` of fsspec would list folders, call every failure a missing file, or ask by HEAD, which a signed URL does not
+    permit.
     """
-    version, data = _run(made, _first_by_http(made, url, max(1, size)))
+    if url.scheme in OBJECT_SCHEMES:
+        version, data = _run(made, _first_of_object(made, url, max(1, size)))
+    elif url.scheme in WEB_SCHEMES:
+        version, data = _run(made, _first_by_http(made, url, max(1, size)))
+    else:
+        entry = dict(made.info(path_in_store(made, url)))
+        if entry.get("type") == "directory":
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), url.shown)
+        return version_of(entry), b""
     if len(data) < min(size, version.size_bytes):
         raise cut_off(url, len(data), min(size, version.size_bytes))
     return version, data
@@ -86,9 +88,9 @@ def read_range(made: Any, url: TapeUrl, offset: int, end_offset: int, version: F
 
     A server that sends no ranges gives the whole file. Raises ChangedError, CutOffError, and what the file system raises.
     """
-    if url.scheme in ("s3", "s3a"):
+    if url.scheme in OBJECT_SCHEMES:
         start, data = _run(made, _read_object(made, url, offset, end_offset, version))
-    elif url.scheme in ("http", "https"):
+    elif url.scheme in WEB_SCHEMES:
         start, data = _run(made, _read_by_http(made, url, offset, end_offset, version))
     else:
         start, data = offset, bytes(made.cat_file(path_in_store(made, url), start=offset, end=end_offset))
@@ -110,16 +112,38 @@ def _run(made: Any, coroutine: Any) -> Any:
 async def _read_object(
     made: Any, url: TapeUrl, offset: int, end_offset: int, version: FileVersion
 ) -> tuple[int, bytes]:
-    bucket, key, _ = made.split_path(path_in_store(made, url))
-    answer = await made._call_s3("get_object", Bucket=bucket, Key=key, Range=f"bytes={offset}-{end_offset - 1}")  # noqa: SLF001 - s3fs has no public call that gives the version, too
+    answer = await _get_object(made, url, offset, end_offset)
     body = answer["Body"]
     try:
-        size = str(answer.get("ContentRange", "")).rpartition("/")[2]
-        mark = str(answer.get("ETag", "")).strip('"')
-        _ensure_unchanged(url, version, FileVersion(int(size) if size.isdigit() else version.size_bytes, mark))
+        _ensure_unchanged(url, version, _version_of_object(answer))
         return offset, await body.read()
     finally:
         body.close()
+
+
+async def _first_of_object(made: Any, url: TapeUrl, size: int) -> tuple[FileVersion, bytes]:
+    try:
+        answer = await _get_object(made, url, 0, size)
+    except OSError as error:
+        if status_of(error) == 416:  # There is no first byte.
+            return FileVersion(0), b""
+        raise
+    body = answer["Body"]
+    try:
+        return _version_of_object(answer), await body.read()
+    finally:
+        body.close()
+
+
+async def _get_object(made: Any, url: TapeUrl, offset: int, end_offset: int) -> Any:
+    bucket, key, _ = made.split_path(path_in_store(made, url))
+    asked_range = f"bytes={offset}-{end_offset - 1}"
+    return await made._call_s3("get_object", Bucket=bucket, Key=key, Range=asked_range)  # noqa: SLF001 - s3fs has no public call that tells the version, too
+
+
+def _version_of_object(answer: Mapping[str, Any]) -> FileVersion:
+    size = str(answer.get("ContentRange", "")).rpartition("/")[2]
+    return version_of({**answer, "size": int(size) if size.isdigit() else answer.get("ContentLength")})
 
 
 async def _read_by_http(

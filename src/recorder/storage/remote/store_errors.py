@@ -83,17 +83,18 @@ def as_os_error(error: Exception, url: TapeUrl) -> OSError | None:
 
 def status_of(error: BaseException) -> int | None:
     """The status of HTTP that an error, or its cause, comes from; None if it comes from none."""
-    for one in (error, error.__cause__):
-        if one is None:
-            continue
-        if isinstance(status := getattr(one, "status", None), int):
-            return status
-        if isinstance(code := getattr(one, "code", None), int) and code >= 400:  # gcsfs.
-            return code
+    package = type(error).__module__.partition(".")[0]
+    if package == "aiohttp":
+        status = getattr(error, "status", None)
+    elif package == "gcsfs":
+        status = getattr(error, "code", None)
+    else:
+        status = None
+    for one in (error, error.__cause__):  # s3fs chains the error of botocore.
         match getattr(one, "response", None):
             case {"ResponseMetadata": {"HTTPStatusCode": int(status)}}:
-                return status
-    return None
+                pass
+    return status if isinstance(status, int) else None
 
 
 def _may_pass(error: Exception, told: OSError) -> bool:
@@ -110,5 +111,7 @@ def _system_error(number: int, url: TapeUrl) -> OSError:
 
 
 def _details(error: Exception) -> str:
-    text = " ".join(str(error).split())
+    message = getattr(error, "message", None)  # Of an answer: its whole text may hold a signed URL.
+    told = error.strerror if isinstance(error, OSError) else None
+    text = " ".join((message if isinstance(message, str) else told or str(error)).split())
     return f": {text[:_WHY_MAX]}" if text else f": {type(error).__name__}"

@@ -6,14 +6,12 @@ A server of web pages has no listing that can be relied on: the names that a tap
 from __future__ import annotations
 
 import contextlib
-import errno
-import os
 from collections.abc import Iterator
 from typing import Any
 
 from recorder.location.tape_url import TapeUrl
 from recorder.storage.remote.file_system import file_system, path_in_store
-from recorder.storage.remote.range_reads import FileVersion, read_first, version_of
+from recorder.storage.remote.range_reads import WEB_SCHEMES, FileVersion, read_first, version_of
 from recorder.storage.remote.store_errors import asked
 from recorder.storage.remote.url_settings import settings_of
 
@@ -27,7 +25,7 @@ def files_beginning_with(url: TapeUrl) -> dict[str, FileVersion] | None:
     """
     settings = settings_of(url)
     made = file_system(url, settings)
-    if url.scheme in ("http", "https"):
+    if url.scheme in WEB_SCHEMES:
         return None
     folder = path_in_store(made, url.parent)
 
@@ -52,12 +50,7 @@ def version_at(url: TapeUrl) -> tuple[FileVersion, bytes]:
     """
     settings = settings_of(url)
     made = file_system(url, settings)
-    if url.scheme in ("http", "https"):
-        return asked(url, settings, lambda: read_first(made, url, settings.read_ahead_bytes))
-    entry = asked(url, settings, lambda: dict(made.info(path_in_store(made, url))))
-    if entry.get("type") == "directory":
-        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), url.shown)
-    return asked(url, settings, lambda: version_of(entry)), b""
+    return asked(url, settings, lambda: read_first(made, url, settings.read_ahead_bytes))
 
 
 def list_folder(url: TapeUrl) -> dict[str, FileVersion]:

@@ -1,0 +1,153 @@
+"""The commands that read give by URL what they give by path; the truth is what they print of the local file."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from counted_store import CountedStore, empty, put
+
+import replayer
+from replayer.commands.main import main
+
+from oracle.command_lines import assert_one_line, run
+from small_worlds import Walkers, record
+
+FACTORY = "--sim small_worlds:Walkers"
+LOCAL, URL = "run.tape", "counted://runs/run.tape"
+
+
+@pytest.fixture(autouse=True)
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A folder with two runs that differ from tick 31 on, and the same two at a URL."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("recorder.storage.remote.store_errors.FIRST_PAUSE_S", 0)
+    empty()
+    inputs: list[Any] = [[(2, 5)] if tick % 7 == 0 else None for tick in range(60)]
+    record("run.tape", Walkers(0), inputs, keyframe_interval_ticks=20, trial_ms=0)
+    inputs[30] = [(4, 9)]
+    record("other.tape", Walkers(0), inputs, keyframe_interval_ticks=20, trial_ms=0)
+    for name in ("run.tape", "other.tape"):
+        put(name, Path(name).read_bytes())
+    yield
+    empty()
+
+
+def printed(capsys: pytest.CaptureFixture[str], line: str) -> tuple[int, str]:
+    """The exit code and the output of a command, without what differs between two calls."""
+    code = run(main, f"{line}")
+    out = capsys.readouterr()
+    assert "Traceback" not in out.err
+    return code, re.sub(r"\d+\.\d+ ms|\"milliseconds\": [\d.]+|in [\d.]+ s", "", out.out)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "info {run} --json",
+        "info {run} --fast",
+        f"seek {{run}} --tick 33 --field x {FACTORY}",
+        f"seek {{run}} --tick -1 --json {FACTORY}",
+        f"verify {{run}} --jobs 2 --json {FACTORY}",
+        "verify {run} --fast --json",
+        "diff {run} {other} --json",
+        f"find 'x[2] > 30' {{run}} --json {FACTORY}",
+        f"who {{run}} --field x --row 2 --at 40 --json {FACTORY}",
+        "results {run}",
+        "export events {run} -o events.csv",
+    ],
+)
+def test_a_command_gives_the_same_by_url(line: str, capsys: pytest.CaptureFixture[str]) -> None:
+    by_path = printed(capsys, line.format(run=LOCAL, other="other.tape"))
+    by_url = printed(capsys, line.format(run=URL, other="counted://runs/other.tape"))
+
+    assert by_url == (by_path[0], by_path[1].replace("other.tape", "counted://runs/other.tape").replace(LOCAL, URL))
+    assert len(CountedStore.reads) > 0 or by_path[0] == 2
+
+
+def test_a_tape_and_a_url_are_compared(capsys: pytest.CaptureFixture[str]) -> None:
+    assert printed(capsys, f"diff run.tape {URL}")[0] == 0
+    assert printed(capsys, "diff run.tape counted://runs/other.tape")[0] == 1
+
+
+class Slower(Walkers):
+    """Another simulation: it differs from tick 1 on."""
+
+    def step(self, inputs: Any) -> None:
+        super().step(inputs)
+        self.state["y"][0] += 1
+
+
+def test_a_dump_of_a_tape_at_a_url_is_in_this_folder(tmp_path: Path) -> None:
+    report = replayer.verify_tape(URL, Slower, dump_folder=tmp_path, tests_causes=False)
+
+    assert report.first_bad == 1
+    assert report.dump_path is not None
+    assert report.dump_path.parent == tmp_path
+    assert (report.dump_path / "finding.json").exists()
+
+
+def test_an_extraction_reads_urls_and_folders(capsys: pytest.CaptureFixture[str]) -> None:
+    """The rows are those of the local tapes, and the manifest has their names."""
+    pytest.importorskip("pyarrow")
+    import pyarrow.parquet as pq
+
+    for tapes, output in (("run.tape other.tape", "local"), ("counted://runs", "remote")):
+        assert run(main, f"extract {tapes} -o {output} --table states --field x --jobs 2 {FACTORY}") == 0
+    capsys.readouterr()
+    tables = [pq.ParquetDataset(f"{folder}/states").read() for folder in ("local", "remote")]
+    rows = [sorted(map(repr, table.to_pylist())) for table in tables]
+    assert rows[0] == rows[1]
+    assert len(rows[0]) == 122
+    manifest = json.loads(Path("remote/manifest.json").read_text(encoding="utf-8"))
+    assert [tape["path"] for tape in manifest["tapes"]] == ["other.tape", "run.tape"]
+
+
+def test_the_runs_of_a_folder_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    put("broken.tape", b"nothing")
+    code, out = printed(capsys, "ls counted://runs --json")
+    by_url = {run["path"]: run for run in json.loads(out)["runs"]}
+    _, out = printed(capsys, "ls . --json")
+    by_path = {run["path"]: run for run in json.loads(out)["runs"]}
+
+    assert code == 5
+    assert sorted(by_url) == ["counted://runs/broken.tape", "counted://runs/other.tape", URL]
+    differing = {"path", "finished", "tape", "changed"}
+    plain = [{k: v for k, v in runs.items() if k not in differing} for runs in (by_url[URL], by_path[LOCAL])]
+    assert plain[0] == plain[1]
+    assert sorted(printed(capsys, "ls counted://runs --paths")[1].split()) == sorted(by_url)
+
+
+@pytest.mark.parametrize(
+    ("line", "text"),
+    [
+        ("info counted://runs/none.tape", "counted://runs/none.tape: No such file or directory"),
+        ("info nosuch://runs/none.tape", "the scheme nosuch:// is not known"),
+        ("info counted://", "expected the name of a tape or a folder after counted://"),
+        ("ls counted://none", "counted://none: No such file or directory"),
+        ("ls counted://runs --rebuild", "--rebuild write to a folder: name one of this machine"),
+        ("tail counted://runs/run.tape", "not a URL: copy the tape first"),
+        ("bisect counted://runs/run.tape --good a --sim a:b", "not a URL: copy the tape first"),
+        ("certify counted://runs/run.tape", "not a URL: copy the tape first"),
+        ("extract counted://nothing -o out", "counted://nothing: No such file or directory"),
+    ],
+)
+def test_a_mistake_is_one_line(line: str, text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(main, line) in (2, 5)
+    assert_one_line(capsys.readouterr(), text)
+    assert not Path("out").exists()
+
+
+def test_a_state_is_written_as_the_live_one(capsys: pytest.CaptureFixture[str]) -> None:
+    live = Walkers(0)
+    for tick in range(33):
+        live.step([(2, 5)] if tick % 7 == 0 else None)
+    assert run(main, f"seek {URL} --tick 33 -o state.npz {FACTORY}") == 0
+    capsys.readouterr()
+    with np.load("state.npz") as state:
+        assert np.array_equal(state["x"], live.state["x"])
