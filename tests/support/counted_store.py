@@ -22,6 +22,8 @@ class CountedStore(MemoryFileSystem):  # type: ignore[misc]
     listings: ClassVar[list[str]] = []
     failing: ClassVar[list[BaseException]] = []
     short_by: ClassVar[list[int]] = []
+    put_names: ClassVar[list[str]] = []
+    failing_puts: ClassVar[dict[int, BaseException]] = {}  # By the number of the upload, from 0.
 
     def cat_file(self, path: str, start: int | None = None, end: int | None = None, **kwargs: Any) -> Any:
         """One read."""
@@ -30,6 +32,14 @@ class CountedStore(MemoryFileSystem):  # type: ignore[misc]
             raise self.failing.pop(0)
         data = super().cat_file(path, start=start, end=end, **kwargs)
         return data[: len(data) - self.short_by.pop(0)] if self.short_by else data
+
+    def put_file(self, lpath: Any, rpath: str, **kwargs: Any) -> Any:
+        """One upload."""
+        self.put_names.append(rpath)
+        error = self.failing_puts.pop(len(self.put_names) - 1, None)
+        if error is not None:
+            raise error
+        return super().put_file(lpath, rpath, **kwargs)
 
     def ls(self, path: str, detail: bool = True, **kwargs: Any) -> Any:  # noqa: FBT001, FBT002 - fsspec's
         """One listing."""
@@ -47,6 +57,8 @@ class CountedStore(MemoryFileSystem):  # type: ignore[misc]
         cls.listings.clear()
         cls.failing.clear()
         cls.short_by.clear()
+        cls.put_names.clear()
+        cls.failing_puts.clear()
 
 
 fsspec.register_implementation("counted", CountedStore, clobber=True)

@@ -6,7 +6,6 @@ import shlex
 import sys
 import warnings
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import attrs
@@ -36,7 +35,8 @@ _Tapes = Annotated[
     TapePath, Parameter(help="The tapes, or folders of tapes. By default the newest tape in recordings/.")
 ]
 _Output = Annotated[
-    Path, Parameter(name=["--output", "-o"], help="The folder for the data set, which must not exist yet.")
+    TapePath,
+    Parameter(name=["--output", "-o"], help="The folder or URL for the data set, which must not exist yet."),
 ]
 _Stride = Annotated[Positive, Parameter(help="Take one sample every N ticks.")]
 _Ticks = Annotated[
@@ -209,6 +209,7 @@ def extract_tapes(
     replay extract run.tape -o data --table states --field plants.energy --long
     replay extract run.tape -o data --observe mine.py:look --ticks 1000..2000
     replay extract runs -o data --table pairs --table events --stride 10 --append
+    replay extract s3://bucket/runs -o s3://bucket/data
 
     Without --table: transitions of environments and of simulations with agent_names;
     pairs if the world has agents; else states. The same command continues an

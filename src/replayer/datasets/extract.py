@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, overload
 import attrs
 
 from recorder.exit_codes import CORRUPT, DIFFERS, INCOMPLETE, SAME, UNREADABLE
-from recorder.location.tape_location import Location
+from recorder.location.tape_location import Location, tape_location
+from recorder.location.tape_url import TapeUrl
 from recorder.processes.inline_pool import local_pool
 from recorder.processes.pool import Pool
 from replayer.datasets.build import (
@@ -67,12 +68,12 @@ class Extraction:
     """The result of an extraction.
 
     Attributes:
-        path: the data set's folder.
+        path: the data set's folder, or its URL.
         manifest: its contents and their origin, see docs/extract.md.
         code: 0 nothing is missing, 1 a replayed state differs from the recorded one, 3 or 4 as the worst of the tapes.
     """
 
-    path: Path
+    path: Location
     manifest: Mapping[str, Any]
     code: int
 
@@ -92,7 +93,9 @@ class Extraction:
         return tuple(self.manifest["tables"])
 
     def table(self, name: str, *, split: str | None = None) -> DatasetTable:
-        """A table, as Dataset(path).table() returns it."""
+        """A table, as Dataset(path).table() returns it. Raises ExtractionError for a data set at a URL."""
+        if isinstance(self.path, TapeUrl):
+            raise ExtractionError(f"{self.path} is not on this machine: read its files, or copy them here")
         from replayer.datasets.dataset import Dataset  # noqa: PLC0415 - pyarrow is an extra
 
         return Dataset(self.path).table(name, split=split)
@@ -146,6 +149,8 @@ def extract(
 ) -> Extraction | StreamedDataset:
     """Extract a data set from tapes, or folders of tapes, into the new folder output. A stopped extraction continues.
 
+    Tapes, folders and output may be URLs.
+
     Without output nothing is written: the tables of the returned data set are made, part by part, when they are read.
 
     world: makes the simulation, for tapes that name no registered world. jobs: the number of processes, which does not
@@ -166,6 +171,8 @@ def extract(
 
     pool = pool if pool is not None else local_pool(jobs)
     run = partial(_extract, request, world, pool, file_format, fps, progress, looking or (lambda _: None), command)
+    if output is not None and isinstance(url := tape_location(output), TapeUrl):
+        return _extract_to_url(url, partial(run, paths), append=append)
     if output is None or not append or not os.path.lexists(output):
         return run(paths, None if output is None else Path(output), None)
     from replayer.datasets.append import append_tapes  # noqa: PLC0415 - pyarrow is an extra
@@ -173,6 +180,24 @@ def extract(
 
     made = append_tapes(Path(output), paths, run)
     return Extraction(Path(output), Dataset(output).manifest, SAME if made is None else made.code)
+
+
+def _extract_to_url(
+    url: TapeUrl, run: Callable[[Path, None], Extraction | StreamedDataset], *, append: bool
+) -> Extraction:
+    from replayer.datasets.remote.url_output import extracted_to  # noqa: PLC0415 - rarely needed
+
+    if append:
+        raise ExtractionError(f"{url}: rows are added to data sets of this machine alone")
+    results = list[Extraction]()
+
+    def extract_into(folder: Path) -> None:
+        made = run(folder, None)
+        assert isinstance(made, Extraction), "an output was named"
+        results.append(made)
+
+    extracted_to(url, extract_into)
+    return attrs.evolve(results[0], path=url)
 
 
 def _extract(

@@ -61,6 +61,16 @@ def list_folder(url: TapeUrl) -> dict[str, FileVersion]:
     return dict(_files(entries))
 
 
+def files_below(url: TapeUrl) -> set[str]:
+    """The names of all files below a folder, relative to it; none if there is no such folder. Raises OSError."""
+    settings = settings_of(url)
+    made = file_system(url, settings)
+    folder = path_in_store(made, url).rstrip("/")
+    with contextlib.suppress(FileNotFoundError):
+        return {str(name)[len(folder) + 1 :] for name in asked(url, settings, lambda: list(made.find(folder)))}
+    return set()
+
+
 def is_folder(url: TapeUrl) -> bool:
     """Return True if a URL is a folder, False if it is a file or does not exist. Raises OSError."""
     settings = settings_of(url)
