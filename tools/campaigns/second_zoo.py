@@ -4,7 +4,7 @@ Each specimen of tests/support/second_zoo is first run by a plain loop without t
 there, or a sound program that differs, is itself wrong. Then it is recorded, and ``replay check``, ``verify`` and
 ``explain`` (of two peers: ``diff`` and ``explain``) are asked, each in its own process.
 
-    python tools/campaigns/second_zoo.py [--set second|third|fourth] [--only NAME ...] [--folder FOLDER] [--again] [--json FILE] [--page] [--jobs N]
+    python tools/campaigns/second_zoo.py [--set second|third|fourth|fifth] [--only NAME ...] [--folder FOLDER] [--again] [--json FILE] [--page] [--jobs N]
     python tools/campaigns/second_zoo.py [--set ...] [--only NAME ...] --list | --truth
 
 --folder keeps all files, and what was printed, in FOLDER/NAME/output.txt; with --again the answers that are kept there
@@ -34,7 +34,7 @@ import attrs
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "support"))
 
-from second_zoo.specimen import FOURTH, SECOND, THIRD, Specimen, read_specimens  # noqa: E402 - it is in tests/support
+from second_zoo.specimen import FIFTH, FOURTH, SECOND, THIRD, Specimen, read_specimens  # noqa: E402 - it is in tests/support
 from second_zoo.user_commands import Answer, investigate, plain_truth  # noqa: E402
 from second_zoo.verdict import Verdict, judge  # noqa: E402
 
@@ -60,8 +60,15 @@ FAMILIES = {
     "unequal_peers": "versions, peers",
     "gym_faults": "Gymnasium environments",
     "larger_games": "one line of a larger program",
+    "lost_on_restore": "memory outside of the object",
+    "from_outside": "chance, clocks, orders, files, variables",
+    "touched_by_others": "changes between steps",
+    "saved_wrongly": "`save` and `load` with a mistake",
+    "gym_mistakes": "Gymnasium environments",
+    "compiled": "compiled with numba",
+    "two_peers": "two peers",
 }
-SETS = {"second": SECOND, "third": THIRD, "fourth": FOURTH}
+SETS = {"second": SECOND, "third": THIRD, "fourth": FOURTH, "fifth": FIFTH}
 LATER_HEADING = "## Asked again after later mending"  # Written by hand; it stays at the end of the page.
 THIRD_HEADING = "## A third set, written later"
 FOURTH_HEADING = "## A fourth set"

@@ -13,6 +13,7 @@ import attrs
 SECOND = Path(__file__).parent
 THIRD = SECOND.with_name("third_zoo")
 FOURTH = SECOND.with_name("fourth_zoo")
+FIFTH = SECOND.with_name("fifth_zoo")
 MARKER = "# <- here"
 DEFAULT_TICKS, DEFAULT_KEYFRAMES = 40, 10
 ENV_ACTION = "tick * 7 % 5 % 2"
@@ -30,6 +31,7 @@ class Conditions:
         edited: the file to edit; the specimen's own by default.
         old: True if the unedited files are kept in a folder ``old``.
         explain: further arguments of ``replay explain``.
+        place: the folder, below the specimen's own, in which it is replayed.
     """
 
     env: dict[str, str] = attrs.field(factory=dict)
@@ -39,6 +41,7 @@ class Conditions:
     edited: str = ""
     old: bool = False
     explain: tuple[str, ...] = ()
+    place: str = ""
 
 
 @attrs.frozen(eq=False)
@@ -53,9 +56,12 @@ class Specimen:
         source: the module. Its function or class ``make`` makes the program.
         kind: ``object`` and ``env`` go to ``record()``, ``own`` to ``Recorder``; ``peers`` are two recordings.
         ticks, keyframes: the length of the run, and the keyframe interval, in ticks.
-        inputs, other_inputs: an expression of ``tick``, for each step; of the second peer.
+        step: the name of the method that makes a step.
+        inputs, other_inputs: an expression of ``tick`` and of the module's name, for each step; of the second peer, or,
+            for a single program, what the plain loop replays.
         reset: the statement that resets an environment at the first tick.
-        between: code that runs before each step, outside of it, with ``game`` and ``tick``.
+        between: code that runs before each step, outside of it, with ``game``, ``tick`` and the module's name; of an
+            environment with ``result``, too: what its last step returned.
         catches: the name of an exception that the loop catches.
         other_code: True if the second peer runs the edited source.
         record, replay: the conditions.
@@ -81,6 +87,7 @@ class Specimen:
     kind: str = "object"
     ticks: int = DEFAULT_TICKS
     keyframes: int = DEFAULT_KEYFRAMES
+    step: str = "step"
     inputs: str = ""
     other_inputs: str = ""
     reset: str = "game.reset(seed=7)"
@@ -110,10 +117,12 @@ class Specimen:
     @property
     def marked_lines(self) -> frozenset[tuple[str, int]]:
         """The lines that may be named, as (file name, line number)."""
-        files = {f"{self.name}.py": self.source, **self.files}
+        texts = [(f"{self.name}.py", self.source), *self.files.items()]
+        if self.other_code:  # A line of the second peer's version, too.
+            texts.append((f"{self.name}.py", self.source.replace(*self.replay.edit)))
         return frozenset(
             (name.rpartition("/")[2], number)
-            for name, text in files.items()
+            for name, text in texts
             for number, line in enumerate(text.splitlines(), start=1)
             if line.rstrip().endswith(MARKER)
         )

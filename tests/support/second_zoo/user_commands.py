@@ -41,7 +41,7 @@ with recorder.Recorder("{tape}", game, {options}) as tape:
 """
 ENV_STEP = """\
     if tick == 1:
-        {reset}
+        result = {reset}
         over = False
     elif over:
         game.reset()
@@ -107,6 +107,7 @@ def plan_of(specimen: Specimen, make: str = "make", inputs: str = "") -> dict[st
     return {
         "module": specimen.name,
         "make": make,
+        "step": specimen.step,
         "kind": specimen.kind,
         "ticks": specimen.ticks,
         "keyframes": specimen.keyframes,
@@ -127,8 +128,8 @@ def plain_truth(specimen: Specimen, folder: Path) -> int | None:
     specimen.lay_out(here, other)
     parts = [("live", specimen.record, here, plan_of(specimen))]
     is_peer = specimen.kind == "peers"
-    replayed = plan_of(specimen, "make_other", specimen.other_inputs) if is_peer else plan_of(specimen)
-    parts.append(("replay", specimen.replay, other if specimen.other_code else here, replayed))
+    replayed = plan_of(specimen, "make_other" if is_peer else "make", specimen.other_inputs)
+    parts.append(("replay", specimen.replay, other if specimen.other_code else here / specimen.replay.place, replayed))
     printed = ""
     for part, conditions, place, plan in parts:
         if part == "replay":
@@ -157,10 +158,10 @@ def play_script(specimen: Specimen, *, tape: str, make: str = "make", inputs: st
     if not trial:
         options["trial_ms"] = 0
     if not is_own and specimen.kind != "env":
-        options["step"] = "step"
+        options["step"] = specimen.step
     indent = "        " if is_own else "    "
     between = "".join(f"{indent}{line}\n" for line in specimen.between.strip().splitlines())
-    step = f"    game.step({inputs})"
+    step = f"    game.{specimen.step}({inputs})"
     if specimen.kind == "env":
         step = ENV_STEP.format(reset=specimen.reset, inputs=inputs)
     elif specimen.catches:
@@ -209,6 +210,8 @@ def investigate(specimen: Specimen, folder: Path, *, commands: tuple[str, ...] =
     if answers[-1].code:
         return answers
     replay, sim = str(Path(sys.executable).with_name("replay")), ["--sim", f"{specimen.name}:make"]
+    place = folder / specimen.replay.place
+    tape = os.path.relpath(folder / "run.tape", place)
     if specimen.kind == "peers":
         guest = "other/guest.tape" if specimen.other_code else "guest.tape"
         other = ["--other-sim", f"{specimen.name}:make_other"]
@@ -221,8 +224,8 @@ def investigate(specimen: Specimen, folder: Path, *, commands: tuple[str, ...] =
     else:
         asked = {
             "check": [replay, "check", f"{specimen.name}:make", "--inputs", "run.tape"],
-            "verify": [replay, "verify", "run.tape", *sim],
-            "explain": [replay, "explain", "run.tape", *sim, *specimen.replay.explain],
+            "verify": [replay, "verify", tape, *sim],
+            "explain": [replay, "explain", tape, *sim, *specimen.replay.explain],
         }
     has_changed = False
     for name, command in asked.items():
@@ -231,5 +234,8 @@ def investigate(specimen: Specimen, folder: Path, *, commands: tuple[str, ...] =
         if name != "check" and not has_changed:
             change_folder(specimen, folder)
             has_changed = True
-        answers.append(run(name, command, folder, specimen.record if name == "check" else specimen.replay))
+        is_check = name == "check"
+        answers.append(
+            run(name, command, folder if is_check else place, specimen.record if is_check else specimen.replay)
+        )
     return answers
