@@ -5,8 +5,7 @@ deaths. Three ways take turns (turns.py), each in a separate process:
 
     plain      the game alone: its whole time, so that a capture that slows the game's own writes shows
     pickle     the game, then pickle.dumps(vars(game), 5)
-    recorded   the game, recorded with record(game, path, fields(), blame="none"); with trust=True only if it is refused
-               otherwise
+    recorded   the game, recorded with record(game, path, fields()); with trust=True only if it is refused otherwise
 
 Times are CPU times of the simulation's thread, which other load affects least; p99 is by the clock. The ratio is
 (recorded - plain) / pickle.dumps. Recorded is the p50 of ticks without a keyframe plus a 300th of what a keyframe adds;

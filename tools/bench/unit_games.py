@@ -79,11 +79,7 @@ def make_game(unit_count: int, change: str) -> Game:
 
 
 def record_object(subject: Any, path: Any, *what: Any, **options: Any) -> tuple[Any, bool]:
-    """Record an object, by pickle only if there is no other way. Return it, and True if pickle was needed.
-
-    Without per-field hashes, as the figures of docs/performance.md: what those cost is in docs/desync.md.
-    """
-    options.setdefault("blame", "none")
+    """Record an object, by pickle only if there is no other way. Return it, and True if pickle was needed."""
     return _without_pickle(partial(_recorder().record, subject, path, *what, quiet=True, **options))
 
 
