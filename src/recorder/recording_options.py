@@ -160,7 +160,7 @@ class RecordingOptions:
         deterministic: the same simulation and inputs give the same bytes: no clock, no environment; the run id comes
             from the content. A power cut, or a kill with durability "block", loses all since the last full block.
         blame: per-field hashes in each frame, to locate a desync: "fields", "phases" (fields and phases), "none" or
-            "auto" (fields, for states up to 1 MiB; record() leaves them out for environments).
+            "auto" (fields, for states up to 1 MiB; record() has further limits).
         seek_budget_ms: space the keyframes so that a seek takes about this many milliseconds, instead of every
             keyframe_interval_ticks.
         keyframe_after_ms: take a keyframe early, before keyframe_interval_ticks, when the steps since the last one have

@@ -15,17 +15,23 @@ from recorder.recording_options import OptionArguments, RecordingOptions, takes_
 from recorder.session.recorder import Recorder
 from recorder.storage.tape_files import ensure_new
 from sim.adapters.find_adapter import adapt, adapter_of
+from sim.adapters.interface.adapter_registry import Adapter
 from sim.adapters.plain_object.adapter import ADAPTER as PLAIN_OBJECT
 from sim.adapters.plain_object.adapter import Fields
 from sim.kernel.class_names import why_not_importable
 from sim.kernel.exactness import Level
 from sim.kernel.hooks import CanRehearse, HasAdapter, hook
 from sim.kernel.simulation import inner_of, subject_of
+from sim.kernel.state import State
 from sim.user_warning import warn_user
 
 # For programs that record their own simulation, often by hand. A slow step has more keyframes: a seek takes a fraction
 # of a second.
 DEFAULTS: OptionArguments = {"trial_ms": 200.0, "keyframe_after_ms": 200.0}
+
+# More per-field hashes would cost as much as everything else that is recorded of a tick. So they would for the short
+# steps of environments: a tape of CartPole is twice as large with them.
+FIELDS_HASHED_MAX = 100
 
 _S = TypeVar("_S")
 
@@ -56,8 +62,9 @@ def record(
     trust: pickle what cannot be saved in another way. ignore: attributes that are known not to affect any step.
     The other options are those of Recorder. A kill loses no step that returned, which costs a microsecond or two a step;
     with durability "block" it loses up to a second of steps. blame: per-field hashes name the fields of a desync at its
-    own tick; "auto" records them for objects, not for environments and MuJoCo data, whose steps are short. A keyframe comes after 300 ticks, or earlier, once the steps since
-    the last one have taken keyframe_after_ms; not if deterministic, keyframe_interval_ticks or seek_budget_ms is given.
+    own tick; "auto" records them for objects with up to 100 fields, not for environments and MuJoCo data, whose steps are
+    short. A keyframe comes after 300 ticks, or earlier, once the steps since the last one have taken keyframe_after_ms;
+    not if deterministic, keyframe_interval_ticks or seek_budget_ms is given.
 
     Raises NoAdapterError if it cannot be recorded, TypeError if it has no such step, NotCapturedError if it holds
     something that cannot be saved (nothing is written then), and what Recorder raises.
@@ -80,8 +87,8 @@ def record(
         simulation, adapter_of(subject, what), settings, check_command(simulation, path), quiet=quiet, later_steps=steps
     )
     arguments["trial_ms"] = 0.0  # Tried already.
-    if settings.blame == "auto" and adapter_of(subject, what).has_short_steps:
-        arguments["blame"] = "none"  # They would double the tape and add a third to what a step of CartPole costs.
+    if settings.blame == "auto" and not _affords_field_hashes(simulation, adapter_of(subject, what)):
+        arguments["blame"] = "none"
     kind = TriedRecorder if is_tried_later else ObjectRecorder
     noted = report.reads if report is not None else None
     tape = kind.with_options(path, simulation, RecordingOptions.of(arguments), noted)
@@ -94,6 +101,13 @@ def record(
         if hint is not None:
             print(f"recording {os.fspath(path)}: {hint}", file=sys.stderr)
     return adapter_of(subject, what).door(simulation, tape)  # type: ignore[no-any-return]
+
+
+def _affords_field_hashes(simulation: Any, adapter: Adapter) -> bool:
+    """Return True if per-field hashes cost little next to the rest of a recorded step."""
+    state = getattr(simulation, "state", None)  # One with save and load has none before it is wrapped.
+    few = not isinstance(state, State) or len(state.layout.slots) <= FIELDS_HASHED_MAX
+    return few and not adapter.has_short_steps
 
 
 def _ensure_in_order(subject: object, path: object) -> None:

@@ -105,6 +105,19 @@ def test_environments_have_none_by_default(tmp_path: Path) -> None:
     assert frames_with_hashes(tmp_path / "game.tape") == (0, 60)
 
 
+def test_objects_with_very_many_attributes_have_none_by_default(tmp_path: Path) -> None:
+    """Their hashes would cost as much as all else; on request they are there."""
+    for count, blame, expected in ((50, "auto", (5, 5)), (150, "auto", (0, 5)), (150, "fields", (5, 5))):
+        many = Game()
+        vars(many).update({f"a{number}": number for number in range(count)})
+        path = tmp_path / f"{count}-{blame}.tape"
+        game = recorder.record(many, path, quiet=True, trial_ms=0, blame=blame)
+        with recorder.tape_of(game):
+            for _ in range(5):
+                game.step()
+        assert frames_with_hashes(path) == expected
+
+
 def test_a_resumed_object_keeps_its_choice(tmp_path: Path) -> None:
     """The frames after the resume are as those before it."""
     for blame, expected in (("none", (0, 63)), ("auto", (63, 63))):
