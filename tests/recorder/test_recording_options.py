@@ -81,6 +81,7 @@ OTHER_VALUES: dict[str, Any] = {
     "trial_ms": 0.0,
     "between_steps": True,
     "on_desync": "warn",
+    "writes": True,
 }
 
 
@@ -151,7 +152,7 @@ def test_meta_records_each_option(tmp_path: Path, name: str) -> None:
 def test_meta_records_nothing_but_options(tmp_path: Path) -> None:
     meta = meta_of(tmp_path / "run.tape", mode="changes", hashes="changes", seek_budget_ms=5)
     meta |= meta_of(tmp_path / "slow.tape", keyframe_after_ms=5, between_steps=True)  # The two contradict each other.
-    meta |= meta_of(tmp_path / "figures.tape", telemetry=no_figures)
+    meta |= meta_of(tmp_path / "figures.tape", telemetry=no_figures, writes=True)
     of_options = {key for name in OPTIONS for key in ELSEWHERE_IN_META.get(name, {f"settings.{name}"})}
     assert set(meta) - OTHERS_IN_META == of_options
 

@@ -22,6 +22,7 @@ COMMANDS = {  # The function of each command; its module is imported only when t
     "seek": "replayer.commands.seek:seek",
     "verify": "replayer.commands.verify:verify",
     "tail": "replayer.commands.tail:tail",
+    "follow": "replayer.commands.follow:follow",
     "repair": "replayer.commands.repair:repair",
     "check": "replayer.commands.check:check",
     "contracts": "replayer.commands.contracts:contracts",
@@ -65,6 +66,7 @@ def load(arguments: Sequence[str]) -> App:
         "  replay seek run.tape --tick -1 --json\n"
         "  replay verify run.tape --jobs 2\n"
         "  replay tail run.tape                   follow a recording while it runs\n"
+        "  replay follow run.tape                 verify a recording while it runs\n"
         "  replay view run.tape                   scrub through it in the browser\n"
         "  replay render run.tape --ticks 0..-1 -o run.mp4\n"
         "  replay find 'plants.energy.sum() > 2000' run.tape --first\n"

@@ -132,7 +132,7 @@ def verify_tape(
             tally.add(result)
             if result.bad_tick is not None:
                 with forks_refused(processes.hazard):
-                    finding = _find_desync(tape, world, result, tests_causes=tests_causes)
+                    finding = analysed_desync(tape, world, result, tests_causes=tests_causes)
                 dump_path, finding = keep_dump(dump_folder, tape, finding)
                 findings, first_bad = [finding], finding.tick
                 break
@@ -254,7 +254,7 @@ def _keyframes_problem(ticks: list[int], first: RecordingError) -> RecordingErro
     return CorruptError(first.offset, what, first.kind, first.ticks, first.segment)
 
 
-def _find_desync(tape: Tape, world: Factory | None, result: IntervalResult, *, tests_causes: bool) -> Finding:
+def analysed_desync(tape: Tape, world: Factory | None, result: IntervalResult, *, tests_causes: bool) -> Finding:
     """Analyse the first divergent tick with fresh simulations, in a forked copy of this process.
 
     The fork leaves the globals of this process unchanged. For a large state it would cost too much: the analysis then
