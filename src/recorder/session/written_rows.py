@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from recorder.format.blocks.writes_block import encode_writes
+from recorder.format.blocks.written.writes_block import encode_writes
 from recorder.session.change_source import ChangeSources
 from sim.kernel.state import State
 

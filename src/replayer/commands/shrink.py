@@ -41,6 +41,7 @@ def shrink_tape(
     until: str | None = None,
     raises: Annotated[str | None, Parameter(name="--raises")] = None,
     violation: str | None = None,
+    desync: Annotated[bool, Parameter(name="--desync", negative="")] = False,
     empty: str | None = None,
     test: Annotated[Path | None, Parameter(name="--pytest")] = None,
     lines: Positive = INPUTS_SHOWN,
@@ -54,6 +55,7 @@ def shrink_tape(
     replay shrink run.tape --raises KeyError -o small.tape --sim shop:Shop
     replay shrink run.tape --raises '' -o small.tape --pytest test_small.py --sim shop:Shop
     replay shrink ambush.tape --violation exclusive -o small.tape
+    replay shrink run.tape --desync -o small.tape --sim game:Game
 
     Ticks stay where they are: an input that is left out becomes the empty one, and
     an item is taken out of its list or dict. Only the same failure counts: the
@@ -79,6 +81,8 @@ def shrink_tape(
         A text in the class name or message of the exception; '' takes the last step that raised.
     violation
         The name of a property of the tape's scenario.
+    desync
+        The failure is that a replay from a keyframe gives other states than the run.
     empty
         What stands for no input, as JSON; by default null, [] or {}, as on the tape.
     test
@@ -90,10 +94,11 @@ def shrink_tape(
     sim
         module:factory of the simulation, for a tape that names no registered world.
     """
-    if [until, raises, violation].count(None) != 2:
-        raise UsageError("expected one of --until CONDITION, --raises TEXT and --violation NAME")
+    if [until, raises, violation, desync or None].count(None) != 3:
+        raise UsageError("expected one of --until CONDITION, --raises TEXT, --violation NAME and --desync")
     factory = factory_of(sim)
     arguments = {"until": until, "raises": True if raises == "" else raises, "violation": violation}
+    arguments["desync"] = desync
     report = _searched(tape, output, factory, test, arguments | {"empty": parsed_empty(empty)}, quiet=as_json)
     if test is not None:
         with writing(test):
@@ -136,21 +141,28 @@ def _tell(
     """Print the result, with what a verification of the new tape gives."""
     assert report.path is not None
     verified = verify_tape(report.path, factory)
+    is_desync = verified.first_bad == report.tick and report.is_desync
     if as_json:
         facts = attrs.asdict(report, recurse=False) | {"inputs": [attrs.asdict(one) for one in report.inputs]}
-        print_json(to_json(facts | {"path": str(report.path), "verified": verified.ok}))
+        print_json(to_json(facts | {"path": str(report.path), "verified": verified.ok or is_desync}))
     else:
         shown = [*_lines(tape, report, lines)]
         ticks = counted(verified.tick_count, "tick")
-        shown.append(
-            f"  {report.path}: all {ticks} match when they are replayed"
-            if verified.ok
-            else f"  {report.path} does NOT replay: replay verify names the tick"
+        if is_desync:
+            shown.append(f"  {report.path}: replay verify finds the desync at tick {report.tick:,}")
+        shown += (
+            []
+            if is_desync
+            else [
+                f"  {report.path}: all {ticks} match when they are replayed"
+                if verified.ok
+                else f"  {report.path} does NOT replay: replay verify names the tick"
+            ]
         )
         if test is not None:
             shown.append(f"  the test: {test}")
         print_visible("\n".join(plain_text(line) for line in shown))
-    return SAME if verified.ok else DIFFERS
+    return SAME if verified.ok or is_desync else DIFFERS
 
 
 def _lines(tape: Location, report: ShrinkReport, lines_max: int) -> list[str]:

@@ -17,6 +17,7 @@ from recorder.format.blocks.telemetry_block import Row, encode_telemetry, make_r
 from recorder.storage.tape_copy import TapeCopy, copied_meta
 from replayer.playback.make_simulation import Factory, make_stepping
 from replayer.reduction.candidate_runs import Watch
+from replayer.reduction.desync_runs import DesyncFailure
 from replayer.reduction.input_parts import Inputs, RecordedInputs
 from replayer.tape.copied_range import UnfitTapeError
 from replayer.tape.tape import Tape
@@ -61,11 +62,11 @@ def write_reduced(tape: Tape, world: Factory | None, target: str | os.PathLike[s
 
 class _RunWriter:
     def __init__(self, tape: Tape, simulation: Simulation, copy: TapeCopy, run: Shrunk) -> None:
-        self._simulation = simulation
+        self._tape, self._simulation = tape, simulation
         self._copy = copy
         self._run = run
-        self._first = tape.first_tick
-        self._interval = _interval(tape)
+        self._first = self._last_tick = tape.first_tick
+        self._interval = interval_of(tape)
         self._frames: list[Frame] = []
         self._telemetry = hook(simulation, HasTelemetry) or hook(inner_of(simulation), HasTelemetry)
         self._emit = request_events(simulation) if tape.meta.get("event_stream") is True else None
@@ -78,7 +79,8 @@ class _RunWriter:
         if is_new and not self._first:
             self._take(self._first)  # The events of the start, which only a new simulation has.
             self._events_from = self._first
-        restore(simulation, start)
+        if not (is_new and isinstance(run.watch, DesyncFailure)):  # Made and not restored, as the runs it was found in.
+            restore(simulation, start)
         self.outcome: dict[str, Any] = {"reason": "shrunk", "ticks": run.tick}
 
     def write(self) -> None:
@@ -93,6 +95,7 @@ class _RunWriter:
                 failed_at = tick if ended.is_failure else None
                 break
             self._frames.append(Frame(tick, simulation.state.hash(), encoded))
+            self._last_tick = tick
             self._take(tick)
             if failed_at is None and run.watch.stops(tick, simulation):
                 failed_at = tick
@@ -102,6 +105,8 @@ class _RunWriter:
             if failed_at is not None:
                 break
         self._flush()
+        for start, payload in self._tape.aux.payloads(self._first, self._last_tick):
+            self._copy.optional_payload(BlockKind.AUX, payload, start)
         if failed_at != run.tick:
             raise UnfitTapeError(
                 "the inputs that are left fail only in a simulation that ran others before: a step reads something "
@@ -172,7 +177,8 @@ def _raised(error: Exception, tick: int | None, encoded: bytes) -> dict[str, Any
     return {"reason": "exception", "exception": text, **step}
 
 
-def _interval(tape: Tape) -> int:
+def interval_of(tape: Tape) -> int:
+    """The ticks from keyframe to keyframe of the new tape."""
     settings = tape.meta.get("settings")
     interval = settings.get("keyframe_interval_ticks") if isinstance(settings, dict) else None
     return interval if isinstance(interval, int) and interval > 0 else INTERVAL_TICKS
@@ -184,7 +190,7 @@ def _meta(tape: Tape, facts: dict[str, Any]) -> bytes:
     settings = kept.get("settings")
     settings = settings if isinstance(settings, dict) else {}
     changed = {
-        "keyframe_interval_ticks": _interval(tape),
+        "keyframe_interval_ticks": interval_of(tape),
         "full_every": 1,
         "blame": "none",
         "keyframe_after_ms": None,

@@ -13,6 +13,7 @@ import xxhash
 from replayer.playback.make_simulation import Factory, make_stepping
 from replayer.reduction.candidate_runs import CandidateRuns
 from replayer.reduction.chunk_search import ChunkSearch, Parts
+from replayer.reduction.desync_runs import DesyncFailure, DesyncRuns
 from replayer.reduction.failures import Predicate, ViolationFailure
 from replayer.reduction.first_failure import (
     AskedFailure,
@@ -25,7 +26,7 @@ from replayer.reduction.first_failure import (
 )
 from replayer.reduction.input_parts import Inputs, find_empty, read_inputs
 from replayer.reduction.kept_results import KeptResults
-from replayer.reduction.reduced_tape import Shrunk, write_reduced
+from replayer.reduction.reduced_tape import Shrunk, interval_of, write_reduced
 from replayer.tape.copied_range import UnfitTapeError
 from replayer.tape.tape import Tape
 from replayer.timeline.timeline import Timeline
@@ -64,6 +65,7 @@ class ShrinkReport:
         runs, steps: simulated for the search.
         reused: the number of results that an earlier, interrupted search had found.
         path: of the new tape; None if none was written.
+        is_desync: True if the failure is a desync: a verification of the new tape finds it.
     """
 
     failure: str
@@ -76,6 +78,7 @@ class ShrinkReport:
     steps: int
     reused: int
     path: Path | None
+    is_desync: bool = False
 
 
 def shrink(
@@ -85,6 +88,7 @@ def shrink(
     *,
     raises: str | Literal[True] | None = None,
     violation: str | None = None,
+    desync: bool = False,
     output: str | os.PathLike[str] | None = None,
     empty: Any = attrs.NOTHING,
     progress: Progress | None = None,
@@ -95,7 +99,9 @@ def shrink(
 
     until: a condition as in Timeline.find, or a function of a Snapshot; the failure is that it holds. raises: a step
     raises an exception of the same class at the same line; a text selects one that has it in class and message, True
-    takes the last one. violation: the name of a property of the tape's scenario. Exactly one of them is needed.
+    takes the last one. violation: the name of a property of the tape's scenario. desync: a replay from a keyframe gives
+    other states than the run, first in the same fields: the simulation keeps something outside its state. Exactly one of
+    them is needed.
     output: a new tape of the run that is left. Until it is written, results are kept in a file next to it, so that an
     interrupted search continues when it is called again.
     empty: what stands for no input; by default None, [] or {}, as on the tape, or a call of a recorded object's method
@@ -104,13 +110,13 @@ def shrink(
     Raises UnfitTapeError if there is no such failure, or the simulation takes no empty input; ExpressionError for a
     condition that is none; DesyncError if the tape does not replay; FileExistsError, OSError; and as Timeline does.
     """
-    if [until, raises, violation].count(None) != 2:
-        raise UnfitTapeError("expected one failure: until, raises or violation")
+    if [until, raises, violation, desync or None].count(None) != 3:
+        raise UnfitTapeError("expected one failure: until, raises, violation or desync")
     target = None if output is None else Path(output)
     if target is not None and os.path.lexists(target):
         raise FileExistsError(f"{target}: a file of this name exists already")
     with Timeline(path, world) as run:
-        asked = _asked(run, until, raises, violation)
+        asked = AskedFailure(DesyncFailure(), run.last_tick) if desync else _asked(run, until, raises, violation)
         ensure_can_shrink(run.tape, asked.last_tick)
         return _Shrinking(run.tape, world, asked, empty, progress).shrink(target)
 
@@ -142,12 +148,21 @@ class _Shrinking:
         given = () if empty is attrs.NOTHING else (empty,)
         encoded = find_empty(tape, simulation, self._start, given)
         self._recorded = read_inputs(tape, asked.last_tick, encoded, asked.ending)
-        self._runs = CandidateRuns(simulation, tape.first_tick, asked.last_tick, self._start, self._recorded)
+        self._runs: CandidateRuns | DesyncRuns
+        if isinstance(asked.watch, DesyncFailure):
+            self._runs = DesyncRuns(tape, world, self._recorded, interval_of(tape))
+        else:
+            self._runs = CandidateRuns(simulation, tape.first_tick, asked.last_tick, self._start, self._recorded)
 
     def shrink(self, target: Path | None) -> ShrinkReport:
         """Search, and write the new tape. Raises as the function shrink does."""
         all_inputs = self._recorded.encoded
-        ending = run_as_recorded(self._tape, self._runs, all_inputs, self._asked.watch, self._asked.last_tick)
+        watch, last = self._asked.watch, self._asked.last_tick
+        if isinstance(self._runs, DesyncRuns):
+            assert isinstance(watch, DesyncFailure)
+            ending = self._runs.run_as_recorded(all_inputs, last, watch)
+        else:
+            ending = run_as_recorded(self._tape, self._runs, all_inputs, watch, last)
         tick = ending.tick
         if not ending.failed:
             raise UnfitTapeError(
@@ -159,6 +174,8 @@ class _Shrinking:
         finally:
             results.close()
         report = self._report(left, tick, last, results.reused, target)
+        if isinstance(watch, DesyncFailure):
+            watch.ends_at = last
         if target is not None:
             facts = {
                 "from": self._tape.path.name,
@@ -168,9 +185,7 @@ class _Shrinking:
                 "inputs": [len(self._recorded.encoded), len({part.tick for part in left})],
             }
             chosen = self._recorded.select(left)
-            write_reduced(
-                self._tape, self._world, target, Shrunk(chosen, self._recorded, last, self._asked.watch, facts)
-            )
+            write_reduced(self._tape, self._world, target, Shrunk(chosen, self._recorded, last, watch, facts))
         results.remove()
         return report
 
@@ -214,6 +229,7 @@ class _Shrinking:
             steps,
             reused,
             target,
+            isinstance(self._asked.watch, DesyncFailure),
         )
 
 

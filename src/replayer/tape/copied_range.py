@@ -8,7 +8,7 @@ from recorder.errors import CorruptError, MissingTickError, TornError
 from recorder.format.blocks.block import BlockKind
 from recorder.format.blocks.events_block import encode_events, encode_tick
 from recorder.format.blocks.telemetry_block import TICK, decode_telemetry, encode_columns
-from recorder.format.blocks.writes_block import decode_writes
+from recorder.format.blocks.written.writes_block import decode_writes
 from recorder.format.segments.block_location import KeyframeLocation, OptionalBlock, optional_blocks
 from recorder.storage.tape_copy import TapeCopy, copy_keyframe
 from replayer.tape.stored_events import stored_events

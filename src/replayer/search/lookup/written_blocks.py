@@ -6,7 +6,7 @@ import bisect
 
 from recorder.errors import CorruptError, TornError
 from recorder.format.blocks.block import BlockKind
-from recorder.format.blocks.writes_block import decode_writes
+from recorder.format.blocks.written.writes_block import decode_writes
 from recorder.format.segments.block_location import OptionalBlock, optional_blocks
 from replayer.search.lookup.interval_facts import ChangedRows
 from replayer.tape.tape import Tape

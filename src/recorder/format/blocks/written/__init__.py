@@ -1,0 +1,1 @@
+"""The rows written between two keyframes, as blocks."""
