@@ -229,12 +229,16 @@ def _empty(space: Space, path: str) -> list[str]:
     return [path] if 0 in space.get("shape", ()) else []
 
 
-def _cut(space: Space, path: str, columns: Sequence[str]) -> Space | None:
-    """The parts of a space that have columns; None if nothing of it has. Raises ExtractionError for other spaces."""
+def _cut(space: Space, path: str, columns: Sequence[str], *, can_go: bool = False) -> Space | None:
+    """The parts of a space that have columns; None if nothing of it has. Raises ExtractionError for other spaces.
+
+    can_go: True for a part that --field can leave out.
+    """
     if not any(name == path or name.startswith(f"{path}.") for name in columns):
         return None
     if space["type"] == "Dict":
-        inner = [[key, _cut(one, joined(path, key), columns)] for key, one in space["spaces"]]
+        can_go = can_go or path == OBSERVED
+        inner = [[key, _cut(one, joined(path, key), columns, can_go=can_go)] for key, one in space["spaces"]]
         return {**space, "spaces": [[key, one] for key, one in inner if one is not None]}
     if space["type"] == "Tuple":
         parts = [_cut(one, joined(path, index), columns) for index, one in enumerate(space["spaces"])]
@@ -242,10 +246,8 @@ def _cut(space: Space, path: str, columns: Sequence[str]) -> Space | None:
             raise ExtractionError(f"Minari needs all parts of the Tuple {path}: leave --field out, or use parquet")
         return {**space, "spaces": parts}
     if space["type"] not in _HELD:
-        raise ExtractionError(
-            f"Minari cannot hold {path}, which is a {space.get('class', space['type'])}: leave it out (--field with the "
-            "names of others), or use parquet"
-        )
+        fix = "leave it out (--field with the names of others), or use parquet" if can_go else "use parquet"
+        raise ExtractionError(f"Minari cannot hold {path}, which is a {space.get('class', space['type'])}: {fix}")
     return space
 
 
