@@ -217,12 +217,13 @@ function say() {
   tell(playback.status, wire.isOpen && state.following ? live.text : !wire.isOpen ? 'no connection, trying again …' : shown && shown.shown !== state.shownTick(0) && !has(state.tick) ? `at ${whole(shown.shown)}, going to ${whole(state.tick)} …` : fill.length ? `${whole(count)} ticks ready${isDone ? '' : ' …'}` : '');
 }
 
-// The way back to the list of the folder, as it was left.
+// The way back to the list of the folder, as it was left; from a branch beside its parent to the page that led there.
 function backToRuns() {
   if (state.folder === null) return [];
+  if (BASE.includes('/beside/')) return [h('a', { className: 'button', href: `${BASE}../../`, title: `The page of ${state.folder}`, textContent: `‹ ${state.folder}` })];
   let kept = '';
   try { kept = sessionStorage.getItem('runs') ?? ''; } catch { /* Storage is off. */ }
-  return [h('a', { className: 'button', href: `${BASE}../../${kept}`, title: `Back to ${state.folder}`, textContent: `‹ ${state.folder}` })];
+  return [h('a', { className: 'button', href: `${BASE}../../${kept}`, title: 'All runs of the folder', textContent: `‹ ${state.folder}` })];
 }
 
 function buildNames() {
