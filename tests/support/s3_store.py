@@ -23,7 +23,7 @@ class S3Store:
         statuses: status and code of an error for each of the next requests, in place of an answer.
         cut_off: the number of next answers that end after half of their bytes.
         slow_s: the time before each answer.
-        denied: a part of the paths that nobody may read.
+        denied: a part of the paths that may not be read.
         lists: False permits no listing.
     """
 

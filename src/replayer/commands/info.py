@@ -20,7 +20,9 @@ def info(
 ) -> int:
     """Show what a tape holds and what state it is in.
 
-    Example: replay info recordings/quiet-meadow-1.tape
+    Examples:
+    replay info recordings/quiet-meadow-1.tape
+    replay info s3://bucket/run.tape
 
     Every block is read and its checksum compared. To re-simulate every tick, too,
     use replay verify.
