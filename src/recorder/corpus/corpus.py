@@ -32,6 +32,7 @@ from recorder.processes.spawn_pool import SpawnPool
 from recorder.storage.atomic_file import atomic_file
 from recorder.storage.file_names import TAPE_SUFFIX, following_segments, journal_path, segment_path
 from recorder.storage.open_tape import is_locked
+from recorder.storage.remote.uploads import upload_tape
 
 EXAMINED_A_PROCESS = 16  # Starting a process takes about a second, reading a tape completely some tenths.
 GLANCED_A_PROCESS = 1_000  # Reading its headers takes about a millisecond.
@@ -215,6 +216,13 @@ def note_run(folder: Path, run: Run) -> None:
     """Write one run to the index. Raises OSError, ForeignIndexError."""
     with writing_index(folder) as connection:
         put_runs(connection, [run])
+
+
+def upload_whole(tape: Path, url: TapeUrl) -> None:
+    """Upload a tape that is not being recorded. Raises RecordingError if it is, FileExistsError or another OSError."""
+    if is_locked(tape):
+        raise RecordingError(f"{tape} is being recorded: add it after its run has ended")
+    upload_tape(tape, url)
 
 
 def add_tape(folder: Path, tape: Path) -> Path:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 from recorder.errors import UnreadableError
 from recorder.location.tape_location import Location
@@ -26,7 +25,7 @@ def reading(path: Location) -> Iterator[None]:
 
 
 @contextmanager
-def writing(path: Path) -> Iterator[None]:
+def writing(path: Location) -> Iterator[None]:
     """Make errors of the system name path while it is written."""
     try:
         yield

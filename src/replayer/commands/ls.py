@@ -14,7 +14,7 @@ from cyclopts import Parameter
 from recorder.console.argument_types import Positive
 from recorder.console.output import print_json
 from recorder.console.progress import progress_bar
-from recorder.corpus.corpus import Corpus, add_tape, look, order_of, refresh_index
+from recorder.corpus.corpus import Corpus, add_tape, look, order_of, refresh_index, upload_whole
 from recorder.corpus.run import TIERS, Run
 from recorder.corpus.run_statistics import Statistics, statistics_of
 from recorder.corpus.selection import ConditionError
@@ -79,7 +79,7 @@ def ls(
     plot
         Draw these statistics into a file: a name that ends in .png, .svg or .pdf.
     add
-        Copy this tape into the folder and add it to the index. May be repeated.
+        Copy this tape into the folder, which may be at a URL, and add it to the index. May be repeated.
     rebuild
         Rebuild the index from the tapes.
     jobs
@@ -115,8 +115,10 @@ def ls(
 def _prepare(folder: Location, added: Sequence[Path], *, rebuild: bool) -> None:
     """Copy tapes into the folder. Raises UsageError if there is no folder, or if it cannot be written."""
     if isinstance(folder, TapeUrl):
-        if added or rebuild:
-            raise UsageError("--add and --rebuild write to a folder: name one of this machine")
+        if rebuild:
+            raise UsageError("--rebuild writes an index: name a folder of this machine")
+        for tape in added:
+            upload_whole(tape, folder / tape.name)
         return
     if not folder.is_dir():
         command = "record run quiet-meadow" if str(folder) == RECORDINGS_FOLDER else f"record generate … -o {folder}"

@@ -14,10 +14,13 @@ from recorder.console.argument_types import Positive, Whole
 from recorder.console.output import print_json
 from recorder.console.progress import progress_bar
 from recorder.exit_codes import SAME, UsageError
+from recorder.location.tape_location import Location
+from recorder.location.tape_url import TapeUrl
 from recorder.storage.os_errors import reading, writing
 from recorder.text import counted
 from recorder.visible_text import print_visible
 from replayer.commands.arguments import factory_of, note_losses, ready_tape
+from replayer.commands.new_tape import NewTape, new_tape
 from replayer.commands.options import Json, Sim, TapePath
 from replayer.commands.tick_ranges import parse_ticks
 from replayer.reshape.cut import cut_tape
@@ -26,8 +29,6 @@ from replayer.reshape.pytest_file import write_test
 from replayer.reshape.rekey import rekey_tape
 from replayer.tape.copied_range import UnfitTapeError
 from replayer.value_text import tick_range
-
-NewTape = Annotated[Path, Parameter(name=["--output", "-o"])]
 
 
 def cut(
@@ -81,10 +82,12 @@ def cut(
         note_losses(opened)
         first, last = opened.first_tick, opened.last_tick
     begin, end = parse_ticks(ticks if ticks is not None else f"{tick}..{tick}", first, last)
-    with reading(tape), _fitting(), writing(output):
-        report = cut_tape(tape, output, begin, end, factory_of(sim), exact=exact or tick is not None)
+    if test is not None and isinstance(output, TapeUrl):
+        raise UsageError("--pytest needs a tape of this machine: the test reads it")
+    with reading(tape), _fitting(), writing(output), new_tape(output) as target:
+        report = cut_tape(tape, target, begin, end, factory_of(sim), exact=exact or tick is not None)
         if test is not None:
-            write_test(test, output, sim, tape.name)
+            write_test(test, target, sim, tape.name)
     where = tick_range(report.first_tick, report.last_tick)
     text = f"{output}: {where} of {tape}, {report.size_bytes / 1e3:,.1f} kB"
     notes = [f"  {counted(report.simulated, 'step')} simulated to reach its first state"] if report.simulated else []
@@ -92,7 +95,7 @@ def cut(
         notes.append(f"  it begins at the keyframe before tick {begin:,}; with --exact, at that tick")
     if test is not None:
         notes.append(f"  the test: {test}")
-    _tell(report, [text, *notes], as_json=as_json)
+    _tell(report, output, [text, *notes], as_json=as_json)
     return SAME
 
 
@@ -131,11 +134,17 @@ def rekey(
     with ready_tape(tape) as opened:
         note_losses(opened)
         total = opened.last_tick - opened.first_tick
-    with reading(tape), _fitting(), writing(output), progress_bar("writing keyframes", total, quiet=as_json) as show:
-        report = rekey_tape(tape, output, every, factory_of(sim), progress=lambda done, _: show(done))
+    with (
+        reading(tape),
+        _fitting(),
+        writing(output),
+        new_tape(output) as target,
+        progress_bar("writing keyframes", total, quiet=as_json) as show,
+    ):
+        report = rekey_tape(tape, target, every, factory_of(sim), progress=lambda done, _: show(done))
     sizes = f"{report.bytes_before / 1e3:,.1f} → {report.size_bytes / 1e3:,.1f} kB"
     text = f"{output}: {report.keyframes_before:,} → {counted(report.keyframes, 'keyframe')}, {sizes}"
-    _tell(report, [text], as_json=as_json)
+    _tell(report, output, [text], as_json=as_json)
     return SAME
 
 
@@ -164,11 +173,11 @@ def join(tape: TapePath, following: TapePath, /, *, output: NewTape, as_json: Js
     for path in (tape, following):
         with ready_tape(path) as opened:  # Errors of either are reported before anything is written.
             note_losses(opened)
-    with reading(tape), _fitting(), writing(output):
-        report = join_tapes(tape, following, output)
+    with reading(tape), _fitting(), writing(output), new_tape(output) as target:
+        report = join_tapes(tape, following, target)
     where = tick_range(report.first_tick, report.last_tick)
     text = f"{output}: {where}, joined at tick {report.joined_at:,}, {report.size_bytes / 1e3:,.1f} kB"
-    _tell(report, [text], as_json=as_json)
+    _tell(report, output, [text], as_json=as_json)
     return SAME
 
 
@@ -181,10 +190,9 @@ def _fitting() -> Iterator[None]:
         raise UsageError(str(error)) from None
 
 
-def _tell(report: Any, lines: list[str], *, as_json: bool) -> None:
+def _tell(report: Any, output: Location, lines: list[str], *, as_json: bool) -> None:
     if as_json:
-        print_json(
-            {key: str(value) if isinstance(value, Path) else value for key, value in attrs.asdict(report).items()}
-        )
+        facts = attrs.asdict(report) | {"path": output}
+        print_json({key: str(value) if isinstance(value, Path | TapeUrl) else value for key, value in facts.items()})
     else:
         print_visible("\n".join(lines))

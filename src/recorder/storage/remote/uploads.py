@@ -1,14 +1,23 @@
-"""Uploads of files to a URL: each is there as a whole or not at all, as stores promise it for one object."""
+"""Uploads of files and tapes to a URL: each file is there as a whole or not at all, as stores promise it for one object."""
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
 
 from recorder.errors import UnreadableError
 from recorder.location.tape_url import TapeUrl
+from recorder.storage.file_names import (
+    JOURNAL_SUFFIX,
+    SEGMENT_NUMBER_OF,
+    following_segments,
+    journal_path,
+    segment_path,
+)
 from recorder.storage.remote.file_system import file_system, path_in_store
 from recorder.storage.remote.range_reads import WEB_SCHEMES
 from recorder.storage.remote.store_errors import asked, cut_off
+from recorder.storage.remote.url_folder import files_beginning_with
 from recorder.storage.remote.url_settings import settings_of
 
 
@@ -36,3 +45,26 @@ def upload_file(source: Path, url: TapeUrl) -> None:
             raise cut_off(url, stored_bytes, size_bytes)
 
     asked(url, settings, put)
+
+
+def ensure_url_is_free(url: TapeUrl) -> None:
+    """Raise FileExistsError if a tape, or a file of one, has the name of a URL; and as ensure_writable does."""
+    ensure_writable(url)
+    listed = files_beginning_with(url)
+    names = {url.name, f"{url.name}{JOURNAL_SUFFIX}"}
+    for name in sorted(listed or ()):
+        if name in names or SEGMENT_NUMBER_OF.fullmatch(name[len(url.name) :]) is not None:
+            raise FileExistsError(errno.EEXIST, "exists already: choose a different name", url.with_name(name).shown)
+
+
+def upload_tape(tape: Path, url: TapeUrl) -> None:
+    """Upload all files of a tape to a URL that is free, the first one last: a tape exists only with it.
+
+    Raises FileExistsError, and as upload_file does.
+    """
+    ensure_url_is_free(url)
+    if journal_path(tape).exists():
+        upload_file(journal_path(tape), url.with_name(url.name + JOURNAL_SUFFIX))
+    for number in reversed(following_segments(tape)):
+        upload_file(segment_path(tape, number), url.with_name(f"{url.name}.{number}"))
+    upload_file(tape, url)

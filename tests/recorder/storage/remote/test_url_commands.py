@@ -108,6 +108,50 @@ def test_an_extraction_reads_urls_and_folders(capsys: pytest.CaptureFixture[str]
     assert [tape["path"] for tape in manifest["tapes"]] == ["other.tape", "run.tape"]
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "cut {run} --ticks 20..40 --json -o {new}",
+        f"rekey {{run}} --every 5 --json -o {{new}} {FACTORY}",
+    ],
+)
+def test_a_new_tape_is_uploaded(line: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """It is that which a local command makes, and nothing of it stays here."""
+    by_path = printed(capsys, line.format(run=LOCAL, new="new.tape"))
+    by_url = printed(capsys, line.format(run=URL, new="counted://new/new.tape"))
+
+    assert by_url == (0, by_path[1].replace("new.tape", "counted://new/new.tape"))
+    with (
+        replayer.open("new.tape", world=Walkers) as one,
+        replayer.open("counted://new/new.tape", world=Walkers) as other,
+    ):
+        ticks = range(one.first_tick, one.last_tick + 1)
+        assert (other.first_tick, other.last_tick) == (one.first_tick, one.last_tick)
+        assert all(one[tick].arena.tobytes() == other[tick].arena.tobytes() for tick in ticks)
+        assert other.tape.check_blocks() == []
+
+
+def test_a_tape_is_copied_to_a_url(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """All of its files, the first one last; the copy is byte for byte the tape."""
+    record(
+        tmp_path / "parts.tape",
+        Walkers(1),
+        [None] * 90,
+        keyframe_interval_ticks=10,
+        split=500,
+        deterministic=True,
+        trial_ms=0,
+    )
+    files = {path.name: path.read_bytes() for path in tmp_path.glob("parts.tape*")}
+    assert run(main, "ls counted://copies --add parts.tape --json") == 0
+    assert [run["path"] for run in json.loads(capsys.readouterr().out)["runs"]] == ["counted://copies/parts.tape"]
+
+    stored = {name: file.getvalue() for name, file in CountedStore.store.items() if name.startswith("/copies/")}
+    assert stored == {f"/copies/{name}": data for name, data in files.items()}
+    assert len(files) > 2
+    assert CountedStore.put_names[-1] == "/copies/parts.tape"
+
+
 def test_the_runs_of_a_folder_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     put("broken.tape", b"nothing")
     code, out = printed(capsys, "ls counted://runs --json")
@@ -130,7 +174,10 @@ def test_the_runs_of_a_folder_are_listed(capsys: pytest.CaptureFixture[str]) -> 
         ("info nosuch://runs/none.tape", "the scheme nosuch:// is not known"),
         ("info counted://", "expected the name of a tape or a folder after counted://"),
         ("ls counted://none", "counted://none: No such file or directory"),
-        ("ls counted://runs --rebuild", "--rebuild write to a folder: name one of this machine"),
+        ("ls counted://runs --rebuild", "--rebuild writes an index: name a folder of this machine"),
+        ("ls counted://runs --add run.tape", "counted://runs/run.tape: exists already: choose a different name"),
+        ("cut run.tape --ticks 0..20 -o counted://runs/other.tape", "counted://runs/other.tape: exists already"),
+        ("cut run.tape --ticks 0..20 -o counted://runs/a.tape --pytest t.py", "--pytest needs a tape of this machine"),
         ("tail counted://runs/run.tape", "not a URL: copy the tape first"),
         ("bisect counted://runs/run.tape --good a --sim a:b", "not a URL: copy the tape first"),
         ("certify counted://runs/run.tape", "not a URL: copy the tape first"),
