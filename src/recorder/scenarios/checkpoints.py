@@ -25,6 +25,7 @@ from recorder.storage.atomic_file import make_folder
 from recorder.storage.file_names import numbered
 from recorder.storage.open_tape import OpenTape
 from recorder.storage.tape_copy import TapeCopy
+from sim.kernel.hooks import HasOrigin, hook
 from sim.kernel.plain_data import encode_plain
 from sim.kernel.registry import Origin
 from sim.kernel.same_fields import ensure_same_fields
@@ -233,8 +234,10 @@ def resume_checkpoint(checkpoint: Checkpoint | Path, simulation: Any) -> int:
     counts. Raises OSError, RecordingError; ValueError if the checkpoint is incomplete or of a different scenario, or if the
     simulation has different fields, or neither a scenario around it nor a registered world.
     """
-    if not isinstance(simulation, ScenarioSimulation) and not isinstance(getattr(simulation, "origin", None), Origin):
-        raise ValueError("a simulation without a scenario around it has no checkpoints")  # noqa: TRY004 - about the value.
+    with_origin = hook(simulation, HasOrigin)
+    is_world = with_origin is not None and isinstance(with_origin.origin, Origin)
+    if not isinstance(simulation, ScenarioSimulation) and not is_world:
+        raise ValueError("a simulation without a scenario around it has no checkpoints")
     path = checkpoint.path if isinstance(checkpoint, Checkpoint) else checkpoint
     with OpenTape(path) as opened:
         assembled = opened.assemble()

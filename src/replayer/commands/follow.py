@@ -11,8 +11,8 @@ from recorder.console.broken_pipes import ensure_reader
 from recorder.console.output import print_result
 from recorder.exit_codes import CORRUPT, DIFFERS, INCOMPLETE, SAME
 from recorder.storage.os_errors import reading
-from replayer.commands.arguments import choose, factory_of
-from replayer.commands.options import DumpFolder, Json, Sim
+from replayer.commands.arguments import factory_of, newest_tape
+from replayer.commands.options import DumpFolder, Json, LocalTape, Sim
 from replayer.desync.finding import Finding
 from replayer.desync.object_diff import named_fields
 from replayer.follow.idle_wait import Waiting
@@ -22,7 +22,7 @@ from replayer.value_text import plain_text, tick_range
 
 
 def follow(
-    tape: Path | None = None,
+    tape: LocalTape | None = None,
     /,
     *,
     wait: bool = True,
@@ -60,7 +60,7 @@ def follow(
     sim
         module:factory of the simulation, for a tape that names no registered world.
     """
-    path = choose(tape)
+    path = tape if tape is not None else newest_tape()
     factory, worst = factory_of(sim), SAME
     with reading(path):
         verifier = LiveVerifier(path, factory, dump_folder=dump_folder)

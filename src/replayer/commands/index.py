@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import attrs
@@ -13,15 +12,15 @@ from recorder.exit_codes import DIFFERS, INCOMPLETE, SAME, UsageError
 from recorder.storage.os_errors import reading, writing
 from recorder.text import counted
 from recorder.visible_text import print_visible
-from replayer.commands.arguments import choose, ensure_states, factory_of, note_losses, note_version
-from replayer.commands.options import Json, Sim
+from replayer.commands.arguments import ensure_states, factory_of, newest_tape, note_losses, note_version
+from replayer.commands.options import Json, LocalTape, Sim
 from replayer.search.lookup.lookup_file import lookup_path, stored, write_lookup
 from replayer.search.lookup.make_lookup import Measured, interval_starts, measured_intervals
 from replayer.timeline.timeline import Timeline
 from replayer.value_text import plain_text, tick_range
 
 
-def index(tape: Path | None = None, /, *, as_json: Json = False, sim: Sim = None) -> int:
+def index(tape: LocalTape | None = None, /, *, as_json: Json = False, sim: Sim = None) -> int:
     """Write the lookup file of a tape, with which replay find and replay who skip intervals.
 
     Examples:
@@ -47,7 +46,7 @@ def index(tape: Path | None = None, /, *, as_json: Json = False, sim: Sim = None
     sim
         module:factory of the simulation, for a tape that names no registered world.
     """
-    path = choose(tape)
+    path = tape if tape is not None else newest_tape()
     target = lookup_path(path)
     with reading(path), Timeline(path, factory_of(sim)) as run:
         if run.tape.is_being_written():

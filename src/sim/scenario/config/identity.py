@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Mapping
 from typing import Any
 
+from sim.kernel.hooks import HasScenario, hook
 from sim.kernel.plain_data import encode_plain
 from sim.kernel.registry import Origin
 from sim.kernel.simulation import inner_of
@@ -23,7 +24,8 @@ def scenario_hash(source: Any) -> str:
     its configuration alone.
     """
     if not isinstance(source, Mapping):
-        return scenario_hash_around(source, getattr(source, "scenario", None))
+        with_scenario = hook(source, HasScenario)
+        return scenario_hash_around(source, None if with_scenario is None else with_scenario.scenario)
     world = source.get("world")
     return _hash(world, None if world else source.get("simulation"), source.get("scenario"))
 

@@ -224,9 +224,7 @@ def test_what_minari_cannot_hold_is_named(tmp_path: Path, capsys: Any) -> None:
     """Before any work, in one line."""
     recorded("oddities", tmp_path / "odd.tape")
     recorded("cart", tmp_path / "cart.tape")
-    with pytest.raises(
-        ExtractionError, match=r"Minari cannot hold obs\.1, which is a Sequence: use parquet"
-    ):
+    with pytest.raises(ExtractionError, match=r"Minari cannot hold obs\.1, which is a Sequence: use parquet"):
         replayer.extract(tmp_path / "odd.tape", tmp_path / "set", world=REBUILT["oddities"], file_format="minari")
     capsys.readouterr()
     for rest, text in (
