@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from replayer.diagnose.hidden_state.sync_test import SyncTest
     from replayer.follow.tail import Tail
     from replayer.playback.cursor import SeekCancelledError
+    from replayer.playback.mapped_simulation import with_field_map
     from replayer.playback.rebuild_events import rebuild_events
     from replayer.reduction.influence import InfluenceReport, influence
     from replayer.reduction.shrink_tape import ShrinkReport, shrink
@@ -76,6 +77,7 @@ __all__ = [
     "samples",
     "shrink",
     "verify_tape",
+    "with_field_map",
 ]
 
 _LATER = {  # Imported at first access.
@@ -101,6 +103,7 @@ _LATER = {  # Imported at first access.
     "samples": "replayer.datasets.stream.samples",
     "shrink": "replayer.reduction.shrink_tape",
     "verify_tape": "replayer.timeline.verify",
+    "with_field_map": "replayer.playback.mapped_simulation",
 }
 
 renderers_are_in("replayer.report.notebook")

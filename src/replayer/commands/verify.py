@@ -26,7 +26,8 @@ from replayer.commands.options import DumpFolder, Json, Sim, TapePath
 from replayer.desync.isolated_rerun import gives_recorded_as_made
 from replayer.diagnose.certify.arithmetic import processor_count
 from replayer.playback.cursor import Cursor
-from replayer.playback.make_simulation import make_simulation
+from replayer.playback.field_map import FieldMapError, read_field_map
+from replayer.playback.make_simulation import Factory, make_simulation
 from replayer.report.report_text import print_report, print_values, report_facts
 from replayer.status import STATUS_CODES
 from replayer.tape.tape import Tape
@@ -47,12 +48,15 @@ def verify(
     values: Annotated[bool, Parameter(negative="")] = False,
     as_json: Json = False,
     sim: Sim = None,
+    field_map: Annotated[Path | None, Parameter(name="--map")] = None,
     dump_folder: DumpFolder = None,
     patience: Positive = PATIENCE_S,
 ) -> int:
     """Verify a tape: read every block, re-simulate every tick and compare every hash.
 
-    Example: replay verify run.tape --jobs 4
+    Examples:
+    replay verify run.tape --jobs 4
+    replay verify old.tape --sim game:Game --map fields.toml
 
     Exit code: 0 intact and every hash equal, 1 desync (a dump is written) or a keyframe that restores other values,
     3 every hash equal, but the tape is incomplete, 4 corrupt, 5 not a tape.
@@ -73,12 +77,16 @@ def verify(
         Print one JSON object.
     sim
         module:factory of the simulation, for a tape that names no registered world.
+    field_map
+        A TOML file that says how the fields of the tape are called in the code now: [renamed] and [added].
     dump_folder
         The folder for the dump of a desync. By default the folder of the tape.
     patience
         Seconds. A process that does nothing for longer is ended: one that waits for a thread that it lacks, for example.
     """
     path = choose(tape)
+    if field_map is not None and (fast or values):
+        raise UsageError("--map re-simulates the ticks: expected it without --fast and --values")
     if fast:
         return _verify_headers(path, as_json=as_json)
     with reading(path), Tape(path) as opened:
@@ -90,7 +98,8 @@ def verify(
         return STATUS_CODES[checked.status]
     start_s = _cpu_s()
     try:
-        report = _verify(path, sim, tick_count, jobs, dump_folder, patience, quiet=as_json)
+        factory = _factory(path, sim, field_map)
+        report = _verify(path, factory, tick_count, jobs, dump_folder, patience, quiet=as_json)
     except SimulationFailedError as error:
         if first_tick is None or not _is_desync(path, sim, error, first_tick):
             raise
@@ -111,9 +120,24 @@ def verify(
     return STATUS_CODES[report.status]
 
 
+def _factory(path: Location, sim: str | None, field_map: Path | None) -> Factory | None:
+    """The factory of --sim, through the map of --map. Raises UsageError."""
+    factory = factory_of(sim)
+    if field_map is None:
+        return factory
+    from replayer.playback.mapped_simulation import with_field_map  # noqa: PLC0415 - rarely used
+
+    try:
+        with reading(field_map):
+            read_field_map(field_map)
+        return with_field_map(factory, field_map, path)
+    except FieldMapError as error:
+        raise UsageError(plain_text(str(error))) from None
+
+
 def _verify(
     path: Location,
-    sim: str | None,
+    factory: Factory | None,
     ticks: int,
     jobs: int | None,
     dump_folder: Path | None,
@@ -124,7 +148,7 @@ def _verify(
     with progress_bar("verifying", ticks, quiet=quiet) as show:
         return verify_tape(
             path,
-            factory_of(sim),
+            factory,
             jobs=jobs or processor_count(),
             progress=lambda done, _: show(done),
             dump_folder=dump_folder or folder_beside(path),
