@@ -35,6 +35,13 @@ Live = Annotated[
         "has ended, until Ctrl-C. The recording never waits for it.",
     ),
 ]
+Writes = Annotated[
+    bool,
+    Parameter(
+        negative="",
+        help="Note at each keyframe which rows were written since the last one: replay who skips intervals by it.",
+    ),
+]
 Durability = Annotated[
     Literal["tick", "block", "none"],
     Parameter(

@@ -32,6 +32,7 @@ from recorder.commands.options import (
     Sim,
     Split,
     Sync,
+    Writes,
 )
 from recorder.commands.resume_plan import goal_of
 from recorder.commands.run_common import notes_of, run_watched, simulation_of
@@ -75,7 +76,7 @@ def run(
     blame: BlameOption = "auto",
     mode: RunMode = "events",
     hashes: HashesOption = "auto",
-    writes: Annotated[bool, Parameter(negative="")] = False,
+    writes: Writes = False,
     player: Players = None,
     inputs: Inputs = None,
     events: Events = None,
@@ -108,8 +109,6 @@ def run(
         Number of ticks to run; by default that of the scenario.
     seed
         Replaces the scenario's seed.
-    writes
-        Note at each keyframe which rows were written since the last one: replay who skips intervals by it.
     quiet
         Print nothing but errors and, without -o, the name of the tape.
     """
@@ -127,8 +126,7 @@ def run(
     options |= {"mode": mode, "hashes": hashes, "notes": notes, "writes": writes}
     recorder = _start(output, loaded, options, start, tick_count)
     _announce(loaded, tick_count, recorder, start, quiet=quiet, is_named=output is not None)
-    violations = ViolationWatch(notes)
-    path = Path(recorder.path)
+    violations, path = ViolationWatch(notes), Path(recorder.path)
     with page_beside(path, sim, wanted=live) as page:
         code = run_watched(recorder, input_source, tick_count, violations, quiet=quiet, ticks_a_second=realtime)
         code = code or report_violations(violations, path, loaded, players, input_source, quiet=quiet)

@@ -36,6 +36,13 @@ from replayer.timeline.verify import VerificationReport, check_seal, verify_tape
 from replayer.value_text import plain_text
 
 SLOW_CPU_S = 5.0  # Of a verification, from which on a faster one is spoken of.
+FieldMapFile = Annotated[
+    Path | None,
+    Parameter(
+        name="--map",
+        help="A TOML file that says how the fields of the tape are called in the code now: [renamed] and [added].",
+    ),
+]
 FASTER_MIN = 2.0  # So many times as fast at least.
 
 
@@ -48,7 +55,7 @@ def verify(
     values: Annotated[bool, Parameter(negative="")] = False,
     as_json: Json = False,
     sim: Sim = None,
-    field_map: Annotated[Path | None, Parameter(name="--map")] = None,
+    field_map: FieldMapFile = None,
     dump_folder: DumpFolder = None,
     patience: Positive = PATIENCE_S,
 ) -> int:
@@ -77,16 +84,13 @@ def verify(
         Print one JSON object.
     sim
         module:factory of the simulation, for a tape that names no registered world.
-    field_map
-        A TOML file that says how the fields of the tape are called in the code now: [renamed] and [added].
     dump_folder
         The folder for the dump of a desync. By default the folder of the tape.
     patience
         Seconds. A process that does nothing for longer is ended: one that waits for a thread that it lacks, for example.
     """
     path = choose(tape)
-    if field_map is not None and (fast or values):
-        raise UsageError("--map re-simulates the ticks: expected it without --fast and --values")
+    _ensure_together(field_map, fast=fast, values=values)
     if fast:
         return _verify_headers(path, as_json=as_json)
     with reading(path), Tape(path) as opened:
@@ -118,6 +122,11 @@ def verify(
     if report.first_bad is not None or report.wrong_keyframes:
         return DIFFERS
     return STATUS_CODES[report.status]
+
+
+def _ensure_together(field_map: Path | None, *, fast: bool, values: bool) -> None:
+    if field_map is not None and (fast or values):
+        raise UsageError("--map re-simulates the ticks: expected it without --fast and --values")
 
 
 def _factory(path: Location, sim: str | None, field_map: Path | None) -> Factory | None:

@@ -52,7 +52,7 @@ class DesyncFailure(Failure):
 
 
 @attrs.frozen
-class Divergence:
+class CandidateDivergence:
     """The first tick at which the run and its replay differ, and the fields that do; no tick if they do not.
 
     Attributes:
@@ -78,7 +78,7 @@ class _Work:
     recorded: RecordedInputs
     interval: int
 
-    def __call__(self, candidate: tuple[Inputs, int, bool], report: Report, /) -> Divergence:
+    def __call__(self, candidate: tuple[Inputs, int, bool], report: Report, /) -> CandidateDivergence:
         del report
         inputs, last_tick, compares = candidate
         run = make_stepping(self.tape, self.world)
@@ -94,15 +94,15 @@ class _Work:
                 except MemoryError:
                     raise
                 except Exception as error:  # noqa: BLE001 - the simulation's own, which is not the failure
-                    return Divergence(None, (), steps, raised=(tick, raised_text("the step", error)))
+                    return CandidateDivergence(None, (), steps, raised=(tick, raised_text("the step", error)))
                 if compares and (found := self._mismatch(tick, run)) is not None:
-                    return Divergence(None, (), steps, mismatch=found)
+                    return CandidateDivergence(None, (), steps, mismatch=found)
                 states.append(run.state.snapshot())
             for tick, fields in self._replayed(begin, states, inputs):
                 steps += 1
                 if fields:
-                    return Divergence(tick, fields, steps)
-        return Divergence(None, (), steps)
+                    return CandidateDivergence(tick, fields, steps)
+        return CandidateDivergence(None, (), steps)
 
     def _mismatch(self, tick: int, run: Simulation) -> tuple[int, int, int] | None:
         recorded = self.tape.recording.recorded_hashes.recorded_hash(tick) if tick <= self.tape.last_tick else None
@@ -171,7 +171,7 @@ class DesyncRuns:
         watch.fields = found.fields or None
         return Ending(found.tick or last_tick, failed=found.tick is not None)
 
-    def _searched(self, inputs: Inputs, last_tick: int, *, compares: bool) -> Divergence:
+    def _searched(self, inputs: Inputs, last_tick: int, *, compares: bool) -> CandidateDivergence:
         self.runs += 1
         [found] = results_in_order(
             local_pool(1),
