@@ -15,6 +15,7 @@ import os
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
+from functools import partial
 from typing import Any, TypeVar
 
 import attrs
@@ -33,12 +34,15 @@ from recorder.errors import (
 from recorder.exception_text import raised_text
 from recorder.format.blocks.block import BlockKind, Flags
 from recorder.format.blocks.file_header import make_file_header
+from recorder.format.blocks.frame import Frame
 from recorder.format.recording.assembly import Assembled, SegmentInput, assemble
+from recorder.format.recording.recording import Recording
 from recorder.format.segments.segment_contents import NoTapeError, hop
 from recorder.format.segments.segment_encoder import SegmentEncoder, make_piece, pieces_of_frames
 from recorder.format.segments.segment_reader import Segment
 from recorder.recording_options import FUNCTIONS, RecordingOptions
 from recorder.reopen.preconditions import ensure_first_file, ensure_intact, settings_of
+from recorder.reopen.running_episode import last_reset, stated_episode
 from recorder.reopen.state_check import StateCheck
 from recorder.reopen.torn_tail import cut_torn_tail, take_begun_segment_away
 from recorder.session.change_source import find_source
@@ -49,6 +53,8 @@ from recorder.storage.file_interfaces import IO, Files
 from recorder.storage.file_names import segment_path
 from recorder.storage.segmented_log import SegmentedLog
 from recorder.storage.tape_files import NOT_OURS, TapeFiles
+from sim.adapters.interface.attempts import is_attempt
+from sim.adapters.interface.running_episode import CountsEpisodes, RunningEpisode
 from sim.kernel.hooks import HasAdapter, ensure_hooks, hook
 from sim.kernel.registry import find_world
 from sim.kernel.same_fields import ensure_same_fields
@@ -122,7 +128,7 @@ def resume_in(
         )
         find_source(adapted, changes)
         ensure_hooks(inner_of(adapted))
-        keyframe_tick = restore_last_tick(assembled, adapted, progress)
+        keyframe_tick = restore_last_tick(assembled, adapted, progress, with_totals=True)
         if begun is not None:
             take_begun_segment_away(files, ios.pop(begun), begun)
         session, torn_file = _open_for_writing(files, ios, assembled, settings)
@@ -224,12 +230,50 @@ def _as_recorded(simulation: Any, assembled: Assembled) -> Any:
     return as_recorded(simulation, assembled.meta)
 
 
-def restore_last_tick(assembled: Assembled, simulation: Simulation, progress: Progress | None) -> int:
-    """Restore the simulation to the last tick; return the tick of the keyframe used. Raises as resume does."""
+def restore_last_tick(
+    assembled: Assembled, simulation: Simulation, progress: Progress | None, *, with_totals: bool = False
+) -> int:
+    """Restore the simulation to the last tick; return the tick of the keyframe used. Raises as resume does.
+
+    with_totals: add up the rewards of an environment's episode that is running there.
+    """
     recording = assembled.recording
+    inner: Any = inner_of(simulation)
+    counter = inner if with_totals and isinstance(inner, CountsEpisodes) else None
+    begun_at = last_reset(recording) if counter is not None else None
+    if counter is not None and begun_at is not None:
+        episode = RunningEpisode(begun_at, recording.last_tick)
+        count = partial(_count, counter, episode)
+        try:
+            keyframe_tick = _restore(recording, simulation, begun_at, progress, count)
+        except (CorruptError, TornError, MissingTickError, DesyncError, SimulationFailedError):
+            pass  # The ticks from the last keyframe on may be in order.
+        else:
+            counter.running = episode
+            return keyframe_tick
+    keyframe_tick = _restore(recording, simulation, recording.last_tick, progress)
+    if counter is not None:
+        counter.running = stated_episode(assembled)
+    return keyframe_tick
+
+
+def _count(counter: CountsEpisodes, episode: RunningEpisode, frame: Frame) -> None:
+    """Add what a step returned to the totals of its episode; one that raised returned nothing."""
+    if frame.tick > episode.begun_at and not is_attempt(frame.inputs):
+        counter.add_rewards(episode)
+
+
+def _restore(
+    recording: Recording,
+    simulation: Simulation,
+    nearest: int,
+    progress: Progress | None,
+    on_step: Callable[[Frame], None] = lambda _: None,
+) -> int:
+    """Restore the simulation to the last tick from a keyframe at or before the tick nearest. Raises as resume does."""
     last_tick = recording.last_tick
     failure: Exception = MissingTickError(last_tick, "there is no keyframe before it", damaged=True)
-    for keyframe in recording.keyframes_at_or_before(last_tick):
+    for keyframe in recording.keyframes_at_or_before(nearest):
         try:
             snapshot = recording.snapshot(keyframe)
             frames = [recording.frame(tick) for tick in range(keyframe.tick + 1, last_tick + 1)]
@@ -245,6 +289,7 @@ def restore_last_tick(assembled: Assembled, simulation: Simulation, progress: Pr
                 check.stepped(frame)
                 if (hashes := check.difference(frame)) is not None:
                     raise DesyncError(frame.tick, *hashes)
+                on_step(frame)
                 if progress is not None:
                     progress(frame.tick - keyframe.tick, len(frames))
         return keyframe.tick

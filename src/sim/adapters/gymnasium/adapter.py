@@ -44,6 +44,7 @@ from sim.adapters.gymnasium.vector import RecordedVectorEnv, has_seed, must_rese
 from sim.adapters.interface.adapter_registry import Adapter, NotCapturedError
 from sim.adapters.interface.attempts import KeepsItsAttempts, attempt_of, repeat_attempt
 from sim.adapters.interface.capture_report import Part, Report
+from sim.adapters.interface.running_episode import CountsEpisodes
 from sim.kernel.exactness import Level, level_from
 from sim.user_warning import warn_user
 
@@ -51,7 +52,7 @@ NAME = "gymnasium"
 RESULT = "result"  # The prefix of the fields of LastEnvCall.
 
 
-class GymnasiumSimulation(KeepsItsAttempts, ProvedSimulation):
+class GymnasiumSimulation(KeepsItsAttempts, ProvedSimulation, CountsEpisodes):
     """An environment as a simulation: one tick is one call of step or reset.
 
     Attributes:
@@ -276,11 +277,12 @@ class RecordedEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
         self._lacks_seed = self._lacks_reset and not keeps_generator(self.env.unwrapped)
         self.tape = tape
         self._call = tape.step
-        # The tick of the last reset. None in an episode that was resumed or branched: its rewards are not known.
-        self._begun_at: int | None = None if tape.tick else 0
+        running = simulation.running_at(tape.tick)
+        # The tick of the last reset. None in an episode whose rewards are not known: branched, or resumed after too many.
+        self._begun_at: int | None = None if running is None else running.begun_at
         self._repeated = simulation._repeated  # noqa: SLF001 - of the same module
         self._has_warned = False
-        self._return = 0.0
+        self._return = 0.0 if running is None else running.total
         last = simulation.last
         self._terminated, self._truncated = bool(tape.tick and last.terminated), bool(tape.tick and last.truncated)
         self._over = self._terminated or self._truncated

@@ -28,9 +28,10 @@ class RecordedVectorEnv(VectorWrapper):  # In Gymnasium 1.0 it is not generic.
         self._call: Callable[[Any], Any] = tape.step
         self._lacks_seed = not has_seed(self.env)
         self._lacks_reset = self._lacks_seed
-        # The tick of the last reset. None after a resume or in a branch: the rewards since then are not known.
-        self._begun_at: int | None = None if tape.tick else 0
-        self._return = 0.0
+        running = simulation.running_at(tape.tick)
+        # The tick of the last reset. None if the rewards since then are not known: in a branch, or resumed after too many.
+        self._begun_at: int | None = None if running is None else running.begun_at
+        self._return = 0.0 if running is None else float(np.sum(running.total))
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
         """Call the vector's step, recorded. Raises TypeError, before the call, if actions cannot be recorded.

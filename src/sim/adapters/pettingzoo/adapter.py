@@ -27,6 +27,8 @@ from sim.adapters.gymnasium.inputs import decode_call, encode_action, encode_res
 from sim.adapters.interface.adapter_registry import Adapter, NotCapturedError
 from sim.adapters.interface.attempts import KeepsItsAttempts, attempt_of, repeat_attempt
 from sim.adapters.interface.capture_report import Part, Report
+from sim.adapters.interface.running_episode import CountsEpisodes, RunningEpisode
+from sim.adapters.pettingzoo.episode_totals import EpisodeTotals
 from sim.adapters.pettingzoo.layers import (
     KINDS,
     OUTPUT_ONLY,
@@ -58,7 +60,7 @@ class LastParallelCall:
         self.infos: Any = None
 
 
-class PettingZooSimulation(KeepsItsAttempts, ProvedSimulation):
+class PettingZooSimulation(KeepsItsAttempts, ProvedSimulation, CountsEpisodes):
     """An environment of several agents as a simulation: one tick is one call of step or reset.
 
     Attributes:
@@ -136,6 +138,15 @@ class PettingZooSimulation(KeepsItsAttempts, ProvedSimulation):
             self._parts = parts_of(rehearsal._captured.structure)
         finally:
             twin.close()
+
+    def add_rewards(self, episode: RunningEpisode) -> None:
+        """See CountsEpisodes. Notes the agents that ended, too."""
+        holder: Any = self.last if self.is_parallel else self.env
+        episode.total += float(sum(holder.rewards.values()))
+        for agent, terminated in holder.terminations.items():
+            truncated = holder.truncations.get(agent, False)
+            if terminated or truncated:
+                episode.terminated[agent], episode.truncated[agent] = bool(terminated), bool(truncated)
 
     def _prepare(self, inputs: Any) -> None:
         if self._repeated is not None and type(inputs) is dict and "reset" in inputs:
@@ -239,54 +250,6 @@ class PettingZooSimulation(KeepsItsAttempts, ProvedSimulation):
         }
 
 
-class _Episode:
-    """The totals of the present episode."""
-
-    def __init__(self, simulation: PettingZooSimulation, tape: Any) -> None:
-        self.simulation = simulation
-        self._tape = tape
-        self._begun_at: int | None = None if tape.tick else 0  # None: resumed, or in a branch, before a reset.
-        self.total = 0.0
-        self._terminated: dict[Any, bool] = {}  # By agent that ended.
-        self._truncated: dict[Any, bool] = {}
-
-    def add(self) -> None:
-        """Add the rewards of all agents after a step, and note the agents that ended."""
-        simulation = self.simulation
-        holder = simulation.last if simulation.is_parallel else simulation.env
-        self.total += float(sum(holder.rewards.values()))
-        for agent, terminated in holder.terminations.items():
-            truncated = holder.truncations.get(agent, False)
-            if terminated or truncated:
-                self._terminated[agent], self._truncated[agent] = bool(terminated), bool(truncated)
-
-    def ended(self) -> dict[str, Any] | None:
-        """The totals of the episode that ends here; None if not known or without a step. One that raised counts."""
-        if self._begun_at is None or not (steps := self._tape.tick - self._begun_at):
-            return None
-        is_over = not self.simulation.env.agents
-        result = {"steps": steps, "return": self.total, "over": is_over}
-        for name, by_agent in (("terminated", self._terminated), ("truncated", self._truncated)):
-            flags = set(by_agent.values()) if is_over else {False}
-            if len(flags) == 1:  # The agents agree.
-                result[name] = flags.pop()
-        return result
-
-    def next_reset(self, seed: int | None, options: dict[str, Any] | None) -> dict[str, Any]:
-        """Begin the next episode: the inputs of its reset, with a drawn seed if there never was one."""
-        if seed is None and self.simulation.draws_first_seed:
-            seed = int(np.random.SeedSequence().entropy) & 0x7FFF_FFFF  # type: ignore[arg-type]
-        call = encode_reset(seed, options, self.ended())
-        self._begun_at, self.total = self._tape.tick + 1, 0.0
-        self._terminated, self._truncated = {}, {}
-        return call
-
-    def outcome(self) -> dict[str, Any] | None:
-        """The outcome for the end of the tape."""
-        ended = self.ended()
-        return {"reason": "closed", "episode": ended} if ended else None
-
-
 class RecordedParallel(BaseParallelWrapper[Any, Any, Any]):  # type: ignore[misc]  # PettingZoo has no types.
     """A parallel environment whose calls of step and reset are recorded; closing it closes the tape."""
 
@@ -294,7 +257,7 @@ class RecordedParallel(BaseParallelWrapper[Any, Any, Any]):  # type: ignore[misc
         """tape: its recorder, with step(inputs) and close(outcome)."""
         super().__init__(simulation.env)
         self.tape = tape
-        self._episode = _Episode(simulation, tape)
+        self._episode = EpisodeTotals(simulation, tape)
 
     def step(self, actions: dict[Any, Any]) -> Any:
         """Call the environment's step, recorded. Raises TypeError, before the call, if actions cannot be recorded."""
@@ -324,7 +287,7 @@ class RecordedAEC(BaseWrapper[Any, Any, Any]):  # type: ignore[misc]
         """tape: its recorder, with step(inputs) and close(outcome)."""
         super().__init__(simulation.env)
         self.tape = tape
-        self._episode = _Episode(simulation, tape)
+        self._episode = EpisodeTotals(simulation, tape)
 
     def step(self, action: Any) -> None:
         """Call the environment's step, recorded. Raises TypeError, before the call, if action cannot be recorded."""
