@@ -2,7 +2,7 @@
 
 Needs the groups test and viewers, and Chromium (tools/get_chromium.sh).
 
-    python tools/make_view_picture.py [FOLDER] [--dark]
+    python tools/make_view_picture.py [FOLDER] [--only view.png] [--dark]
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ def main() -> None:
     """Record, serve, draw."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", nargs="?", type=Path, default=PICTURES)
+    parser.add_argument("--only", choices=["view.png", "view-branch.png"])
     parser.add_argument("--dark", action="store_true")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
@@ -43,8 +44,9 @@ def main() -> None:
         leave = ["branch", str(tape), "--at", str(FORK), "--override", str(drought), "-o", str(branch)]
         subprocess.run([sys.executable, "-c", REPLAY, *leave], check=True, stdout=subprocess.DEVNULL)
         scheme: Literal["light", "dark"] = "dark" if arguments.dark else "light"
-        serve([tape], SHOWN, arguments.folder / "view.png", scheme)
-        serve([tape, branch], BESIDE, arguments.folder / "view-branch.png", scheme)
+        for tapes, shown, name in (([tape], SHOWN, "view.png"), ([tape, branch], BESIDE, "view-branch.png")):
+            if arguments.only in (None, name):
+                serve(tapes, shown, arguments.folder / name, scheme)
 
 
 def serve(tapes: list[Path], shown: str, picture: Path, scheme: Literal["light", "dark"]) -> None:
