@@ -42,7 +42,7 @@ from sim.kernel.schema import Blob, Field, Schema
 from sim.kernel.state import State
 
 STRUCTURE, CONSTANTS = "structure", "constants"
-CONSTANT_CHECK_STEPS = 256  # Large containers are looked at every 256 steps; that takes up to a millisecond.
+CONSTANT_CHECK_STEPS = 256  # What a compiled library or a package holds as constant is compared every 256 steps.
 
 REPEATING = "choose level='inputs_only' (a seek repeats the inputs since the last reset)"
 
@@ -160,7 +160,7 @@ class CapturedState:
         except UnsavableError as error:
             raise self._appeared(error) from None
         # Also after a refresh: in a run that was loaded there may be no refresh at this step.
-        if self._constant_names and steps % CONSTANT_CHECK_STEPS == 0:
+        if self._constant_names:
             self._check_constants()
 
     def survey_and_pack(self) -> None:
@@ -252,7 +252,10 @@ class CapturedState:
 
     def _check_constants(self) -> None:
         if self.constants_have_changed():
-            self._move_to_rest(self._constants.changes(self.objects, self._shared()))
+            shared = self._shared()
+            moved = self._constants.changes(self.objects, shared)
+            if moved or shared or not self._constants.accept(self.objects):
+                self._move_to_rest(moved)
 
     def _move_to_rest(self, moved: set[tuple[str, str]]) -> None:
         self.structure, self.objects = self._surveyor.survey(self._layers, with_rest(self.structure, moved))

@@ -1,6 +1,6 @@
-"""Large containers that are assumed not to change: kept apart, and compared at intervals instead of in each step.
+"""Large containers that have not changed so far: kept apart, so that no keyframe and no hash has to hold them again.
 
-They have a graph of their own, which tells exactly and cheaply whether anything in them has changed. The arena holds
+After each step one look tells whether that is still so; a graph of their own then tells exactly what has changed. The arena holds
 them as the bytes of that graph's state. A restore makes them without the rest: one that holds an object that another
 attribute leads to, too, counts as changed, so that it becomes a part of the rest.
 """
@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import random
 from collections import deque
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from gc import get_referents
+from operator import is_
 from typing import Any
 
 import numpy as np
 
 from sim.adapters.capture.compared.first_change import first_change
+from sim.adapters.capture.graph.cells.changed_cells import changed_places
 from sim.adapters.capture.graph.names.classes import ClassFinder
 from sim.adapters.capture.graph.object_graph import ObjectGraph, graph_entries
 from sim.adapters.capture.graph.restore_graph import Restoring
@@ -56,7 +59,13 @@ class Constants:
             self._graph.capture(self._values(objects), dict)
             self.content = encode_state(self._graph.storage.state)
             self.addresses = self._graph.nodes.numbers
-            self._writes = self._graph.writes
+            self._rest(objects)
+
+    def _rest(self, objects: Mapping[str, Any]) -> None:
+        """Expect the containers to stay as they are now."""
+        self._writes = self._graph.writes
+        containers = [one for one in self._graph.nodes.objects.values() if one is not self._graph.root]
+        self._at_rest = ContainersAtRest(self._values(objects), containers)
 
     def _values(self, objects: Mapping[str, Any]) -> list[Any]:
         none: dict[str, Any] = {}
@@ -67,11 +76,24 @@ class Constants:
         """Return True if anything in the containers, or one of them, is another object than when they were taken."""
         if not self._names or self._graph_is_broken:
             return self._graph_is_broken
+        values = self._values(objects)
+        if self._at_rest.are_of(values):
+            return False
         try:
-            self._graph.capture(self._values(objects), dict)
+            self._graph.capture(values, dict)
         except UnsavableError:  # The graph of all other values, in which it is then, refuses it by its path.
             self._graph_is_broken = True
         return self._graph_is_broken or self._graph.writes != self._writes
+
+    def accept(self, objects: Mapping[str, Any]) -> bool:
+        """Expect what is there now, if it is what was there, made of other objects. Return False if it is not.
+
+        To be called after have_changed.
+        """
+        if self._graph_is_broken or encode_state(self._graph.storage.state) != self.content:
+            return False
+        self._rest(objects)
+        return True
 
     def first_change(self, objects: Mapping[str, Any]) -> str | None:
         """The path of the first value that is not as at the last check, or None. The next check is not affected."""
@@ -107,6 +129,26 @@ class Constants:
         if not content:
             return []
         return Restoring(ObjectGraph(decode_state(content), self._finder), {}, in_place=False).run()
+
+
+class ContainersAtRest:
+    """Lists and dicts of which none changed: one look at all that they refer to tells whether that is still so."""
+
+    def __init__(self, roots: Sequence[Any], containers: Sequence[Any]) -> None:
+        """roots: the attributes' values. containers: all mutable objects in them."""
+        self._roots, self._containers = list(roots), containers
+        self._are_known = all(type(one) in (list, dict) for one in containers)  # A set may change its order alone.
+        self._lengths = list(map(len, containers)) if self._are_known else []
+        self._seen = tuple(get_referents(*containers))
+
+    def are_of(self, roots: Sequence[Any]) -> bool:
+        """Return True if these are the roots, and surely all is as it was."""
+        if not self._are_known or not all(map(is_, roots, self._roots)):
+            return False
+        if list(map(len, self._containers)) != self._lengths:
+            return False
+        now = tuple(get_referents(*self._containers))
+        return len(now) == len(self._seen) and not len(changed_places(self._seen, now))
 
 
 def _inside(container: Any) -> Iterator[Any]:
