@@ -13,7 +13,7 @@ import attrs
 from cyclopts import Parameter
 
 from recorder.commands.resume_plan import goal_of
-from recorder.console.argument_types import Positive
+from recorder.console.argument_types import LocalPath, Positive
 from recorder.console.output import print_json, say, say_on_stderr
 from recorder.console.progress import progress_bar
 from recorder.errors import RecordingWarning
@@ -35,7 +35,8 @@ from sim.extras import missing_package
 from sim.scenario.scenario_file import Scenario, load_scenario
 
 Output = Annotated[
-    Path | None, Parameter(name=["--output", "-o"], help="The folder of the batch; by default a new one in batches/.")
+    LocalPath | None,
+    Parameter(name=["--output", "-o"], help="The folder of the batch; by default a new one in batches/."),
 ]
 Ticks = Annotated[Positive | None, Parameter(help="Number of ticks to run; by default that of the scenario.")]
 Players = Annotated[

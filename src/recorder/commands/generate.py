@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from recorder.console.argument_types import Positive
+from recorder.console.argument_types import LocalPath, Positive
 from recorder.console.output import print_json, say, say_on_stderr
 from recorder.console.progress import progress_bar
 from recorder.corpus.corpus import Corpus, refresh_index
@@ -31,7 +31,7 @@ def generate(
     *scenarios: str,
     seeds: str | None = None,
     player: Annotated[list[str] | None, Parameter(name="--player", negative="")] = None,
-    output: Annotated[Path, Parameter(name=["--output", "-o"])] = DEFAULT_FOLDER,
+    output: Annotated[LocalPath, Parameter(name=["--output", "-o"])] = DEFAULT_FOLDER,
     jobs: Annotated[Positive | None, Parameter(name=["--jobs", "-j"])] = None,
     ticks: Positive | None = None,
     keyframe_interval: Positive = KEYFRAME_INTERVAL_TICKS,

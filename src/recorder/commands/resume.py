@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import attrs
 
 from recorder.commands.options import Inputs, Quiet, Sim
 from recorder.commands.resume_plan import plan_for
 from recorder.commands.run_common import notes_of, run_watched, simulation_of
 from recorder.commands.violation_report import report_violations, say_violations
-from recorder.console.argument_types import Positive
+from recorder.console.argument_types import LocalPath, Positive
 from recorder.console.output import say
 from recorder.console.progress import progress_bar
 from recorder.exit_codes import UsageError
@@ -23,7 +21,7 @@ from sim.scenario.scenario_file import FOREIGN, Scenario
 
 
 def resume(
-    tape: Path,
+    tape: LocalPath,
     /,
     *,
     ticks: Positive | None = None,

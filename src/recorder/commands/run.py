@@ -37,7 +37,7 @@ from recorder.commands.options import (
 from recorder.commands.resume_plan import goal_of
 from recorder.commands.run_common import notes_of, run_watched, simulation_of
 from recorder.commands.violation_report import report_violations
-from recorder.console.argument_types import NotNegative, Positive
+from recorder.console.argument_types import LocalPath, NotNegative, Positive
 from recorder.console.output import say
 from recorder.exit_codes import UsageError
 from recorder.recording_options import FULL_EVERY, KEYFRAME_INTERVAL_TICKS, OptionArguments, RecordingOptions
@@ -60,7 +60,7 @@ def run(
     scenario: str,
     /,
     *,
-    output: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None,
+    output: Annotated[LocalPath | None, Parameter(name=["--output", "-o"])] = None,
     ticks: Positive | None = None,
     seed: NotNegative | None = None,
     keyframe_interval: KeyframeInterval = KEYFRAME_INTERVAL_TICKS,

@@ -1,14 +1,17 @@
-"""Types of integers on a command line, with their limits."""
+"""Types of arguments on a command line: integers with their limits, and paths of this machine."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter, Token
 from cyclopts.validators import Number
 
 from recorder.format.limits import WHOLE_MAX
+from recorder.location.tape_location import tape_location
+from recorder.location.tape_url import TapeUrl
 
 WHOLE_CHARS_MAX = 100  # Python refuses to convert very long texts, with a message of its own.
 
@@ -27,3 +30,14 @@ def whole_number(_: type, tokens: Sequence[Token]) -> int:
 Positive = Annotated[int, Parameter(converter=whole_number, validator=Number(gte=1))]
 NotNegative = Annotated[int, Parameter(converter=whole_number, validator=Number(gte=0))]
 Whole = Annotated[int, Parameter(converter=whole_number)]
+
+
+def local_path(_: object, tokens: Sequence[Token]) -> Path:
+    """Convert an argument to a path of this machine; a URL is refused. Raises ValueError."""
+    found = tape_location(tokens[0].value)
+    if isinstance(found, TapeUrl):
+        raise ValueError(f"{found.shown}: expected a path of this machine, not a URL.")  # noqa: TRY004 - as cyclopts expects
+    return found
+
+
+LocalPath = Annotated[Path, Parameter(converter=local_path)]

@@ -21,6 +21,8 @@ from pathlib import Path
 
 from recorder.errors import CorruptError, UnsupportedVersionError
 from recorder.format.journal_bytes import AREA_BYTES_MAX, decode_journal, journal_bytes
+from recorder.location.tape_location import tape_location
+from recorder.location.tape_url import TapeUrl
 from recorder.storage.atomic_file import give_name, sync_folder
 from recorder.storage.displaced_files import free_base, leads_to, new_name, what_happened, write_again
 from recorder.storage.file_interfaces import IO, Buffer
@@ -38,6 +40,7 @@ FILE_MODE = 0o644
 LOCK_S_MAX = 0.1  # Retries to lock end after this time: a writer holds a lock until it ends, a reader for microseconds.
 TILDE = " (~ is not expanded here: use os.path.expanduser)"
 TAPE_EXISTS = "exists already: choose a different name, or continue it with recorder.resume"
+COPY = "give a path, and copy the tape afterwards: replay ls FOLDER_URL --add TAPE"
 NOT_OURS = "this file is not part of the recording, which needs the name: move it away"
 
 
@@ -75,8 +78,11 @@ class TapeFiles:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         """path: of the first segment; a relative path refers to the current folder at this moment."""
-        self.path = Path(path).absolute()
-        self._given = Path(path)  # For messages: as the user knows it.
+        given = tape_location(path)
+        if isinstance(given, TapeUrl):
+            raise ValueError(f"{given}: a run is recorded on this machine; {COPY}")  # noqa: TRY004 - the place, not its type
+        self.path = given.absolute()
+        self._given = given  # For messages: as the user knows it.
         self.notices: list[str] = []
         self._open: dict[int, TapeFile] = {}
         self._own: set[int] = set()  # Segments that were published or opened here.

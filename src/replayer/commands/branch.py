@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import attrs
 from cyclopts import Parameter
 
-from recorder.console.argument_types import Positive, Whole
+from recorder.console.argument_types import LocalPath, Positive, Whole
 from recorder.console.output import print_json
 from recorder.console.progress import progress_bar
 from recorder.errors import RecordingError
@@ -35,7 +35,7 @@ def branch(
     /,
     *,
     at: Whole,
-    output: Annotated[Path, Parameter(name=["--output", "-o"])],
+    output: Annotated[LocalPath, Parameter(name=["--output", "-o"])],
     inputs: Path | None = None,
     override: Path | None = None,
     until: Positive | None = None,

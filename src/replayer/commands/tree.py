@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from recorder.console.argument_types import LocalPath
 from recorder.console.output import print_json
 from recorder.exit_codes import SAME
 from recorder.storage.os_errors import reading
@@ -16,7 +17,7 @@ from replayer.commands.options import Json
 from replayer.value_text import plain_text, tick_range
 
 
-def tree(folder: Path, /, *, as_json: Json = False) -> int:
+def tree(folder: LocalPath, /, *, as_json: Json = False) -> int:
     """Draw the family of the tapes in a folder: each branch under the run that it leaves.
 
     Example: replay tree recordings

@@ -12,6 +12,8 @@ import numpy as np
 import pytest
 from counted_store import CountedStore, empty, put
 
+import recorder
+import recorder.commands.main
 import replayer
 from replayer.commands.main import main
 
@@ -178,9 +180,9 @@ def test_the_runs_of_a_folder_are_listed(capsys: pytest.CaptureFixture[str]) -> 
         ("ls counted://runs --add run.tape", "counted://runs/run.tape: exists already: choose a different name"),
         ("cut run.tape --ticks 0..20 -o counted://runs/other.tape", "counted://runs/other.tape: exists already"),
         ("cut run.tape --ticks 0..20 -o counted://runs/a.tape --pytest t.py", "--pytest needs a tape of this machine"),
-        ("tail counted://runs/run.tape", "not a URL: copy the tape first"),
-        ("bisect counted://runs/run.tape --good a --sim a:b", "not a URL: copy the tape first"),
-        ("certify counted://runs/run.tape", "not a URL: copy the tape first"),
+        ("tail counted://runs/run.tape", "expected a path of this machine, not a URL"),
+        ("bisect counted://runs/run.tape --good a --sim a:b", "expected a path of this machine, not a URL"),
+        ("certify counted://runs/run.tape", "expected a path of this machine, not a URL"),
         ("extract counted://nothing -o out", "counted://nothing: No such file or directory"),
     ],
 )
@@ -188,6 +190,25 @@ def test_a_mistake_is_one_line(line: str, text: str, capsys: pytest.CaptureFixtu
     assert run(main, line) in (2, 5)
     assert_one_line(capsys.readouterr(), text)
     assert not Path("out").exists()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "run quiet-meadow --ticks 3 -o s3://bucket/run.tape",
+        "generate quiet-meadow --seeds 0..0 -o s3://bucket/runs",
+        "batch quiet-meadow --seeds 0..1 -o s3://bucket/batch",
+        "resume s3://bucket/run.tape",
+    ],
+)
+def test_recording_is_on_this_machine(line: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Nothing is written, above all no folder ``s3:``."""
+    before = sorted(path.name for path in Path.cwd().iterdir())
+    assert run(recorder.commands.main.main, line) == 2
+    assert_one_line(capsys.readouterr(), "expected a path of this machine, not a URL")
+    assert sorted(path.name for path in Path.cwd().iterdir()) == before
+    with pytest.raises(ValueError, match=r"s3://bucket/run\.tape: a run is recorded on this machine"):
+        recorder.Recorder("s3://bucket/run.tape", Walkers(0))
 
 
 def test_a_state_is_written_as_the_live_one(capsys: pytest.CaptureFixture[str]) -> None:
