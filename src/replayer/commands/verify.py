@@ -10,7 +10,7 @@ from typing import Annotated
 import attrs
 from cyclopts import Parameter
 
-from recorder.console.argument_types import Positive
+from recorder.console.argument_types import LocalPath, Positive
 from recorder.console.output import print_json
 from recorder.console.progress import progress_bar
 from recorder.errors import SimulationFailedError
@@ -37,7 +37,7 @@ from replayer.value_text import plain_text
 
 SLOW_CPU_S = 5.0  # Of a verification, from which on a faster one is spoken of.
 FieldMapFile = Annotated[
-    Path | None,
+    LocalPath | None,
     Parameter(
         name="--map",
         help="A TOML file that says how the fields of the tape are called in the code now: [renamed] and [added].",

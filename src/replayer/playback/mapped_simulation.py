@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import attrs
 import numpy as np
 
+from recorder.location.tape_location import Location, tape_location
 from replayer.playback.field_map import NEW, FieldMap, FieldMapError, read_field_map
 from replayer.tape.tape import Tape
 from sim.kernel.hooks import HasAdapter, hook
@@ -118,12 +118,12 @@ class MappedFactory:
     """Makes mapped simulations for one tape; it can be sent to other processes.
 
     Attributes:
-        tape: the path of the tape.
+        tape: the location of the tape.
         factory: makes the newer simulation; None for a registered world.
         field_map: the map.
     """
 
-    tape: Path
+    tape: Location
     factory: Factory | None
     field_map: FieldMap
 
@@ -167,6 +167,6 @@ def with_field_map(
     factory: makes the newer simulation; None for a registered world. field_map: a TOML file, see docs/test-with-tapes.md.
     Raises FieldMapError for a file that is not a field map, or does not fit; OSError; and as the factory does.
     """
-    made = MappedFactory(Path(tape), factory, read_field_map(field_map))
+    made = MappedFactory(tape_location(tape), factory, read_field_map(field_map))
     made()
     return made
