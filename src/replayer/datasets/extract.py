@@ -296,6 +296,7 @@ def _parts_done(
     if plan is None:
         done = building.begin(as_begun)
         return task, parts, run_parts(task, parts, done, building.keep, pool, progress, checks), {}
+    notes = [*manifest["notes"], *plan.noted(manifest["format"])]  # Before any work: a filter may make it an error.
     done = building.begin(as_begun | {COLUMNS: plan.plain()})
     try:
         records = run_parts(task, parts, done, building.keep, pool, progress, checks)
@@ -306,8 +307,7 @@ def _parts_done(
         building.abandon()
         done = building.begin(as_begun | {COLUMNS: plan.plain()})
         records = run_parts(plan.task, parts, done, building.keep, pool, progress, checks)
-    about = {"environments": plan.environments(), "notes": [*manifest["notes"], *plan.noted(manifest["format"])]}
-    return plan.task, parts, records, about
+    return plan.task, parts, records, {"environments": plan.environments(), "notes": notes}
 
 
 def make_task(

@@ -180,6 +180,7 @@ def test_agents_of_different_shapes_are_chosen(tmp_path: Path, capsys: Any) -> N
     ensure_equal(tmp_path / "set", [row for row in rows if row["agent"] != "bob"], 30)
 
 
+@pytest.mark.filterwarnings("ignore::replayer.datasets.request.ExtractionWarning")
 def test_tapes_with_different_rates_need_the_option(tmp_path: Path, monkeypatch: Any) -> None:
     for name, fps in (("Slow", 20), ("Quick", np.int64(50)), ("Odd", "fast")):
         spec = gymnasium.envs.registration.EnvSpec(f"{name}-v0", f"{__name__}:Vectors", kwargs={"fps": fps})
