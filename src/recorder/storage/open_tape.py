@@ -11,6 +11,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+import attrs
+
 from recorder.errors import CorruptError, RecordingError, TornError, UnreadableError, UnsupportedVersionError
 from recorder.format.blocks.file_header import HEADER_BYTES, decode_file_header
 from recorder.format.journal_bytes import AREA_BYTES_MAX, JournalContents, JournalReader, journal_bytes
@@ -190,6 +192,11 @@ class OpenTape:
                     has_vanished = True  # A ring has just removed it, and all that were listed may go meanwhile.
             if not has_vanished:
                 break
+        # A file may have grown, up to its end, between its opening and the listing that shows the next one.
+        self._sources[:-1] = [
+            attrs.evolve(source, size_bytes=self._files[source.number].status().st_size)
+            for source in self._sources[:-1]
+        ]
         return missing
 
     def _ensure_first(self, assembled: Assembled) -> None:

@@ -304,3 +304,23 @@ def test_a_ring_that_turns_over_while_it_is_opened(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(open_tape, "following_segments", stale_at_first)
     with Tape(path) as opened:
         assert (opened.last_tick, opened.status) == (60, "not checked")
+
+
+def test_a_tape_whose_next_file_is_begun_while_it_is_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first file grows up to its end between its opening and the listing of the others: no tick is missing."""
+    path, listed = tmp_path / "run.tape", open_tape.following_segments
+    with recorder.Recorder(path, Walkers(), split=2000, **OPTIONS) as tape:
+        tape.step(None)
+        tape.flush()
+
+        def after_a_split(first: Path) -> list[int]:
+            while not listed(first):
+                tape.step(None)
+                tape.flush()
+            return listed(first)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(open_tape, "following_segments", after_a_split)
+            with Tape(path) as opened:
+                assert [segment.number for segment in opened.segments] == [0, 1]
+                assert (opened.missing_ticks(), opened.damages, opened.status) == ([], [], "incomplete")
