@@ -44,6 +44,7 @@ def shrink_tape(
     desync: Annotated[bool, Parameter(name="--desync", negative="")] = False,
     empty: str | None = None,
     test: Annotated[Path | None, Parameter(name="--pytest")] = None,
+    jobs: Annotated[Positive, Parameter(name=["--jobs", "-j"])] = 1,
     lines: Positive = INPUTS_SHOWN,
     as_json: Json = False,
     sim: Sim = None,
@@ -87,6 +88,8 @@ def shrink_tape(
         What stands for no input, as JSON; by default null, [] or {}, as on the tape.
     test
         Write a pytest file as well that replays the new tape and names the first tick that differs.
+    jobs
+        The number of runs that are tried at once, each in a process of its own. The result is the same.
     lines
         The number of inputs that are printed.
     as_json
@@ -97,8 +100,8 @@ def shrink_tape(
     if [until, raises, violation, desync or None].count(None) != 3:
         raise UsageError("expected one of --until CONDITION, --raises TEXT, --violation NAME and --desync")
     factory = factory_of(sim)
-    arguments = {"until": until, "raises": True if raises == "" else raises, "violation": violation}
-    arguments["desync"] = desync
+    arguments: dict[str, Any] = {"until": until, "raises": True if raises == "" else raises, "violation": violation}
+    arguments |= {"desync": desync, "jobs": jobs}
     report = _searched(tape, output, factory, test, arguments | {"empty": parsed_empty(empty)}, quiet=as_json)
     if test is not None:
         with writing(test):

@@ -108,6 +108,10 @@ class CandidateRuns:
         self._know(ending, prefixes, futures, joined)
         return ending
 
+    def run_here(self, inputs: Inputs, last_tick: int, watch: Watch) -> Ending:
+        """As run: a copy of this process has the states that are known."""
+        return self.run(inputs, last_tick, watch)
+
     def _begin(self, prefixes: dict[int, bytes]) -> int:
         """Load the last known state of these beginnings; return its tick."""
         for prefix in reversed(prefixes.items()):

@@ -13,7 +13,7 @@ import attrs
 
 from recorder.errors import DesyncError, SimulationFailedError
 from recorder.exception_text import raised_text
-from recorder.processes.inline_pool import local_pool
+from recorder.processes.inline_pool import InlinePool, local_pool
 from recorder.processes.pool import Report, results_in_order
 from replayer.playback.make_simulation import Factory, make_stepping
 from replayer.reduction.candidate_runs import Ending, Watch
@@ -152,7 +152,14 @@ class DesyncRuns:
 
     def run(self, inputs: Inputs, last_tick: int, watch: Watch) -> Ending:
         """Run up to last_tick with these inputs: it has failed if the same fields differ at the first divergent tick."""
-        found = self._searched(inputs, last_tick, compares=False)
+        return self._judged(self._searched(inputs, last_tick, compares=False), last_tick, watch)
+
+    def run_here(self, inputs: Inputs, last_tick: int, watch: Watch) -> Ending:
+        """As run, in this process, which is a copy made for this one run."""
+        return self._judged(self._searched(inputs, last_tick, compares=False, is_here=True), last_tick, watch)
+
+    @staticmethod
+    def _judged(found: CandidateDivergence, last_tick: int, watch: Watch) -> Ending:
         assert isinstance(watch, DesyncFailure)
         is_same = found.tick is not None and found.fields == watch.fields
         return Ending(found.tick or last_tick, failed=is_same)
@@ -171,10 +178,12 @@ class DesyncRuns:
         watch.fields = found.fields or None
         return Ending(found.tick or last_tick, failed=found.tick is not None)
 
-    def _searched(self, inputs: Inputs, last_tick: int, *, compares: bool) -> CandidateDivergence:
+    def _searched(
+        self, inputs: Inputs, last_tick: int, *, compares: bool, is_here: bool = False
+    ) -> CandidateDivergence:
         self.runs += 1
         [found] = results_in_order(
-            local_pool(1),
+            InlinePool() if is_here else local_pool(1),
             self._work,
             [(inputs, last_tick, compares)],
             name=lambda item: f"simulated up to tick {item[1]:,}",

@@ -27,6 +27,7 @@ from replayer.reduction.first_failure import (
 from replayer.reduction.input_parts import Inputs, find_empty, read_inputs
 from replayer.reduction.kept_results import KeptResults
 from replayer.reduction.reduced_tape import Shrunk, interval_of, write_reduced
+from replayer.reduction.trials_ahead import Asked, asked_key, next_candidates, run_together
 from replayer.tape.copied_range import UnfitTapeError
 from replayer.tape.tape import Tape
 from replayer.timeline.timeline import Timeline
@@ -91,6 +92,7 @@ def shrink(
     desync: bool = False,
     output: str | os.PathLike[str] | None = None,
     empty: Any = attrs.NOTHING,
+    jobs: int = 1,
     progress: Progress | None = None,
 ) -> ShrinkReport:
     """Leave out inputs of a run until each one that is left is needed for its failure.
@@ -106,19 +108,22 @@ def shrink(
     interrupted search continues when it is called again.
     empty: what stands for no input; by default None, [] or {}, as on the tape, or a call of a recorded object's method
     without arguments.
+    jobs: candidates that are run at the same time, in forked processes; the result is the same.
 
     Raises UnfitTapeError if there is no such failure, or the simulation takes no empty input; ExpressionError for a
     condition that is none; DesyncError if the tape does not replay; FileExistsError, OSError; and as Timeline does.
     """
     if [until, raises, violation, desync or None].count(None) != 3:
         raise UnfitTapeError("expected one failure: until, raises, violation or desync")
+    if jobs < 1:
+        raise ValueError(f"jobs: expected at least 1, got {jobs}")
     target = None if output is None else Path(output)
     if target is not None and os.path.lexists(target):
         raise FileExistsError(f"{target}: a file of this name exists already")
     with Timeline(path, world) as run:
         asked = AskedFailure(DesyncFailure(), run.last_tick) if desync else _asked(run, until, raises, violation)
         ensure_can_shrink(run.tape, asked.last_tick)
-        return _Shrinking(run.tape, world, asked, empty, progress).shrink(target)
+        return _Shrinking(run.tape, world, asked, empty, progress, jobs).shrink(target)
 
 
 def _asked(
@@ -135,8 +140,15 @@ class _Shrinking:
     """One search."""
 
     def __init__(
-        self, tape: Tape, world: Factory | None, asked: AskedFailure, empty: Any, progress: Progress | None
+        self,
+        tape: Tape,
+        world: Factory | None,
+        asked: AskedFailure,
+        empty: Any,
+        progress: Progress | None,
+        jobs: int,
     ) -> None:
+        self._jobs = jobs
         self._tape = tape
         self._world = world
         self._asked = asked
@@ -191,10 +203,38 @@ class _Shrinking:
 
     def _search(self, tick: int, results: KeptResults) -> tuple[Parts, int]:
         """The parts that are left, and the tick of their failure."""
-        search = ChunkSearch(lambda parts: self._fails(parts, search.tick, results), tick, self._progress)
-        ticks = search.smallest(self._recorded.by_tick())
+        ticks, tick = self._smallest(self._recorded.by_tick(), tick, results)
         items = self._recorded.by_item(part.tick for part in ticks)
-        return (search.smallest(items) if items != ticks else ticks), search.tick
+        return self._smallest(items, tick, results) if items != ticks else (ticks, tick)
+
+    def _smallest(self, base: Parts, tick: int, results: KeptResults) -> tuple[Parts, int]:
+        known: dict[Asked, int | None] = {}
+
+        def fails(parts: Parts) -> int | None:
+            if self._jobs > 1 and not self._is_known(parts, search.tick, results):
+                self._run_ahead(next_candidates(base, tick, known, self._jobs), results)
+            key = asked_key(parts, search.tick)
+            known[key] = self._fails(parts, search.tick, results)
+            return known[key]
+
+        search = ChunkSearch(fails, tick, self._progress)
+        return search.smallest(base), search.tick
+
+    def _is_known(self, parts: Parts, limit: int, results: KeptResults) -> bool:
+        return _digest(self._recorded.select(parts), limit) in results
+
+    def _run_ahead(self, candidates: list[tuple[Parts, int]], results: KeptResults) -> None:
+        """Run these candidates at the same time, but for those whose results are known."""
+        chosen = [(self._recorded.select(parts), limit) for parts, limit in candidates]
+        new = [one for one in chosen if _digest(*one) not in results]
+        if not run_together(
+            self._runs,
+            self._asked.watch,
+            new,
+            self._jobs,
+            lambda number, tick: results.put(_digest(*new[number]), tick),
+        ):
+            self._jobs = 1
 
     def _fails(self, parts: Parts, limit: int, results: KeptResults) -> int | None:
         """The tick at which these parts fail, up to limit; None if they do not."""

@@ -69,6 +69,17 @@ def test_a_desync_needs_its_causes_alone(tmp_path: Path) -> None:
         assert after.aux[75] == {"camera": 8}
 
 
+def test_several_trials_at_once_find_the_same(tmp_path: Path) -> None:
+    """Of a desync, of a condition with many and with few inputs; whatever was tried ahead."""
+    path = tmp_path / "run.tape"
+    recorded(path)
+    alone, together = (replayer.shrink(path, world=Cellar, desync=True, jobs=jobs) for jobs in (1, 3))
+    assert (together.inputs, together.tick) == (alone.inputs, alone.tick)
+    for limit in (3, 11, 40):
+        found = [replayer.shrink(path, f"noise > {limit}", Cellar, jobs=jobs) for jobs in (1, 2, 5)]
+        assert [(one.inputs, one.tick) for one in found[1:]] == [(found[0].inputs, found[0].tick)] * 2
+
+
 def test_a_run_without_a_desync_is_refused(tmp_path: Path) -> None:
     """One line, and nothing is written."""
     path = tmp_path / "run.tape"
