@@ -151,23 +151,24 @@ def _replace(folder: Path, before: Manifest, after: Manifest) -> Manifest:
 
 
 def _ensure_same_columns(folder: Path, manifest: Manifest, other: Path, added: Manifest) -> None:
-    tables = [made["tables"][TRANSITIONS]["columns"] for made in (manifest, added) if TRANSITIONS in made["tables"]]
-    labels = sorted(labels_of(manifest) | labels_of(added))
-    if len(labels) > 1 and any(ENVIRONMENT not in columns for columns in tables):
-        raise ExtractionError(
-            f"{folder} would have rows of different environments ({', '.join(labels[:LABELS_SHOWN])}), and no column that "
-            "tells which: extract all tapes again, together"
-        )
     for name in manifest["tables"].keys() & added["tables"].keys():
         if _is_of_records(manifest["tables"][name]) and _is_of_records(added["tables"][name]):
             continue
         one, two = manifest["tables"][name]["columns"], added["tables"][name]["columns"]
         differing = sorted(column for column in {**one, **two} if one.get(column) != two.get(column))
-        if differing:
+        if differing and (name, differing) != (TRANSITIONS, [ENVIRONMENT]):
             raise ExtractionError(
                 f"{folder} and {other} have different columns in table {name} ({', '.join(differing[:4])}): "
                 "extract them into separate data sets"
             )
+    tables = [made["tables"][TRANSITIONS]["columns"] for made in (manifest, added) if TRANSITIONS in made["tables"]]
+    labels = sorted(labels_of(manifest) | labels_of(added))
+    has_column = [ENVIRONMENT in columns for columns in tables]
+    if not all(has_column) and (any(has_column) or len(labels) > 1):
+        raise ExtractionError(
+            f"{folder} would have rows of different environments ({', '.join(labels[:LABELS_SHOWN])}), and no column that "
+            "tells which: extract all tapes again, together"
+        )
 
 
 def _is_of_records(entry: Mapping[str, Any]) -> bool:
