@@ -24,7 +24,7 @@ OPEN_MAX = 3  # Each has four processes and two caches.
 TRY_AGAIN_LATER = 1013
 
 
-class ServedPage(Protocol):
+class PairPage(Protocol):
     """A page, as ViewServer is one."""
 
     @property
@@ -45,11 +45,11 @@ class ServedPage(Protocol):
 class BesidePages:
     """The pairs that one page leads to."""
 
-    def __init__(self, make: Callable[[Location, Location], ServedPage]) -> None:
+    def __init__(self, make: Callable[[Location, Location], PairPage]) -> None:
         """make: the page of a parent and a branch, not started yet."""
         self._make = make
         self._pairs: dict[str, tuple[Location, Location]] = {}
-        self._opened: OrderedDict[str, tuple[ServedPage, ASGIApp]] = OrderedDict()  # The one used last comes last.
+        self._opened: OrderedDict[str, tuple[PairPage, ASGIApp]] = OrderedDict()  # The one used last comes last.
 
     @property
     def route(self) -> Mount:
