@@ -41,7 +41,7 @@ def looks_constant(value: Any) -> bool:
 
 
 class Constants:
-    """Containers that are assumed not to change.
+    """Containers that have not changed so far.
 
     Attributes:
         content: them as bytes, as they were when they were last taken.

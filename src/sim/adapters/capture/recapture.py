@@ -1,7 +1,7 @@
 """Prove a captured state: take it from the objects again, compare, and digest their values by other code.
 
-Large containers that are assumed to be constant are not compared here: CapturedState does so at fixed steps. A repair
-at another step would give the live run an arena that its replay does not have. The digest of the values includes them.
+Large containers that have not changed are not compared here: CapturedState does so after each step, with a look of its
+own. The digest of the values includes them.
 """
 
 from __future__ import annotations
@@ -243,7 +243,7 @@ class ProvedSimulation(DigestsValues):
 
     @property
     def keyframe_deferred(self) -> Callable[[], bool] | None:
-        """See sim.kernel.hooks.DefersKeyframes: a large container has changed, which a later step will notice."""
+        """See sim.kernel.hooks.DefersKeyframes: a large container has changed since the last step."""
         return None if self.level is Level.INPUTS_ONLY else self._captured.constants_have_changed
 
     def ensure_names_match(self, ignored: Iterable[str]) -> None:

@@ -8,7 +8,7 @@ attribute that is sometimes a number and sometimes None, is thus restored by a l
     foreign    an array of another library (JAX, PyTorch), or a named tuple of them: a field for each array
     generator  np.random.Generator over PCG64: a field of six words
     rest       any other value: a root of the graph of objects (see graph/), so that shared objects stay shared
-    constant   a large container that is assumed not to change (checked at intervals): in the blob ``constants``
+    constant   a large container that has not changed so far (compared after each step): in the blob ``constants``
     object     an instance of a class with attributes: a separate layer, restored in place
     same       an object that is captured already, under the name in the detail
     fixed      functions without a name of their own: not saved, and watched, since a replacement would not be saved
