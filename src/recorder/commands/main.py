@@ -17,6 +17,7 @@ COMMANDS = {  # The function of each subcommand; its module is imported on use.
     "batch": "recorder.commands.batch:batch",
     "sweep": "recorder.commands.batch:sweep",
     "generate": "recorder.commands.generate:generate",
+    "upload": "recorder.commands.upload:upload",
     "scenarios": "recorder.commands.scenarios:scenarios",
     "checkpoints": "recorder.commands.list_checkpoints:checkpoints",
 }
@@ -32,6 +33,7 @@ def load(arguments: Sequence[str]) -> App:
         "  record run quiet-meadow          record one of them into recordings/\n"
         "  record run my.toml -o my.tape --ticks 10000 --seed 3\n"
         "  record resume my.tape            continue after a crash, in the same tape\n"
+        "  record upload my.tape s3://bucket/my.tape\n"
         "  record batch arms-race --seeds 0..63 -o runs\n"
         "  record sweep my.toml --axis seed=0..9 --axis scenario.network.loss=0,0.1 -o lossy\n"
         "  record generate arms-race --seeds 0..63 --player caterpillar=greedy,random -o runs",

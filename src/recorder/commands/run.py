@@ -36,10 +36,12 @@ from recorder.commands.options import (
 )
 from recorder.commands.resume_plan import goal_of
 from recorder.commands.run_common import notes_of, run_watched, simulation_of
+from recorder.commands.upload import Upload, ensure_upload, upload_beside
 from recorder.commands.violation_report import report_violations
 from recorder.console.argument_types import LocalPath, NotNegative, Positive
 from recorder.console.output import say
 from recorder.exit_codes import UsageError
+from recorder.location.tape_url import TapeUrl
 from recorder.recording_options import FULL_EVERY, KEYFRAME_INTERVAL_TICKS, OptionArguments, RecordingOptions
 from recorder.runs.input_source import InputSource, input_source_of, read_players
 from recorder.runs.mode_probe import choose_mode
@@ -84,6 +86,7 @@ def run(
     start: From = None,
     realtime: Realtime = None,
     live: Live = False,
+    upload: Upload = None,
     quiet: Quiet = False,
 ) -> int:
     """Run a scenario and record it.
@@ -112,8 +115,7 @@ def run(
     quiet
         Print nothing but errors and, without -o, the name of the tape.
     """
-    if live:
-        ensure_page_packages()
+    _ensure_besides(upload, keep, live=live)
     loaded = _with_simulation(load_scenario(scenario, seed=seed), sim)
     tick_count = goal_of(ticks) if ticks is not None else ticks_of(loaded)
     players = _players(loaded, player, start, tick_count, inputs)
@@ -127,11 +129,18 @@ def run(
     recorder = _start(output, loaded, options, start, tick_count)
     _announce(loaded, tick_count, recorder, start, quiet=quiet, is_named=output is not None)
     violations, path = ViolationWatch(notes), Path(recorder.path)
-    with page_beside(path, sim, wanted=live) as page:
+    with page_beside(path, sim, wanted=live) as page, upload_beside(path, upload):
         code = run_watched(recorder, input_source, tick_count, violations, quiet=quiet, ticks_a_second=realtime)
         code = code or report_violations(violations, path, loaded, players, input_source, quiet=quiet)
         page.stay(code)
     return code
+
+
+def _ensure_besides(upload: TapeUrl | None, keep: object, *, live: bool) -> None:
+    """Report what cannot run beside the recording before it begins."""
+    if live:
+        ensure_page_packages()
+    ensure_upload(upload, keep)
 
 
 def _chosen_mode(

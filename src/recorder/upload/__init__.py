@@ -1,0 +1,1 @@
+"""Uploads of tapes to URLs while they are recorded, and afterwards."""
