@@ -194,8 +194,7 @@ class OpenTape:
                 break
         # A file may have grown, up to its end, between its opening and the listing that shows the next one.
         self._sources[:-1] = [
-            attrs.evolve(source, size_bytes=self._files[source.number].status().st_size)
-            for source in self._sources[:-1]
+            attrs.evolve(source, size_bytes=self._files[source.number].size_bytes) for source in self._sources[:-1]
         ]
         return missing
 
