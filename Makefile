@@ -13,7 +13,7 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
-TEST_GROUPS ?= test datasets adapters viewers  # Without the last three, the tests of other packages' integrations are skipped.
+TEST_GROUPS ?= test datasets adapters viewers stores  # Without the last four, the tests of other packages' integrations are skipped.
 PACKAGE_TESTS := tests/replayer/datasets tests/replayer/export/viewers tests/sim/adapters
 FOREIGN_TESTS := tests/sim/adapters/jax tests/sim/adapters/ale tests/sim/adapters/capture/test_refusals.py
 PYTEST_ARGS ?=  # Of make test and test-exact, such as the seeds that a run printed.
