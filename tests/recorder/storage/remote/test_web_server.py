@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import time
 from collections.abc import Iterator
 from multiprocessing.reduction import ForkingPickler
@@ -202,3 +203,42 @@ def test_what_is_no_tape_is_told(store: WebStore) -> None:
         Tape(f"{store.address}/page")
     with pytest.raises(RecordingError, match="the file is empty"):
         Tape(f"{store.address}/empty")
+
+
+@pytest.mark.seldom(0.2)
+def test_a_cause_is_found_by_url(store: WebStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The processes that try variants open the URL, too: the line is that which is found by path."""
+    from replayer.diagnose import explain_tape
+
+    (tmp_path / "counting.py").write_text(COUNTING, encoding="utf-8")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    module = importlib.import_module("counting")
+    path = tmp_path / "tapes" / "run.tape"
+    path.parent.mkdir()
+    record(path, module.Counting(), [None] * 25, keyframe_interval_ticks=10, trial_ms=0)
+    by_path, by_url = (
+        explain_tape(one, sim="counting:Counting", factory=module.Counting) for one in (path, put(store, path))
+    )
+
+    assert by_url.tick == by_path.tick == 11
+    assert by_url.cause is not None
+    assert by_path.cause is not None
+    assert (by_url.cause.kind, by_url.cause.place) == (by_path.cause.kind, by_path.cause.place)
+    assert by_url.cause.place.text.startswith('self.state["x"][0] += calls[0]')
+
+
+COUNTING = """
+from sim import Field, Schema, State
+
+calls = [0]
+
+
+class Counting:
+    def __init__(self):
+        self.state = State(Schema(Field("x", "i8", (5,))))
+
+    def step(self, inputs):
+        calls[0] += 1
+        self.state["x"][0] += calls[0] % 3
+"""
