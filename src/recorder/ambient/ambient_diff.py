@@ -77,11 +77,16 @@ def find_candidates(live: Ambient, copy: Ambient) -> list[Candidate]:
 def _differing(live: Ambient, copy: Ambient) -> Iterable[Path]:
     for path, leaf in live.leaves.items():
         other = copy.leaves.get(path, NOTHING)
-        if other is not leaf and not same_leaf(leaf, other) and not (other is NOTHING and path in copy.aliases):
+        if other is not leaf and not same_leaf(leaf, other) and not (other is NOTHING and _is_inside(path, copy)):
             yield path
     for path in copy.leaves:
-        if path not in live.leaves and path not in live.aliases:
+        if path not in live.leaves and not _is_inside(path, live):
             yield path
+
+
+def _is_inside(path: Path, ambient: Ambient) -> bool:
+    """Return True for a value of an object that the ambient has under another path: it is not absent there."""
+    return any(path[:depth] in ambient.aliases for depth in range(1, len(path) + 1))
 
 
 def _place_of(path: Path) -> Path:

@@ -259,8 +259,12 @@ def _try_recorded(subject: _Subject, recorded: Trajectory, deadline_s: float, se
 
 
 def _as_recorded(subject: _Subject, recorded: Trajectory, send: Send) -> None:
-    """Compare with the recorded states alone: what the steps returned is compared by the repetition."""
-    send(follow(subject.simulation, recorded, 0, subject.names))
+    """Compare with the recorded states alone: what the steps returned is compared by the repetition.
+
+    A step that was refused something, such as to write a file, tells nothing: it is the trial that made it differ.
+    """
+    different = follow(subject.simulation, recorded, 0, subject.names)
+    send(different if denied() is None else None)
 
 
 def _player_of(recorded: Trajectory) -> Player:

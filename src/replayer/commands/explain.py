@@ -169,7 +169,7 @@ def _lines(path: Location, explanation: Explanation) -> list[str]:
         proved = [one for one in explanation.settings if one.proved]
         outside = outside_cause_line(explanation)
         if outside is not None and explanation.cause is not None:
-            lines += [f"{outside}; the two diverge at this line", *_cause_lines(explanation.cause)[1:]]
+            lines += [f"{outside}; {_at_this_line(explanation.cause)}", *_cause_lines(explanation.cause)[1:]]
         elif outside is not None:
             lines.append(outside)
         elif explanation.cause is not None:
@@ -227,7 +227,7 @@ def _proved_lines(path: Location, report: VerificationReport | None) -> list[str
 
 
 _SETTING = "{} differs before the step, a setting of the whole process that the state does not hold"
-_NOT_THEMSELVES = {"line", "branch", "operation"}  # Kinds of causes that a setting can stand behind.
+_NOT_THEMSELVES = {"line", "branch", "operation", "unseen"}  # Kinds of causes that a setting can stand behind.
 _NO_CAUSE = (
     "the cause is not known: no traced line gives different values before the state differs; compiled code and other "
     "packages are not traced"
@@ -258,11 +258,18 @@ def _field_lines(explanation: Explanation) -> list[str]:
     return [*lines, *(f"  {more}" for more in _more_fields(len(fields))), *_phase_lines(explanation)]
 
 
+def _at_this_line(cause: Cause) -> str:
+    """What is known of a line whose cause lies outside of it: of some, what they read was not all seen."""
+    return (
+        "the first value seen to differ is of this line" if cause.kind == "unseen" else "the two diverge at this line"
+    )
+
+
 def _cause_lines(cause: Cause, proved: Sequence[DifferingSetting] = ()) -> list[str]:
     is_setting = proved and cause.kind in _NOT_THEMSELVES
-    text = f"{_SETTING.format(proved[0].name)}; the two diverge at this line" if is_setting else cause_text(cause)
+    text = f"{_SETTING.format(proved[0].name)}; {_at_this_line(cause)}" if is_setting else cause_text(cause)
     lines = [
-        f"{'first difference' if cause.kind == 'unseen' else 'cause'}: {text}",
+        f"{'first difference' if cause.kind == 'unseen' and not is_setting else 'cause'}: {text}",
         *_place_lines(cause.place, "A" if cause.other_place is not None else None),
     ]
     if cause.other_place is not None:

@@ -13,8 +13,8 @@ from collections.abc import Iterator
 
 import attrs
 
-from replayer.diagnose.explain.align import ARGUMENT, DIVERGED, HIDDEN, Alignment, Item, ValueOrigin
-from replayer.diagnose.explain.answer.differing_value import differing_value
+from replayer.diagnose.explain.align import ARGUMENT, DIVERGED, HERE, HIDDEN, Alignment, ValueOrigin
+from replayer.diagnose.explain.answer.aligned_lines import AlignedLines
 from replayer.diagnose.explain.answer.not_passed import is_not_passed
 from replayer.diagnose.explain.answer.saved_changes import changed_before_save
 from replayer.diagnose.explain.answer.search_ends import (
@@ -24,8 +24,8 @@ from replayer.diagnose.explain.answer.search_ends import (
     only_fetches,
 )
 from replayer.diagnose.explain.answer.set_orders import orders_of_made, orders_of_names
+from replayer.diagnose.explain.answer.walked_sets import walked_before
 from replayer.diagnose.explain.cause import Cause, DifferingValue, SourceLocation
-from replayer.diagnose.explain.source_lines import Statement
 from replayer.diagnose.explain.step_trace import RESUME, RETURN, Operation, Record, is_inner, is_of_module
 
 _OWN = "self"  # The attributes of the object whose method runs are read before each of its lines.
@@ -41,10 +41,9 @@ def find_cause(alignment: Alignment) -> Cause | None:
     return _BackwardSearch(alignment).find(name, origin)
 
 
-class _BackwardSearch:
+class _BackwardSearch(AlignedLines):
     def __init__(self, alignment: Alignment) -> None:
-        self._alignment = alignment
-        self._items = alignment.items
+        super().__init__(alignment)
         self._path: list[tuple[SourceLocation, str]] = []
         self._way: list[tuple[int, str, ValueOrigin]] = []  # The items of the path, with what differs after each.
 
@@ -68,6 +67,10 @@ class _BackwardSearch:
             if changed is not None and changed[1].item not in seen:
                 name, origin = changed
                 continue
+            walked = walked_before(self._alignment, item) if all(name[0] == "o" for name in outside) else None
+            if walked is not None:
+                self._path = [(self._place(walked), "its turns")]
+                return self._cause(walked, "", ValueOrigin(HERE, walked), [])
             return self._first_use(outside)
 
     def _first_use(self, outside: list[str]) -> Cause:
@@ -96,7 +99,45 @@ class _BackwardSearch:
             origins += self._returned(item)
             if not [entry for entry in origins if entry[1].kind != HIDDEN]:
                 origins += self._inside(item)
+        if not origins:
+            origins += self._entered(item) or self._fetched(item)
         return origins
+
+    def _entered(self, item: int) -> list[tuple[str, ValueOrigin]]:
+        """Of a later turn of a loop: what the calls returned that made the values that the loop goes through."""
+        record, statement = self._record(item), self._statement(item)
+        if not self._place(item).text.startswith("for "):
+            return []
+        for place in range(item - 1, -1, -1):
+            pair = self._items[place]
+            if pair.first is None or pair.second is None:
+                continue
+            other = self._record(place)
+            if other.frame == record.frame and other.kind == RESUME and self._statement(place) == statement:
+                return self._returned(place)
+        return []
+
+    def _fetched(self, item: int) -> list[tuple[str, ValueOrigin]]:
+        """Of variables that are objects, whose attributes alone are compared: the lines that chose them by what differs."""
+        record, found = self._record(item), []
+        for word in sorted({word.partition(".")[0] for one in self._statements(item) for word in one.reads}):
+            name = f"f{record.frame}:{word}"
+            if any(self._alignment.digest_after(name, item, variant) != 0 for variant in (0, 1)):
+                continue
+            made = (place for place in range(item - 1, -1, -1) if self._makes(name, place))
+            place = next(made, None)
+            if place is not None and any(where.kind != HIDDEN for _, where in self._parents(place)):
+                found.append((name, ValueOrigin(HERE, place)))
+        return found
+
+    def _makes(self, name: str, place: int) -> bool:
+        """Return True if a line that both ran made a variable."""
+        pair = self._items[place]
+        return (
+            pair.first is not None
+            and pair.second is not None
+            and name in self._alignment.first.records[pair.first].after
+        )
 
     def _since(self, origin: ValueOrigin) -> list[tuple[str, ValueOrigin]]:
         """For a large value, which is not read after each line: the first difference since its last reading."""
@@ -111,6 +152,7 @@ class _BackwardSearch:
         around = self._frame_around(item) if is_inner(record.function) else None
         statements = self._statements(item)
         bound = frozenset[str]().union(*(statement.inner for statement in statements))
+        yield from sorted({f"g:{record.module}:{call}" for one in statements for call in one.calls})  # Compiled ones.
         for word in sorted(frozenset[str]().union(*(statement.reads for statement in statements))):
             is_bound = word.partition(".")[0] in bound
             if not is_bound or is_inner(record.function):
@@ -183,28 +225,6 @@ class _BackwardSearch:
             if place not in group and self._items[place].first is not None and self._items[place].second is not None
         ]
 
-    def _group(self, item: int) -> list[int]:
-        """The items of one running statement: its lines, and the rest of a line after a call."""
-        record, statement = self._record(item), self._statement(item)
-        group = [item]
-        for place in range(item - 1, -1, -1):
-            pair = self._items[place]
-            if pair.first is None or pair.second is None:
-                continue
-            other = self._record(place)
-            if other.frame != record.frame:
-                if other.kind == RETURN and other.parent < 0:
-                    break
-                continue
-            if (
-                statement is None
-                or self._statement(place) != statement
-                or (other.line == record.line and other.kind == record.kind == "line")
-            ):
-                break
-            group.insert(0, place)
-        return group
-
     # --- the result
 
     def _cause(self, item: int, name: str, origin: ValueOrigin, outside: list[str]) -> Cause:
@@ -216,7 +236,8 @@ class _BackwardSearch:
         settled, orders = self._alignment.next_pair(item), self._orders(name, item)
         is_known = settled < len(self._items) or not (self._alignment.first.limited or self._alignment.second.limited)
         value = self._value(name, settled - 1) if is_known else None
-        if operation is not None and operation[0].inputs == operation[1].inputs and other is None:
+        is_operation = operation is not None and not self._is_frozen(operation[0], outside)
+        if operation is not None and is_operation and operation[0].inputs == operation[1].inputs and other is None:
             kind, place = "operation", attrs.evolve(place, line=operation[0].line)
             value = self._result(operation) or value
         elif other is not None or only is not None:
@@ -279,6 +300,11 @@ class _BackwardSearch:
         ]
         return next((pair for pair in pairs if pair[0].inputs == pair[1].inputs), None)
 
+    @staticmethod
+    def _is_frozen(operation: Operation, outside: list[str]) -> bool:
+        """Return True for a compiled function whose globals, which it took as constants, differed before the step."""
+        return any(name[0] == "g" and name.rpartition(":")[2] == operation.name.rpartition(".")[2] for name in outside)
+
     def _result(self, operation: tuple[Operation, Operation]) -> DifferingValue | None:
         first, second = operation
         for one, other in zip(first.outputs, second.outputs, strict=False):
@@ -316,78 +342,3 @@ class _BackwardSearch:
                             SourceLocation(second.path, line, "", second.statement_text(line)),
                         )
         return None
-
-    def _other_place(self, item: int) -> SourceLocation | None:
-        """The line of the second version, if it differs from that of the first."""
-        pair = self._items[item]
-        if pair.second is None:
-            return None
-        first, second = self._record(item), self._alignment.second.records[pair.second]
-        lines = self._alignment.line_maps[first.module]
-        statement = self._alignment.source(second.path).statement(second.line)
-        spread = range(statement.first_line, statement.last_line + 1) if statement is not None else [second.line]
-        return self._place_of(second) if any(line in lines.edited for line in spread) else None
-
-    def _value(self, name: str, item: int) -> DifferingValue | None:
-        """A value after an item, if it differs."""
-        digests = []
-        for variant, trace in enumerate((self._alignment.first, self._alignment.second)):
-            digests.append(self._alignment.digest_after(name, item, variant))
-            if digests[-1] is not None and digests[-1] not in trace.texts:
-                return None
-        return self._value_of(self._shown(name, item), *digests) if digests[0] != digests[1] else None
-
-    def _outside_value(self, name: str, item: int) -> DifferingValue | None:
-        """Hidden state as it was first read; as it was at an item, if it did not differ at the first reading."""
-        first, second = (self._alignment.first_digest(name, variant, item) for variant in (0, 1))
-        traces = ((self._alignment.first, first), (self._alignment.second, second))
-        if first != second and all(digest is None or digest in trace.texts for trace, digest in traces):
-            return self._value_of(self._shown(name, item), first, second)
-        return self._value(name, item)
-
-    def _value_of(self, name: str, first: int | None, second: int | None) -> DifferingValue:
-        return differing_value((self._alignment.first, self._alignment.second), name, (first, second))
-
-    # --- lookups
-
-    def _record(self, item: int) -> Record:
-        pair: Item = self._items[item]
-        if pair.first is not None:
-            return self._alignment.first.records[pair.first]
-        return self._alignment.second.records[pair.second or 0]
-
-    def _statement(self, item: int) -> Statement | None:
-        record = self._record(item)
-        return self._alignment.source(record.path).statement(record.line)
-
-    def _statements(self, item: int) -> list[Statement]:
-        """The statement of an item, in both versions."""
-        pair, statements = self._items[item], [self._statement(item)]
-        if pair.first is not None and pair.second is not None:
-            other = self._alignment.second.records[pair.second]
-            statements.append(self._alignment.source(other.path).statement(other.line))
-        return [statement for statement in statements if statement is not None]
-
-    def _place(self, item: int) -> SourceLocation:
-        return self._place_of(self._record(item))
-
-    def _place_of(self, record: Record) -> SourceLocation:
-        source = self._alignment.source(record.path)
-        statement = source.statement(record.line)
-        line = statement.first_line if statement is not None else record.line
-        return SourceLocation(record.path, line, record.function, source.statement_text(record.line))
-
-    def _shown(self, name: str, item: int) -> str:
-        """A value's name for people."""
-        prefix, _, rest = name.partition(":")
-        if not name:
-            return "the branch taken"
-        if prefix == "s":
-            return f"field {rest}"
-        if prefix.startswith("o"):
-            return f"self.{rest}"
-        if prefix.startswith("c"):
-            return f"{prefix[1:]}.{rest}"
-        if prefix == "g":
-            return rest.replace(":", ".")
-        return f"the result of {self._record(item).function}" if rest == "return" else rest

@@ -29,6 +29,7 @@ from replayer.diagnose.explain.step_trace import (
     is_inner,
 )
 from replayer.diagnose.explain.value_hash import Digester, attributes_of, is_cache, is_data, text_of
+from replayer.diagnose.explain.values.compiled_globals import compiled_globals
 from replayer.diagnose.explain.values.value_parts import TOTAL_MAX, has_parts, order_text, parts_of
 from sim.kernel.hashing import hash_arena
 from sim.kernel.hooks import HasAdapter, hook
@@ -290,6 +291,7 @@ class LineTracer:
                     if _is_kept(name, value) or is_cache(value):
                         values[f"c{cls.__qualname__}:{name}"] = value
         module = frame.f_globals.get("__name__", "")
+        values |= {f"g:{module}:{name}": frozen for name, frozen in compiled_globals(frame).items()}
         for name in code.co_names:
             value = frame.f_globals.get(name)
             if name in frame.f_globals and (is_data(value) or is_cache(value)):

@@ -12,7 +12,7 @@ import random
 import struct
 import uuid
 import weakref
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from decimal import Decimal
@@ -152,7 +152,7 @@ class Digester:
     def _feed_parts(self, hasher: Any, value: Any, level: int, seen: dict[int, int], left: list[int]) -> None:
         match value:
             case list() | tuple() | deque():
-                hasher.update(str(len(value)).encode())
+                hasher.update(f"{len(value)}{rule_of(value)}".encode())
                 for part in value:
                     if left[0] < 0:
                         break
@@ -162,6 +162,7 @@ class Digester:
                 left[0] -= len(members)
                 hasher.update(",".join(map(str, members)).encode())
             case Mapping() if isinstance(value, dict):
+                hasher.update(rule_of(value).encode())
                 for key, part in value.items():
                     if left[0] < 0:
                         break
@@ -177,6 +178,18 @@ class Digester:
                 for name, part in (_generator_state(value) or attributes_of(value)).items():
                     hasher.update(name.encode())
                     self._feed(hasher, part, level, seen, left)
+
+
+def rule_of(value: Any) -> str:
+    """What a container does by itself: the maximum length of a deque, what a defaultdict makes; empty if nothing."""
+    if isinstance(value, deque):
+        return "" if value.maxlen is None else f"at most {value.maxlen}"
+    if not isinstance(value, defaultdict) or value.default_factory is None:
+        return ""
+    made = value.default_factory
+    code = getattr(made, "__code__", None)
+    name = getattr(made, "__qualname__", type(made).__qualname__)
+    return f"default {name}" + ("" if code is None else f" at line {code.co_firstlineno}")
 
 
 def _value_text(value: Any) -> str | None:
@@ -296,6 +309,8 @@ def _text_of_other(value: Any) -> str:
     """The text of a value that is neither a number, an array, a container nor an iterator."""
     if (text := _value_text(value)) is not None:
         return f"{type(value).__name__} {text}"
+    if isinstance(value, deque | defaultdict):
+        return ", ".join(filter(None, [f"a {type(value).__name__} of {len(value)}", rule_of(value)]))
     if isinstance(value, ContextVar):
         return " ".join(["a ContextVar", *(f"that is {text_of(one)}" for one in _current(value))])
     return _text_of_generator(value) or f"a {type(value).__name__}"

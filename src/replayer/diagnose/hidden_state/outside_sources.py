@@ -79,6 +79,8 @@ class OutsideSources:
         def read(name: str, kind: str, original: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
             value = original(*arguments)
             shown, place = _caller(name)
+            if not shown:
+                return value
             source = reads.sources.setdefault(shown, SourceReads(shown, kind, place))
             source.values.append((name, value))
             return value
@@ -92,11 +94,12 @@ class OutsideSources:
         rest = {name: list(source.values) for name, source in reads.sources.items() if name in repeated}
 
         def read(name: str, kind: str, original: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
-            kept = rest.get(_caller(name)[0])
+            shown, _ = _caller(name)
+            kept = rest.get(shown)
             if kept and kept[0][0] == name:
                 return kept.pop(0)[1]
             value = original(*arguments)
-            return _ahead(name, value) if kind == CLOCK else value
+            return _ahead(name, value) if kind == CLOCK and shown else value
 
         with self._patched(read, {}):
             yield
@@ -174,10 +177,14 @@ def _dated(kind: type[Any], read: Callable[..., Any], thread: int) -> type[Any]:
 
 _HERE = str(Path(__file__).parent)
 _LIBRARY = str(Path(os.__file__).parent)
+_COMPILERS = {"numba", "llvmlite"}  # They time themselves when a step first calls a compiled function.
 
 
 def _caller(name: str) -> tuple[str, str]:
-    """The function of Python's library that user code called, and the file and line of that call."""
+    """The function of Python's library that user code called, and the file and line of that call.
+
+    Both empty if a compiler called it: no step reads that.
+    """
     frame = sys._getframe(1)  # noqa: SLF001 - inspect.stack reads source files, which would take a thousand times longer
     shown, place = name, ""
     while frame is not None:
@@ -185,6 +192,8 @@ def _caller(name: str) -> tuple[str, str]:
         if file.startswith(_LIBRARY) and "site-packages" not in file:
             shown = f"{frame.f_globals.get('__name__', '')}.{frame.f_code.co_name}"
         elif not file.startswith((_HERE, "<frozen")):
+            if str(frame.f_globals.get("__name__", "")).partition(".")[0] in _COMPILERS:
+                return "", ""
             place = f"{Path(file).name}:{frame.f_lineno}"
             break
         frame = frame.f_back  # type: ignore[assignment]

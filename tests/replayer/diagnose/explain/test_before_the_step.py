@@ -452,6 +452,7 @@ def test_each_setting_of_the_process_is_seen_and_set_again() -> None:
 
     def changed() -> dict[str, Any]:
         np.seterr(divide="raise")
+        np.set_printoptions(precision=3)
         decimal.getcontext().prec = 9
         decimal.getcontext().traps[decimal.Inexact] = True
         sys.setrecursionlimit(4321)
@@ -461,7 +462,8 @@ def test_each_setting_of_the_process_is_seen_and_set_again() -> None:
 
     found = in_a_copy(changed)
     assert found["again"] == before
-    names = ["np.seterr() (floating-point errors)", "decimal.getcontext()", "sys.getrecursionlimit()"]
+    names = ["np.seterr() (floating-point errors)", "np.get_printoptions()", "decimal.getcontext()"]
+    names.append("sys.getrecursionlimit()")
     assert [one.name for one in differing_settings(before, found["now"])] == names
     assert differing_settings(before, before) == []
     with pytest.raises(ValueError, match="cannot be set"):

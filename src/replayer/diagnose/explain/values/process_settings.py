@@ -17,6 +17,8 @@ Settings = dict[str, Any]  # Plain values, by name.
 
 _PRECISE = ("prec", "rounding", "Emin", "Emax", "capitals", "clamp")  # Flags tell what happened, and change nothing.
 
+_NOT_PLAIN = ("formatter", "override_repr")
+
 
 @attrs.frozen
 class DifferingSetting:
@@ -66,8 +68,14 @@ def _set_arguments(values: list[str]) -> None:
     sys.argv[:] = values
 
 
+def _print_options() -> dict[str, Any]:
+    """NumPy's options of how arrays are printed, but for functions, which are no plain values."""
+    return {name: value for name, value in np.get_printoptions().items() if name not in _NOT_PLAIN}
+
+
 _ALL: dict[str, tuple[Callable[[], Any], Callable[[Any], Any]]] = {
     "np.seterr() (floating-point errors)": (np.geterr, lambda values: np.seterr(**values)),
+    "np.get_printoptions()": (_print_options, lambda values: np.set_printoptions(**values)),
     "decimal.getcontext()": (_decimal_context, _set_decimal_context),
     "sys.getrecursionlimit()": (sys.getrecursionlimit, sys.setrecursionlimit),
     "locale.setlocale(locale.LC_ALL)": (

@@ -84,7 +84,7 @@ def _differing(inner: Any, loaded: Snapshot, again: State) -> list[NotGivenBack]
             continue
         elements = compare_elements(loaded[name], again[name])
         if elements is None:
-            sizes = [f"{one.size:,} elements" for one in (loaded[name], again[name])]
+            sizes = [f"an array of {one.size:,} {one.dtype}" for one in (loaded[name], again[name])]
             found.append(NotGivenBack(name, sizes[0], sizes[1], _lines_of_load(inner, name)))
         elif elements.count:
             index, first, second, _ = elements.shown[0]

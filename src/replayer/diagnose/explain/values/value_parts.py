@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from replayer.diagnose.explain.value_hash import Digester, attributes_of, is_cache, is_data, text_of
+from replayer.diagnose.explain.value_hash import Digester, attributes_of, is_cache, is_data, rule_of, text_of
 from sim.kernel.state import Snapshot, State
 
 PARTS_MAX = 2000  # Of one value: the outermost ones. More are neither kept nor shown.
@@ -131,7 +131,7 @@ def _leaves(path: str, value: Any) -> Parts:
 
 def _title(value: Any) -> str:
     if isinstance(value, list | tuple | dict | set | frozenset | deque):
-        return f"a {type(value).__name__}{_SIZED}{len(value):,}"
+        return ", ".join(filter(None, [f"a {type(value).__name__}{_SIZED}{len(value):,}", rule_of(value)]))
     return f"a {type(value).__name__}"
 
 

@@ -1,0 +1,103 @@
+"""Lookups in two aligned traces: the records, statements and values of their items."""
+
+from __future__ import annotations
+
+from replayer.diagnose.explain.align import Alignment, Item
+from replayer.diagnose.explain.answer.differing_value import differing_value
+from replayer.diagnose.explain.answer.shown_names import shown_name
+from replayer.diagnose.explain.cause import DifferingValue, SourceLocation
+from replayer.diagnose.explain.source_lines import Statement
+from replayer.diagnose.explain.step_trace import RETURN, Record
+
+
+class AlignedLines:
+    """The lines of two aligned traces, with what each read and changed."""
+
+    def __init__(self, alignment: Alignment) -> None:
+        self._alignment = alignment
+        self._items = alignment.items
+
+    def _group(self, item: int) -> list[int]:
+        """The items of one running statement: its lines, and the rest of a line after a call."""
+        record, statement = self._record(item), self._statement(item)
+        group = [item]
+        for place in range(item - 1, -1, -1):
+            pair = self._items[place]
+            if pair.first is None or pair.second is None:
+                continue
+            other = self._record(place)
+            if other.frame != record.frame:
+                if other.kind == RETURN and other.parent < 0:
+                    break
+                continue
+            if (
+                statement is None
+                or self._statement(place) != statement
+                or (other.line == record.line and other.kind == record.kind == "line")
+            ):
+                break
+            group.insert(0, place)
+        return group
+
+    def _other_place(self, item: int) -> SourceLocation | None:
+        """The line of the second version, if it differs from that of the first."""
+        pair = self._items[item]
+        if pair.second is None:
+            return None
+        first, second = self._record(item), self._alignment.second.records[pair.second]
+        lines = self._alignment.line_maps[first.module]
+        statement = self._alignment.source(second.path).statement(second.line)
+        spread = range(statement.first_line, statement.last_line + 1) if statement is not None else [second.line]
+        return self._place_of(second) if any(line in lines.edited for line in spread) else None
+
+    def _value(self, name: str, item: int) -> DifferingValue | None:
+        """A value after an item, if it differs."""
+        digests = []
+        for variant, trace in enumerate((self._alignment.first, self._alignment.second)):
+            digests.append(self._alignment.digest_after(name, item, variant))
+            if digests[-1] is not None and digests[-1] not in trace.texts:
+                return None
+        return self._value_of(self._shown(name, item), *digests) if digests[0] != digests[1] else None
+
+    def _outside_value(self, name: str, item: int) -> DifferingValue | None:
+        """Hidden state as it was first read; as it was at an item, if it did not differ at the first reading."""
+        first, second = (self._alignment.first_digest(name, variant, item) for variant in (0, 1))
+        traces = ((self._alignment.first, first), (self._alignment.second, second))
+        if first != second and all(digest is None or digest in trace.texts for trace, digest in traces):
+            return self._value_of(self._shown(name, item), first, second)
+        return self._value(name, item)
+
+    def _value_of(self, name: str, first: int | None, second: int | None) -> DifferingValue:
+        return differing_value((self._alignment.first, self._alignment.second), name, (first, second))
+
+    def _record(self, item: int) -> Record:
+        pair: Item = self._items[item]
+        if pair.first is not None:
+            return self._alignment.first.records[pair.first]
+        return self._alignment.second.records[pair.second or 0]
+
+    def _statement(self, item: int) -> Statement | None:
+        record = self._record(item)
+        return self._alignment.source(record.path).statement(record.line)
+
+    def _statements(self, item: int) -> list[Statement]:
+        """The statement of an item, in both versions."""
+        pair, statements = self._items[item], [self._statement(item)]
+        if pair.first is not None and pair.second is not None:
+            other = self._alignment.second.records[pair.second]
+            statements.append(self._alignment.source(other.path).statement(other.line))
+        return [statement for statement in statements if statement is not None]
+
+    def _place(self, item: int) -> SourceLocation:
+        return self._place_of(self._record(item))
+
+    def _place_of(self, record: Record) -> SourceLocation:
+        source = self._alignment.source(record.path)
+        statement = source.statement(record.line)
+        line = statement.first_line if statement is not None else record.line
+        return SourceLocation(record.path, line, record.function, source.statement_text(record.line))
+
+    def _shown(self, name: str, item: int) -> str:
+        """A value's name for people."""
+        words = frozenset[str]().union(*(statement.reads for statement in self._statements(item)))
+        return shown_name(name, self._record(item), words)

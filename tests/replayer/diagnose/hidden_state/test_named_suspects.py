@@ -1,0 +1,69 @@
+"""A suspect is what differs: not an object that has another name in the live run, nor what a compiler reads."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+
+from recorder.ambient.ambient_diff import find_candidates
+from recorder.ambient.object_walk import take_ambient
+from recorder.ambient.roots import Roots
+from replayer.diagnose.hidden_state.outside_sources import OutsideReads, OutsideSources
+from sim.kernel.simulation import as_simulation
+
+from small_worlds import Walkers
+
+
+class Player:
+    """Has a rating."""
+
+    def __init__(self, name: str, rating: int) -> None:
+        self.name, self.rating = name, rating
+
+
+class League:
+    """Two containers of the same players; load() makes two players of each."""
+
+    def __init__(self) -> None:
+        self.teams = {"ulm": [Player("wren", 7), Player("aldo", 5)], "bonn": [Player("gorm", 6)]}
+        self.ladder = [player for team in self.teams.values() for player in team]
+
+    def step(self, inputs: Any) -> None:  # noqa: ARG002
+        self.teams["ulm"][1].rating += 2
+        self.ladder.sort(key=lambda player: (-player.rating, player.name))
+
+    def save(self) -> bytes:
+        teams = {name: [vars(player) for player in team] for name, team in self.teams.items()}
+        return json.dumps([teams, [vars(player) for player in self.ladder]]).encode()
+
+    def load(self, saved: bytes) -> None:
+        teams, ladder = json.loads(saved)
+        self.teams = {name: [Player(**one) for one in team] for name, team in teams.items()}
+        self.ladder = [Player(**one) for one in ladder]
+
+
+def test_a_part_of_a_shared_object_is_not_absent_in_the_live_run() -> None:
+    """It is there, under the other name: what differs is that the two names lead to one object."""
+    live, copy = League(), League()
+    copy.load(live.save())
+    ambients = [take_ambient(Roots(League), as_simulation(one)) for one in (live, copy)]
+    candidates = find_candidates(*ambients)
+
+    assert [one.kind for one in candidates] == ["alias"] * 3
+    assert "absent" not in " ".join(one.detail for one in candidates)
+
+
+def test_a_clock_that_a_compiler_reads_is_not_read_by_the_step() -> None:
+    """Numba times itself when a step first calls a compiled function."""
+    names: dict[str, Any] = {"__name__": "numba.core.event", "time": time}
+    own: dict[str, Any] = {"__name__": "game", "time": time}
+    for module in (names, own):
+        exec(compile("def read():\n    return time.time()\n", "/elsewhere/site-packages/rules.py", "exec"), module)
+    reads = OutsideReads()
+
+    with OutsideSources(Roots(Walkers())).counted(reads):
+        names["read"]()
+        assert reads.sources == {}
+        own["read"]()
+    assert list(reads.sources) == ["time.time"]
