@@ -191,7 +191,9 @@ def _tick_fields(result: TapeDifference) -> list[str] | None:
     if not result.ticks:
         return []
     fields = result.ticks[0].fields
-    return None if fields is None else shown_fields(fields)
+    if fields is None or result.keyframe_tick != result.ticks[0].tick:
+        return None if fields is None else shown_fields(fields)
+    return named_fields(result.states, fields)  # Two states of other texts may be saved in ways that differ elsewhere.
 
 
 def _facts(result: TapeDifference, spread: DifferenceSpread | None) -> dict[str, Any]:
@@ -256,7 +258,11 @@ def _few(spread: DifferenceSpread) -> int:
 
 
 def _rows_text(rows: dict[str, int]) -> str:
-    return ", ".join(f"{name} ({counted(count, 'row')})" for name, count in rows.items())
+    shown: dict[str, int] = {}
+    for name, count in rows.items():
+        own = shown_fields([name])[0]
+        shown[own] = shown.get(own, 0) + count
+    return ", ".join(f"{name} ({counted(count, 'row')})" for name, count in shown.items())
 
 
 def _same_before(result: TapeDifference) -> str:
@@ -269,11 +275,11 @@ def _same_before(result: TapeDifference) -> str:
 def _print_where(result: TapeDifference) -> None:
     if result.phase is not None:
         print_visible(f"  phase: {result.phase}")
-    fields = result.ticks[0].fields
+    fields = _tick_fields(result)
     if fields is None:
         print_visible("  fields: not known from the tapes; --blame fields records them")
     elif fields:
-        print_visible(f"  fields: {', '.join(shown_fields(fields))}")
+        print_visible(f"  fields: {', '.join(fields)}")
     else:
         print_visible("  fields: none by their hashes: only the capacities of tables or blobs differ")
 

@@ -342,12 +342,12 @@ def _known_lines(explanation: Explanation) -> list[str]:
         lines = [f"  {between.found}"]
     elif between is not None:
         lines = [
-            f"  {known} other versions of the code (--code FOLDER) and of libraries",
+            f"  {known}, among others, other versions of the code (--code FOLDER) and of libraries",
             f"  a change of the state: {between.found}",
         ]
     else:
         lines = [
-            f"  {known} other versions of the code (--code FOLDER) and of libraries, and a change",
+            f"  {known}, among others, other versions of the code (--code FOLDER) and of libraries, and a change",
             "  of the state between two steps, which no variant repeats; recording with between_steps=True names one",
         ]
     lines = [*unrepeated, *lines]

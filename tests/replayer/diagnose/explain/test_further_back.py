@@ -20,10 +20,15 @@ from oracle.command_lines import run
 
 MODULE = """
 import decimal
+import enum
 import json
 from collections import defaultdict, deque
 
 import numpy as np
+
+
+class Phase(enum.Enum):
+    DAY = "day"
 
 
 class Saved:
@@ -106,6 +111,20 @@ class Chain:
 
     def load(self, saved):
         self.speed = saved["speed"].astype(np.float32)
+
+
+class Watch:
+    def __init__(self):
+        self.phase, self.left = Phase.DAY, 5
+
+    def step(self, inputs):
+        self.left -= 1
+
+    def save(self):
+        return {"phase": self.phase.value.encode(), "left": np.int64(self.left)}  # Watch
+
+    def load(self, saved):
+        self.phase, self.left = bytes(saved["phase"]).decode(), int(saved["left"])
 
 
 class Account:
@@ -237,6 +256,7 @@ def place(name: str) -> str:
         ("Trader", 5, "a deque of 3, at most 3"),
         ("Bakery", 5, "a defaultdict of 0, default int"),
         ("Reactor", 7, "outside the state: monitor.warnings"),  # Not self.warnings: the line is not a monitor's.
+        ("Watch", 1, "B has it from load()"),  # A member of an enumeration comes back as its value: save() raises.
         ("Market", 1, "order of self.present"),  # Objects are paired in the order in which the loop reaches them.
     ],
 )
