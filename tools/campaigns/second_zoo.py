@@ -72,6 +72,7 @@ SETS = {"second": SECOND, "third": THIRD, "fourth": FOURTH, "fifth": FIFTH}
 LATER_HEADING = "## Asked again after later mending"  # Written by hand; it stays at the end of the page.
 THIRD_HEADING = "## A third set, written later"
 FOURTH_HEADING = "## A fourth set"
+FIFTH_HEADING = "## A fifth set"
 ASKED = ("tick", "path", "line", "cause")
 
 
@@ -278,13 +279,35 @@ sums. It is no fresh score.
     return "".join([*parts, "\n".join(detail_table(verdicts, FOURTH)), "\n"])
 
 
+def fifth_part(verdicts: list[Verdict]) -> str:
+    """The part of the docs page about the fifth set: its first run, as it was read by eye, and what is so after mending."""
+    first_run = (FIFTH / "first_run.md").read_text(encoding="utf-8")
+    head = """\
+### The fifth set, asked again after mending
+
+After that run what shared a mechanism was mended, each with a test of its own, the truth was corrected as said above, and
+all programs were asked again. The table has the sums by patterns. It is no fresh score.
+
+"""
+    parts = [f"{FIFTH_HEADING}\n\n", first_run, "\n", head, "\n".join(summary_table(verdicts))]
+    return "".join(
+        [*parts, "\n\n### What is still missed of the fifth set\n\n", "\n".join(detail_table(verdicts, FIFTH)), "\n"]
+    )
+
+
 def write_page(chosen: str, verdicts: list[Verdict]) -> None:
     """Write the part of the docs page about one set; the other parts stay."""
     earlier, later_heading, later = PAGE.read_text(encoding="utf-8").partition(LATER_HEADING)
-    rest, fourth_heading, fourth = earlier.partition(FOURTH_HEADING)
+    others, fifth_heading, fifth = earlier.partition(FIFTH_HEADING)
+    rest, fourth_heading, fourth = others.partition(FOURTH_HEADING)
     second, third_heading, third = rest.partition(THIRD_HEADING)
-    parts = {"second": second, "third": third_heading + third, "fourth": fourth_heading + fourth}
-    parts[chosen] = {"second": page, "third": third_part, "fourth": fourth_part}[chosen](verdicts)
+    parts = {
+        "second": second,
+        "third": third_heading + third,
+        "fourth": fourth_heading + fourth,
+        "fifth": fifth_heading + fifth,
+    }
+    parts[chosen] = {"second": page, "third": third_part, "fourth": fourth_part, "fifth": fifth_part}[chosen](verdicts)
     texts = [part.strip() for part in (*parts.values(), later_heading + later) if part]
     PAGE.write_text("\n\n".join(texts) + "\n", encoding="utf-8")
 

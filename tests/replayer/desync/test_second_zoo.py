@@ -1,4 +1,4 @@
-"""A few specimens of both sets in each run: the tables of tools/campaigns/second_zoo.py have all of them."""
+"""A few specimens of several sets in each run: the tables of tools/campaigns/second_zoo.py have all of them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from second_zoo.specimen import MARKER, THIRD, Specimen, read_specimens
+from second_zoo.specimen import FIFTH, MARKER, THIRD, Specimen, read_specimens
 from second_zoo.user_commands import KILLED, Answer, investigate, plain_truth
 from second_zoo.verdict import judge
 
@@ -16,6 +16,9 @@ QUICK = [one for one in SPECIMENS if not one.needs and not one.machine and one.k
 # verify ends at a step that raises where the recording has a state: it reports the error, and no tick of a desync.
 RAISING = "census_default"
 LATER = [one for one in read_specimens(folder=THIRD) if one.kind != "peers" and one.name != RAISING]
+
+# A process a specimen, so that few are sampled: those whose tick is one tick, whatever the run.
+NEWEST = [one for one in read_specimens(folder=FIFTH) if one.kind != "peers" and not one.needs and len(one.tick) < 2]
 
 
 def named(name: str) -> Specimen:
@@ -40,6 +43,13 @@ def test_verify_is_right_about_a_planted_defect_and_silent_about_a_sound_program
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("specimen", LATER, ids=lambda specimen: specimen.name)
 def test_verify_is_right_about_the_third_set(specimen: Specimen, tmp_path: Path) -> None:
+    """As of the second set."""
+    assert_verify_is_right(specimen, tmp_path)
+
+
+@pytest.mark.sample(1)
+@pytest.mark.parametrize("specimen", NEWEST, ids=lambda specimen: specimen.name)
+def test_verify_is_right_about_the_fifth_set(specimen: Specimen, tmp_path: Path) -> None:
     """As of the second set."""
     assert_verify_is_right(specimen, tmp_path)
 
@@ -74,6 +84,14 @@ def test_the_third_set_is_as_large_as_its_page_says() -> None:
     assert len(sound) >= 25
     assert {one.kind for one in defects} == {one.kind for one in sound} == {"object", "own", "env", "peers"}
     assert not {one.name for one in later} & {one.name for one in SPECIMENS}
+
+
+def test_the_fifth_set_is_as_large_as_its_page_says() -> None:
+    """80 defects and 37 sound programs of each kind."""
+    newest = read_specimens(folder=FIFTH)
+    defects, sound = ([one for one in newest if one.is_sound is kind] for kind in (False, True))
+    assert (len(defects), len(sound)) == (80, 37)
+    assert {one.kind for one in defects} == {one.kind for one in sound} == {"object", "own", "env", "peers"}
 
 
 def test_the_markers_of_lines_are_not_in_what_is_recorded(tmp_path: Path) -> None:
