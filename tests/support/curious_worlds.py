@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import gc
 import json
 import locale
 import os
@@ -155,6 +156,16 @@ class HashesText(Curious):
 class AsksForProcess(Curious):
     def read(self) -> float:
         return os.getpid()
+
+
+class AsksForFolder(Curious):
+    def read(self) -> float:
+        return len(os.getcwd())  # noqa: PTH109 - the function that is watched
+
+
+class CollectsGarbage(Curious):
+    def read(self) -> float:
+        return gc.collect()
 
 
 class Sound(Curious):

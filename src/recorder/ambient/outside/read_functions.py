@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import datetime as dt
+import gc
 import locale
 import os
 import random
@@ -21,6 +22,7 @@ from recorder.ambient.outside.dated_class import dated_class
 from recorder.ambient.outside.outside_read import (
     ATTRIBUTES,
     CLOCK,
+    CONTACT,
     ENTROPY,
     GENERATOR,
     IDENTITY,
@@ -107,6 +109,8 @@ def _calls() -> Iterator[Call]:
         if hasattr(locale, name):
             yield Call(LOCALE, f"locale.{name}", getattr(locale, name), _locale, _is_query(name))
     yield Call(IDENTITY, "os.getpid", os.getpid)
+    yield Call(CONTACT, "os.getcwd", os.getcwd)
+    yield Call(CONTACT, "gc.collect", gc.collect)
     yield from _threads()
     yield from _generators(random, getattr(random, "_inst", None), "random")
     yield from _generators(np.random, getattr(np.random.mtrand, "_rand", None), "np.random")

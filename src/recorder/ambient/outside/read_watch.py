@@ -220,7 +220,20 @@ class ReadWatch:
 
 
 _HOLDERS = frozenset(
-    ("builtins", "time", "os", "random", "uuid", "datetime", "locale", "threading", "numpy.random", "numba", "torch")
+    (
+        "builtins",
+        "time",
+        "os",
+        "gc",
+        "random",
+        "uuid",
+        "datetime",
+        "locale",
+        "threading",
+        "numpy.random",
+        "numba",
+        "torch",
+    )
 )
 _active: list[ReadWatch] = []
 _installed: list[bool] = []

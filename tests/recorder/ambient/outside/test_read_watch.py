@@ -89,6 +89,8 @@ SEEN: dict[str, tuple[str, str, str | None]] = {
     "StartsThread": ("threads", "threading.start", None),
     "TakesId": ("identity", "id", None),
     "AsksForProcess": ("identity", "os.getpid", None),
+    "AsksForFolder": ("contact", "os.getcwd", None),
+    "CollectsGarbage": ("contact", "gc.collect", None),
 }
 
 
