@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 from replayer.diagnose.explain.cause import Cause
 from replayer.report.before_step import LOAD
+
+_COMPARES_IDENTITY = re.compile(r"\bis (?:not )?(?!None\b|True\b|False\b|not\b)\w")
 
 
 def cause_text(cause: Cause) -> str:
@@ -28,7 +32,10 @@ def cause_text(cause: Cause) -> str:
         case "outside":
             return "this line reads hidden state"
         case "branch":
-            return "the two take different branches after this line"
+            branches = "the two take different branches after this line"
+            if _COMPARES_IDENTITY.search(cause.place.text):
+                return f"{branches}, which compares by identity (is): equal values need not be the same object"
+            return branches
     if cause.place.function.endswith(".save"):
         return "not known: this line of save() gives different values, and no line of the step was seen to make them"
     called = f", calling {', '.join(cause.calls)}" if cause.calls else ""

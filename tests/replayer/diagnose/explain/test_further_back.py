@@ -127,6 +127,25 @@ class Watch:
         self.phase, self.left = bytes(saved["phase"]).decode(), int(saved["left"])
 
 
+PATROL, CHASE = "patrol the aisles", "chase an intruder"
+
+
+class Robot:
+    def __init__(self):
+        self.mode, self.place = PATROL, 0
+
+    def step(self, inputs):
+        self.place += 1
+        if self.place == 5 and self.mode is PATROL:  # Robot
+            self.mode = CHASE
+
+    def save(self):
+        return json.dumps([self.mode, self.place]).encode()
+
+    def load(self, saved):
+        self.mode, self.place = json.loads(saved)
+
+
 class Account:
     def __init__(self):
         self.balance = decimal.Decimal(1)
@@ -256,6 +275,7 @@ def place(name: str) -> str:
         ("Trader", 5, "a deque of 3, at most 3"),
         ("Bakery", 5, "a defaultdict of 0, default int"),
         ("Reactor", 7, "outside the state: monitor.warnings"),  # Not self.warnings: the line is not a monitor's.
+        ("Robot", 5, "compares by identity (is)"),  # Texts that load() makes are equal, and not the same object.
         ("Watch", 1, "B has it from load()"),  # A member of an enumeration comes back as its value: save() raises.
         ("Market", 1, "order of self.present"),  # Objects are paired in the order in which the loop reaches them.
     ],
