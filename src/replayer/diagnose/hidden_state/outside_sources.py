@@ -183,7 +183,7 @@ _COMPILERS = {"numba", "llvmlite"}  # They time themselves when a step first cal
 def _caller(name: str) -> tuple[str, str]:
     """The function of Python's library that user code called, and the file and line of that call.
 
-    Both empty if a compiler called it: no step reads that.
+    Both empty if a compiler called it, or a package while it is first imported: no step reads that.
     """
     frame = sys._getframe(1)  # noqa: SLF001 - inspect.stack reads source files, which would take a thousand times longer
     shown, place = name, ""
@@ -192,7 +192,8 @@ def _caller(name: str) -> tuple[str, str]:
         if file.startswith(_LIBRARY) and "site-packages" not in file:
             shown = f"{frame.f_globals.get('__name__', '')}.{frame.f_code.co_name}"
         elif not file.startswith((_HERE, "<frozen")):
-            if str(frame.f_globals.get("__name__", "")).partition(".")[0] in _COMPILERS:
+            is_imported = frame.f_code.co_name == "<module>" and "site-packages" in file
+            if is_imported or str(frame.f_globals.get("__name__", "")).partition(".")[0] in _COMPILERS:
                 return "", ""
             place = f"{Path(file).name}:{frame.f_lineno}"
             break
