@@ -156,7 +156,7 @@ class ReadWatch:
 
     def _called(self, call: Call, result: Any, arguments: tuple[Any, ...]) -> None:
         fact = call.fact
-        if call.kind in {TEXT_HASH, IDENTITY} and not self.is_direct(2):
+        if call.kind in {TEXT_HASH, IDENTITY, CONTACT} and not self.is_direct(2):
             return
         if call.reads is None or call.reads(*arguments):
             name = _path_text(arguments[0]) if call.names_path and arguments else call.name
