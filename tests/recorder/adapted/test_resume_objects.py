@@ -230,7 +230,7 @@ def test_only_objects_have_an_object_to_use(tmp_path: Path) -> None:
 
 
 def test_a_resumed_environment_is_used_as_before(tmp_path: Path) -> None:
-    """Actions that are dicts are recorded, too; the episode that was interrupted has no totals, the next ones have."""
+    """Actions that are dicts are recorded, too; the episode that was interrupted has its totals as the next ones have."""
     gymnasium = pytest.importorskip("gymnasium")
 
     class Moves(gymnasium.Env):  # type: ignore[misc, name-defined]
@@ -260,7 +260,7 @@ def test_a_resumed_environment_is_used_as_before(tmp_path: Path) -> None:
     with replayer.open(path, world=lambda: adapt(Moves())) as run:
         assert run.verify().ok
         first, second = run.episodes
-        assert (first.steps, first.total) == (3, None)
+        assert (first.steps, first.total) == (3, 3.0)
         assert second.steps == 1
         assert second.total != second.total  # Not a number.
         assert second.terminated
