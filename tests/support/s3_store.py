@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import logging
 import threading
-import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -65,7 +64,7 @@ def serving() -> Iterator[S3Store]:
     def application(environ: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:
         path = environ["PATH_INFO"]
         store.asked.append((environ["REQUEST_METHOD"], path, environ.get("HTTP_RANGE")))
-        time.sleep(store.slow_s)
+        threading.Event().wait(store.slow_s)  # Of a slow store.
         error = store.error(path)
         if error is not None:
             body = _ERROR.format(code=error[1]).encode()

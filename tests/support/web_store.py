@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import re
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -53,7 +52,7 @@ def serving() -> Iterator[WebStore]:
             path, _, query = self.path.partition("?")
             asked_range = self.headers.get("Range")
             store.asked.append((path, asked_range))
-            time.sleep(store.slow_s)
+            threading.Event().wait(store.slow_s)  # Of a slow store.
             if store.statuses:
                 self._answer(store.statuses.pop(0), b"busy", {})
             elif store.signature is not None and query != store.signature:

@@ -89,7 +89,6 @@ class Run:
         folder: the folder of the corpus.
         run_id: hexadecimal; empty if it is lost.
         scenario, world, version, seed: facts of the run; None where the tape does not state them.
-        simulation: the name of the environment, or the class of the recorded object; None for a registered world.
         first_tick, ticks: the first and the last tick; None if there is no state.
         state_hash: the hash of the last tick, hexadecimal; empty if it cannot be read.
         size_bytes: the size of all files of the tape.
@@ -106,6 +105,7 @@ class Run:
         players: the players of the run.
         quality: None if the inputs were not read.
         stamp: the files of the tape when it was read, see tape_stamp; empty if they do not show each change.
+        simulation: the name of the environment, or the class of the recorded object; None for a registered world.
     """
 
     tape: str
@@ -113,7 +113,6 @@ class Run:
     run_id: str = ""
     scenario: str | None = None
     world: str | None = None
-    simulation: str | None = None
     version: int | None = None
     seed: int | None = None
     first_tick: int | None = None
@@ -133,6 +132,7 @@ class Run:
     players: tuple[PlayerResult, ...] = ()
     quality: Quality | None = None
     stamp: str = attrs.field(default="", eq=False)
+    simulation: str | None = None
 
     @property
     def path(self) -> Location:

@@ -33,7 +33,8 @@ def index(tape: LocalPath | None = None, /, *, as_json: Json = False, sim: Sim =
     and the least and the greatest of each field, of its sum and of its size.
 
     The file belongs to exactly this tape: once the tape has changed, it is not used,
-    and a line says so. It can be removed at any time; all answers stay the same.
+    and a line says so. It can be removed at any time; all answers stay the same, but
+    damage of the tape in an interval that is skipped is not seen: replay info looks for it.
 
     Exit code: 0 written, 1 written, but a replayed state differs from the recorded
     one, 2 not a tape of a known simulation, 3 written, but ticks cannot be reached.

@@ -95,7 +95,7 @@ def who(
     else:
         for one in found:
             print_visible("\n".join(plain_text(text) for text in write_lines(one, first)))
-    if any(not one.is_proved for one in found):
+    if any(one.missing for one in found):
         return INCOMPLETE
     return DIFFERS if found[0].tick is None else SAME
 

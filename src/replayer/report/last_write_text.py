@@ -33,6 +33,7 @@ def write_facts(write: LastWrite) -> dict[str, Any]:
         "simulated": write.simulated,
         "intervals": write.intervals,
         "skipped_intervals": write.skipped_intervals,
+        "skipped_by_marks": write.skipped_by_marks,
         "proved": write.is_proved,
         "missing": [attrs.asdict(one) for one in write.missing],
     }
@@ -60,11 +61,18 @@ def write_lines(write: LastWrite, first_tick: int) -> list[str]:
         lines.append(
             f"  inputs of tick {write.tick:,}: {_short(json.dumps(to_json(write.inputs), ensure_ascii=False))}"
         )
-    lines.append(f"  {counted(write.simulated, 'step')} simulated{skipped_text(write)}")
+    lines.append(f"  {counted(write.simulated, 'step')} simulated{skipped_text(write)}{_marks_text(write)}")
     for one_missing in write.missing:
         where = tick_range(one_missing.first_tick, one_missing.last_tick)
         lines.append(f"  NOT KNOWN whether it changed at {where}: {one_missing.why}")
     return lines
+
+
+def _marks_text(write: LastWrite) -> str:
+    """What the skipped intervals rest on, if that is not a proof."""
+    if not write.skipped_by_marks:
+        return ""
+    return f", {write.skipped_by_marks:,} of them by the simulation's marks: a write without a mark is not seen there"
 
 
 def write_headline(write: LastWrite, first_tick: int) -> str:

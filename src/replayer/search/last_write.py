@@ -45,7 +45,8 @@ class LastWrite:
         inputs: the inputs of that tick.
         simulated: the number of steps run to find it.
         intervals: the number of intervals, from keyframe to keyframe, that were asked, the last one first.
-        skipped_intervals: those of them that lookups prove not to have changed the value: no step was run there.
+        skipped_intervals: those of them that lookups show not to have changed the value: no step was run there.
+        skipped_by_marks: those of them of which only the marks of the simulation say so, and equal values at both ends.
         missing: ticks after the answer that could not be reached: a later change may be among them.
     """
 
@@ -60,12 +61,13 @@ class LastWrite:
     simulated: int = 0
     intervals: int = 0
     skipped_intervals: int = 0
+    skipped_by_marks: int = 0
     missing: list[Missing] = attrs.field(factory=list)
 
     @property
     def is_proved(self) -> bool:
-        """False if a later change may be among ticks that could not be reached."""
-        return not self.missing
+        """False if a later change may be among ticks that could not be reached, or is ruled out by marks only."""
+        return not self.missing and not self.skipped_by_marks
 
 
 class WriteSearch:
@@ -91,10 +93,11 @@ class WriteSearch:
         """
         start = self._cursor.steps
         self._ensure_exists(tick)
-        stop, missing, skipped = tick, list[Missing](), 0
+        stop, missing, skipped, by_marks = tick, list[Missing](), 0, 0
         for number, begin in enumerate(self._starts(tick)):
-            if self._is_unchanged(begin, stop):
-                stop, skipped = begin, skipped + 1
+            is_shown = self._is_unchanged(begin, stop)
+            if is_shown or self._is_unmarked(begin, stop):
+                stop, skipped, by_marks = begin, skipped + 1, by_marks + (not is_shown)
                 continue
             change, lost = self._last_in(begin, stop)
             missing += [one for one in lost if change is None or one.last_tick > change[0]]
@@ -104,7 +107,12 @@ class WriteSearch:
                 found = self._described(*change, wants_line=wants_line)
                 steps = self._cursor.steps - start
                 return attrs.evolve(
-                    found, simulated=steps, intervals=number + 1, skipped_intervals=skipped, missing=missing
+                    found,
+                    simulated=steps,
+                    intervals=number + 1,
+                    skipped_intervals=skipped,
+                    skipped_by_marks=by_marks,
+                    missing=missing,
                 )
             stop = begin
         value = self._value_at(self._tape.first_tick)
@@ -117,16 +125,19 @@ class WriteSearch:
             simulated=steps,
             intervals=count,
             skipped_intervals=skipped,
+            skipped_by_marks=by_marks,
             missing=missing,
         )
 
     def _is_unchanged(self, begin: int, stop: int) -> bool:
-        """Return True if the lookup shows that the steps after begin, up to stop, have not changed the value."""
-        if self._lookup is None:
+        """Return True if the lookup file shows that the steps after begin, up to stop, have not changed the value."""
+        return self._lookup is not None and self._keep(self._lookup.changed_rows(begin + 1, stop), begin)
+
+    def _is_unmarked(self, begin: int, stop: int) -> bool:
+        """Return True if these steps have not marked the value as written, and it is equal at both ends of them."""
+        if self._lookup is None or not self._keep(self._lookup.written_rows(begin + 1, stop), begin):
             return False
-        if self._keep(self._lookup.changed_rows(begin + 1, stop), begin):
-            return True
-        return self._keep(self._lookup.written_rows(begin + 1, stop), begin) and self._has_equal_ends(begin, stop)
+        return self._has_equal_ends(begin, stop)
 
     def _keep(self, changed: list[ChangedRows], begin: int) -> bool:
         """Return True if steps after begin that changed these rows have left the value as it was."""

@@ -23,6 +23,7 @@ from replayer.search.lookup.lookup_file import lookup_path, read_lookup, stored,
 from replayer.search.lookup.make_lookup import Measured, measured_intervals
 from replayer.search.search_errors import ExpressionError
 from replayer.search.watched_value import ABSENT, are_same
+from sim import Field, Schema, State, Table
 
 TICKS, INTERVAL = 240, 20
 
@@ -289,3 +290,45 @@ def status(words: list[str]) -> int:
     with pytest.raises(SystemExit) as ended:
         main(words)
     return int(ended.value.code or 0)
+
+
+def test_telemetry_is_not_the_field_of_that_name(tmp_path: Path) -> None:
+    """telemetry.births is a recorded figure, also where a field and a column are called so."""
+
+    class Clinic:
+        def __init__(self) -> None:
+            columns = Table("telemetry", Field("births", "i8"), capacity=2)
+            self.state = State(Schema(Field("steps", "i8"), columns))
+
+        def step(self, inputs: Any) -> None:  # noqa: ARG002 - there are none
+            self.state["steps"][...] += 1
+
+        def telemetry(self) -> dict[str, Any]:
+            return {"births": int(self.state["steps"]) % 50}
+
+    path = tmp_path / "run.tape"
+    with recorder.Recorder(path, Clinic(), keyframe_interval_ticks=10, trial_ms=0) as tape:
+        for _ in range(60):
+            tape.step(None)
+    index(path, Clinic)
+    with replayer.open(path, world=Clinic) as run:
+        for condition in ("telemetry.births > 40 and steps > 0", "telemetry.births.max() > 40 and steps > 0"):
+            assert run.find(condition).ticks == [*range(41, 50)], condition
+
+
+def test_a_tape_at_a_url_has_no_lookup_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file of this machine whose path reads like the URL is another's."""
+    fsspec = pytest.importorskip("fsspec")
+    path = tmp_path / "rare.tape"
+    with recorder.Recorder(path, Rare(3), keyframe_interval_ticks=INTERVAL, trial_ms=0) as tape:
+        for _ in range(40):
+            tape.step(None)
+    index(path, Rare)
+    fsspec.filesystem("memory").pipe("/lookups/rare.tape", path.read_bytes())
+    monkeypatch.chdir(tmp_path)
+    beside = tmp_path / "memory:" / "lookups" / "rare.tape.lookup"
+    beside.parent.mkdir(parents=True)
+    shutil.copy(lookup_path(path), beside)
+    for name, intervals in ((path, 3), ("memory://lookups/rare.tape", 0)):
+        with replayer.open(name, world=Rare) as run:
+            assert len(run.lookup()) == intervals, name

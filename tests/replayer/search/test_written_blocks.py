@@ -13,6 +13,7 @@ import replayer
 from recorder.format.blocks.block import BlockKind
 from recorder.format.segments.block_location import optional_blocks
 from replayer.commands.main import main
+from replayer.report.last_write_text import write_lines
 from replayer.search.lookup.lookup import LookupWarning
 from replayer.search.watched_value import ABSENT, are_same
 from sim import Field, Schema, State, Table
@@ -152,3 +153,36 @@ def test_a_resumed_tape_goes_on_with_its_blocks(tmp_path: Path) -> None:
         assert writes_blocks(run.tape) == TICKS // INTERVAL + 2
         assert run.last_write("cells", 20, line=False).tick == TICKS + 2 * INTERVAL
         assert run.last_write("cells", 30, line=False).tick is None
+
+
+def test_what_rests_on_marks_alone_is_not_called_proved(tmp_path: Path) -> None:
+    """A write without a mark that goes again leaves equal ends: the answer says what it rests on."""
+
+    class Flickering(Marking):
+        def step(self, inputs: Any) -> None:
+            super().step(inputs)
+            tick = int(self.state["steps"])
+            if tick == 3:
+                self.state.set("cells", 39, 1)
+            if tick in (32, 34):
+                self.state["cells"][39] = 7 if tick == 32 else 1
+
+    path, nothing = tmp_path / "run.tape", {"cells": [], "born": False, "dies": False}
+    with recorder.Recorder(path, Flickering(), keyframe_interval_ticks=10, writes=True, trial_ms=0) as tape:
+        for _ in range(50):
+            tape.step(nothing)
+    with replayer.open(path, world=Flickering) as run:
+        found = run.last_write("cells", 39)
+        assert (found.tick, found.skipped_by_marks, found.is_proved) == (3, 4, False)
+        assert run.last_write("cells", 39, at=8).is_proved
+    plain = Flickering()
+    values = [0]
+    for _ in range(50):
+        plain.step(nothing)
+        values.append(int(plain.state["cells"][39]))
+    assert [tick for tick in range(1, 51) if values[tick] != values[tick - 1]] == [3, 32, 34]  # What marks do not tell.
+
+    line = write_lines(found, 0)[-1]
+    assert line.endswith(
+        "4 of 5 intervals skipped, 4 of them by the simulation's marks: a write without a mark is not seen there"
+    )

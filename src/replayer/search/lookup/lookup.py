@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import bisect
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 from replayer.search.lookup.interval_facts import ChangedRows, IntervalFacts
 from replayer.search.lookup.lookup_file import Stored, UnusableLookupError, lookup_path, read_lookup
@@ -37,13 +38,14 @@ class TapeLookup:
         self._decoded: dict[int, IntervalFacts] = {}
         self.problem: str | None = None
         self.recording = tape.recording
-        path = lookup_path(tape.path)
-        try:
-            self._intervals = read_lookup(tape, path)
-        except FileNotFoundError:
-            pass
-        except (UnusableLookupError, OSError) as error:
-            self._distrust(f"{path}: {error}")
+        if isinstance(tape.path, Path):  # Of a tape at a URL there is none: a file of this machine is not beside it.
+            path = lookup_path(tape.path)
+            try:
+                self._intervals = read_lookup(tape, path)
+            except FileNotFoundError:
+                pass
+            except (UnusableLookupError, OSError) as error:
+                self._distrust(f"{path}: {error}")
         self._starts = [one.first_tick for one in self._intervals]
         self._written = WrittenBlocks(tape)
 

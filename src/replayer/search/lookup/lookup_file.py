@@ -4,8 +4,9 @@ Layout: magic, the length of what follows, plain data {version, run, files, inte
 intervals is an array of [first_tick, last_tick, raw_bytes, facts], where facts is an LZ4 block of plain data.
 
 Invariants:
-    1. Nothing is used of a file that is damaged, or that was made for other bytes than those of the tape.
-    2. Without the file, all questions have the same answers.
+    1. Nothing is used of a file that is damaged, or that was made for another tape: another run, other files, sizes or seals.
+    2. Of an undamaged tape, all questions have the same answers without the file. Of a sealed file the blocks are not read
+       to compare them: damage inside them is found by a check of the tape, and not by a question that skips them.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ from replayer.search.lookup.bounds import (
 )
 from replayer.search.lookup.zone import Zone
 
-TICK = "tick"
+TICK, TELEMETRY = "tick", "telemetry"
 
 
 def may_hold(tree: ast.expr, ticks: range, zones: Mapping[str, Any] | None) -> bool:
@@ -101,6 +101,8 @@ class _Bounds:
             return unknown()
         if dotted == TICK:
             return number("i", self._ticks[0], self._ticks[-1])
+        if dotted.startswith(f"{TELEMETRY}.") and dotted.count(".") == 1:
+            return unknown()  # Recorded figures, and not a field or a column that is called so: see state_values.
         zone = self._zones.get(dotted) if self._zones is not None else None
         if zone is None:
             return unknown()

@@ -11,6 +11,7 @@ import random
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from gc import get_referents
+from itertools import chain
 from operator import is_
 from typing import Any
 
@@ -139,7 +140,7 @@ class ContainersAtRest:
         self._roots, self._containers = list(roots), containers
         self._are_known = all(type(one) in (list, dict) for one in containers)  # A set may change its order alone.
         self._lengths = list(map(len, containers)) if self._are_known else []
-        self._seen = tuple(get_referents(*containers))
+        self._seen = _looked_at(containers) if self._are_known else ()
 
     def are_of(self, roots: Sequence[Any]) -> bool:
         """Return True if these are the roots, and surely all is as it was."""
@@ -147,8 +148,14 @@ class ContainersAtRest:
             return False
         if list(map(len, self._containers)) != self._lengths:
             return False
-        now = tuple(get_referents(*self._containers))
+        now = _looked_at(self._containers)
         return len(now) == len(self._seen) and not len(changed_places(self._seen, now))
+
+
+def _looked_at(containers: Sequence[Any]) -> tuple[Any, ...]:
+    """All that lists and dicts refer to. get_referents leaves out the keys of a dict that has texts as keys only."""
+    keys = chain.from_iterable(one for one in containers if type(one) is dict)
+    return (*get_referents(*containers), *keys)
 
 
 def _inside(container: Any) -> Iterator[Any]:

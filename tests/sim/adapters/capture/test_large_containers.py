@@ -82,3 +82,36 @@ def test_every_tick_is_the_truth(kind: str, mode: str, tmp_path: Path) -> None:
         assert values(run.subject) == truth[25]
         assert fork.tick == 2
         assert run.verify().ok
+
+
+class Recent:
+    """Remembers the last names, all with the same value: only a key changes, at the same place or at the end."""
+
+    def __init__(self, size: int, place: int) -> None:
+        self.seen = {f"first {number}": True for number in range(size)}
+        self.place, self.turn = place, 0
+
+    def step(self) -> int:
+        self.turn += 1
+        if self.turn > 8 and self.turn % 2:
+            del self.seen[list(self.seen)[self.place]]
+            self.seen[f"turn {self.turn}"] = True
+        return self.turn
+
+
+@pytest.mark.parametrize("place", [0, -1])
+@pytest.mark.parametrize("size", [150, SIZE])
+def test_a_key_that_is_replaced_by_another_with_the_same_value(size: int, place: int, tmp_path: Path) -> None:
+    """The garbage collector does not tell the keys of a dict that has texts only."""
+    path = tmp_path / "run.tape"
+    game = recorder.record(Recent(size, place), path, keyframe_interval_ticks=10, quiet=True, trial_ms=0)
+    truth = [list(game.subject.seen.items())]
+    for _ in range(60):
+        game.step()
+        truth.append(list(game.subject.seen.items()))
+    game.close()
+    with replayer.open(path, world=lambda: Recent(size, place)) as run:
+        for tick in (0, 9, 10, 25, 60, 31, 30, 12):
+            run.seek(tick)
+            assert list(run.subject.seen.items()) == truth[tick], tick
+        assert run.verify().ok
