@@ -10,10 +10,12 @@ from typing import Any
 from recorder.console.argument_types import LocalPath
 from recorder.console.broken_pipes import ensure_reader
 from recorder.console.output import print_result
+from recorder.errors import SimulationFailedError
 from recorder.exit_codes import CORRUPT, DIFFERS, INCOMPLETE, SAME
 from recorder.storage.os_errors import reading
 from replayer.commands.arguments import factory_of, newest_tape
 from replayer.commands.options import DumpFolder, Json, Sim
+from replayer.commands.verify import is_desync
 from replayer.desync.finding import Finding
 from replayer.desync.object_diff import named_fields
 from replayer.follow.idle_wait import Waiting
@@ -68,11 +70,18 @@ def follow(
     with verifier:
         try:
             for check in _checks(verifier, path, waits=wait):
-                print_result(json.dumps(check_facts(check)) if as_json else plain_text(_line(check)))
+                print_result(json.dumps(check_facts(check)) if as_json else "\n".join(map(plain_text, _lines(check))))
                 ensure_reader()
                 if check.finding is not None:
                     return DIFFERS
                 worst = CORRUPT if check.problem is not None else worst
+        except SimulationFailedError as error:
+            if not is_desync(path, sim, error, verifier.tape.first_tick):
+                raise
+            why = f"{error.why}; when it was recorded, it did not raise"
+            facts = {"ok": False, "first_bad": error.tick, "problem": why}
+            print_result(json.dumps(facts) if as_json else plain_text(f"DESYNC at tick {error.tick:,}: {why}"))
+            return DIFFERS
         except KeyboardInterrupt:
             return worst or INCOMPLETE  # Ctrl-C is the normal way to end it early.
         return worst if verifier.is_over or worst else INCOMPLETE
@@ -116,13 +125,13 @@ def _fields(finding: Finding) -> list[str]:
     return named_fields(finding.compared_states, names)
 
 
-def _line(check: IntervalCheck) -> str:
+def _lines(check: IntervalCheck) -> list[str]:
     ticks = tick_range(check.first_tick, check.last_tick)
     head = f"the recording is at tick {check.head_tick:,}"
     if check.finding is None:
-        return f"{ticks}: {check.problem or 'all match'}; {head}"
+        return [f"{ticks}: {check.problem or 'all match'}; {head}"]
     fields = ", ".join(_fields(check.finding))
     where = f" in {fields}" if fields else ""
     dump = f"; dump in {check.dump_path}" if check.dump_path is not None else ""
-    note = f"\n  {check.finding.note}" if check.finding.note else ""
-    return f"{ticks}: DESYNC: first divergent tick {check.finding.tick:,}{where}; {head}{dump}{note}"
+    notes = [f"  {check.finding.note}"] if check.finding.note else []
+    return [f"{ticks}: DESYNC: first divergent tick {check.finding.tick:,}{where}; {head}{dump}", *notes]

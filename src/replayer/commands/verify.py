@@ -105,7 +105,7 @@ def verify(
         factory = _factory(path, sim, field_map)
         report = _verify(path, factory, tick_count, jobs, dump_folder, patience, quiet=as_json)
     except SimulationFailedError as error:
-        if first_tick is None or not _is_desync(path, sim, error, first_tick):
+        if first_tick is None or not is_desync(path, sim, error, first_tick):
             raise
         return _tell_of_raised(path, sim, error, as_json=as_json)
     if as_json:
@@ -165,7 +165,7 @@ def _verify(
         )
 
 
-def _is_desync(path: Location, sim: str | None, error: SimulationFailedError, first_tick: int) -> bool:
+def is_desync(path: Location, sim: str | None, error: SimulationFailedError, first_tick: int) -> bool:
     """Return True for a step that raises where the recorded one did not, of a simulation that fits the tape.
 
     It fits if steps before this one gave the recorded states, or if this step does in a simulation into which nothing

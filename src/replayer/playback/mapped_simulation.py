@@ -38,7 +38,9 @@ class MappedSimulation:
         self.inner = inner
         self.state = State(recorded.schema)
         self._new = inner.state.snapshot()
-        self._added = field_map.added
+        self._added = {
+            name: _added_value(name, value, inner.state, field_map.path) for name, value in field_map.added.items()
+        }
         self._names = field_map.names(recorded, inner.state.layout)
         for name, present in self._names.items():
             _ensure_fits(recorded.slots[name], inner.state.layout.slots[present], field_map.path)
@@ -83,6 +85,22 @@ class MappedSimulation:
                 self.state[name][...] = state[present].astype(self.state.layout.slots[name].dtype)
         for name, present in self._blobs.items():
             self.state.set_blob(name, state.blob(present))
+
+
+def _added_value(name: str, value: Any, state: State, path: str) -> Any:
+    """The value of [added] as its field holds it. Raises FieldMapError if the field cannot hold it."""
+    if value == NEW or name not in state.layout.slots:
+        return value
+    dtype = state.layout.slots[name].dtype
+    try:
+        with np.errstate(all="raise"):
+            held = np.array(value).astype(dtype)
+        fits = bool(np.array_equal(held, value, equal_nan=held.dtype.kind in "fc"))
+    except (OverflowError, ValueError, TypeError, FloatingPointError):
+        fits = False
+    if not fits:
+        raise FieldMapError(f"{path}: [added] {name}: a field of {dtype} cannot hold {value!r}")
+    return held
 
 
 def _set_rows(state: State, table: str, count: int) -> None:

@@ -86,7 +86,7 @@ class _Work:
             restore(run, self.start)  # Else it is as the recorded one was: made, and not restored.
         first, steps = self.tape.first_tick, 0
         for begin in range(first, last_tick, self.interval):
-            states = [run.state.snapshot()]
+            states, raised = [run.state.snapshot()], None
             for tick in range(begin + 1, min(begin + self.interval, last_tick) + 1):
                 steps += 1
                 try:
@@ -94,7 +94,8 @@ class _Work:
                 except MemoryError:
                     raise
                 except Exception as error:  # noqa: BLE001 - the simulation's own, which is not the failure
-                    return CandidateDivergence(None, (), steps, raised=(tick, raised_text("the step", error)))
+                    raised = tick, raised_text("the step", error)
+                    break
                 if compares and (found := self._mismatch(tick, run)) is not None:
                     return CandidateDivergence(None, (), steps, mismatch=found)
                 states.append(run.state.snapshot())
@@ -102,6 +103,8 @@ class _Work:
                 steps += 1
                 if fields:
                     return CandidateDivergence(tick, fields, steps)
+            if raised is not None:
+                return CandidateDivergence(None, (), steps, raised=raised)
         return CandidateDivergence(None, (), steps)
 
     def _mismatch(self, tick: int, run: Simulation) -> tuple[int, int, int] | None:
@@ -173,8 +176,10 @@ class DesyncRuns:
         found = self._searched(inputs, last_tick, compares=True)
         if found.mismatch is not None:
             raise DesyncError(*found.mismatch)
-        if found.raised is not None:
-            raise SimulationFailedError(*found.raised)
+        if found.raised is not None and found.raised[0] <= self._work.tape.last_tick:
+            raise SimulationFailedError(
+                *found.raised
+            )  # Not the step that ended the recording, which raised there, too.
         watch.fields = found.fields or None
         return Ending(found.tick or last_tick, failed=found.tick is not None)
 

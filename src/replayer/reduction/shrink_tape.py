@@ -36,6 +36,11 @@ from sim.kernel.plain_data import encode_plain
 Progress = Callable[[int, int], None]  # Candidates tried so far, candidates in all, about.
 _FORM = 1  # Of the kept results; a change of the search makes them those of a different one.
 
+# State in modules is there in a run and in its replays, which share a process.
+MODULES_HIDE = (
+    "; what a simulation keeps in its modules is not found in this way: replay verify and replay explain find it"
+)
+
 
 @attrs.frozen
 class LeftInput:
@@ -177,8 +182,9 @@ class _Shrinking:
             ending = run_as_recorded(self._tape, self._runs, all_inputs, watch, last)
         tick = ending.tick
         if not ending.failed:
+            limit = MODULES_HIDE if isinstance(watch, DesyncFailure) else ""
             raise UnfitTapeError(
-                f"{text_of(self._asked.watch)} does not come in the recorded run, so there is nothing to shrink"
+                f"{text_of(self._asked.watch)} does not come in the recorded run, so there is nothing to shrink{limit}"
             )
         results = KeptResults(target, self._identity(tick))
         try:

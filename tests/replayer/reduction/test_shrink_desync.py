@@ -89,6 +89,35 @@ def test_a_run_without_a_desync_is_refused(tmp_path: Path) -> None:
     assert sorted(one.name for one in tmp_path.iterdir()) == ["run.tape"]
 
 
+def test_a_tape_that_ends_in_an_exception_of_its_own(tmp_path: Path) -> None:
+    """The ticks before it are replayed; the step that raised when it was recorded is no finding."""
+
+    class Ends(Cellar):
+        def step(self, inputs: Any) -> None:
+            if inputs == "break":
+                raise ValueError("boom")
+            super().step(inputs)
+
+    def tight_end() -> Ends:
+        return Ends(leaks=False)
+
+    for factory, desync_tick in ((Ends, 37), (tight_end, None)):
+        path = tmp_path / f"{factory.__name__}.tape"
+        orders = {13: "open", 31: "open", 37: "light"}
+        with recorder.Recorder(path, factory(), keyframe_interval_ticks=INTERVAL, trial_ms=0) as tape:
+            for tick in range(1, 38):
+                tape.step(orders.get(tick, 1))
+            with pytest.raises(ValueError, match="boom"):
+                tape.step("break")
+        assert replayer.verify_tape(path, factory).first_bad == desync_tick
+        if desync_tick is not None:
+            report = replayer.shrink(path, world=factory, desync=True)
+            assert [(one.tick, one.value) for one in report.inputs] == [(13, "open"), (31, "open"), (37, "light")]
+        else:
+            with pytest.raises(UnfitTapeError, match=r"does not come in the recorded run.*verify"):
+                replayer.shrink(path, world=factory, desync=True)
+
+
 def test_other_code_is_no_desync_to_shrink(tmp_path: Path) -> None:
     """The run itself differs from the tape: that is named with its tick."""
     path = tmp_path / "run.tape"

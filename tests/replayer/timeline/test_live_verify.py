@@ -44,6 +44,19 @@ def leaky() -> Leaky:
     return Leaky(25)
 
 
+class Fragile(Leaky):
+    """Raises from a tick on if this process has not seen its first step: a verification begins later."""
+
+    seen = False
+
+    def step(self, inputs: Any) -> None:
+        super().step(inputs)
+        if self.state["steps"] == 1:
+            type(self).seen = True
+        if self.state["steps"] >= 25 and not type(self).seen:
+            raise RuntimeError("not seen")
+
+
 def checks(verifier: LiveVerifier) -> list[tuple[int, int, int | None]]:
     """The intervals that are new: first and last tick, and the first divergent one."""
     return [
@@ -176,3 +189,24 @@ def test_a_follower_that_is_killed_leaves_the_recording_as_it_is(tmp_path: Path)
                 tape.flush()
     assert flushed == (tmp_path / "alone.tape").read_bytes()
     assert len(plain) <= len(flushed)
+
+
+@pytest.mark.parametrize("options", [[], ["--json"]])
+def test_a_step_that_raises_only_in_the_replay_is_a_desync(
+    options: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As replay verify says it, with one line."""
+    path = tmp_path / "run.tape"
+    with recorder.Recorder(path, Fragile(), keyframe_interval_ticks=INTERVAL, trial_ms=0) as tape:
+        for _ in range(40):
+            tape.step(1)
+    Fragile.seen = False
+    with pytest.raises(SystemExit) as ended:
+        main(["follow", str(path), "--sim", f"{__name__}:Fragile", *options])
+    assert ended.value.code == DIFFERS
+    last = capsys.readouterr().out.splitlines()[-1]
+    if options:
+        assert json.loads(last)["first_bad"] == 25
+    else:
+        assert last.startswith("DESYNC at tick 25: the step raised RuntimeError: not seen")
+        assert last.endswith("; when it was recorded, it did not raise")

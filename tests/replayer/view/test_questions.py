@@ -23,6 +23,7 @@ needs("starlette", "httpx2", "websockets", "uvicorn")
 from starlette.testclient import TestClient  # noqa: E402
 
 from replayer.view.listening import ViewRequest, pages_of  # noqa: E402
+from replayer.view.questions.question_desk import remove_tape  # noqa: E402
 
 PORT, TOKEN, WAIT_S = 8123, "a-token-of-this-test", 60
 BASE = f"http://127.0.0.1:{PORT}"
@@ -198,3 +199,19 @@ def test_a_question_that_is_not_wanted_any_more_ends(tmp_path: Path) -> None:
     wait_until(lambda: not [one for one in threading.enumerate() if "_end_slowly" in one.name])
     complete = [replayer.Tape(path).sealed for path in tmp_path.glob("*.tape")]
     assert all(complete)
+
+
+def test_the_files_of_a_branch_that_was_cut_off_are_removed(tmp_path: Path) -> None:
+    """Its further files and its journal, too, and nothing else."""
+    path = tmp_path / "pond-at-9.tape"
+    for name in (
+        "pond-at-9.tape",
+        "pond-at-9.tape.1",
+        "pond-at-9.tape.12",
+        "pond-at-9.tape.journal",
+        "pond-at-9.tape.x",
+    ):
+        (tmp_path / name).write_bytes(b"some")
+    for _ in range(2):
+        remove_tape(path)
+        assert [one.name for one in tmp_path.iterdir()] == ["pond-at-9.tape.x"]

@@ -20,6 +20,7 @@ from typing import Any, Protocol
 
 from recorder.location.tape_location import Location
 from recorder.processes.worker_pipes import starting
+from recorder.storage.file_names import following_segments, journal_path, segment_path
 from replayer.view.questions.page_questions import BranchQuestion, Question, parse_question
 from replayer.view.questions.question_process import Answered, AnswerProgress, answer_questions
 
@@ -113,6 +114,7 @@ class _Asker:
         self.tape, self._heard = tape, heard
         self._loop = asyncio.get_running_loop()
         self._writes = False
+        self._target: Path | None = None
         context = multiprocessing.get_context("spawn")
         self._pipe, theirs = context.Pipe()
         self._process: BaseProcess = context.Process(
@@ -125,6 +127,7 @@ class _Asker:
 
     def ask(self, question: Question) -> None:
         self._writes = isinstance(question, BranchQuestion)
+        self._target = question.target if isinstance(question, BranchQuestion) else None
         with contextlib.suppress(OSError):  # The process has ended, which _listen tells.
             self._pipe.send(question)
 
@@ -151,9 +154,19 @@ class _Asker:
 
     def _end_slowly(self) -> None:
         self._process.join(END_S)
+        is_slow = self._process.is_alive()  # Within a long step: it answers nothing, and removes nothing itself.
         self._process.kill()
         self._process.join()
         self._pipe.close()
+        if is_slow and self._target is not None:
+            remove_tape(self._target)
+
+
+def remove_tape(path: Path) -> None:
+    """Remove the files of a tape that a killed process was making."""
+    others = following_segments(path) if path.exists() else []
+    for file in (*(segment_path(path, number) for number in reversed(others)), journal_path(path), path):
+        file.unlink(missing_ok=True)
 
 
 def branch_path(tape: Path, tick: object) -> Path:
