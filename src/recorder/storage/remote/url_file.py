@@ -79,6 +79,8 @@ class UrlFile:
             raise AssertionError("what is not fetched is kept")
         if fetched % self._cache.page_bytes == 0:
             self._cache.put(fetched, data, self.size_bytes)
+        if fetched <= offset and end_offset <= fetched + len(data):  # The whole file may have come: it has all of it.
+            return data[offset - fetched : end_offset - fetched]
         return needed + data[max(0, offset - fetched) : end_offset - fetched] + rest
 
     def _extended(self, offset: int, end_offset: int) -> tuple[int, int]:

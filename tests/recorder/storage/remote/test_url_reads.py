@@ -15,8 +15,10 @@ from counted_store import CountedStore, empty, put
 from recorder.errors import UnreadableError
 from recorder.location.tape_url import TapeUrl
 from recorder.storage.remote.page_cache import PageCache
+from recorder.storage.remote.range_reads import FileVersion
+from recorder.storage.remote.url_file import UrlFile
 from recorder.storage.remote.url_files import UrlFiles
-from recorder.storage.remote.url_settings import READ_AHEAD_BYTES
+from recorder.storage.remote.url_settings import READ_AHEAD_BYTES, settings_of
 from replayer import Tape, Timeline, verify_tape
 from sim import Field, Schema, State
 
@@ -290,6 +292,28 @@ def test_reads_of_any_ranges_give_the_bytes_of_the_file(cache_bytes: int) -> Non
     for _ in range(300):
         offset, size = draw.randrange(800), draw.randrange(200)
         assert file.read(offset, size) == data[offset : offset + size], (seed, offset, size)
+
+
+@pytest.mark.parametrize("answer", ["the range", "the whole file", "either"])
+def test_reads_are_slices_with_any_cache_and_any_answers(answer: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A web server without ranges sends the whole file, which may be larger than the cache."""
+    seed = random.randrange(1 << 32)
+    draw = random.Random(seed)
+    data = draw.randbytes(777)
+    version = FileVersion(len(data), "a mark")
+
+    def answered(_: Any, __: Any, offset: int, end_offset: int, ___: Any) -> tuple[int, bytes]:
+        is_whole = answer == "the whole file" or (answer == "either" and draw.random() < 0.5)
+        return (0, data) if is_whole else (offset, data[offset:end_offset])
+
+    monkeypatch.setattr("recorder.storage.remote.url_file.read_range", answered)
+    for _ in range(60):
+        sizes = {"cache_bytes": draw.randrange(1000), "read_ahead_bytes": draw.randrange(1, 200)}
+        url = TapeUrl("counted://runs/file", **sizes)
+        file = UrlFile(url, version, settings_of(url), data[: draw.randrange(100)])
+        for _ in range(60):
+            offset, size = draw.randrange(800), draw.randrange(200)
+            assert file.read(offset, size) == data[offset : offset + size], (seed, sizes, offset, size)
 
 
 def _opened(url: TapeUrl) -> Any:
