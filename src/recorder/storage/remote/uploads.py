@@ -15,9 +15,9 @@ from recorder.storage.file_names import (
     segment_path,
 )
 from recorder.storage.remote.file_system import file_system, path_in_store
-from recorder.storage.remote.range_reads import WEB_SCHEMES
+from recorder.storage.remote.range_reads import WEB_SCHEMES, FileVersion
 from recorder.storage.remote.store_errors import asked, cut_off
-from recorder.storage.remote.url_folder import files_beginning_with
+from recorder.storage.remote.url_folder import files_beginning_with, version_at
 from recorder.storage.remote.url_settings import settings_of
 
 
@@ -48,13 +48,33 @@ def upload_file(source: Path, url: TapeUrl) -> None:
 
 
 def ensure_url_is_free(url: TapeUrl) -> None:
-    """Raise FileExistsError if a tape, or a file of one, has the name of a URL; and as ensure_writable does."""
+    """Raise FileExistsError if a tape, or a file of one, has the name of a URL; and as ensure_writable does.
+
+    Where the store lists nothing, the first files of a tape are asked for; PermissionError if it does not answer that.
+    """
     ensure_writable(url)
     listed = files_beginning_with(url)
     names = {url.name, f"{url.name}{JOURNAL_SUFFIX}"}
-    for name in sorted(listed or ()):
+    if listed is None:
+        asked_for = (url.with_name(name) for name in (*sorted(names), f"{url.name}.1"))
+        listed = {one.name: version for one in asked_for if (version := stored_version(one)) is not None}
+    for name in sorted(listed):
         if name in names or SEGMENT_NUMBER_OF.fullmatch(name[len(url.name) :]) is not None:
             raise FileExistsError(errno.EEXIST, "exists already: choose a different name", url.with_name(name).shown)
+
+
+def stored_version(url: TapeUrl) -> FileVersion | None:
+    """The version of the file at a URL that was not listed; None if there is none.
+
+    Raises PermissionError if the store does not tell, and OSError as version_at does.
+    """
+    try:
+        return version_at(url)[0]
+    except FileNotFoundError:
+        return None
+    except PermissionError:
+        why = "the store does not tell whether a file is there: permit that it is listed or read"
+        raise PermissionError(errno.EACCES, why, url.shown) from None
 
 
 def upload_tape(tape: Path, url: TapeUrl) -> None:
