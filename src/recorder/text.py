@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from recorder.location.tape_url import TapeUrl, is_url
+from recorder.location.tape_url import TapeUrl, is_url, shown_url
 
 
 def counted(number: int, noun: str) -> str:
@@ -26,6 +26,6 @@ def shown_path(filename: str | bytes | int | os.PathLike[str]) -> str:
     """A path as a user would type it: relative if it is inside the current folder. A URL is given as it is shown."""
     text = str(filename) if isinstance(filename, int | TapeUrl) else os.fsdecode(filename)
     if is_url(text):
-        return text
+        return shown_url(text)
     path, folder = Path(text), Path.cwd()
     return str(path.relative_to(folder)) if path.is_relative_to(folder) and path != folder else str(path)

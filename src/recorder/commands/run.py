@@ -129,7 +129,7 @@ def run(
     recorder = _start(output, loaded, options, start, tick_count)
     _announce(loaded, tick_count, recorder, start, quiet=quiet, is_named=output is not None)
     violations, path = ViolationWatch(notes), Path(recorder.path)
-    with page_beside(path, sim, wanted=live) as page, upload_beside(path, upload):
+    with page_beside(path, sim, wanted=live) as page, upload_beside(path, upload, quiet=quiet):
         code = run_watched(recorder, input_source, tick_count, violations, quiet=quiet, ticks_a_second=realtime)
         code = code or report_violations(violations, path, loaded, players, input_source, quiet=quiet)
         page.stay(code)

@@ -100,8 +100,8 @@ def ensure_upload(url: TapeUrl | None, keep: object) -> None:
 
 
 @contextlib.contextmanager
-def upload_beside(tape: Path, url: TapeUrl | None) -> Iterator[None]:
-    """Upload a tape by another process while it is recorded; at the end, wait for it and print its line.
+def upload_beside(tape: Path, url: TapeUrl | None, *, quiet: bool = False) -> Iterator[None]:
+    """Upload a tape by another process while it is recorded; at the end, wait for it and print its line, unless quiet.
 
     If this process is killed, the other one sends what there is and ends. A failed upload does not fail the run.
     """
@@ -122,8 +122,6 @@ def upload_beside(tape: Path, url: TapeUrl | None) -> Iterator[None]:
         with process.stdout:
             line = process.stdout.read().decode(errors="replace").strip()
         if process.wait() not in (SAME, INCOMPLETE):
-            say_on_stderr(
-                f"warning: not all of the tape is uploaded: continue it with: record upload {tape} {url.text}"
-            )
-        elif line:
+            say_on_stderr(f"warning: not all of the tape is uploaded: continue it with: record upload {tape} {url}")
+        elif line and not quiet:
             say(line)

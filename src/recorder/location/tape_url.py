@@ -7,10 +7,12 @@ import re
 from collections.abc import Mapping
 from pathlib import PurePath
 from typing import Any
+from urllib.parse import urlsplit
 
 import attrs
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
+_WEB_SCHEMES = ("http", "https")
 
 
 @attrs.frozen(eq=False, repr=False)
@@ -37,9 +39,11 @@ class TapeUrl(os.PathLike[str]):
         if match is None:
             raise ValueError(f"{text!r}: expected a URL such as s3://bucket/run.tape")
         if match[1].lower() == "file":
-            raise ValueError(f"{text!r}: a file of this machine is named by its path")
+            raise ValueError(f"{shown_url(text)!r}: a file of this machine is named by its path")
         if not text[match.end() :].strip("/"):
-            raise ValueError(f"{text!r}: expected the name of a tape or a folder after {match[0]}")
+            raise ValueError(f"{shown_url(text)!r}: expected the name of a tape or a folder after {match[0]}")
+        if match[1].lower() in _WEB_SCHEMES:
+            _ensure_server(text)
 
     @cache_bytes.validator
     @read_ahead_bytes.validator
@@ -82,9 +86,7 @@ class TapeUrl(os.PathLike[str]):
     @property
     def shown(self) -> str:
         """The URL for messages: without a password, and without a query, which may hold a signature."""
-        scheme, _, rest = self._path.partition("://")
-        host, slash, path = rest.partition("/")
-        return f"{scheme}://{host.rpartition('@')[2]}{slash}{path}"
+        return shown_url(self.text)
 
     @property
     def _path(self) -> str:
@@ -93,10 +95,7 @@ class TapeUrl(os.PathLike[str]):
     @property
     def _query(self) -> str:
         """The query with its question mark, for http alone: in an object store a question mark is part of a name."""
-        if self.scheme not in ("http", "https"):
-            return ""
-        found = re.search(r"[?#]", self.text)
-        return self.text[found.start() :] if found is not None else ""
+        return _query_of(self.text)
 
     def __fspath__(self) -> str:
         return self.text
@@ -117,3 +116,34 @@ class TapeUrl(os.PathLike[str]):
 def is_url(text: str) -> bool:
     """Return True if a text begins as a URL does."""
     return _SCHEME.match(text) is not None
+
+
+def shown_url(text: str) -> str:
+    """A text for messages and files: a URL in it, up to its end, is without a password and without a query of the web.
+
+    A text without a URL is returned unchanged, and what is before the URL, such as ``--output=``, stays.
+    """
+    match = _SCHEME.search(text)
+    if match is None:
+        return text
+    url = text[match.start() :]
+    host, slash, path = url[: len(url) - len(_query_of(url))].partition("://")[2].partition("/")
+    return f"{text[: match.end()]}{host.rpartition('@')[2]}{slash}{path}"
+
+
+def _query_of(url: str) -> str:
+    if not url.partition("://")[0].lower().endswith(_WEB_SCHEMES):  # An option may be glued to it: -ohttps://host/a.
+        return ""
+    found = re.search(r"[?#]", url)
+    return url[found.start() :] if found is not None else ""
+
+
+def _ensure_server(text: str) -> None:
+    """Raise ValueError if the part of a URL that names a server has not its form."""
+    try:
+        parts = urlsplit(text)
+        is_named = bool(parts.hostname) and (parts.port is None or parts.port > 0)
+    except ValueError:  # Its message may hold the password.
+        is_named = False
+    if not is_named:
+        raise ValueError(f"{shown_url(text)!r}: expected the name of a server, and a port that is a number, if any")

@@ -17,6 +17,7 @@ from recorder.storage.remote.url_folder import files_beginning_with
 from replayer.tape.tape import Tape
 
 KEY = "parent"  # Of META.
+NOT_IN_NAMES = "?#%/\\"  # A name from a tape must not become a query, or another path, of a URL.
 PATH_SHOWN = 200  # Characters in a message: a tape may hold any text.
 
 
@@ -109,7 +110,7 @@ def find_parent(branch: Location, parent: ParentRun) -> Location | None:
 def _parent_beside(branch: TapeUrl, parent: ParentRun) -> TapeUrl | None:
     """The file of the parent's name in the folder of a branch at a URL: no tape leads to another place of the network."""
     name = Path(parent.path).name
-    if not name:
+    if name in ("", "..") or any(sign in name for sign in NOT_IN_NAMES):
         return None
     listed = files_beginning_with(branch.with_name(name))
     return branch.with_name(name) if listed is None or name in listed else None

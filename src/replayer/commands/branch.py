@@ -17,6 +17,7 @@ from recorder.console.progress import progress_bar
 from recorder.errors import RecordingError
 from recorder.exit_codes import SAME, UsageError
 from recorder.location.tape_location import Location
+from recorder.location.tape_url import TapeUrl
 from recorder.runs.input_source import read_plain_inputs
 from recorder.storage.os_errors import reading, writing
 from recorder.visible_text import print_visible
@@ -96,8 +97,8 @@ def branch(
         ways |= {"standalone": standalone, "progress": lambda done, total: show(done / total)}
         report = branch_tape(tape, output, at, given, until=until, **ways)
     if as_json:
-        facts = attrs.asdict(report)
-        print_json({key: str(value) if isinstance(value, Path) else value for key, value in facts.items()})
+        facts = attrs.asdict(report, recurse=False)
+        print_json({key: str(value) if isinstance(value, Path | TapeUrl) else value for key, value in facts.items()})
     else:
         print_visible("\n".join(_lines(report)))
     return SAME

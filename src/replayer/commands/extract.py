@@ -15,6 +15,7 @@ from recorder.console.argument_types import NotNegative, Positive
 from recorder.console.output import print_json
 from recorder.console.progress import progress_bar
 from recorder.exit_codes import UsageError
+from recorder.location.tape_url import shown_url
 from recorder.storage.os_errors import reading
 from recorder.text import bytes_text, counted
 from recorder.visible_text import print_visible
@@ -252,7 +253,10 @@ def extract_tapes(
 
 
 def _repeatable(words: Sequence[str]) -> list[str]:
-    """Return the command line without the options that do not change the data set: --jobs and --json."""
+    """Return the command line without the options that do not change the data set: --jobs and --json.
+
+    Its URLs are those of messages: a data set is given to others, who must not get a signature or a password.
+    """
     kept, skip = [], False
     for word in words[1:]:
         if skip:
@@ -260,7 +264,7 @@ def _repeatable(words: Sequence[str]) -> list[str]:
         elif word in ("--jobs", "-j"):
             skip = True
         elif word != "--json" and not word.startswith(("--jobs=", "-j")):
-            kept.append(word)
+            kept.append(shown_url(word))
     return ["replay", *kept]
 
 

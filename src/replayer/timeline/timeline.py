@@ -186,7 +186,7 @@ class Timeline(AskedTimeline, BranchedTimeline, RenderedAsHtml, ShownAsPage):
         except (RecordingError, OSError):
             ticks = "no tick is available"
         where = f", at tick {self.tick}" if self.tick is not None else ""
-        return f"<Timeline of {os.fspath(self.tape.path)}: {ticks}{where}>"
+        return f"<Timeline of {self.tape.path}: {ticks}{where}>"
 
     # --- moving
 

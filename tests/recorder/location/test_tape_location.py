@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from recorder.location.tape_location import tape_location
-from recorder.location.tape_url import TapeUrl
+from recorder.location.tape_url import TapeUrl, shown_url
 from recorder.text import shown_path
 
 
@@ -84,3 +84,29 @@ def test_a_query_stays_at_the_end_and_is_not_shown() -> None:
 
 def test_a_question_mark_is_part_of_an_object_s_name() -> None:
     assert TapeUrl("s3://bucket/what?.tape").name == "what?.tape"
+
+
+@pytest.mark.parametrize(
+    ("word", "shown"),
+    [
+        ("http://u:SECRET@h:1/a.tape?sig=SECRET", "http://h:1/a.tape"),
+        ("-o=https://h/a?sig=SECRET", "-o=https://h/a"),
+        ("-ohttps://u:SECRET@h/a#SECRET", "-ohttps://h/a"),
+        ("s3://key:SECRET@bucket/what?.tape", "s3://bucket/what?.tape"),
+        ("a@b/run.tape?x", "a@b/run.tape?x"),
+        ("--long", "--long"),
+    ],
+)
+def test_a_word_is_shown_without_secrets(word: str, shown: str) -> None:
+    assert shown_url(word) == shown
+    if word.startswith("http"):
+        assert shown_path(word) == shown
+
+
+@pytest.mark.parametrize(
+    "text", ["http://u:SECRET@h:notaport/a.tape", "http://[h/a.tape", "https://:80/a", "http://h:99999/a"]
+)
+def test_a_server_that_has_no_name_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="expected the name of a server") as caught:
+        tape_location(text)
+    assert "SECRET" not in str(caught.value)

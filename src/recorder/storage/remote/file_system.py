@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import os
 import threading
 from typing import Any
 
 from recorder.errors import UnreadableError
 from recorder.location.tape_url import TapeUrl
+from recorder.storage.remote.store_errors import as_os_error
 from recorder.storage.remote.url_settings import UrlSettings
 from sim.extras import missing_package
 
@@ -23,7 +25,8 @@ def file_system(url: TapeUrl, settings: UrlSettings) -> Any:
     """The file system of a URL.
 
     It keeps no listings and repeats no requests: both are done here, where they can be seen. Raises UnreadableError for
-    an unknown scheme, or if its package is not installed; ValueError for options that it does not take.
+    an unknown scheme, one that needs options, or if its package is not installed; ValueError for options that it does
+    not take; OSError for a server that does not answer.
     """
     key = os.getpid(), url.scheme, repr(sorted(url.options.items(), key=repr)), settings.timeout_s
     with _lock:
@@ -51,13 +54,28 @@ def _made(url: TapeUrl, settings: UrlSettings) -> Any:
     for name, value in url.options.items():
         both = isinstance(value, dict) and isinstance(options.get(name), dict)
         options[name] = {**options[name], **value} if both else value
-    try:
-        made = made_by(**options)
-    except TypeError as error:
-        raise ValueError(f"{url.shown}: options of {url.scheme}://: {error}") from None
+    made = _with_options(made_by, url, options)
     if url.scheme in ("s3", "s3a"):
         made.retries = 1
     return made
+
+
+def _with_options(made_by: Any, url: TapeUrl, options: dict[str, Any]) -> Any:
+    try:
+        # Before it is made: one of which only a part is made may print a traceback when it is dropped.
+        inspect.signature(made_by.__init__).bind(None, **options)
+        return made_by(**options)
+    except ImportError as error:
+        raise UnreadableError(url.shown, f"{url.scheme}:// needs a package: {error}") from None
+    except (TypeError, ValueError) as error:
+        if url.options:
+            raise ValueError(f"{url.shown}: options of {url.scheme}://: {error}") from None
+        why = f"{url.scheme}:// needs options, which replayer.TapeUrl takes in Python: {error}"
+        raise UnreadableError(url.shown, why) from None
+    except Exception as error:
+        if (told := as_os_error(error, url)) is None:
+            raise
+        raise told from error
 
 
 def _limits(scheme: str, settings: UrlSettings) -> dict[str, Any]:

@@ -15,6 +15,9 @@ from counted_store import CountedStore, empty, put
 import recorder
 import recorder.commands.main
 import replayer
+from recorder.commands.upload import upload_beside
+from recorder.location.tape_url import TapeUrl
+from replayer.branches.parent_run import ParentRun, find_parent
 from replayer.commands.main import main
 
 from oracle.command_lines import assert_one_line, run
@@ -174,6 +177,9 @@ def test_the_runs_of_a_folder_are_listed(capsys: pytest.CaptureFixture[str]) -> 
     [
         ("info counted://runs/none.tape", "counted://runs/none.tape: No such file or directory"),
         ("info nosuch://runs/none.tape", "the scheme nosuch:// is not known"),
+        ("info ftp://u:SECRET@127.0.0.1:9/run.tape", "ftp://127.0.0.1:9/run.tape: ftp:// needs options"),
+        ("info http://h:notaport/a.tape", "expected the name of a server, and a port that is a number"),
+        ("info http://[h/a.tape", "expected the name of a server, and a port that is a number"),
         ("info counted://", "expected the name of a tape or a folder after counted://"),
         ("ls counted://none", "counted://none: No such file or directory"),
         ("ls counted://runs --rebuild", "--rebuild writes an index: name a folder of this machine"),
@@ -219,3 +225,63 @@ def test_a_state_is_written_as_the_live_one(capsys: pytest.CaptureFixture[str]) 
     capsys.readouterr()
     with np.load("state.npz") as state:
         assert np.array_equal(state["x"], live.state["x"])
+
+
+SIGNED = "counted://user:SECRET@runs/run.tape"
+
+
+@pytest.fixture
+def with_password(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The store takes URLs with a password."""
+    strip = CountedStore._strip_protocol.__func__
+
+    def stripped(cls: Any, path: str) -> Any:
+        return strip(cls, path.replace("user:SECRET@", ""))
+
+    monkeypatch.setattr(CountedStore, "_strip_protocol", classmethod(stripped))
+
+
+@pytest.mark.usefixtures("with_password")
+def test_a_password_is_in_no_file_of_a_data_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor in its name, or in what the command prints of it; the command is there without it."""
+    pytest.importorskip("pyarrow")
+    line = f"extract {SIGNED} -o data --table states --field x {FACTORY}"
+    monkeypatch.setattr("sys.argv", ["replay", *line.split()])
+    assert run(main, line) == 0
+    files = [path for path in Path("data").rglob("*") if path.is_file()]
+    assert len(files) > 2
+    assert [path for path in files if b"SECRET" in path.read_bytes() or "SECRET" in str(path)] == []
+    manifest = json.loads(Path("data/manifest.json").read_text(encoding="utf-8"))
+    assert manifest["command"][:3] == ["replay", "extract", URL]
+
+
+@pytest.mark.usefixtures("with_password")
+def test_a_password_is_not_printed(capfd: pytest.CaptureFixture[str]) -> None:
+    """By a branch, by a timeline, and by a run that could not be uploaded."""
+    assert run(main, f"branch {SIGNED} --at 30 -o branch.tape --json {FACTORY}") == 0
+    assert json.loads(capfd.readouterr().out)["parent"] == URL
+    with replayer.open(SIGNED, world=Walkers) as found:
+        assert repr(found) == f"<Timeline of {URL}: ticks 0 to 60>"
+    with upload_beside(Path("run.tape"), TapeUrl("nosuch://user:SECRET@runs/copy.tape")):
+        pass
+    out = capfd.readouterr()
+    assert "continue it with: record upload run.tape nosuch://runs/copy.tape" in out.err
+    assert "SECRET" not in out.out + out.err
+
+
+def test_a_quiet_run_does_not_tell_of_its_upload(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "copy").mkdir()
+    with upload_beside(Path("run.tape"), TapeUrl(f"local://{tmp_path}/copy/run.tape"), quiet=True):
+        pass
+    assert capfd.readouterr() == ("", "")
+    assert Path("copy/run.tape").read_bytes() == Path("run.tape").read_bytes()
+
+
+@pytest.mark.parametrize(
+    "path", ["evil?cmd=delete", "a#b", "%2e%2e%2fother.tape", "..", ".", "", "../..", "a\\b", "http://h/x?cmd=delete"]
+)
+def test_the_name_of_a_parent_leads_to_no_other_place(path: str) -> None:
+    """Nothing is asked: a tape may name anything as its parent."""
+    for branch in (TapeUrl("http://127.0.0.1:9/a/branch.tape"), TapeUrl(URL)):
+        assert find_parent(branch, ParentRun("00" * 16, 3, "0" * 16, path)) is None
+    assert CountedStore.listings == []
