@@ -188,7 +188,7 @@ def test_what_the_refusal_names_instead_holds_what_the_environment_returned(tmp_
     assert np.flatnonzero(states["result.terminated"]).tolist() == [first.last_tick]
     assert states["result.reward"].sum() == first.steps + 3
     actions = made.table("actions").numpy()
-    assert actions["tick"][~np.ma.getmaskarray(actions["reset"])].tolist() == [first.first_tick, second.first_tick]
+    assert actions["tick"][actions["call"] == "reset"].tolist() == [first.first_tick, second.first_tick]
 
 
 def test_pairs_across_a_reset_of_a_simulation_without_ends_are_refused(swings: Path, tmp_path: Path) -> None:

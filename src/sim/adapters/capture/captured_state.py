@@ -157,11 +157,11 @@ class CapturedState:
             is_packed = packer.pack(steps) or (self._follow() and packer.pack(steps))
             if not is_packed or (packer.rest_has_moved and not self._pack_rest()):
                 self._refresh()
+            # Also after a refresh: in a run that was loaded there may be no refresh at this step.
+            if self._constant_names:
+                self._check_constants()
         except UnsavableError as error:
             raise self._appeared(error) from None
-        # Also after a refresh: in a run that was loaded there may be no refresh at this step.
-        if self._constant_names:
-            self._check_constants()
 
     def survey_and_pack(self) -> None:
         """Survey all objects again, and write their attributes into the arena. Raises NotCapturedError."""
