@@ -5,6 +5,8 @@ Objects are paired in the order in which two traces reach them. Inside such a lo
 
 from __future__ import annotations
 
+import re
+
 from replayer.diagnose.explain.align import Alignment
 from replayer.diagnose.explain.answer.set_orders import orders_of_names
 
@@ -26,7 +28,10 @@ def _differs(alignment: Alignment, place: int) -> bool:
     pair = alignment.items[place]
     if pair.first is None or pair.second is None:
         return False
-    return bool(orders_of_names([(alignment.first.records[pair.first], alignment.second.records[pair.second])]))
+    record = alignment.first.records[pair.first]
+    if not re.search(r"\bfor\b", alignment.source(record.path).statement_text(record.line)):
+        return False  # It passes the set on, and a line that it calls is the one that walks it.
+    return bool(orders_of_names([(record, alignment.second.records[pair.second])]))
 
 
 def _is_around(alignment: Alignment, place: int, item: int) -> bool:
