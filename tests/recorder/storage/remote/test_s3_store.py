@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Iterator
 from typing import Any
@@ -25,8 +26,7 @@ from small_worlds import Walkers, record  # noqa: E402
 TICKS = 60
 
 
-def make() -> Walkers:
-    return Walkers(3, 400)
+make = functools.partial(Walkers, 3, 400)  # Found by processes that are spawned, too.
 
 
 @pytest.fixture(scope="module")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import time
 from collections.abc import Iterator
@@ -27,9 +28,7 @@ from small_worlds import Walkers, record  # noqa: E402
 TICKS = 60
 
 
-def make() -> Walkers:
-    """The simulation; other processes import it."""
-    return Walkers(3, 400)
+make = functools.partial(Walkers, 3, 400)  # Found by processes that are spawned, too.
 
 
 @pytest.fixture(scope="module")
