@@ -114,8 +114,13 @@ def test_a_folder_without_room_for_an_index(folder: Path) -> None:
 
 def _replace_with_equal_size_and_time(path: Path) -> None:
     """Put a different tape of the same size and time in the place of a tape."""
-    other = _record(path.with_name("other"), seed=2)
-    assert other.stat().st_size == path.stat().st_size
+    for seed in range(2, 60):  # What a recording notes of its process and its time takes a few bytes more or less.
+        other = _record(path.with_name("other"), seed=seed)
+        if other.stat().st_size == path.stat().st_size:
+            break
+        other.unlink()
+    else:
+        pytest.fail("no other tape has the same size")
     os.utime(other, ns=(LONG_AGO_NS, LONG_AGO_NS))
     other.replace(path)
 
