@@ -220,6 +220,8 @@ class ViewedTape:
         if reached.page is not None:
             self.cache.put(reached.encoded.shown, reached.encoded)
             self._audience.preview(self.side, reached.page, reached.tick, reached.encoded)
+            # The drag may be elsewhere by now, and this be nearer to it than what is shown.
+            self._audience.reached(self.side, reached.encoded.shown)
             return
         self.cache.put(reached.tick, reached.encoded)
         for name, value in reached.figures.items():

@@ -32,7 +32,7 @@ const state = {
   shownTick: (side) => (side < 2 ? Math.max(state.tapes[side].first, Math.min(state.tapes[side].last, state.tick)) : state.tick),
 };
 let wire, maps, bar, curves, inspector, playback, theme, live, questions;
-let dragged = null, isWaiting = false, restTimer = 0, addressTimer = 0, curveTimer = 0, detailed = 0;
+let dragged = null, isDragging = false, isWaiting = false, restTimer = 0, addressTimer = 0, curveTimer = 0, detailed = 0;
 
 // --- going to ticks
 
@@ -55,6 +55,7 @@ function go(tick, drag = false) {
   live.leave();
   state.tick = state.clamp(tick);
   state.trouble = null;
+  isDragging = drag;
   if (has(state.tick)) { dragged = null; paint(); }
   else if (isWaiting && drag) { dragged = { tick: state.tick }; maps.soon(); }
   else {
@@ -103,7 +104,8 @@ function arrive(tick) {
 function onFrame(frame) {
   if (frame.flags & HEAD) { live.arrive(frame); return; }
   const expected = state.shownTick(frame.side);
-  if (frame.asked !== expected) return;
+  // What comes while the pointer drags was asked for a moment ago; waiting for the tick that it is at now would show little.
+  if (frame.asked !== expected && !(isDragging && frame.flags & PREVIEW)) return;
   if (frame.flags & PREVIEW) {
     if (state.playing || has(state.tick)) return;
     const frames = [...maps.frames];

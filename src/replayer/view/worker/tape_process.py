@@ -139,7 +139,7 @@ class _TapeProcess:
     def _seek(self, job: SeekJob) -> None:
         reader = self._reader
         reader.catch_up(job.tick)
-        start = reader.keyframe_before(job.tick)
+        start = reader.start_of(job.tick)
         is_preview = job.is_drag or reader.is_far(job.tick, FAR_TICKS)
         if reader.problem is None and is_preview and start != job.tick and not reader.is_at_hand(job.tick):
             encoded = reader.encode(*reader.state(start), job.look)

@@ -124,12 +124,14 @@ class ViewCursor:
         """The tick of the last keyframe at or before a tick."""
         return self.keyframes[max(0, bisect.bisect_right(self.keyframes, tick) - 1)]
 
+    def start_of(self, tick: int) -> int:
+        """Where a walk to a tick begins: where the cursor stands, if that is on the way, else the keyframe before the tick."""
+        keyframe, here = self.keyframe_before(tick), self.run.tick
+        return here if here is not None and keyframe <= here <= tick else keyframe
+
     def is_far(self, tick: int, ticks: int) -> bool:
         """Return True if more than this many steps lead to a tick from where the cursor stands."""
-        here = self.run.tick
-        from_here = tick - here if here is not None and here <= tick else None
-        steps = tick - self.keyframe_before(tick)
-        return min(steps, steps if from_here is None else from_here) > ticks
+        return tick - self.start_of(tick) > ticks
 
     def is_at_hand(self, tick: int) -> bool:
         """Return True if a tick is a few steps ahead of the cursor, or if its state is probably in memory."""
