@@ -5,6 +5,8 @@ Invariants:
     2. A block counts when it is complete and its checksums are right. The tail waits for an incomplete one: the writer
        may still be writing it, or died there, and the next resume removes it.
     3. Bytes that are not a block are reported as damage only when an intact block follows them.
+    4. Ticks that are in the journal only come when the blocks are read. The journal is read before the blocks: ticks that
+       the writer moves into a block meanwhile are then read twice instead of never.
 """
 
 from __future__ import annotations
@@ -24,12 +26,13 @@ from recorder.format.blocks.drop_block import decode_drop
 from recorder.format.blocks.file_header import HEADER_BYTES as FILE_HEADER_BYTES
 from recorder.format.blocks.file_header import FileHeader, decode_file_header, marker_of
 from recorder.format.blocks.frame import Frame, decode_frames
+from recorder.format.journal_bytes import AREA_BYTES_MAX, JournalContents, journal_bytes
 from recorder.format.recording.assembly import decode_meta, taken_over_at
 from recorder.format.segments.contents_by_scan import find_block
 from recorder.format.segments.seal import TRAILER_BYTES, Seal, decode_seal, decode_trailer
 from recorder.format.segments.segment_contents import Damage, Read, read_header, read_payload
 from recorder.storage.file_names import segment_numbers, segment_path
-from recorder.storage.open_tape import no_tape, reader
+from recorder.storage.open_tape import LocalFiles, OpenedFile, no_tape, reader
 from sim.kernel.plain_data import decode_plain
 
 _KINDS = {int(kind) for kind in BlockKind}
@@ -38,7 +41,7 @@ POLL_S = 0.05  # 20 polls per second: fast enough for people, negligible load.
 
 @attrs.frozen
 class KeyframeSeen:
-    """A keyframe was written.
+    """A keyframe was written. It comes when it is on the tape: the frames of later ticks may have come before it.
 
     Attributes:
         tick: the tick of its state.
@@ -93,7 +96,11 @@ class Tail:
         self._offset = 0
         self._end: int | None = None
         self._seal: Seal | None = None
-        self._next_tick: int | None = None
+        self._next_tick: int | None = None  # Of what was yielded.
+        self._next_in_blocks: int | None = None  # What was yielded may be ahead, from the journal.
+        self._sessions = 0  # That were resumed.
+        self._files = LocalFiles(self.path)
+        self._journal_file: OpenedFile | None = None
         self._last_keyframe: KeyframeSeen | None = None
         self._ended = False
 
@@ -120,11 +127,28 @@ class Tail:
 
     def news(self) -> Iterator[Seen]:
         """Yield the items of poll one by one: a long tape need not fit into memory. Raises as poll does."""
-        more = True
-        while more:
-            seen: list[Seen] = []
-            more = self._step(seen)
-            yield from seen
+        sessions = -1
+        while sessions != self._sessions:  # After a resume, the journal was that of the session before.
+            journal, sessions = self._read_journal(), self._sessions
+            more = True
+            while more:
+                seen: list[Seen] = []
+                more = self._step(seen)
+                yield from seen
+        if self._next_tick is None or self._ended or journal.run_id != self._run_id:
+            return
+        for frame in journal.following(self._next_tick - 1).values():
+            self._next_tick = frame.tick + 1
+            yield frame
+
+    def _read_journal(self) -> JournalContents:
+        """The frames that are in the journal at the moment; none if there is no journal."""
+        try:
+            file = self._journal_file = self._files.open(None, self._journal_file)
+        except FileNotFoundError:
+            self._journal_file = None
+            return JournalContents()
+        return file.journal_reader.contents(file.read, min(file.size_bytes, journal_bytes(AREA_BYTES_MAX)))
 
     def _step(self, seen: list[Seen]) -> bool:
         """Read one item from the tape; False if there is nothing more at the moment."""
@@ -168,7 +192,7 @@ class Tail:
         if header is None or (self._run_id and header.run_id != self._run_id):
             os.close(descriptor)
             return False
-        self.close()
+        self._close_segment()
         self._descriptor, self._read, self._header, self._run_id = descriptor, reader(descriptor), header, header.run_id
         self._number, self._offset, self._seal = number, header.size_bytes, None
         self._end = self._taken_over_at(number + 1)
@@ -281,10 +305,14 @@ class Tail:
                     if frame.tick == self._next_tick:
                         seen.append(frame)
                         self._next_tick = frame.tick + 1
+                    if frame.tick == self._next_in_blocks:
+                        self._next_in_blocks = frame.tick + 1
             case BlockKind.FULL | BlockKind.DELTA if not header.flags & Flags.CONTINUATION:
                 self._expect(header.first_tick + 1, seen, "their block is damaged, or a ring has dropped it")
                 keyframe = KeyframeSeen(header.first_tick, header.kind == BlockKind.FULL)
-                if keyframe.tick + 1 == self._next_tick and keyframe != self._last_keyframe:  # Else it is repeated.
+                if (
+                    keyframe.tick + 1 == self._next_in_blocks and keyframe != self._last_keyframe
+                ):  # Else it is repeated.
                     seen.append(keyframe)
                     self._last_keyframe = keyframe
             case BlockKind.DROP:
@@ -304,19 +332,28 @@ class Tail:
         except ValueError:
             return  # Readers of the complete tape report a damaged META.
         match plain:
-            case {"resumed_at_tick": int(tick)} if self._next_tick is not None:
+            case {"resumed_at_tick": int(tick)} if self._next_tick is not None and self._next_in_blocks is not None:
+                self._sessions += 1
                 self._next_tick = min(self._next_tick, tick + 1)
+                self._next_in_blocks = min(self._next_in_blocks, tick + 1)
 
     def _expect(self, tick: int, seen: list[Seen], why: str) -> None:
         """Report the ticks between the last one and tick as missed; the first call sets the start."""
-        if self._next_tick is None:
-            self._next_tick = tick
+        if self._next_tick is None or self._next_in_blocks is None:
+            self._next_tick = self._next_in_blocks = tick
         elif tick > self._next_tick:
             seen.append(Missed(self._next_tick, tick - 1, why))
             self._next_tick = tick
+        self._next_in_blocks = max(self._next_in_blocks, tick)
 
     def close(self) -> None:
-        """Close the file; a second call does nothing."""
+        """Close the files; a second call does nothing."""
+        self._close_segment()
+        if self._journal_file is not None:
+            self._journal_file.close()
+            self._journal_file = None
+
+    def _close_segment(self) -> None:
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1

@@ -66,6 +66,11 @@ class DamageAccount:
             if block.file == file and block.start < end and start < block.end
         }
 
+    @property
+    def repeats_blocks(self) -> bool:
+        """Whether a file holds blocks of the one before it again, which count in its place: it was begun after a failed sync."""
+        return len({block.seq for block in self.blocks}) < len(self.blocks)
+
     def left(self) -> list[Block]:
         """The blocks that nothing has touched."""
         return [block for number, block in enumerate(self.blocks) if number not in self._hit]

@@ -96,6 +96,7 @@ class Run:
         """Note that bytes of a file will be changed or cut off. files: all of the tape, as they are before."""
         if self.account is None:
             self.account = DamageAccount(files)
+            self.was_rewritten |= self.account.repeats_blocks
             for harm in self.harmed:
                 self.account.hit(*harm)
         self.harmed.append((file.name, start, end))

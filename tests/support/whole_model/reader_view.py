@@ -243,11 +243,10 @@ class TailView:
         except (RecordingError, FileNotFoundError) as error:
             ensure(run.is_damaged or run.gone, f"the tail: {type(error).__name__}: {error}")
             return
-        if run.sealed and not (run.is_damaged or run.is_lossy or run.gone):
-            ensure(
-                self.ended and (self.next_tick or run.last + 1) > run.acknowledged,
-                f"the tail ends before {self.next_tick}",
-            )
+        if not (run.is_damaged or run.is_lossy or run.gone):
+            ensure(self.ended or not run.sealed, "the run was closed, the tail did not end")
+            known = self.next_tick if self.next_tick is not None else run.first_required(run.last) + 1
+            ensure(known > run.acknowledged, f"the tail knows the ticks before {known}")
 
     def close(self) -> None:
         """Close it."""
