@@ -32,7 +32,8 @@ from recorder.format.segments.contents_by_scan import find_block
 from recorder.format.segments.seal import TRAILER_BYTES, Seal, decode_seal, decode_trailer
 from recorder.format.segments.segment_contents import Damage, Read, read_header, read_payload
 from recorder.storage.file_names import segment_numbers, segment_path
-from recorder.storage.open_tape import LocalFiles, OpenedFile, no_tape, reader
+from recorder.storage.open_tape import LocalFiles, no_tape, reader
+from recorder.storage.remote.tape_folder import OpenedFile
 from sim.kernel.plain_data import decode_plain
 
 _KINDS = {int(kind) for kind in BlockKind}
