@@ -220,4 +220,4 @@ class GraphMachine(RuleBasedStateMachine):
         restore(used, self.history[self.now].state)
         self.compare(canonical(self.live.subject), "the recorded object itself")
         assert isinstance(self.control, World)
-        probe(used.subject, self.control)
+        probe(used.subject, self.control, self.live.subject)

@@ -29,6 +29,8 @@ from typing import Any
 import attrs
 import numpy as np
 
+from sim.kernel.sets.set_layout import table_of
+
 from object_graphs.classes import SINGLETONS, Team
 
 NAMED = (type, types.FunctionType, types.BuiltinFunctionType)
@@ -199,11 +201,18 @@ def _number_or_text(v: Any) -> Any:
     return (kind.__name__, repr(v)) if isinstance(v, BY_TEXT) else None
 
 
-def probe(actual: Any, expected: Any) -> None:
-    """Continue each set, iterator and generator of two equal graphs alike; fail where they differ. Changes both."""
-    pairs = list(zip(walk(actual).nodes, walk(expected).nodes, strict=True))
-    in_order_of_addresses = {id(one.members) for one, _ in pairs if isinstance(one, Team)}  # Also when they are empty.
-    for number, (one, other) in enumerate(pairs):
+def probe(actual: Any, expected: Any, recorded: Any) -> None:
+    """Continue each set, iterator and generator of two equal graphs alike; fail where they differ. Changes all three.
+
+    recorded: the graph that was captured. A set of it that was found empty may have begun again (docs/adapt.md): it then
+    pops elements in another order than the one that was never captured, and so must the restored one.
+    """
+    nodes = list(zip(*(walk(graph).nodes for graph in (actual, expected, recorded)), strict=True))
+    in_order_of_addresses = {id(one.members) for one, *_ in nodes if isinstance(one, Team)}  # Also when they are empty.
+    for number, (one, never_captured, captured) in enumerate(nodes):
+        other = never_captured
+        if type(one) is set and table_of(captured) != table_of(never_captured):
+            other = captured
         assert type(one) is type(other)
         if id(one) in in_order_of_addresses:
             continue
