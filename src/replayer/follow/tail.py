@@ -335,6 +335,7 @@ class Tail:
         match plain:
             case {"resumed_at_tick": int(tick)} if self._next_tick is not None and self._next_in_blocks is not None:
                 self._sessions += 1
+                self._ended = False  # It goes on behind its end.
                 self._next_tick = min(self._next_tick, tick + 1)
                 self._next_in_blocks = min(self._next_in_blocks, tick + 1)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bisect
 import itertools
+from collections.abc import Sequence
 
 import attrs
 
@@ -24,18 +25,30 @@ class PlannedKeyframe:
 
 
 def planned_keyframes(tape: Tape) -> list[PlannedKeyframe]:
-    """List the keyframes on the tape and those that a damaged stretch must have held, by tick."""
-    planned: dict[int, PlannedKeyframe] = {}
+    """List the keyframes on the tape and those that a damaged stretch must have held, by tick.
+
+    Where a tick has several, as after a resume, it is the last full one that can be read, else the last that can be read.
+    """
+    places: dict[int, list[KeyframeLocation]] = {}
     for segment in tape.segments:
         for part in segment.parts:
             loaded = part.load()
             for row in loaded.keyframe_rows:
                 place = KeyframeLocation.of(loaded, int(row), segment.number)
-                if place.tick not in planned or place.is_full:
-                    planned[place.tick] = PlannedKeyframe(place.tick, place)
+                places.setdefault(place.tick, []).append(place)
+    planned = {tick: PlannedKeyframe(tick, _best(tape, of_tick)) for tick, of_tick in places.items()}
     for tick in _ticks_in_damage(tape):
         planned.setdefault(tick, PlannedKeyframe(tick, None))
     return [planned[tick] for tick in sorted(planned)]
+
+
+def _best(tape: Tape, places: Sequence[KeyframeLocation]) -> KeyframeLocation:
+    """The keyframe of a tick to copy, of at least one."""
+    latest_first = places[::-1]
+    preferred = [place for full in (True, False) for place in latest_first if place.is_full is full]
+    if len(preferred) == 1:
+        return preferred[0]
+    return next((place for place in preferred if readable_state(tape, place) is not None), preferred[0])
 
 
 def first_frame_tick(tape: Tape) -> int | None:

@@ -102,3 +102,17 @@ def test_the_journal_of_another_run_is_not_read(killed: Path, tmp_path: Path) ->
     with Tail(folder / "one.tape") as tail:
         ticks = [one.tick for one in frames_of(tail.poll())]
     assert ticks in ([], list(range(1, 26)))  # The kill may have come before the block.
+
+
+def test_a_tape_that_goes_on_behind_its_end_is_followed_at_once(tmp_path: Path) -> None:
+    """The end that the tail has seen is not the end any more."""
+    path = tmp_path / "run.tape"
+    with Recorder(path, Walkers(), sync="60s") as tape:
+        tape.step(None)
+    with Tail(path) as tail:
+        assert isinstance(tail.poll()[-1], Ended)
+        with recorder.resume(path, Walkers()) as tape:
+            for tick in (2, 3, 4):
+                tape.step(None)
+                assert [one.tick for one in frames_of(tail.poll())] == [tick]
+        assert isinstance(tail.poll()[-1], Ended)

@@ -36,7 +36,7 @@ from oracle.repair_runs import (
 from oracle.second_checks import CheckedTape
 from oracle.second_reader import DELTA, DROP, END, FRAMES, FULL, INDEX, META, Reader
 from project_paths import GOLDEN
-from small_worlds import Herd, Saved
+from small_worlds import Herd, Saved, Walkers
 
 pytestmark = pytest.mark.share(0.18)
 
@@ -256,3 +256,29 @@ def test_chained_hashes_without_meta(tmp_path: Path) -> None:
         assert [run[tick].hash() for tick in range(13)] == states
     with pytest.raises(RecordingError, match="can be read, but not resumed"):
         recorder.resume(target, Herd())
+
+
+@pytest.mark.share(1)
+@pytest.mark.parametrize("spoilt", [0, 1])
+def test_of_two_keyframes_of_a_tick_the_one_that_can_be_read_counts(tmp_path: Path, spoilt: int) -> None:
+    """A resume at tick 0 writes its full keyframe again. The frames that lead away from there are lost, too."""
+    path, world = tmp_path / "run.tape", Walkers()
+    first = world.state.hash()
+    with Recorder(path, world, keyframe_interval_ticks=9):
+        pass
+    with recorder.resume(path, Walkers()) as tape:
+        for _ in range(20):
+            tape.step(None)
+    blocks = Reader(path.read_bytes()).blocks
+    fulls = [block for block in blocks if block.kind == FULL and block.first_tick == 0]
+    assert len(fulls) == 2
+    others = [
+        block
+        for block in blocks
+        if (block.kind == FRAMES and block.first_tick == 1) or (block.kind in {FULL, DELTA} and block.first_tick == 9)
+    ]
+    spoil(path, fulls[spoilt], *others)
+    report = repair_tape(path, tmp_path / "repaired.tape")
+    assert report.first_tick == 0
+    with replayer.Timeline(tmp_path / "repaired.tape", Walkers) as run:
+        assert run.at(0).hash() == first
