@@ -69,7 +69,8 @@ class DamageAccount:
     @property
     def repeats_blocks(self) -> bool:
         """Whether a file holds blocks of the one before it again, which count in its place: it was begun after a failed sync."""
-        return len({block.seq for block in self.blocks}) < len(self.blocks)
+        frames = [(block.first_tick, block.file) for block in self.blocks if block.kind == FRAMES]
+        return len({tick for tick, _ in frames}) < len(set(frames))
 
     def left(self) -> list[Block]:
         """The blocks that nothing has touched."""
