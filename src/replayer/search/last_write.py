@@ -130,14 +130,53 @@ class WriteSearch:
         )
 
     def _is_unchanged(self, begin: int, stop: int) -> bool:
-        """Return True if the lookup file shows that the steps after begin, up to stop, have not changed the value."""
-        return self._lookup is not None and self._keep(self._lookup.changed_rows(begin + 1, stop), begin)
+        """Return True if the lookup file, or the change log, shows that the steps after begin, up to stop, kept the value."""
+        if self._lookup is None:
+            return False
+        if self._keep(self._lookup.changed_rows(begin + 1, stop), begin):
+            return True
+        return self._lookup.logged.is_proof and self._is_unlogged(begin, stop)
 
     def _is_unmarked(self, begin: int, stop: int) -> bool:
-        """Return True if these steps have not marked the value as written, and it is equal at both ends of them."""
-        if self._lookup is None or not self._keep(self._lookup.written_rows(begin + 1, stop), begin):
+        """Return True if these steps have not marked the value as written, and it is equal at both ends of them.
+
+        A change log with chained hashes has what was marked.
+        """
+        if self._lookup is None:
             return False
-        return self._has_equal_ends(begin, stop)
+        is_unmarked = self._keep(self._lookup.written_rows(begin + 1, stop), begin) or (
+            not self._lookup.logged.is_proof and self._is_unlogged(begin, stop)
+        )
+        return is_unmarked and self._has_equal_ends(begin, stop)
+
+    def _is_unlogged(self, begin: int, stop: int) -> bool:
+        """Return True if the change log does not have the value, and leads to what is recorded of each tick.
+
+        The step to a state with another layout is in no log: the value is compared at both ends.
+        """
+        assert self._lookup is not None
+        logged = self._lookup.logged
+        if not logged:
+            return False
+        rows, last = self._logged_rows(begin, stop), stop
+        if not rows:
+            first, end = self._keyframe(begin), self._keyframe(stop)
+            if first is None or end is None or first.layout.hash_seed == end.layout.hash_seed:
+                return False
+            if not are_same(self._watched.read(begin, first), self._watched.read(stop, end)):
+                return False
+            rows, last = self._logged_rows(begin, stop - 1), stop - 1
+        return last == begin or (self._keep(rows, begin) and logged.is_right(begin, last))
+
+    def _logged_rows(self, begin: int, stop: int) -> list[ChangedRows]:
+        """The rows that the change log has for the steps after begin, up to stop."""
+        assert self._lookup is not None
+        logged = self._lookup.logged
+        found = logged.changed_rows(begin + 1, stop, self._layouts)
+        if not found:
+            self._keyframe(begin)  # Its layout may be one that was not met yet.
+            found = logged.changed_rows(begin + 1, stop, self._layouts)
+        return found
 
     def _keep(self, changed: list[ChangedRows], begin: int) -> bool:
         """Return True if steps after begin that changed these rows have left the value as it was."""

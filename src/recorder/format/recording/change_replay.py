@@ -149,7 +149,7 @@ class ChangeLog:
         if is_verified is False:
             return None
         start = self._start_before(tick)
-        blocks = self._blocks_between(start.tick, tick) if start is not None else None
+        blocks = self.blocks_between(start.tick, tick) if start is not None else None
         if start is None or blocks is None:
             return None
         return self._apply(blocks, start, tick, by_links=is_linked and not is_verified)
@@ -167,7 +167,7 @@ class ChangeLog:
         return self._verified[place.tick]
 
     def _leads_to(self, place: KeyframeLocation, end: int) -> bool | None:
-        blocks = self._blocks_between(place.tick, end)
+        blocks = self.blocks_between(place.tick, end)
         try:
             start = self.recording.snapshot(place)
             if blocks is None or any(block.layout != start.layout.hash_seed for block in blocks):
@@ -176,6 +176,11 @@ class ChangeLog:
             return all(walk.go(block, min(block.last_tick, end)) for block in blocks)
         except (CorruptError, TornError, MissingTickError):
             return None
+
+    def leads_to(self, start_tick: int, tick: int) -> bool:
+        """Return True if the changes lead from the keyframe at start_tick to the recorded state, or link, of each tick up to tick."""
+        place = next(self.recording.keyframes_at_or_before(start_tick), None)
+        return place is not None and place.tick == start_tick and self._leads_to(place, tick) is True
 
     def state_hash(self, tick: int) -> int | None:
         """The hash of the state at a tick with a recorded link; None if the log does not lead there.
@@ -191,7 +196,7 @@ class ChangeLog:
             if start is None:
                 return None
             walk = start.walk(self.recording)
-        blocks = self._blocks_between(walk.tick, tick)
+        blocks = self.blocks_between(walk.tick, tick)
         if blocks is None or any(block.layout != walk.layout.hash_seed for block in blocks):
             return None
         try:
@@ -240,7 +245,7 @@ class ChangeLog:
     def _first_wrong(self, tick: int, start: Snapshot, end: int) -> int | None:
         walk = _Walk(self.recording, tick, start)
         while walk.tick < end:
-            blocks = self._blocks_between(walk.tick, walk.tick + 1)
+            blocks = self.blocks_between(walk.tick, walk.tick + 1)
             if not blocks or blocks[0].layout != start.layout.hash_seed:
                 return None  # Missing, not wrong.
             for next_tick in range(walk.tick + 1, min(blocks[0].last_tick, end) + 1):
@@ -267,7 +272,7 @@ class ChangeLog:
         except (CorruptError, TornError, MissingTickError):
             return None
 
-    def _blocks_between(self, start_tick: int, tick: int) -> list[ChangeBlock] | None:
+    def blocks_between(self, start_tick: int, tick: int) -> list[ChangeBlock] | None:
         """Blocks that cover all ticks after start_tick up to tick; None if some are missing."""
         blocks: list[ChangeBlock] = []
         next_tick = start_tick + 1

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from replayer.search.lookup.interval_facts import ChangedRows, IntervalFacts
+from replayer.search.lookup.logged_rows import LoggedRows
 from replayer.search.lookup.lookup_file import Stored, UnusableLookupError, lookup_path, read_lookup
 from replayer.search.lookup.possible import may_hold
 from replayer.search.lookup.written_blocks import WrittenBlocks
@@ -29,6 +30,7 @@ class TapeLookup:
     Attributes:
         problem: why the lookup file is not used; None if it is used, or if there is none.
         recording: what was read of the tape when the file was found to fit.
+        logged: the rows of its change log.
     """
 
     def __init__(self, tape: Tape, warn: Warn) -> None:
@@ -48,6 +50,7 @@ class TapeLookup:
                 self._distrust(f"{path}: {error}")
         self._starts = [one.first_tick for one in self._intervals]
         self._written = WrittenBlocks(tape)
+        self.logged = LoggedRows(tape)
 
     def _distrust(self, why: str) -> None:
         """Use nothing of the file from now on, and warn."""
