@@ -62,16 +62,16 @@ class EventLog:
 
     # --- plants
 
-    def plants_born(self, first_id: int, cells: Sequence[Values], mothers: Values | None) -> None:
-        """Note plants with ids from first_id on. cells: species, x and y of each. mothers: ids; None for an input."""
+    def plants_born(self, ids: Sequence[int], cells: Sequence[Values], mothers: Values | None) -> None:
+        """Note plants with these ids. cells: species, x and y of each. mothers: ids; None for an input."""
         if self.is_open and len(cells[0]):
-            self._records.append((self._plants_born, (first_id, cells, mothers)))
+            self._records.append((self._plants_born, (ids, cells, mothers)))
 
-    def _plants_born(self, first_id: int, cells: Sequence[Values], mothers: Values | None) -> Iterator[Event]:
+    def _plants_born(self, ids: Sequence[int], cells: Sequence[Values], mothers: Values | None) -> Iterator[Event]:
         by = "input" if mothers is None else "dispersal"
         mother_ids = [None] * len(cells[0]) if mothers is None else mothers.tolist()
-        for number, (species, x, y, mother) in enumerate(zip(*_lists(cells), mother_ids, strict=True)):
-            plant = {"plant": first_id + number, "species": self._flora[species], "x": x, "y": y}
+        for plant_id, species, x, y, mother in zip(ids, *_lists(cells), mother_ids, strict=True):
+            plant = {"plant": plant_id, "species": self._flora[species], "x": x, "y": y}
             yield {"kind": "plant_born", **plant, "by": by, "mother": mother}
 
     def plants_died(self, state: State, rows: Values) -> None:
@@ -96,15 +96,15 @@ class EventLog:
 
     # --- swarms
 
-    def swarms_born(self, by: str, swarms: Iterable[Any], first_id: int, mothers: Sequence[int | None]) -> None:
-        """Note swarms with ids from first_id on, as given to add_swarms. mothers: their ids; None for an input."""
+    def swarms_born(self, by: str, swarms: Iterable[Any], ids: Sequence[int], mothers: Sequence[int | None]) -> None:
+        """Note swarms with these ids, as given to add_swarms. mothers: their ids; None for an input."""
         facts = [(swarm.species, swarm.x, swarm.y, swarm.population) for swarm in swarms]
         if self.is_open and facts:
-            self._records.append((self._swarms_born, (by, facts, first_id, mothers)))
+            self._records.append((self._swarms_born, (by, facts, ids, mothers)))
 
-    def _swarms_born(self, by: str, facts: Any, first_id: int, mothers: Sequence[int | None]) -> Iterator[Event]:
-        for number, ((species, x, y, heads), mother) in enumerate(zip(facts, mothers, strict=True)):
-            swarm = {"swarm": first_id + number, "species": self._herbivores[species], "x": x, "y": y, "heads": heads}
+    def _swarms_born(self, by: str, facts: Any, ids: Sequence[int], mothers: Sequence[int | None]) -> Iterator[Event]:
+        for swarm_id, (species, x, y, heads), mother in zip(ids, facts, mothers, strict=True):
+            swarm = {"swarm": swarm_id, "species": self._herbivores[species], "x": x, "y": y, "heads": heads}
             yield {"kind": "swarm_born", **swarm, "by": by, "mother": mother}
 
     def swarms_died(self, state: State, rows: Values, loss: HeadLoss) -> None:

@@ -19,7 +19,7 @@ from sim.worlds.meadow.model.layers import write_energy
 from sim.worlds.meadow.model.layout import NEIGHBOURS
 from sim.worlds.meadow.model.table_rows import Rows, add_entities, clear_rows, in_order_of_id
 
-_COLUMNS = ("energy", "loss_cause", "last_reproduction", "id", "species", "x", "y", "links")
+COLUMNS = ("energy", "loss_cause", "last_reproduction", "id", "species", "x", "y", "links")
 
 
 @attrs.frozen(eq=False)
@@ -57,13 +57,16 @@ def plant_cells(state: State, rows: Rows) -> tuple[Rows, Rows, Rows]:
     return state["plants.species"][rows], state["plants.y"][rows], state["plants.x"][rows]
 
 
-def add_plants(state: State, species: Rows, x: Rows, y: Rows, energy: Rows) -> None:
-    """Add plants at distinct free cells, with ids in the order of the arrays, born at the current tick."""
+def add_plants(state: State, species: Rows, x: Rows, y: Rows, energy: Rows, ids: Rows | None = None) -> None:
+    """Add plants at distinct free cells, with ids in the order of the arrays, born at the current tick.
+
+    ids: to use instead of the next ones, as add_entities does.
+    """
     count = len(species)
     if not count:
         return
     columns = {"energy": energy, "last_reproduction": int(state["tick"]), "species": species, "x": x, "y": y}
-    rows = add_entities(state, "plants", "next_plant_id", columns, count)
+    rows = add_entities(state, "plants", "next_plant_id", columns, count, ids)
     cells = y.astype(np.int64) * state["biotope.occupant"].shape[1] + x
     state["biotope.occupant"].reshape(-1)[cells] = rows + 1
     state.mark("biotope.occupant", cells)
@@ -89,7 +92,7 @@ def remove_plants(state: State, rows: Rows) -> None:
     write_energy(state, species, y, x, 0)
     occupant[y, x] = 0
     state.mark("biotope.occupant", y.astype(np.int64) * occupant.shape[1] + x)
-    clear_rows(state, "plants", _COLUMNS, rows)
+    clear_rows(state, "plants", COLUMNS, rows)
 
 
 def link_plants(state: State, pairs: Sequence[tuple[int, int, int]]) -> None:

@@ -44,18 +44,18 @@ def new_swarm(species: int, x: int, y: int, population: int, energy: int) -> Swa
     return Swarm(energy, population, x, y, 0, 0, 0, population, 0, species)
 
 
-def add_swarms(state: State, swarms: Sequence[Swarm]) -> None:
-    """Add swarms with the next ids, in their order."""
+def add_swarms(state: State, swarms: Sequence[Swarm], ids: Rows | None = None) -> None:
+    """Add swarms with the next ids, in their order, or with these ids, as add_entities does."""
     if swarms:
         columns = {name: [getattr(swarm, name) for swarm in swarms] for name in COLUMNS if name != "id"}
-        add_entities(state, "swarms", "next_swarm_id", columns, len(swarms))
+        add_entities(state, "swarms", "next_swarm_id", columns, len(swarms), ids)
 
 
 def release_swarm(context: PhaseContext, species: int, x: int, y: int, population: int, by: str = "release") -> None:
     """Add a swarm with energy_min for each head. by: the kind of input."""
     energy = context.config.herbivores[species].energy_min * population
     swarm = new_swarm(species, x, y, population, energy)
-    context.event_log.swarms_born(by, [swarm], int(context.state["next_swarm_id"]), [None])
+    context.event_log.swarms_born(by, [swarm], [int(context.state["next_swarm_id"])], [None])
     add_swarms(context.state, [swarm])
     context.note(Flow.PLACED_SWARMS, energy)
 
@@ -83,7 +83,7 @@ def divide_swarm(context: PhaseContext, row: int) -> None:
     state.set("swarms.energy", row, energy - energy // 2)
     daughter = new_swarm(species, daughter_x, daughter_y, population // 2, energy // 2)
     mother = int(state["swarms.id"][row])
-    context.event_log.swarms_born("split", [daughter], int(state["next_swarm_id"]), [mother])
+    context.event_log.swarms_born("split", [daughter], [int(state["next_swarm_id"])], [mother])
     add_swarms(state, [daughter])
 
 

@@ -27,18 +27,25 @@ def in_order_of_id(state: Readable, table: str, rows: Rows) -> Rows:
     return rows[np.argsort(ids, kind="stable")]
 
 
-def add_entities(state: State, table: str, counter: str, columns: Mapping[str, Any], count: int) -> Rows:
-    """Add count entities with these columns and with ids from the field counter on; return their rows."""
+def add_entities(
+    state: State, table: str, counter: str, columns: Mapping[str, Any], count: int, ids: Rows | None = None
+) -> Rows:
+    """Add count entities with these columns and with ids from the field counter on; return their rows.
+
+    ids: to use instead; the counter then stays as it is.
+    """
     free = np.flatnonzero(state[f"{table}.id"] == 0)[:count]
     if len(free) < count:
         added = state.add_rows(table, count - len(free))
         free = np.concatenate([free, np.arange(added.start, added.stop)])
     first_id = int(state[counter])
-    for name, value in {**columns, "id": np.arange(first_id, first_id + count)}.items():
+    new_ids = np.arange(first_id, first_id + count) if ids is None else ids
+    for name, value in {**columns, "id": new_ids}.items():
         state[f"{table}.{name}"][free] = value
         state.mark(f"{table}.{name}", free)
-    state[counter][()] = first_id + count
-    state.mark(counter)
+    if ids is None:
+        state[counter][()] = first_id + count
+        state.mark(counter)
     return free
 
 

@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from sim.kernel.registry import InputSource
+from sim.kernel.state import State
 from sim.worlds.meadow.config.inputs import INPUT_KEYS, PARAMETERS, ScheduledInput, fixed_bounds
 from sim.worlds.meadow.config.meadow import SIDE_CELLS_MAX, WIND_MAX, MeadowConfig
 from sim.worlds.meadow.config.species import POPULATION_MAX, TICKS_MAX
@@ -42,49 +43,70 @@ _KINDS = list(INPUT_KEYS)
 def run_inputs(context: PhaseContext, inputs: Any) -> None:
     """Run the phase, which begins the tick. Raises ValueError for an invalid input; the state is then unchanged."""
     state = context.state
-    checked = sorted(_check(context.config, item) for item in inputs or ())
+    checked = read_inputs(context.config, inputs)
     state.set("tick", 0, context.tick + 1)
     context.event_log.begin()
-    for kind_index, *values in checked:
-        match _KINDS[kind_index], values:
+    for kind, values in checked:
+        match kind, values:
             case "plant", [species, x, y]:
                 _plant(context, species, x, y)
             case "release", [species, x, y, population]:
                 release_swarm(context, species, x, y, population)
             case "wind", [east, south]:
-                _blow(context, slice(None), slice(None), east, south)
+                blow(context, slice(None), slice(None), east, south)
             case "gust", [x, y, radius, east, south]:
-                _blow(context, _around(y, radius), _around(x, radius), east, south)
+                blow(context, around(y, radius), around(x, radius), east, south)
             case "drought", [ticks, percent]:
-                state.set("climate.drought_ticks", 0, ticks)
-                state.set("climate.drought_percent", 0, percent if ticks else 0)
+                set_drought(state, ticks, percent)
             case "cull", [species, x, y, radius, percent]:
-                _cull(context, _swarms_near(context, species, x, y, radius), percent)
+                cull(context, swarms_near(context, species, x, y, radius), percent)
             case "set", [parameter, value]:
                 state.set("parameters", parameter, value)
-            case "steer" | "split" as kind, [swarm_id, *rest]:
+            case "steer" | "split", [swarm_id, *rest]:
                 _command(context, kind, swarm_id, *rest)
             case "spawn", [species, x, y, population]:
                 _spawn(context, species, x, y, population)
+    pay_income(context)
+
+
+def read_inputs(config: MeadowConfig, inputs: Any) -> list[tuple[str, list[int]]]:
+    """Return the inputs of a tick in the order in which they are carried out: kind, and values in the order of INPUT_KEYS.
+
+    Raises ValueError for an invalid one.
+    """
+    checked = sorted(_check(config, item) for item in inputs or ())
+    return [(_KINDS[kind], values) for kind, *values in checked]
+
+
+def pay_income(context: PhaseContext) -> None:
+    """Let the players' budgets grow by their incomes, at the end of the phase."""
     for species, player in context.players.items():
-        budget = int(state["player_budget"][species]) + player.income
-        state.set("player_budget", species, min(budget, player.budget_max))
+        budget = int(context.state["player_budget"][species]) + player.income
+        context.state.set("player_budget", species, min(budget, player.budget_max))
+
+
+def set_drought(state: State, ticks: int, percent: int) -> None:
+    """Begin a drought; 0 ticks end one."""
+    state.set("climate.drought_ticks", 0, ticks)
+    state.set("climate.drought_percent", 0, percent if ticks else 0)
 
 
 def _plant(context: PhaseContext, species: int, x: int, y: int) -> None:
     if context.state["biotope.occupant"][y, x] == 0:
         energy = context.config.flora[species].base_energy
         seedling = [np.array([value], dtype=np.int64) for value in (species, x, y, energy)]
-        context.event_log.plants_born(int(context.state["next_plant_id"]), seedling[:3], None)
+        context.event_log.plants_born([int(context.state["next_plant_id"])], seedling[:3], None)
         add_plants(context.state, *seedling)
         context.note(Flow.PLACED_PLANTS, energy)
 
 
-def _around(centre: int, radius: int) -> slice:
+def around(centre: int, radius: int) -> slice:
+    """Return the coordinates at most radius away from a centre."""
     return slice(max(0, centre - radius), centre + radius + 1)
 
 
-def _blow(context: PhaseContext, rows: slice, columns: slice, east: int, south: int) -> None:
+def blow(context: PhaseContext, rows: slice, columns: slice, east: int, south: int) -> None:
+    """Set the wind in these rows and columns of cells."""
     wind = context.state["biotope.wind"]
     cells = np.arange(wind[0].size).reshape(wind[0].shape)[rows, columns].reshape(-1)
     for axis, component in enumerate((east, south)):
@@ -92,7 +114,7 @@ def _blow(context: PhaseContext, rows: slice, columns: slice, east: int, south: 
         context.state.mark("biotope.wind", axis * wind[0].size + cells)
 
 
-def _swarms_near(context: PhaseContext, species: int, x: int, y: int, radius: int) -> Rows:
+def swarms_near(context: PhaseContext, species: int, x: int, y: int, radius: int) -> Rows:
     """Return the rows of a species' swarms at most radius cells away, in x and in y, in ascending id."""
     state = context.state
     rows = rows_by_id(state, "swarms")
@@ -101,7 +123,8 @@ def _swarms_near(context: PhaseContext, species: int, x: int, y: int, radius: in
     return matching
 
 
-def _cull(context: PhaseContext, rows: Rows, percent: int) -> None:
+def cull(context: PhaseContext, rows: Rows, percent: int) -> None:
+    """Take a share of the heads of the swarms in these rows, which are in ascending id."""
     state = context.state
     heads, energy = state["swarms.population"][rows], state["swarms.energy"][rows]
     lost = heads * percent // 100
@@ -135,7 +158,7 @@ def _command(context: PhaseContext, kind: str, swarm_id: int, direction: int = 0
 
 def _spawn(context: PhaseContext, species: int, x: int, y: int, population: int) -> None:
     player = context.players.get(species)
-    if player is None or not len(_swarms_near(context, species, x, y, player.sight)):
+    if player is None or not len(swarms_near(context, species, x, y, player.sight)):
         return
     if _pay(context, species, player.spawn_cost * population):
         release_swarm(context, species, x, y, population, by="spawn")

@@ -33,7 +33,7 @@ from sim.worlds.meadow.model.swarm_turn import HELPERS, Land, run_swarms
 from sim.worlds.meadow.model.swarms import add_swarms, count_heads, new_swarm, remove_swarms_without_heads
 from sim.worlds.meadow.model.table_rows import Rows, rows_by_id, write_changed
 
-_DAUGHTER = [swarming.SPECIES, *range(swarming.DAUGHTER_X, swarming.SWARM_WIDTH)]
+DAUGHTER = [swarming.SPECIES, *range(swarming.DAUGHTER_X, swarming.SWARM_WIDTH)]
 
 
 def run_interaction(context: PhaseContext) -> None:
@@ -43,10 +43,27 @@ def run_interaction(context: PhaseContext) -> None:
     if not len(rows):
         return
     loop = loop_for(len(rows), SWARMS_MIN, run_swarms, *HELPERS)
-    columns, energy = _swarms(context, rows), state["plants.energy"].copy()
-    before, acting = columns[swarming.POPULATION].copy(), loop.hold(columns.T)
-    loop.run(acting, loop.hold(context.kinds), _land(context, energy, loop))
+    columns, energy = swarm_columns(context, rows), state["plants.energy"].copy()
+    acting = loop.hold(columns.T)
+    loop.run(acting, loop.hold(context.kinds), land_of(context, energy, loop))
     results = np.asarray(acting).T
+    write_results(context, rows, results, energy)
+    mothers = np.flatnonzero(results[swarming.DAUGHTER_HEADS])
+    mother_ids = state["swarms.id"][rows[mothers]].tolist()
+    daughters = [new_swarm(*values) for values in results[DAUGHTER][:, mothers].T.tolist()]
+    remove_swarms_without_heads(context, rows, HeadLoss.STARVATION)
+    first_id = int(state["next_swarm_id"])
+    context.event_log.swarms_born("mitosis", daughters, range(first_id, first_id + len(daughters)), mother_ids)
+    add_swarms(state, daughters)
+
+
+def write_results(context: PhaseContext, rows: Rows, results: Values, energy: Values) -> None:
+    """Write what the swarms of these rows, in ascending id, have done; those without heads stay in the table.
+
+    results: (SWARM_WIDTH, swarms). energy: of the plants, after it.
+    """
+    state = context.state
+    before = state["swarms.population"][rows]
     _write_grazed(context, results, energy)
     _count(context, results)
     context.event_log.interactions(state, rows, results)
@@ -55,15 +72,9 @@ def run_interaction(context: PhaseContext) -> None:
     context.note(Flow.STARVATION, results[swarming.UNPAID])
     for column, values in zip(swarming.CHANGING, results, strict=False):
         state.set(f"swarms.{column}", rows, values)
-    mothers = np.flatnonzero(results[swarming.DAUGHTER_HEADS])
-    mother_ids = state["swarms.id"][rows[mothers]].tolist()
-    daughters = [new_swarm(*values) for values in results[_DAUGHTER][:, mothers].T.tolist()]
-    remove_swarms_without_heads(context, rows, HeadLoss.STARVATION)
-    context.event_log.swarms_born("mitosis", daughters, int(state["next_swarm_id"]), mother_ids)
-    add_swarms(state, daughters)
 
 
-def _swarms(context: PhaseContext, rows: Rows) -> Values:
+def swarm_columns(context: PhaseContext, rows: Rows) -> Values:
     """Return the rows of swarm_turn.py for these swarms, transposed: (SWARM_WIDTH, swarms) int64."""
     state = context.state
     columns = np.zeros((swarming.SWARM_WIDTH, len(rows)), np.int64)
@@ -77,7 +88,8 @@ def _swarms(context: PhaseContext, rows: Rows) -> Values:
     return columns
 
 
-def _land(context: PhaseContext, energy: Values, loop: Loop) -> Land:
+def land_of(context: PhaseContext, energy: Values, loop: Loop) -> Land:
+    """Return the land that swarms act on. energy: of the plants, which the loop writes."""
     state, grid, crowding = context.state, context.config.grid, context.config.crowding
     heads = count_heads(state, np.flatnonzero(state["swarms.id"] != 0), grid)
     return Land(

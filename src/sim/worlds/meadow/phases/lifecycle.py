@@ -39,22 +39,23 @@ from sim.worlds.meadow.phases.mycorrhiza import grow_links
 def run_lifecycle(context: PhaseContext) -> None:
     """Run the phase."""
     state = context.state
-    dying, parents = (in_order_of_id(state, "plants", rows) for rows in _grow(context))
+    dying, parents = (in_order_of_id(state, "plants", rows) for rows in grow_all(context))
     mothers, *seedlings = _reproduce(context, dying, parents)
     context.note(Flow.DEAD_PLANTS, state["plants.energy"][dying])
     context.event_log.plants_died(state, dying)
     left = plant_cells(state, dying)
     remove_plants(state, dying)
     context.note(Flow.SEEDLINGS, seedlings[-1])
-    context.event_log.plants_born(int(state["next_plant_id"]), seedlings[:3], mothers)
+    first_id = int(state["next_plant_id"])
+    context.event_log.plants_born(range(first_id, first_id + len(mothers)), seedlings[:3], mothers)
     add_plants(state, *seedlings)
     if context.tick % context.parameter(Parameter.LINK_INTERVAL) == 0:
         grow_links(context)
     rebuild_at(state, np.flatnonzero(state["plants.id"] != 0), left)
-    _pass_drought(state)
+    pass_drought(state)
 
 
-def _grow(context: PhaseContext) -> tuple[Values, Values]:
+def grow_all(context: PhaseContext) -> tuple[Values, Values]:
     """Grow all plants; return the rows of those that die of it, and of those that try to reproduce."""
     state, flora = context.state, context.flora
     growth = context.parameter(Parameter.GROWTH)  # As Python integers: the product may exceed int64.
@@ -105,36 +106,59 @@ def _reproduce(context: PhaseContext, dying: Values, parents: Values) -> tuple[V
 
     dying: rows of the plants that die in this tick. parents: rows of the plants that try, in ascending id.
     """
-    state, flora, grid, tick = context.state, context.flora, context.config.grid, context.tick
+    state, flora, grid = context.state, context.flora, context.config.grid
     if not len(parents):
         return (parents,) * 5
-    ids, species = state["plants.id"], state["plants.species"][parents]
-    words = context.random.words(DrawPhase.DISPERSAL, tick, ids[parents])
+    ids = state["plants.id"]
+    species, x, y = throw_seeds(context, parents)
+    inside = np.flatnonzero((x >= 0) & (x < grid.width) & (y >= 0) & (y < grid.height))
+    won = inside[win_cells(state, dying, ids[parents[inside]], x[inside], y[inside])]
+    parents, species, x, y = (values[won] for values in (parents, species, x, y))
+    pay_for_seeds(context, parents)
+    return ids[parents], species.astype(np.int64), x, y, flora.base_energy[species]
+
+
+def throw_seeds(context: PhaseContext, parents: Values) -> tuple[Values, Values, Values]:
+    """Draw the cell where the seed of each parent lands, inside or outside of the grid; return species, x and y."""
+    state, flora = context.state, context.flora
+    species = state["plants.species"][parents]
+    words = context.random.words(DrawPhase.DISPERSAL, context.tick, state["plants.id"][parents])
     offsets = flora.rings.pick(words, flora.seed_distance_min[species], flora.seed_distance_max[species])
     bound = flora.seed_distance_max[species]
     x, y = state["plants.x"][parents], state["plants.y"][parents]
     east, south = wind_shift(state, x, y, context.config.dispersal.flight_ticks)
-    x, y = x + offsets[:, 0] + np.clip(east, -bound, bound), y + offsets[:, 1] + np.clip(south, -bound, bound)
-    inside = (x >= 0) & (x < grid.width) & (y >= 0) & (y < grid.height)
-    parents, species, x, y = (values[inside] for values in (parents, species, x, y))
+    return species, x + offsets[:, 0] + np.clip(east, -bound, bound), y + offsets[:, 1] + np.clip(south, -bound, bound)
+
+
+def win_cells(state: State, dying: Values, parent_ids: Values, x: Values, y: Values) -> Values:
+    """Return the indices, ascending, of the seeds that get their cell. parent_ids: ascending. x, y: inside of the grid.
+
+    dying: rows of the plants that die in this tick.
+    """
     # A cell is free for a seed if it has no plant, or a plant that dies before the parent's turn.
     gone_at = np.full(state.count("plants") + 1, np.iinfo(np.int64).max)  # By row + 1: the id of the plant that dies.
-    gone_at[dying + 1] = ids[dying]
+    gone_at[dying + 1] = state["plants.id"][dying]
     gone_at[0] = -1
-    free = gone_at[state["biotope.occupant"][y, x]] < ids[parents]
-    parents, species, x, y = (values[free] for values in (parents, species, x, y))
+    free = np.flatnonzero(gone_at[state["biotope.occupant"][y, x]] < parent_ids)
     # Of several seeds for one cell the first parent's takes it; unique gives the first index of each cell.
-    _, first = np.unique(y * grid.width + x, return_index=True)
+    _, first = np.unique(y[free] * state["biotope.occupant"].shape[1] + x[free], return_index=True)
     first.sort()
-    parents, species, x, y = (values[first] for values in (parents, species, x, y))
-    state.set("plants.energy", parents, state["plants.energy"][parents] - flora.seed_cost[species])
+    won: Values = free[first]
+    return won
+
+
+def pay_for_seeds(context: PhaseContext, parents: Values) -> None:
+    """Let the parents in these rows pay for the seeds that got a cell."""
+    state = context.state
+    cost = context.flora.seed_cost[state["plants.species"][parents]]
+    state.set("plants.energy", parents, state["plants.energy"][parents] - cost)
     state.set("plants.loss_cause", parents, LossCause.REPRODUCTION)
-    state.set("plants.last_reproduction", parents, tick)
-    context.note(Flow.SEEDS, flora.seed_cost[species])
-    return ids[parents], species.astype(np.int64), x, y, flora.base_energy[species]
+    state.set("plants.last_reproduction", parents, context.tick)
+    context.note(Flow.SEEDS, cost)
 
 
-def _pass_drought(state: State) -> None:
+def pass_drought(state: State) -> None:
+    """Let a drought have one tick less."""
     left = int(state["climate.drought_ticks"])
     if left > 0:
         state.set("climate.drought_ticks", 0, left - 1)

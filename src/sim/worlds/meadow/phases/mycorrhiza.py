@@ -20,7 +20,7 @@ from sim.worlds.meadow.model.plants import link_plants
 def grow_links(context: PhaseContext) -> None:
     """Grow links in one pass over all plants."""
     state, cost = context.state, context.parameter(Parameter.LINK_COST)
-    pairs = _possible_pairs(context, cost)
+    pairs = possible_pairs(context, cost)
     taken: set[int] = set()  # Only tested for membership, never iterated: the order of the set has no effect.
     chosen: list[tuple[int, int, int]] = []
     for row, neighbour, direction in pairs:
@@ -32,16 +32,30 @@ def grow_links(context: PhaseContext) -> None:
     link_plants(state, chosen)
     payers = np.array([row for pair in chosen for row in pair[:2]], dtype=np.int64)
     context.event_log.linked(state, payers[::2], payers[1::2])
+    pay_for_links(context, payers, cost)
+
+
+def pay_for_links(context: PhaseContext, payers: npt.NDArray[np.int64], cost: int) -> None:
+    """Let the plants in these rows pay for a link each."""
+    state = context.state
     state.set("plants.energy", payers, state["plants.energy"][payers] - cost)
     state.set("plants.loss_cause", payers, LossCause.LINK)
     context.note(Flow.LINKS, cost * len(payers))
 
 
-def _possible_pairs(context: PhaseContext, cost: int) -> list[tuple[int, int, int]]:
+def can_pay_link(context: PhaseContext, cost: int) -> npt.NDArray[np.bool_]:
+    """Return the mask of the rows of plants that stay above their survival threshold after paying."""
+    able: npt.NDArray[np.bool_] = (
+        context.state["plants.energy"] - cost > context.flora.survival_threshold[context.state["plants.species"]]
+    )
+    return able
+
+
+def possible_pairs(context: PhaseContext, cost: int) -> list[tuple[int, int, int]]:
     """Return (row, row of the neighbour, direction) of all pairs that could link, in the order of the pass."""
     state, grid = context.state, context.config.grid
     occupant, links, species = state["biotope.occupant"], state["plants.links"], state["plants.species"]
-    can_pay = state["plants.energy"] - cost > context.flora.survival_threshold[species]
+    can_pay = can_pay_link(context, cost)
     y, x = np.nonzero(occupant)  # In the order of (y, x).
     rows = occupant[y, x] - 1
     candidates: list[tuple[npt.NDArray[np.int64], ...]] = []

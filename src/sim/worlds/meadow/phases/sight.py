@@ -28,15 +28,32 @@ def begin_sight(context: PhaseContext) -> None:
 
 def run_sight(context: PhaseContext) -> None:
     """Run the phase, for all players at once."""
-    state, config = context.state, context.config
-    rows = np.flatnonzero(state["swarms.id"] != 0)
-    x, y, population = (state[f"swarms.{column}"][rows] for column in ("x", "y", "population"))
-    cells = y.astype(np.int64) * config.grid.width + x
-    numbers = np.full(len(config.herbivores), -1)  # The player's index by species.
-    numbers[list(context.players)] = range(len(context.players))
-    number = numbers[state["swarms.species"][rows]]
+    remember_seen(context, find_seen(context, *seers_of(context)))
+
+
+def seers_of(context: PhaseContext) -> tuple[Numbers, Numbers, Numbers]:
+    """Return the index of the player, x and y of each swarm that a player has."""
+    state, rows, number = _swarms_with_players(context)
     own = number >= 0
-    seen = _find_seen(context, number[own], x[own], y[own])
+    return number[own], state["swarms.x"][rows[own]], state["swarms.y"][rows[own]]
+
+
+def _swarms_with_players(context: PhaseContext) -> tuple[State, Numbers, Numbers]:
+    """Return the state, the rows of all swarms, and the index of the player of each; -1 without a player."""
+    state = context.state
+    rows = np.flatnonzero(state["swarms.id"] != 0)
+    numbers = np.full(len(context.config.herbivores), -1)  # The player's index by species.
+    numbers[list(context.players)] = range(len(context.players))
+    return state, rows, numbers[state["swarms.species"][rows]]
+
+
+def remember_seen(context: PhaseContext, seen: Mask) -> None:
+    """Write the contents of the cells in sight to the maps. seen: (players, height, width)."""
+    config = context.config
+    state, rows, number = _swarms_with_players(context)
+    own = number >= 0
+    population = state["swarms.population"][rows]
+    cells = state["swarms.y"][rows].astype(np.int64) * config.grid.width + state["swarms.x"][rows]
     heads = np.zeros((1 + len(context.players), config.grid.height * config.grid.width), np.int64)
     np.add.at(heads[-1], cells, population)  # The last row counts all swarms, the others those of one player each.
     np.add.at(heads.reshape(-1), number[own] * heads.shape[1] + cells[own], population[own])
@@ -48,7 +65,7 @@ def run_sight(context: PhaseContext) -> None:
     _remember(state, "sight.others", seen, (heads[-1] - heads[:-1]).reshape(seen.shape))
 
 
-def _find_seen(context: PhaseContext, number: Numbers, x: Numbers, y: Numbers) -> Mask:
+def find_seen(context: PhaseContext, number: Numbers, x: Numbers, y: Numbers) -> Mask:
     """Return the cells in sight of each player: (players, height, width). number: player's index of each swarm.
 
     Signed counts at the corners of the squares that swarms see; their cumulative sums count the squares over each cell.

@@ -41,7 +41,7 @@ from sim.worlds.meadow.model.table_rows import add_entities, clear_rows, rows_by
 from sim.worlds.meadow.phases.transport import spread_signals
 from sim.worlds.meadow.phases.triggers import Firing, fire_rules
 
-_COLUMNS = ("synthesis", "aftereffect", "active", "id", "owner", "substance")
+COLUMNS = ("synthesis", "aftereffect", "active", "id", "owner", "substance")
 
 
 def run_signalling(context: PhaseContext) -> None:
@@ -50,26 +50,28 @@ def run_signalling(context: PhaseContext) -> None:
     if not context.config.substances:
         return
     stand = Stand.of(state, context.defended)  # No other plant has a substance.
-    _remove_orphans(context, stand)
+    remove_orphans(context, stand)
     firing = fire_rules(context, stand)
-    _begin_substances(context, firing)
-    triggered = _advance(context, firing)
-    paying = _pay_upkeep(context, triggered, stand)
-    signals = _emit(context, paying, stand)
+    begin_substances(context, firing)
+    triggered = advance(context, firing)
+    paying = pay_upkeep(context, triggered, stand)
+    signals = emit(context, paying, stand)
     if state["biotope.toxins"].size:
-        _poison(context)
+        poison(context)
     if signals.size:
         write_changed(state, "biotope.signals", spread_signals(context, signals))
 
 
-def _remove_orphans(context: PhaseContext, stand: Stand) -> None:
+def remove_orphans(context: PhaseContext, stand: Stand) -> None:
+    """Remove the substances whose owner is not in the stand."""
     rows = rows_by_id(context.state, "substances")
     orphans = rows[stand.find(context.state["substances.owner"][rows]) < 0]
     context.event_log.substances(ENDED, context.state, orphans, "owner_died")
-    clear_rows(context.state, "substances", _COLUMNS, orphans)
+    clear_rows(context.state, "substances", COLUMNS, orphans)
 
 
-def _begin_substances(context: PhaseContext, firing: Firing) -> None:
+def begin_substances(context: PhaseContext, firing: Firing) -> None:
+    """Begin the substances that are triggered and that their owners do not have."""
     owners, numbers = firing.begun()
     synthesis = np.array([substance.synthesis_ticks for substance in context.config.substances], np.int64)
     columns = {"synthesis": synthesis[numbers], "owner": owners, "substance": numbers}
@@ -78,7 +80,7 @@ def _begin_substances(context: PhaseContext, firing: Firing) -> None:
         context.event_log.substances(BEGUN, context.state, rows)
 
 
-def _advance(context: PhaseContext, firing: Firing) -> npt.NDArray[np.bool_]:
+def advance(context: PhaseContext, firing: Firing) -> npt.NDArray[np.bool_]:
     """Advance synthesis and aftereffect; return the mask of triggered rows: (rows of the table,) bool."""
     state, substances = context.state, context.config.substances
     rows = rows_by_id(state, "substances")
@@ -101,11 +103,11 @@ def _advance(context: PhaseContext, firing: Firing) -> npt.NDArray[np.bool_]:
     by_row[rows] = triggered
     context.event_log.substances(ACTIVE, state, rows[activated])
     context.event_log.substances(ENDED, state, rows[removed], "faded")
-    clear_rows(state, "substances", _COLUMNS, rows[removed])
+    clear_rows(state, "substances", COLUMNS, rows[removed])
     return by_row
 
 
-def _pay_upkeep(context: PhaseContext, triggered: npt.NDArray[np.bool_], stand: Stand) -> Values:
+def pay_upkeep(context: PhaseContext, triggered: npt.NDArray[np.bool_], stand: Stand) -> Values:
     """Let owners pay for active substances; return the rows of the substances that emit, in ascending id."""
     state, substances = context.state, context.config.substances
     rows = rows_by_id(state, "substances")
@@ -130,7 +132,7 @@ def _pay_upkeep(context: PhaseContext, triggered: npt.NDArray[np.bool_], stand: 
         write_energy(state, *plant_cells(state, payers), state["plants.energy"][payers])
         context.note(Flow.DEFENCE, paid)
     context.event_log.substances(ENDED, state, rows[~emits], "unpaid")
-    clear_rows(state, "substances", _COLUMNS, rows[~emits])
+    clear_rows(state, "substances", COLUMNS, rows[~emits])
     emitting: Values = rows[emits]
     return emitting
 
@@ -145,7 +147,7 @@ def _turns(plants: Values) -> list[Values]:
     return [np.flatnonzero(rank == turn) for turn in range(int(rank.max(initial=-1)) + 1)]
 
 
-def _emit(context: PhaseContext, rows: Values, stand: Stand) -> Values:
+def emit(context: PhaseContext, rows: Values, stand: Stand) -> Values:
     """Rebuild the toxin layers; return the signal layers with the emissions added: (signals, height, width) int64."""
     state, config = context.state, context.config
     emission = context.parameter(Parameter.EMISSION)
@@ -186,7 +188,7 @@ def _rebuild_toxins(state: State, emitted: list[tuple[Values, int]]) -> None:
         state.mark("biotope.toxins", touched[toxins[touched] != old] + layer * toxins.size)
 
 
-def _poison(context: PhaseContext) -> None:
+def poison(context: PhaseContext) -> None:
     """Let toxins kill and repel."""
     state, config = context.state, context.config
     rows = rows_by_id(state, "swarms")

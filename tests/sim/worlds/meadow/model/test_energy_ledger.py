@@ -67,7 +67,7 @@ def test_the_ledger_of_any_meadow_balances(data: st.DataObject, ticks: int) -> N
 
 def test_an_unnoted_flow_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
     """The error names tick, phase, owner and amount."""
-    grow = lifecycle._grow
+    grow = lifecycle.grow_all
 
     def grow_secretly(context: Any) -> Any:
         result = grow(context)
@@ -75,7 +75,7 @@ def test_an_unnoted_flow_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
         context.state.set("plants.energy", rows, context.state["plants.energy"][rows] + 3)
         return result
 
-    monkeypatch.setattr(lifecycle, "_grow", grow_secretly)
+    monkeypatch.setattr(lifecycle, "grow_all", grow_secretly)
     meadow = Meadow(small_meadow(plants=[{"species": "moss", "x": 1, "y": 1}]), ledger=Ledger())
     with pytest.raises(LedgerError, match=r"tick 1, phase lifecycle: the plants have \+3/65536 energy that no flow"):
         meadow.step(None)
