@@ -15,11 +15,9 @@ from sim.worlds.meadow.config.meadow import MeadowConfig, Player
 from sim.worlds.meadow.model.dispersal import SeedRings
 from sim.worlds.meadow.model.energy_ledger import Flow, Ledger
 from sim.worlds.meadow.model.event_log import EventLog
-from sim.worlds.meadow.model.layout import NEIGHBOURS, Parameter
+from sim.worlds.meadow.model.layout import Parameter
 
 Values = npt.NDArray[np.int64]
-
-_HERE_AND_NEIGHBOURS = ((0, 0), *NEIGHBOURS)
 
 
 @attrs.frozen(eq=False)
@@ -110,9 +108,3 @@ class PhaseContext:
         """Note an energy flow, or the sum of an array of flows, if there is a ledger."""
         if self.ledger is not None:
             self.ledger.note(flow, np.sum(amount))
-
-    def cells_around(self, x: int, y: int) -> list[tuple[int, int]]:
-        """Return the cell and its neighbours to the east, south, west and north that are inside the grid, in this order."""
-        width, height = self.config.grid.width, self.config.grid.height
-        near = [(x + dx, y + dy) for dx, dy in _HERE_AND_NEIGHBOURS]
-        return [(cx, cy) for cx, cy in near if 0 <= cx < width and 0 <= cy < height]

@@ -59,28 +59,37 @@ class Ledger:
             raise LedgerError(f"{flow.name} of {int(amount)}")
         self._open[flow] += int(amount)
 
+    def take_open(self) -> dict[Flow, int]:
+        """Return the flows since the last phase was closed, and forget them: another ledger accounts for them."""
+        flows = dict(self._open)
+        self._open.clear()
+        return flows
+
     def begin(self, state: State) -> None:
         """Start from the balance of a restored state."""
         self._open.clear()
-        self._plants, self._swarms = _balance(state)
+        self._plants, self._swarms = balance(state)
 
     def close_phase(self, phase: str, state: State) -> None:
         """Compare the flows since the last call with the state. Raises LedgerError with the phase and the difference."""
+        self.close_with(phase, int(state["tick"]), balance(state))
+
+    def close_with(self, phase: str, tick: int, found: tuple[int, int]) -> None:
+        """Do the same with the energy that was found in all plants and in all swarms."""
         for flow, amount in self._open.items():
             _, plants, swarms = flow.value
             self._plants += plants * amount
             self._swarms += swarms * amount
             self.entries[phase, flow] += amount
         self._open.clear()
-        for owners, expected, actual in zip(
-            ("plants", "swarms"), (self._plants, self._swarms), _balance(state), strict=True
-        ):
+        for owners, expected, actual in zip(("plants", "swarms"), (self._plants, self._swarms), found, strict=True):
             if expected != actual:
                 raise LedgerError(
-                    f"tick {int(state['tick'])}, phase {phase}: the {owners} have {actual - expected:+d}/65536 energy "
+                    f"tick {tick}, phase {phase}: the {owners} have {actual - expected:+d}/65536 energy "
                     "that no flow explains"
                 )
 
 
-def _balance(state: State) -> tuple[int, int]:
+def balance(state: State) -> tuple[int, int]:
+    """Return the energy of all plants, and that of all swarms."""
     return int(state["plants.energy"].sum()), int(state["swarms.energy"].sum())

@@ -88,11 +88,10 @@ class EventLog:
         index, direction = np.nonzero(links)
         yield from _pairs(UNLINKED, ids[index], links[index, direction])
 
-    def linked(self, state: State, rows: Values, neighbours: Values) -> None:
-        """Note a new link from each plant of these rows to its neighbour."""
+    def linked(self, ids: Values, neighbours: Values) -> None:
+        """Note a new link from each plant to its neighbour, both by id."""
         if self.is_open:
-            ids = state["plants.id"]
-            self._records.append((_pairs, (LINKED, ids[rows], ids[neighbours])))
+            self._records.append((_pairs, (LINKED, ids, neighbours)))
 
     # --- swarms
 

@@ -13,7 +13,7 @@ from sim.worlds.meadow.config.meadow import Grid
 from sim.worlds.meadow.model.context import PhaseContext
 from sim.worlds.meadow.model.energy_ledger import Flow
 from sim.worlds.meadow.model.layers import Layer
-from sim.worlds.meadow.model.layout import DrawPhase, HeadLoss
+from sim.worlds.meadow.model.layout import NEIGHBOURS, DrawPhase, HeadLoss
 from sim.worlds.meadow.model.table_rows import Rows, add_entities, clear_rows
 
 
@@ -74,17 +74,22 @@ def remove_swarms_without_heads(context: PhaseContext, rows: Rows, loss: HeadLos
 def divide_swarm(context: PhaseContext, row: int) -> None:
     """Split off a daughter with half of heads and energy, rounded down, in one of the five cells, and add it at once."""
     state = context.state
-    x, y, species = (int(state[f"swarms.{column}"][row]) for column in ("x", "y", "species"))
-    cells = context.cells_around(x, y)
-    word = context.random.words(DrawPhase.MITOSIS, context.tick, state["swarms.id"][row])[1]
-    daughter_x, daughter_y = cells[int(scale_words(word, len(cells)))]
+    x, y, species, mother = (int(state[f"swarms.{column}"][row]) for column in ("x", "y", "species", "id"))
+    daughter_x, daughter_y = draw_daughter_cell(context, context.config.grid, mother, x, y)
     population, energy = (int(state[f"swarms.{column}"][row]) for column in ("population", "energy"))
     state.set("swarms.population", row, population - population // 2)
     state.set("swarms.energy", row, energy - energy // 2)
     daughter = new_swarm(species, daughter_x, daughter_y, population // 2, energy // 2)
-    mother = int(state["swarms.id"][row])
     context.event_log.swarms_born("split", [daughter], [int(state["next_swarm_id"])], [mother])
     add_swarms(state, [daughter])
+
+
+def draw_daughter_cell(context: PhaseContext, grid: Grid, mother: int, x: int, y: int) -> tuple[int, int]:
+    """Draw one of the five cells of a swarm at (x, y), an id, for the daughter that a player's command splits off."""
+    near = [(x + dx, y + dy) for dx, dy in ((0, 0), *NEIGHBOURS)]
+    cells = [(cx, cy) for cx, cy in near if 0 <= cx < grid.width and 0 <= cy < grid.height]
+    word = context.random.words(DrawPhase.MITOSIS, context.tick, mother)[1]
+    return cells[int(scale_words(word, len(cells)))]
 
 
 def heads_by_plant(state: State, species: int) -> Layer:

@@ -63,7 +63,7 @@ def run_inputs(context: PhaseContext, inputs: Any) -> None:
             case "set", [parameter, value]:
                 state.set("parameters", parameter, value)
             case "steer" | "split", [swarm_id, *rest]:
-                _command(context, kind, swarm_id, *rest)
+                command(context, kind, swarm_id, *rest)
             case "spawn", [species, x, y, population]:
                 _spawn(context, species, x, y, population)
     pay_income(context)
@@ -141,7 +141,7 @@ def cull(context: PhaseContext, rows: Rows, percent: int) -> None:
     remove_swarms_without_heads(context, rows, HeadLoss.CULL)
 
 
-def _command(context: PhaseContext, kind: str, swarm_id: int, direction: int = 0) -> None:
+def command(context: PhaseContext, kind: str, swarm_id: int, direction: int = 0) -> None:
     """Carry out a command to a swarm; nothing happens if the swarm is unknown or has no player."""
     state = context.state
     rows = np.flatnonzero(state["swarms.id"] == swarm_id)
@@ -152,7 +152,7 @@ def _command(context: PhaseContext, kind: str, swarm_id: int, direction: int = 0
     row = int(rows[0])
     if kind == "steer":
         state.set("swarms.steer", row, 1 + direction)
-    elif state["swarms.population"][row] >= 2 and _pay(context, species, player.split_cost):
+    elif state["swarms.population"][row] >= 2 and pay(context, species, player.split_cost):
         divide_swarm(context, row)
 
 
@@ -160,11 +160,12 @@ def _spawn(context: PhaseContext, species: int, x: int, y: int, population: int)
     player = context.players.get(species)
     if player is None or not len(swarms_near(context, species, x, y, player.sight)):
         return
-    if _pay(context, species, player.spawn_cost * population):
+    if pay(context, species, player.spawn_cost * population):
         release_swarm(context, species, x, y, population, by="spawn")
 
 
-def _pay(context: PhaseContext, species: int, cost: int) -> bool:
+def pay(context: PhaseContext, species: int, cost: int) -> bool:
+    """Charge the budget of the player of a species; return False if it is too small."""
     budget = int(context.state["player_budget"][species])
     if budget < cost:
         return False

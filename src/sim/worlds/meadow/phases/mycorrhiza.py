@@ -31,7 +31,8 @@ def grow_links(context: PhaseContext) -> None:
         return
     link_plants(state, chosen)
     payers = np.array([row for pair in chosen for row in pair[:2]], dtype=np.int64)
-    context.event_log.linked(state, payers[::2], payers[1::2])
+    ids = state["plants.id"]
+    context.event_log.linked(ids[payers[::2]], ids[payers[1::2]])
     pay_for_links(context, payers, cost)
 
 

@@ -1,0 +1,43 @@
+"""What a world declares in order to run in shards: its regions, its halo, its exchanges, and how pieces become a state."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping, Sequence
+from typing import Any, Protocol
+
+from sim.kernel.state import Snapshot, State
+from sim.sharding.stripes import Stripes
+
+Messages = list[Any]  # One for each shard, by its number, also for itself: arrays and plain data.
+Exchange = Generator[Messages, Messages, None]  # Yields messages to all shards, and is sent those from all shards.
+Piece = Mapping[str, Any]  # Arrays and plain data.
+
+
+class Shard(Protocol):
+    """One shard: a state of its own rows. Nothing of another shard reaches it but by messages."""
+
+    def load(self, whole: Snapshot) -> None:
+        """Take the own rows, and the halo, out of the state of the whole world."""
+
+    def step(self, inputs: Any) -> Exchange:
+        """Advance by one tick.
+
+        Each ``inbox = yield outbox`` is one exchange, and all shards make equally many in a tick. Raises ValueError for
+        invalid inputs, in every shard, before the first exchange and before anything has changed.
+        """
+
+    def piece(self) -> Piece:
+        """Return the own part of the state after a step; the arrays are not written any more."""
+
+
+class ShardPlan(Protocol):
+    """The division of a world. It can be pickled: other processes make their shards from it."""
+
+    def stripes(self, count: int) -> Stripes:
+        """Divide the world. Raises ShardsError."""
+
+    def shard(self, number: int, stripes: Stripes) -> Shard:
+        """Make a shard, which loads a state before its first step."""
+
+    def assemble(self, state: State, stripes: Stripes, pieces: Sequence[Piece]) -> None:
+        """Advance the state of the whole world by a tick, from the pieces of all shards."""
