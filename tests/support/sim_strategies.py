@@ -275,9 +275,9 @@ def defences(draw: st.DrawFn, flora: list[str], eaters: list[str]) -> dict[str, 
 
 
 @st.composite
-def meadows(draw: st.DrawFn, *, swarms: bool = True) -> dict[str, Any]:
+def meadows(draw: st.DrawFn, *, swarms: bool = True, height_max: int = 8) -> dict[str, Any]:
     """The plain configuration of a small meadow without scheduled inputs."""
-    grid = {"width": draw(st.integers(1, 6)), "height": draw(st.integers(1, 8))}
+    grid = {"width": draw(st.integers(1, 6)), "height": draw(st.integers(1, height_max))}
     flora = [draw(floras(f"flora{i}")) for i in range(draw(st.integers(1, 3)))]
     eaters = [draw(herbivores(f"herbivore{i}")) for i in range(draw(st.integers(1, 2)) if swarms else 0)]
     plant_names, eater_names = [one["name"] for one in flora], [one["name"] for one in eaters]

@@ -70,6 +70,13 @@ Split = Annotated[
         "costs a full keyframe, so small files cost most."
     ),
 ]
+Shards = Annotated[
+    Positive | None,
+    Parameter(
+        help="Run the world in this many shards, each a process that owns a stripe of its rows. The tape is that of one "
+        "process. For worlds that declare how they are divided, such as meadow; on one machine it is seldom faster."
+    ),
+]
 Deterministic = Annotated[
     bool,
     Parameter(

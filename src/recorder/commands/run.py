@@ -29,6 +29,7 @@ from recorder.commands.options import (
     Realtime,
     RunMode,
     SeekBudgetOption,
+    Shards,
     Sim,
     Split,
     Sync,
@@ -42,11 +43,13 @@ from recorder.console.argument_types import LocalPath, NotNegative, Positive
 from recorder.console.output import say
 from recorder.exit_codes import UsageError
 from recorder.location.tape_url import TapeUrl
+from recorder.processes.shard_processes import ShardProcesses
 from recorder.recording_options import FULL_EVERY, KEYFRAME_INTERVAL_TICKS, OptionArguments, RecordingOptions
 from recorder.runs.input_source import InputSource, input_source_of, read_players
 from recorder.runs.mode_probe import choose_mode
 from recorder.scenarios.batch import ticks_of
 from recorder.scenarios.checkpoints import resume_checkpoint
+from recorder.scenarios.sharded_scenario import in_shards
 from recorder.scenarios.start import begin_tape, options_of, players_from
 from recorder.scenarios.violation_watch import ViolationWatch
 from recorder.session.recorder import Recorder
@@ -87,6 +90,7 @@ def run(
     realtime: Realtime = None,
     live: Live = False,
     upload: Upload = None,
+    shards: Shards = None,
     quiet: Quiet = False,
 ) -> int:
     """Run a scenario and record it.
@@ -96,6 +100,7 @@ def run(
     record run arms-race --player caterpillar=greedy --player beetle=random
     record run provoked.toml --sim walkers:Walkers
     record run quiet-meadow --realtime 30 --live
+    record run large --shards 2
     record run ambush.toml --from artifacts/ambush/checkpoint_300.tape -o rest.tape
 
     The run ends at the scenario's last tick, or earlier if its [termination] says so.
@@ -119,18 +124,20 @@ def run(
     loaded = _with_simulation(load_scenario(scenario, seed=seed), sim)
     tick_count = goal_of(ticks) if ticks is not None else ticks_of(loaded)
     players = _players(loaded, player, start, tick_count, inputs)
-    input_source, notes = _input_source(loaded, players, inputs, sim), notes_of(tick_count, players, inputs)
+    input_source, notes = _input_source(loaded, players, inputs, sim), notes_of(tick_count, players, inputs, shards)
     if mode == "auto":
         mode = _chosen_mode(loaded, tick_count, _input_source(loaded, players, inputs, sim), changes, quiet=quiet)
     options: OptionArguments = {"keyframe_interval_ticks": keyframe_interval, "full_every": full_every, "sync": sync}
     options |= {"durability": durability, "on_error": on_error, "keep": keep, "split": split, "blame": blame}
     options |= {"seek_budget_ms": seek_budget, "deterministic": deterministic, "changes": changes, "events": events}
     options |= {"mode": mode, "hashes": hashes, "notes": notes, "writes": writes}
-    recorder = _start(output, loaded, options, start, tick_count)
+    engine = ShardProcesses()
+    recorder = _start(output, in_shards(loaded, shards, engine) if shards else loaded, options, start, tick_count)
     _announce(loaded, tick_count, recorder, start, quiet=quiet, is_named=output is not None)
     violations, path = ViolationWatch(notes), Path(recorder.path)
     with page_beside(path, sim, wanted=live) as page, upload_beside(path, upload, quiet=quiet):
         code = run_watched(recorder, input_source, tick_count, violations, quiet=quiet, ticks_a_second=realtime)
+        engine.close()
         code = code or report_violations(violations, path, loaded, players, input_source, quiet=quiet)
         page.stay(code)
     return code

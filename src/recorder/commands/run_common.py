@@ -26,9 +26,9 @@ def run_watched(
         return run_and_report(recorder, input_source, last_tick, watch=violations.watch, **options)
 
 
-def notes_of(ticks: int, players: dict[str, str], inputs: Path | None) -> dict[str, Any]:
+def notes_of(ticks: int, players: dict[str, str], inputs: Path | None, shards: int | None = None) -> dict[str, Any]:
     """Return the notes that a resume needs: how the run was started."""
-    notes: dict[str, Any] = {"ticks": ticks}
+    notes: dict[str, Any] = {"ticks": ticks} | ({"shards": shards} if shards else {})
     return notes | ({"players": players} if players else {}) | ({"inputs": str(inputs)} if inputs is not None else {})
 
 

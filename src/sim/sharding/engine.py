@@ -41,9 +41,14 @@ class Engine(Protocol):
 
 
 class Lockstep:
-    """All shards in this process, one after the other up to each exchange."""
+    """All shards in this process, one after the other up to each exchange.
+
+    Attributes:
+        exchanges: how many the last step had.
+    """
 
     def __init__(self) -> None:
+        self.exchanges = 0
         self._shards: list[Shard] = []
 
     def start(self, plan: ShardPlan, stripes: Stripes) -> None:
@@ -57,7 +62,7 @@ class Lockstep:
 
     def step(self, inputs: Any) -> list[Piece]:
         """See Engine."""
-        run_in_lockstep([shard.step(inputs) for shard in self._shards])
+        self.exchanges = run_in_lockstep([shard.step(inputs) for shard in self._shards])
         return [shard.piece() for shard in self._shards]
 
     def close(self) -> None:

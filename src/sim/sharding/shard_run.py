@@ -42,13 +42,13 @@ class ShardRun:
                 pieces = self._engine.step(inputs)
                 break
             except ShardLostError:
-                self._is_started = self._is_loaded = False
+                self._is_started = False
                 if restarts == RESTARTS_MAX:
                     self._engine.close()
                     raise
                 self.restarts += 1
             except BaseException:
-                self._is_loaded = False  # Some shards may have advanced, others not.
+                self._is_started = False  # Some shards may have advanced, others not.
                 raise
         self._plan.assemble(self._state, self.stripes, pieces)
         return pieces
@@ -60,7 +60,7 @@ class ShardRun:
     def close(self) -> None:
         """End the shards; the next step would start them again."""
         self._engine.close()
-        self._is_started = self._is_loaded = False
+        self._is_started = False
 
     def _prepare(self) -> None:
         if not self._is_started:

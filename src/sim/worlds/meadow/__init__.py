@@ -3,11 +3,17 @@
 from importlib.resources import files
 
 from sim.kernel.registry import Config, InputSource, World
+from sim.sharding.engine import Engine
 from sim.worlds.meadow.config.meadow import read_config
 from sim.worlds.meadow.phases.inputs import schedule
 from sim.worlds.meadow.players import training
 from sim.worlds.meadow.players.policies import play
+from sim.worlds.meadow.shards.sharded_meadow import ShardedMeadow
 from sim.worlds.meadow.simulation import WORLD_NAME, WORLD_VERSION, Meadow, layer, layers, picture, points, summarize
+
+
+def _in_shards(config: Config, count: int, engine: Engine | None) -> ShardedMeadow:
+    return ShardedMeadow(config, count, engine=engine)
 
 
 def _inputs(config: Config) -> InputSource:
@@ -23,6 +29,7 @@ WORLD = World(
     picture=picture,
     layers=layers,
     layer=layer,
+    in_shards=_in_shards,
     points=points,
     play=play,
     tick_limit_reason="Z1",  # See termination.py.

@@ -12,6 +12,7 @@ from sim.sharding.engine import Engine
 from sim.sharding.plan import Piece
 from sim.sharding.shard_run import ShardRun
 from sim.worlds.meadow.model.energy_ledger import Ledger
+from sim.worlds.meadow.phases.inputs import read_inputs
 from sim.worlds.meadow.shards.assembly import assemble_events, assemble_ledger
 from sim.worlds.meadow.shards.meadow_shard import MeadowPlan, StepOrder
 from sim.worlds.meadow.simulation import Meadow
@@ -41,6 +42,7 @@ class ShardedMeadow(Meadow):
         self._pieces: Sequence[Piece] = ()
 
     def _advance(self, inputs: Any) -> None:
+        read_inputs(self.config, inputs)  # Refused ones are refused before a shard has heard of them.
         log = self._context.event_log
         self._pieces = self.shards.step(StepOrder(inputs, wants_events=log.wanted))
         log.begin()

@@ -1,0 +1,191 @@
+"""Shards of a world as processes: each has a pipe to this one and to each other shard.
+
+Invariants:
+    1. A shard answers each order once: a piece, or why there is none.
+    2. When a shard is lost, or fails in a step, all are ended: the others may have advanced, or wait for its messages.
+    3. No process is left behind; each ends with this one, also if it is killed.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+from collections.abc import Sequence
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
+from typing import Any
+
+import attrs
+
+from recorder.processes.worker_pipes import begin_as_worker, starting
+from sim.kernel.state import Snapshot
+from sim.sharding import Piece, Shard, ShardLostError, ShardPlan, Stripes
+
+Pipes = dict[int, Connection]  # To the other shards, by their numbers.
+
+
+@attrs.frozen
+class _Failed:
+    """The exception that a step raised."""
+
+    error: Exception
+
+
+@attrs.frozen
+class _LostPeer:
+    """Another shard has ended in an exchange."""
+
+    shard: int
+
+
+@attrs.frozen(eq=False)
+class _Worker:
+    process: BaseProcess
+    pipe: Connection
+
+
+class ShardProcesses:
+    """Runs each shard in a fresh interpreter; see sim.sharding.Engine. The plan must be of a module, to be pickled."""
+
+    def __init__(self) -> None:
+        self._workers: list[_Worker] = []
+
+    @property
+    def process_ids(self) -> list[int]:
+        """The ids of the processes, by number of the shard; empty before the first step."""
+        return [worker.process.pid or 0 for worker in self._workers]
+
+    def start(self, plan: ShardPlan, stripes: Stripes) -> None:
+        """See Engine."""
+        self.close()
+        context = multiprocessing.get_context("spawn")
+        ends: dict[tuple[int, int], Connection] = {}
+        for first in range(stripes.count):
+            for second in range(first + 1, stripes.count):
+                ends[first, second], ends[second, first] = context.Pipe()
+        try:
+            for number in range(stripes.count):
+                ours, theirs = context.Pipe()
+                peers = {other: ends[number, other] for other in range(stripes.count) if other != number}
+                arguments = (os.getpid(), plan, stripes, number, theirs, peers)
+                process = context.Process(target=_live, args=arguments, name=f"shard {number}", daemon=True)
+                with starting():
+                    process.start()
+                    self._workers.append(_Worker(process, ours))
+                theirs.close()
+        finally:
+            for end in ends.values():
+                end.close()  # Only the shards hold them now, so that one that dies is noticed by the others.
+
+    def load(self, whole: Snapshot) -> None:
+        """See Engine."""
+        self._order(("load", whole))
+
+    def step(self, inputs: Any) -> list[Piece]:
+        """See Engine."""
+        return self._order(("step", inputs))
+
+    def close(self) -> None:
+        """See Engine."""
+        for worker in self._workers:
+            worker.process.kill()
+        for worker in self._workers:
+            worker.process.join()
+            worker.process.close()
+            worker.pipe.close()
+        self._workers = []
+
+    def _order(self, order: tuple[str, Any]) -> list[Any]:
+        """Send an order to all shards and return their answers. Raises ShardLostError, and what a shard raised."""
+        try:
+            for number, worker in enumerate(self._workers):
+                try:
+                    worker.pipe.send(order)
+                except OSError:
+                    raise self._lost(number) from None
+            return self._answers()
+        except BaseException:
+            self.close()
+            raise
+
+    def _answers(self) -> list[Any]:
+        answers: dict[int, Any] = {}
+        waiting = {worker.pipe: number for number, worker in enumerate(self._workers)}
+        while waiting:
+            for pipe in wait(list(waiting)):
+                assert isinstance(pipe, Connection)
+                number = waiting.pop(pipe)
+                try:
+                    answer = pipe.recv()
+                except (EOFError, OSError):
+                    raise self._lost(number) from None
+                if isinstance(answer, _LostPeer):
+                    raise self._lost(answer.shard)
+                if isinstance(answer, _Failed):
+                    raise answer.error
+                answers[number] = answer
+        return [answers[number] for number in range(len(self._workers))]
+
+    def _lost(self, number: int) -> ShardLostError:
+        process = self._workers[number].process
+        process.join(1)  # Its pipes close a moment before it has ended.
+        how = "was lost" if process.exitcode is None else f"ended with exit code {process.exitcode}"
+        return ShardLostError(number, f"of {len(self._workers)} {how}")
+
+
+def _live(parent: int, plan: ShardPlan, stripes: Stripes, number: int, pipe: Connection, peers: Pipes) -> None:
+    """Run a shard from start to end."""
+    begin_as_worker(parent)
+    shard = plan.shard(number, stripes)
+    while True:
+        try:
+            kind, content = pipe.recv()
+        except EOFError:
+            return
+        pipe.send(_carry_out(shard, kind, content, number, peers))
+
+
+def _carry_out(shard: Shard, kind: str, content: Any, number: int, peers: Pipes) -> Any:
+    try:
+        if kind == "load":
+            return shard.load(content)
+        return _step(shard, content, number, peers)
+    except _PeerEndedError as end:
+        return _LostPeer(end.shard)
+    except Exception as error:  # noqa: BLE001 - any exception is raised again in the parent
+        return _Failed(error)
+
+
+class _PeerEndedError(Exception):
+    def __init__(self, shard: int) -> None:
+        super().__init__(shard)
+        self.shard = shard
+
+
+def _step(shard: Shard, inputs: Any, number: int, peers: Pipes) -> Piece:
+    step = shard.step(inputs)
+    try:
+        outbox = next(step)
+        while True:
+            outbox = step.send(_exchange(outbox, number, peers))
+    except StopIteration:
+        return shard.piece()
+
+
+def _exchange(outbox: Sequence[Any], number: int, peers: Pipes) -> list[Any]:
+    """Send to each other shard, and receive from it.
+
+    All shards go through the pairs in the same order, and of a pair the first sends first: so none waits in a circle.
+    """
+    inbox = list(outbox)  # At the own number, what the shard sends to itself.
+    for other in sorted(peers):
+        try:
+            if other > number:
+                peers[other].send(outbox[other])
+                inbox[other] = peers[other].recv()
+            else:
+                inbox[other] = peers[other].recv()
+                peers[other].send(outbox[other])
+        except (EOFError, OSError):
+            raise _PeerEndedError(other) from None
+    return inbox
