@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import attrs
 from cyclopts import Parameter
@@ -43,7 +44,6 @@ from recorder.console.argument_types import LocalPath, NotNegative, Positive
 from recorder.console.output import say
 from recorder.exit_codes import UsageError
 from recorder.location.tape_url import TapeUrl
-from recorder.processes.shard_processes import ShardProcesses
 from recorder.recording_options import FULL_EVERY, KEYFRAME_INTERVAL_TICKS, OptionArguments, RecordingOptions
 from recorder.runs.input_source import InputSource, input_source_of, read_players
 from recorder.runs.mode_probe import choose_mode
@@ -97,10 +97,9 @@ def run(
 
     Examples:
     record run quiet-meadow -o meadow.tape --ticks 2000
-    record run arms-race --player caterpillar=greedy --player beetle=random
+    record run arms-race --player caterpillar=greedy --player beetle=random --shards 2
     record run provoked.toml --sim walkers:Walkers
     record run quiet-meadow --realtime 30 --live
-    record run large --shards 2
     record run ambush.toml --from artifacts/ambush/checkpoint_300.tape -o rest.tape
 
     The run ends at the scenario's last tick, or earlier if its [termination] says so.
@@ -125,19 +124,16 @@ def run(
     tick_count = goal_of(ticks) if ticks is not None else ticks_of(loaded)
     players = _players(loaded, player, start, tick_count, inputs)
     input_source, notes = _input_source(loaded, players, inputs, sim), notes_of(tick_count, players, inputs, shards)
-    if mode == "auto":
-        mode = _chosen_mode(loaded, tick_count, _input_source(loaded, players, inputs, sim), changes, quiet=quiet)
+    mode = _mode_of(mode, loaded, tick_count, lambda: _input_source(loaded, players, inputs, sim), changes, quiet=quiet)
     options: OptionArguments = {"keyframe_interval_ticks": keyframe_interval, "full_every": full_every, "sync": sync}
     options |= {"durability": durability, "on_error": on_error, "keep": keep, "split": split, "blame": blame}
     options |= {"seek_budget_ms": seek_budget, "deterministic": deterministic, "changes": changes, "events": events}
     options |= {"mode": mode, "hashes": hashes, "notes": notes, "writes": writes}
-    engine = ShardProcesses()
-    recorder = _start(output, in_shards(loaded, shards, engine) if shards else loaded, options, start, tick_count)
+    recorder = _start(output, in_shards(loaded, shards), options, start, tick_count)
     _announce(loaded, tick_count, recorder, start, quiet=quiet, is_named=output is not None)
     violations, path = ViolationWatch(notes), Path(recorder.path)
     with page_beside(path, sim, wanted=live) as page, upload_beside(path, upload, quiet=quiet):
         code = run_watched(recorder, input_source, tick_count, violations, quiet=quiet, ticks_a_second=realtime)
-        engine.close()
         code = code or report_violations(violations, path, loaded, players, input_source, quiet=quiet)
         page.stay(code)
     return code
@@ -150,11 +146,19 @@ def _ensure_besides(upload: TapeUrl | None, keep: object, *, live: bool) -> None
     ensure_upload(upload, keep)
 
 
-def _chosen_mode(
-    loaded: Scenario, ticks: int, input_source: InputSource, changes: ChangeTracking, *, quiet: bool
+def _mode_of(
+    mode: Mode | Literal["auto"],
+    loaded: Scenario,
+    ticks: int,
+    input_source: Callable[[], InputSource],
+    changes: ChangeTracking,
+    *,
+    quiet: bool,
 ) -> Mode:
-    """Choose the mode that suits a scenario, and print it."""
-    choice = choose_mode(lambda: loaded.make(ticks), input_source.inputs, changes)
+    """Choose the mode that suits a scenario, and print it; another mode than auto is the user's choice."""
+    if mode != "auto":
+        return mode
+    choice = choose_mode(lambda: loaded.make(ticks), input_source().inputs, changes)
     if not quiet:
         say(f"mode {choice.mode}: {choice.why}")
     return choice.mode

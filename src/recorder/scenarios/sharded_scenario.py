@@ -5,14 +5,20 @@ from __future__ import annotations
 import attrs
 
 from recorder.exit_codes import UsageError
+from recorder.processes.shards.shard_processes import ShardProcesses
 from sim.kernel.registry import Config
 from sim.kernel.simulation import Simulation
 from sim.scenario.scenario_file import Scenario
-from sim.sharding import Engine, ShardsError
+from sim.sharding import ShardsError
 
 
-def in_shards(loaded: Scenario, count: int, engine: Engine) -> Scenario:
-    """Return the scenario with its world in shards. Raises UsageError if the world does not run in so many."""
+def in_shards(loaded: Scenario, count: int | None) -> Scenario:
+    """Return the scenario with its world in shards, or as it is if count is None.
+
+    Raises UsageError if the world does not run in shards; making it raises UsageError if there are too many.
+    """
+    if count is None:
+        return loaded
     make = loaded.world.in_shards
     if make is None:
         what = f"the world {loaded.world.name}" if loaded.world.name else "a simulation of --sim"
@@ -20,7 +26,7 @@ def in_shards(loaded: Scenario, count: int, engine: Engine) -> Scenario:
 
     def make_in_shards(config: Config) -> Simulation:
         try:
-            return make(config, count, engine)
+            return make(config, count, ShardProcesses())
         except ShardsError as error:
             raise UsageError(f"--shards: {error}") from None
 

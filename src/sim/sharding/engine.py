@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 from sim.kernel.state import Snapshot
-from sim.sharding.plan import Exchange, Piece, Shard, ShardPlan
+from sim.sharding.shard_plan import Exchange, Piece, Shard, ShardPlan
 from sim.sharding.stripes import Stripes
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from sim.kernel.state import State
 from sim.sharding.engine import Engine, Lockstep, ShardLostError
-from sim.sharding.plan import Piece, ShardPlan
+from sim.sharding.shard_plan import Piece, ShardPlan
 from sim.sharding.stripes import Stripes
 
 RESTARTS_MAX = 3  # In one tick: a shard that ends each time has a reason that a restart does not cure.

@@ -13,7 +13,7 @@ import numpy as np
 
 from sim.kernel.messages import Event
 from sim.kernel.state import State
-from sim.sharding.plan import Piece
+from sim.sharding.shard_plan import Piece
 from sim.worlds.meadow.model.energy_ledger import Ledger
 from sim.worlds.meadow.model.event_log import UNLINKED
 from sim.worlds.meadow.model.table_rows import add_entities, clear_rows, rows_by_id, write_changed

@@ -10,7 +10,7 @@ import attrs
 from sim.kernel.plain_data import decode_plain, encode_plain
 from sim.kernel.registry import Config
 from sim.kernel.state import Snapshot, State
-from sim.sharding.plan import Exchange, Piece
+from sim.sharding.shard_plan import Exchange, Piece
 from sim.sharding.stripes import Stripes
 from sim.worlds.meadow.config.meadow import MeadowConfig, read_config
 from sim.worlds.meadow.phases.flow_field import run_flow_field

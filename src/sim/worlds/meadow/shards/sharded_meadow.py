@@ -9,7 +9,7 @@ from sim.kernel.hooks import Phase
 from sim.kernel.messages import Event
 from sim.kernel.registry import Config
 from sim.sharding.engine import Engine
-from sim.sharding.plan import Piece
+from sim.sharding.shard_plan import Piece
 from sim.sharding.shard_run import ShardRun
 from sim.worlds.meadow.model.energy_ledger import Ledger
 from sim.worlds.meadow.phases.inputs import read_inputs
@@ -25,7 +25,7 @@ class ShardedMeadow(Meadow):
         shards: its run: the stripes, and how many times they were started again.
     """
 
-    marks_writes = False  # The assembled state is written anew each tick; the recorder finds what has changed.
+    marks_writes = False  # The whole state is put together each tick; the recorder finds what has changed.
 
     def __init__(
         self, plain_config: Config, count: int, *, engine: Engine | None = None, ledger: Ledger | None = None

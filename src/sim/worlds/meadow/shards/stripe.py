@@ -19,7 +19,7 @@ import numpy.typing as npt
 from sim.kernel.arithmetic.fixed_point import ONE, PLACES
 from sim.kernel.messages import Event
 from sim.kernel.state import Snapshot, State
-from sim.sharding.plan import Piece
+from sim.sharding.shard_plan import Piece
 from sim.sharding.stripes import RowsOfOthers, Stripes
 from sim.worlds.meadow.config.meadow import MeadowConfig
 from sim.worlds.meadow.model.context import PhaseContext, Values

@@ -12,7 +12,7 @@ from collections.abc import Generator, Sequence
 import attrs
 import numpy as np
 
-from sim.sharding.plan import Exchange, Messages
+from sim.sharding.shard_plan import Exchange, Messages
 from sim.worlds.meadow.model.energy_ledger import Flow
 from sim.worlds.meadow.model.plants import add_plants
 from sim.worlds.meadow.model.swarms import COLUMNS, Swarm, add_swarms, draw_daughter_cell, new_swarm

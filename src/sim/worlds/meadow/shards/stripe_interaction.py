@@ -14,7 +14,7 @@ from collections.abc import Generator
 import attrs
 import numpy as np
 
-from sim.sharding.plan import Exchange, Messages
+from sim.sharding.shard_plan import Exchange, Messages
 from sim.worlds.meadow.model import swarm_turn as swarming
 from sim.worlds.meadow.model.context import Values
 from sim.worlds.meadow.model.layout import HeadLoss
@@ -56,6 +56,8 @@ class _Outgoing:
 def run_interaction(stripe: Stripe) -> Exchange:
     """Run the phase."""
     context, state = stripe.context, stripe.state
+    if not stripe.config.herbivores:
+        return
     rows = rows_by_id(state, "swarms")
     turns = _Turns(stripe, rows)
     inbox = yield from _settle(stripe, turns)

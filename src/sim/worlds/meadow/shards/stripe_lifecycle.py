@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sim.sharding.plan import Exchange
+from sim.sharding.shard_plan import Exchange
 from sim.worlds.meadow.model.context import Values
 from sim.worlds.meadow.model.energy_ledger import Flow
 from sim.worlds.meadow.model.layers import rebuild_at

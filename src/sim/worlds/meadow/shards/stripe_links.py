@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sim.sharding.plan import Exchange
+from sim.sharding.shard_plan import Exchange
 from sim.worlds.meadow.model.layout import Parameter
 from sim.worlds.meadow.model.plants import link_plants
 from sim.worlds.meadow.phases.mycorrhiza import can_pay_link, pay_for_links, possible_pairs

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from sim.kernel.arithmetic.fixed_point import ONE
-from sim.sharding.plan import Exchange, Messages
+from sim.sharding.shard_plan import Exchange, Messages
 from sim.sharding.stripes import RowsOfOthers
 from sim.worlds.meadow.config.conditions import CONCENTRATION_MAX
 from sim.worlds.meadow.model.context import Values

@@ -1,0 +1,1 @@
+"""Shards of a world as processes that exchange messages."""

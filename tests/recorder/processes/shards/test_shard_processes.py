@@ -1,0 +1,56 @@
+"""Shards in processes: the states of one process, also if shards are killed; no process is left."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+from typing import Any
+
+import pytest
+from sharded_runs import SideBySide
+from split_columns import Column, ColumnPlan
+
+from recorder.processes.shards.shard_processes import ShardProcesses
+from sim.scenario.scenario_file import load_scenario
+from sim.sharding import ShardRun
+from sim.worlds.meadow import WORLD
+
+
+def is_running(process: int) -> bool:
+    """Return True if there is such a process."""
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def test_shards_in_processes_give_the_states_of_one_and_survive_kills() -> None:
+    """The killed ones are named by their exit codes inside; outside, nothing but time is lost."""
+    plain: dict[str, Any] = load_scenario("boom-and-crash").config
+    engine, inputs_at, draws = ShardProcesses(), WORLD.inputs(plain), random.Random(5)
+    run = SideBySide(plain, 2, engine=engine)
+    run.run(inputs_at, 10)
+    first = engine.process_ids
+    for kills in (1, 2):
+        os.kill(engine.process_ids[draws.randrange(2)], signal.SIGKILL)
+        run.run(inputs_at, 4)
+        assert run.many.shards.restarts == kills
+    last = engine.process_ids
+    run.many.close()
+    assert not any(is_running(process) for process in first + last)
+    assert engine.process_ids == []
+
+
+def test_what_a_shard_raises_reaches_the_caller_and_ends_all() -> None:
+    """Another step would start them again, from the last complete tick."""
+    column, engine = Column(6), ShardProcesses()
+    run = ShardRun(ColumnPlan(6), 3, column.state, engine)
+    run.step(1)
+    before, processes = column.state.hash(), engine.process_ids
+    with pytest.raises(ZeroDivisionError, match="shard 1 met 13"):
+        run.step(13)
+    assert column.state.hash() == before
+    assert not any(is_running(process) for process in processes)
+    run.close()
