@@ -178,3 +178,13 @@ def test_shrinking(tmp_path: Path) -> None:
         counts = [int(count.replace(",", "")) for count in re.findall(r"(?:debugging|shrink) ([\d,]+)", line)]
         assert line.endswith("the same: True")
         assert counts[0] > 3 * counts[1]
+
+
+@pytest.mark.seldom(0.15)
+def test_sharding(tmp_path: Path) -> None:
+    """The path, the processes and the state of one size."""
+    run(tmp_path, "sharding.py", "--quick", "--json", "sharding.json", figures=False)
+    (result,) = json.loads((tmp_path / "sharding.json").read_text())["results"]
+    assert {kind: [*result[kind]] for kind in ("path", "processes", "state")} == {
+        "path": ["2"], "processes": ["2"], "state": ["2"],
+    }  # fmt: skip

@@ -1,0 +1,61 @@
+"""``record run --shards``: the tape of one process; every mistake is one line, and nothing is written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import recorder.commands.main
+import replayer.commands.main
+from replayer import Tape
+
+from oracle.command_lines import assert_one_line, files, run
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Each test works in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def record(arguments: str) -> int:
+    """Run ``record``."""
+    return run(recorder.commands.main.main, arguments)
+
+
+def test_the_tape_is_that_of_one_process(capsys: pytest.CaptureFixture[str]) -> None:
+    """Frames, end and figures; it is verified, and resumed, by one process."""
+    assert record("run boom-and-crash --ticks 30 -q -o many.tape --shards 2") == 0
+    assert record("run boom-and-crash --ticks 30 -q -o one.tape") == 0
+    with Tape("one.tape") as one, Tape("many.tape") as many:
+        assert many.meta["notes"] == {"ticks": 30, "shards": 2}
+        assert [one.frame(tick).state_hash for tick in range(1, 31)] == [
+            many.frame(tick).state_hash for tick in range(1, 31)
+        ]
+        assert one.keyframes[-1].tick == many.keyframes[-1].tick
+    capsys.readouterr()
+    assert run(replayer.commands.main.main, "diff one.tape many.tape") == 0
+    assert "31 ticks from 0 to 30, the same" in capsys.readouterr().out
+    assert run(replayer.commands.main.main, "verify many.tape") == 0
+    assert record("resume many.tape --ticks 33 -q") == 0
+    assert run(replayer.commands.main.main, "verify many.tape") == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        ("quiet-meadow --shards 25", "25 shards do not divide a world of 48 rows"),
+        ("two-phase-vote --shards 2", "--shards 2: the world choreography does not run in shards"),
+        ("quiet-meadow --shards 0", "Must be >= 1"),
+        ("quiet-meadow --shards two", "expected an integer, got 'two'"),
+    ],
+)
+def test_a_mistake_is_one_line_and_nothing_is_written(
+    arguments: str, why: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Before a process is started."""
+    assert record(f"run {arguments} -o a.tape") == 2
+    assert_one_line(capsys.readouterr(), why)
+    assert files(folder) == {}
