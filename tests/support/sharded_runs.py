@@ -42,7 +42,7 @@ class SideBySide:
         if cuts is not None:
             plan = MeadowPlan.of(plain, has_ledger=True)
             self.many.shards.stripes = Stripes(tuple(cuts), HALO)
-            self.many.shards._plan = CutPlan(plan.encoded, True, tuple(cuts))
+            self.many.shards.plan = CutPlan(plan.encoded, True, tuple(cuts))
         self.one.events_wanted = self.many.events_wanted = True
 
     @property

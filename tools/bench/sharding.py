@@ -122,7 +122,7 @@ def measure(side: int, counts: list[int], ticks: int) -> Result:
         runs["path", count] = CriticalPath(plain, count).step
         bare = ShardedMeadow(plain, count, engine=ShardProcesses())
         whole = ShardedMeadow(plain, count, engine=ShardProcesses())
-        bare.shards._plan = Unassembled(bare.shards._plan.encoded)  # type: ignore[attr-defined] # noqa: SLF001
+        bare.shards.plan = Unassembled(MeadowPlan.of(plain).encoded)
         runs["processes", count] = timed(shard_step(bare))
         runs["state", count] = timed(whole.step)
         meadows += [bare, whole]

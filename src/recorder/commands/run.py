@@ -49,7 +49,8 @@ from recorder.runs.input_source import InputSource, input_source_of, read_player
 from recorder.runs.mode_probe import choose_mode
 from recorder.scenarios.batch import ticks_of
 from recorder.scenarios.checkpoints import resume_checkpoint
-from recorder.scenarios.sharded_scenario import in_shards
+from recorder.scenarios.shards.sharded_scenario import in_shards
+from recorder.scenarios.shards.shards_manifest import shards_folder
 from recorder.scenarios.start import begin_tape, options_of, players_from
 from recorder.scenarios.violation_watch import ViolationWatch
 from recorder.session.recorder import Recorder
@@ -221,8 +222,9 @@ def _start(
     """
     simulation = loaded.make(ticks)
     path = output if output is not None else _new_path(loaded.name)
-    if path.exists():
-        raise UsageError(f"{path} already exists: choose a different name with -o")
+    for taken in (path, shards_folder(path)):
+        if taken.exists():
+            raise UsageError(f"{taken} already exists: choose a different name with -o")
     try:
         options = RecordingOptions(**arguments)
         if start is not None:

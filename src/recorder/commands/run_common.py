@@ -12,6 +12,7 @@ from recorder.exit_codes import UsageError
 from recorder.factory_spec import load_factory
 from recorder.runs.input_source import InputSource
 from recorder.scenarios.run_scenario import raced_inputs
+from recorder.scenarios.shards.shard_tapes import shard_tapes_beside
 from recorder.scenarios.violation_watch import ViolationWatch
 from recorder.session.recorder import Recorder
 
@@ -21,9 +22,17 @@ def run_watched(
 ) -> int:
     """Run up to last_tick and watch for violations; return the exit code. options: of run_and_report."""
     violations.begin(recorder.simulation, recorder.tick)
-    with raced_inputs(recorder.simulation, input_source.inputs) as inputs:
+    with (
+        raced_inputs(recorder.simulation, input_source.inputs) as inputs,
+        shard_tapes_beside(recorder) as watch_shards,
+    ):
         input_source = attrs.evolve(input_source, inputs=inputs)
-        return run_and_report(recorder, input_source, last_tick, watch=violations.watch, **options)
+
+        def watch(simulation: Any, tick: int) -> None:
+            violations.watch(simulation, tick)
+            watch_shards(simulation, tick)
+
+        return run_and_report(recorder, input_source, last_tick, watch=watch, **options)
 
 
 def notes_of(ticks: int, players: dict[str, str], inputs: Path | None, shards: int | None = None) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import attrs
 from cyclopts import Parameter
@@ -18,6 +18,7 @@ from recorder.exception_text import STEP_RAISED
 from recorder.exit_codes import DIFFERS, UsageError
 from recorder.location.tape_location import Location
 from recorder.processes.stuck_workers import PATIENCE_S
+from recorder.scenarios.shards.shards_manifest import shards_folder
 from recorder.storage.os_errors import reading
 from recorder.text import counted
 from recorder.visible_text import print_visible
@@ -110,9 +111,10 @@ def verify(
         return _tell_of_raised(path, sim, error, as_json=as_json)
     if as_json:
         facts = {} if checked is None else {"values": {"differing": checked.differing, "path": checked.path}}
-        print_json(report_facts(report) | facts)
+        print_json(report_facts(report) | facts | _shard_facts(path, report))
     else:
         print_report(path, report, sim, has_first_inputs=first_tick == 0)
+        _tell_of_shards(path, report)
         if checked is not None and report.ok:
             print_visible(
                 "  only the run in one go, without states, differs: the tape is verified (docs: Values alone)"
@@ -122,6 +124,30 @@ def verify(
     if report.first_bad is not None or report.wrong_keyframes:
         return DIFFERS
     return STATUS_CODES[report.status]
+
+
+def _shard_facts(path: Location, report: VerificationReport) -> dict[str, Any]:
+    """The facts about shards for the JSON object, if the run has tapes of them."""
+    if not report.findings or not isinstance(path, Path) or not shards_folder(path).exists():
+        return {}
+    from replayer.timeline.shards.shard_parts import differing_shards  # noqa: PLC0415 - only runs in shards need it
+
+    return attrs.asdict(differing_shards(path, report.findings[0].tick, report.findings[0].replayed))
+
+
+def _tell_of_shards(path: Location, report: VerificationReport) -> None:
+    """Name the shards whose recorded rows are not the replayed ones."""
+    facts = _shard_facts(path, report)
+    if not facts:
+        return
+    if facts["shards_unknown"] is not None:
+        print_visible(f"  shards: not known: {plain_text(facts['shards_unknown'])}")
+        return
+    for one in facts["shards"]:
+        rows, fields = f"rows {one['first_row']:,} to {one['last_row']:,}", ", ".join(one["fields"])
+        print_visible(f"  shard {one['shard']} of {facts['shard_count']} ({rows}) recorded other values of {fields}")
+    same = facts["shard_count"] - len(facts["shards"])
+    print_visible(f"  the rows of {counted(same, 'shard')} are as recorded")
 
 
 def _ensure_together(field_map: Path | None, *, fast: bool, values: bool) -> None:

@@ -99,6 +99,7 @@ class World:
         layer: one of the layers by its name, so that the others need not be made for it; None makes all of them.
         in_shards: from a configuration, a number of shards and an engine (see sim.sharding) to the same simulation, whose
             steps are made by shards; raises ShardsError, and what make raises. None if the world does not run in shards.
+        shard_plan: from a configuration to a sim.sharding.PartedPlan, for tapes of shards; or None.
 
     The remaining members are for training data; each of them is optional. An agent acts in the world and has a name; ""
     stands for no agent in particular. Functions made from a configuration and an agent raise ConfigError if there is no
@@ -131,6 +132,7 @@ class World:
     scenarios: Any = None
     layer: Callable[[Config, Snapshot, str], npt.NDArray[Any]] | None = attrs.field(default=None, kw_only=True)
     in_shards: Callable[[Config, int, Any], Simulation] | None = attrs.field(default=None, kw_only=True)
+    shard_plan: Callable[[Config], Any] | None = attrs.field(default=None, kw_only=True)
     observations: Mapping[str, Callable[[Config, str], Observe]] = attrs.field(factory=dict)
     agents: Callable[[Config], Sequence[str]] | None = None
     actions: Callable[[Config, str], ReadActions] | None = None

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Generator, Mapping, Sequence
 from typing import Any, Protocol
 
+from sim.kernel.registry import Readable
+from sim.kernel.schema import Schema
 from sim.kernel.state import Snapshot, State
 from sim.sharding.stripes import Stripes
 
@@ -41,3 +43,22 @@ class ShardPlan(Protocol):
 
     def assemble(self, state: State, stripes: Stripes, pieces: Sequence[Piece]) -> None:
         """Advance the state of the whole world by a tick, from the pieces of all shards."""
+
+
+class PartedPlan(ShardPlan, Protocol):
+    """A division that can say which part of a whole state is a shard's, so that each shard can have a tape.
+
+    A part depends on the whole state alone, not on how the run came there.
+    """
+
+    def part_schema(self, whole: Readable, stripes: Stripes, shard: int) -> Schema:
+        """Return the fields of the part of a shard."""
+
+    def write_part(self, whole: Readable, stripes: Stripes, shard: int, part: State) -> None:
+        """Write the part of a shard into a state of its schema."""
+
+    def join_parts(self, parts_of_all: Sequence[Readable]) -> State:
+        """Return the whole state from the parts of all shards, in their order."""
+
+    def differing_fields(self, part: Readable, other: Readable) -> list[str]:
+        """Return the fields of a shard's own rows that differ in two parts of it."""

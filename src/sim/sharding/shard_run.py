@@ -19,6 +19,7 @@ class ShardRun:
     shards start again from the last complete tick, and repeat the step.
 
     Attributes:
+        plan: the division.
         stripes: the rows of each shard.
         restarts: how many times the shards were started again.
     """
@@ -30,7 +31,7 @@ class ShardRun:
         """
         self.stripes: Stripes = plan.stripes(count)
         self.restarts = 0
-        self._plan, self._state = plan, state
+        self.plan, self._state = plan, state
         self._engine: Engine = Lockstep() if engine is None else engine
         self._is_started = self._is_loaded = False
 
@@ -50,7 +51,7 @@ class ShardRun:
             except BaseException:
                 self._is_started = False  # Some shards may have advanced, others not.
                 raise
-        self._plan.assemble(self._state, self.stripes, pieces)
+        self.plan.assemble(self._state, self.stripes, pieces)
         return pieces
 
     def reload(self) -> None:
@@ -64,7 +65,7 @@ class ShardRun:
 
     def _prepare(self) -> None:
         if not self._is_started:
-            self._engine.start(self._plan, self.stripes)
+            self._engine.start(self.plan, self.stripes)
             self._is_started, self._is_loaded = True, False
         if not self._is_loaded:
             self._engine.load(self._state.snapshot())

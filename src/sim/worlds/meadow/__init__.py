@@ -8,6 +8,7 @@ from sim.worlds.meadow.config.meadow import read_config
 from sim.worlds.meadow.phases.inputs import schedule
 from sim.worlds.meadow.players import training
 from sim.worlds.meadow.players.policies import play
+from sim.worlds.meadow.shards.meadow_shard import MeadowPlan
 from sim.worlds.meadow.shards.sharded_meadow import ShardedMeadow
 from sim.worlds.meadow.simulation import WORLD_NAME, WORLD_VERSION, Meadow, layer, layers, picture, points, summarize
 
@@ -30,6 +31,7 @@ WORLD = World(
     layers=layers,
     layer=layer,
     in_shards=_in_shards,
+    shard_plan=MeadowPlan.of,
     points=points,
     play=play,
     tick_limit_reason="Z1",  # See termination.py.

@@ -8,13 +8,15 @@ from typing import Any
 import attrs
 
 from sim.kernel.plain_data import decode_plain, encode_plain
-from sim.kernel.registry import Config
+from sim.kernel.registry import Config, Readable
+from sim.kernel.schema import Schema
 from sim.kernel.state import Snapshot, State
 from sim.sharding.shard_plan import Exchange, Piece
 from sim.sharding.stripes import Stripes
 from sim.worlds.meadow.config.meadow import MeadowConfig, read_config
 from sim.worlds.meadow.phases.flow_field import run_flow_field
 from sim.worlds.meadow.phases.inputs import read_inputs
+from sim.worlds.meadow.shards import parts
 from sim.worlds.meadow.shards.assembly import assemble_state
 from sim.worlds.meadow.shards.stripe import HALO, Stripe
 from sim.worlds.meadow.shards.stripe_inputs import run_inputs
@@ -70,6 +72,22 @@ class MeadowPlan:
         """See ShardPlan."""
         del stripes
         assemble_state(state, pieces)
+
+    def part_schema(self, whole: Readable, stripes: Stripes, shard: int) -> Schema:
+        """See PartedPlan."""
+        return parts.part_schema(self.config, whole, stripes, shard)
+
+    def write_part(self, whole: Readable, stripes: Stripes, shard: int, part: State) -> None:
+        """See PartedPlan."""
+        parts.write_part(whole, stripes, shard, part)
+
+    def join_parts(self, parts_of_all: Sequence[Readable]) -> State:
+        """See PartedPlan."""
+        return parts.join_parts(self.config, parts_of_all)
+
+    def differing_fields(self, part: Readable, other: Readable) -> list[str]:
+        """See PartedPlan."""
+        return parts.differing_fields(part, other)
 
 
 class MeadowShard:

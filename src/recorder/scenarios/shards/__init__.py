@@ -1,0 +1,1 @@
+"""Scenarios whose world runs in shards, and the tapes of the shards."""

@@ -1,0 +1,114 @@
+"""A tape for each shard beside the tape of the whole, and the manifest that joins them.
+
+The tapes hold the rows of each shard at every tick, by changes: they are read without the simulation. The folder
+``NAME.shards`` beside the tape ``NAME`` has them, and the manifest, which is written last: without it there are none.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from recorder.recording_options import RecordingOptions
+from recorder.scenarios.shards.shards_manifest import (
+    MANIFEST_NAME,
+    MANIFEST_VERSION,
+    digest_of,
+    shard_tape_name,
+    shards_folder,
+)
+from recorder.session.recorder import Recorder
+from recorder.storage.atomic_file import make_folder, write_file
+from sim.kernel.state import State
+from sim.sharding import PartedPlan, ShardRun, Stripes
+
+
+class _Part:
+    """The part of one shard as a simulation: each step takes it out of the whole state, which another one advances."""
+
+    def __init__(self, plan: PartedPlan, whole: State, stripes: Stripes, shard: int) -> None:
+        self._plan, self._whole, self._stripes, self._shard = plan, whole, stripes, shard
+        self.state = State(plan.part_schema(whole, stripes, shard))
+        self.step(None)
+
+    def step(self, inputs: Any) -> None:
+        """Take the part out of the whole state."""
+        del inputs
+        self._plan.write_part(self._whole, self._stripes, self._shard, self.state)
+
+
+class ShardTapes:
+    """Records the tapes of all shards of a run."""
+
+    def __init__(self, tape: Path, shards: ShardRun, state: State, tick: int) -> None:
+        """Begin the tapes. tape: of the whole. state: of the whole, at this tick. Raises FileExistsError, OSError."""
+        self._tape, self._stripes, self._state, self._ticks = tape, shards.stripes, state, (tick, tick)
+        folder = shards_folder(tape)
+        if folder.exists():
+            raise FileExistsError(f"{folder} already exists")
+        make_folder(folder)
+        options = RecordingOptions(mode="changes", trial_ms=0, changes="scan")
+        plan: Any = shards.plan
+        self._recorders = [
+            Recorder.beginning_at(
+                folder / shard_tape_name(shard),
+                _Part(plan, state, self._stripes, shard),
+                tick,
+                attrs.evolve(options, notes={"shard": shard, "shards": self._stripes.count}),
+            )
+            for shard in range(self._stripes.count)
+        ]
+
+    def watch(self, _: Any, tick: int) -> None:
+        """Record the tick that the whole has just reached."""
+        for one in self._recorders:
+            one.step(None)
+        self._ticks = self._ticks[0], tick
+
+    def abandon(self) -> None:
+        """Seal the tapes without a manifest: the run has failed."""
+        for one in self._recorders:
+            one.close()
+
+    def close(self) -> Path:
+        """Seal the tapes and write the manifest; return its path."""
+        self.abandon()
+        folder = shards_folder(self._tape)
+        paths = [folder / shard_tape_name(shard) for shard in range(self._stripes.count)]
+        manifest = {
+            "version": MANIFEST_VERSION,
+            "whole": self._tape.name,
+            "first_tick": self._ticks[0],
+            "last_tick": self._ticks[1],
+            "last_hash": f"{self._state.hash():016x}",
+            "cuts": list(self._stripes.cuts),
+            "halo": self._stripes.halo,
+            "tapes": [{"name": path.name, "bytes": path.stat().st_size, "blake2b": digest_of(path)} for path in paths],
+        }
+        path = folder / MANIFEST_NAME
+        write_file(path, json.dumps(manifest, indent=1) + "\n", existing="refuse")
+        return path
+
+
+@contextmanager
+def shard_tapes_beside(recorder: Recorder) -> Iterator[Callable[[Any, int], None]]:
+    """Record the tapes of the shards of a simulation in shards; yield what is called after each step.
+
+    Another simulation, and one with a scenario around it, has none. Raises as ShardTapes.
+    """
+    shards = getattr(recorder.simulation, "shards", None)
+    if not isinstance(shards, ShardRun):
+        yield lambda *_: None
+        return
+    tapes = ShardTapes(Path(recorder.path), shards, recorder.simulation.state, recorder.tick)
+    try:
+        yield tapes.watch
+    except BaseException:
+        tapes.abandon()
+        raise
+    tapes.close()

@@ -1,0 +1,181 @@
+"""Tapes of shards beside the tape of a whole run: which shard differs at a tick, and the whole state from its shards."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from recorder.errors import RecordingError
+from recorder.scenarios.shards.shards_manifest import MANIFEST_NAME, MANIFEST_VERSION, digest_of, shards_folder
+from replayer.tape.tape import Tape
+from replayer.timeline.timeline import Timeline
+from sim.kernel.registry import find_world
+from sim.kernel.state import Snapshot, State
+from sim.sharding import PartedPlan, Stripes
+
+
+class ShardTapesError(ValueError):
+    """The tapes of the shards cannot be used; the message says why, in one line."""
+
+
+@attrs.frozen
+class ShardDifference:
+    """A shard whose recorded rows are not the replayed ones.
+
+    Attributes:
+        shard: its number.
+        first_row, last_row: its rows.
+        fields: the fields that differ in them.
+    """
+
+    shard: int
+    first_row: int
+    last_row: int
+    fields: list[str]
+
+
+@attrs.frozen
+class DifferingShards:
+    """The shards that recorded something else than what was replayed.
+
+    Attributes:
+        shards: those whose rows differ; None if that is not known.
+        shard_count: of all; None if it is not known.
+        shards_unknown: why it is not known; None if it is.
+    """
+
+    shards: list[ShardDifference] | None
+    shard_count: int | None
+    shards_unknown: str | None = None
+
+
+@attrs.frozen
+class ShardParts:
+    """The tapes of the shards of one run, checked against the manifest and the tape of the whole.
+
+    Attributes:
+        paths: one tape a shard, in their order.
+        stripes: the rows of each.
+        first_tick, last_tick: what they hold.
+        plan: the division, of the world that the tape of the whole names.
+    """
+
+    paths: tuple[Path, ...]
+    stripes: Stripes
+    first_tick: int
+    last_tick: int
+    plan: PartedPlan
+
+    @staticmethod
+    def beside(path: Path) -> ShardParts | None:
+        """Return those of the tape of a whole; None if it has none. Raises ShardTapesError, and as Tape does."""
+        folder = shards_folder(path)
+        if not folder.exists():
+            return None
+        manifest = _read_manifest(folder / MANIFEST_NAME)
+        with Tape(path) as tape:
+            _ensure_same_run(folder, manifest, tape)
+            plan = _plan_of(tape)
+        paths = []
+        for entry in manifest["tapes"]:
+            one = folder / Path(entry["name"]).name
+            if not one.is_file():
+                raise ShardTapesError(f"{one} is missing")
+            if one.stat().st_size != entry["bytes"] or digest_of(one) != entry["blake2b"]:
+                raise ShardTapesError(f"{one} is not the file that the manifest names: its content has changed")
+            paths.append(one)
+        stripes = Stripes(tuple(manifest["cuts"]), manifest["halo"])
+        return ShardParts(tuple(paths), stripes, manifest["first_tick"], manifest["last_tick"], plan)
+
+    def differences(self, tick: int, replayed: Snapshot) -> list[ShardDifference]:
+        """Return the shards whose rows differ from a replayed whole state. Raises ShardTapesError, RecordingError."""
+        found = []
+        with self._parts_at(tick) as parts:
+            for shard, recorded in enumerate(parts):
+                part = State(self.plan.part_schema(replayed, self.stripes, shard))
+                self.plan.write_part(replayed, self.stripes, shard, part)
+                if fields := self.plan.differing_fields(recorded, part):
+                    first, end = self.stripes.own(shard)
+                    found.append(ShardDifference(shard, first, end - 1, fields))
+        return found
+
+    def whole_at(self, tick: int) -> State:
+        """Return the whole state at a tick, from the shards alone. Raises ShardTapesError, RecordingError."""
+        with self._parts_at(tick) as parts:
+            return self.plan.join_parts(parts)
+
+    @contextmanager
+    def _parts_at(self, tick: int) -> Iterator[list[Snapshot]]:
+        if not self.first_tick <= tick <= self.last_tick:
+            raise ShardTapesError(f"the tapes of the shards hold the ticks {self.first_tick} to {self.last_tick}")
+        parts = []
+        for path in self.paths:
+            with Timeline(path) as run:
+                parts.append(run.at(tick))
+        yield parts
+
+
+def _read_manifest(path: Path) -> dict[str, Any]:
+    try:
+        manifest: Any = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise ShardTapesError(
+            f"{path} is missing: the run did not end, so the tapes of its shards are not used"
+        ) from None
+    except (OSError, ValueError) as error:
+        raise ShardTapesError(f"{path} cannot be read: {error}") from None
+    match manifest:
+        case {"version": int(version)} if version != MANIFEST_VERSION:
+            raise ShardTapesError(f"{path} has version {version}: expected {MANIFEST_VERSION}")
+        case {
+            "version": int(), "first_tick": int(), "last_tick": int(), "last_hash": str(), "halo": int(),
+            "cuts": [0, *cuts], "tapes": [*tapes],
+        } if len(cuts) == len(tapes) and all(map(_is_entry, tapes)) and _ascend([0, *cuts]):  # fmt: skip
+            return dict(manifest)
+    raise ShardTapesError(f"{path} is not a manifest of shards")
+
+
+def _is_entry(entry: Any) -> bool:
+    match entry:
+        case {"name": str(), "bytes": int(), "blake2b": str()}:
+            return True
+    return False
+
+
+def _ascend(cuts: list[Any]) -> bool:
+    return all(isinstance(cut, int) for cut in cuts) and cuts == sorted(set(cuts))
+
+
+def _ensure_same_run(folder: Path, manifest: dict[str, Any], tape: Tape) -> None:
+    try:
+        last_hash = f"{tape.state_hash(manifest['last_tick']):016x}"
+    except RecordingError:
+        last_hash = None
+    if last_hash != manifest["last_hash"]:
+        raise ShardTapesError(f"{folder} belongs to another run: its hash at tick {manifest['last_tick']} differs")
+
+
+def _plan_of(tape: Tape) -> PartedPlan:
+    match tape.meta.get("world"):
+        case {"name": str(name), "config": dict(config)}:
+            make = find_world(name).shard_plan
+            if make is not None:
+                plan: PartedPlan = make(config)
+                return plan
+    raise ShardTapesError("the world of the tape does not run in shards")
+
+
+def differing_shards(path: Path, tick: int, replayed: Snapshot) -> DifferingShards:
+    """Compare a replayed whole state with what the shards of the run on a tape recorded at this tick."""
+    try:
+        parts = ShardParts.beside(path)
+        if parts is None:
+            return DifferingShards(None, None, "the run has no tapes of shards")
+        return DifferingShards(parts.differences(tick, replayed), len(parts.paths))
+    except (ShardTapesError, RecordingError, OSError) as error:
+        return DifferingShards(None, None, str(error))
