@@ -113,8 +113,7 @@ def verify(
         facts = {} if checked is None else {"values": {"differing": checked.differing, "path": checked.path}}
         print_json(report_facts(report) | facts | _shard_facts(path, report))
     else:
-        print_report(path, report, sim, has_first_inputs=first_tick == 0)
-        _tell_of_shards(path, report)
+        _print_report(path, report, sim, has_first_inputs=first_tick == 0)
         if checked is not None and report.ok:
             print_visible(
                 "  only the run in one go, without states, differs: the tape is verified (docs: Values alone)"
@@ -135,8 +134,9 @@ def _shard_facts(path: Location, report: VerificationReport) -> dict[str, Any]:
     return attrs.asdict(differing_shards(path, report.findings[0].tick, report.findings[0].replayed))
 
 
-def _tell_of_shards(path: Location, report: VerificationReport) -> None:
-    """Name the shards whose recorded rows are not the replayed ones."""
+def _print_report(path: Location, report: VerificationReport, sim: str | None, *, has_first_inputs: bool) -> None:
+    """Print the report; after a desync of a run in shards, name those whose recorded rows are not the replayed ones."""
+    print_report(path, report, sim, has_first_inputs=has_first_inputs)
     facts = _shard_facts(path, report)
     if not facts:
         return
