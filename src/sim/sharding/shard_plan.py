@@ -29,7 +29,7 @@ class Shard(Protocol):
         """
 
     def piece(self) -> Piece:
-        """Return the own part of the state after a step; the arrays are not written any more."""
+        """Return the own part of the state after a step, or what has changed in it since the last piece, or the load."""
 
 
 class ShardPlan(Protocol):

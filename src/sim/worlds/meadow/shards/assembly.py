@@ -14,9 +14,11 @@ import numpy as np
 from sim.kernel.messages import Event
 from sim.kernel.state import State
 from sim.sharding.shard_plan import Piece
+from sim.sharding.stripes import Stripes
 from sim.worlds.meadow.model.energy_ledger import Ledger
 from sim.worlds.meadow.model.event_log import UNLINKED
-from sim.worlds.meadow.model.table_rows import add_entities, clear_rows, rows_by_id, write_changed
+from sim.worlds.meadow.model.table_rows import add_entities, clear_rows, rows_by_id
+from sim.worlds.meadow.shards.piece_changes import apply_cells, apply_columns
 from sim.worlds.meadow.shards.stripe import COUNTERS, SHARED, TABLES, Stage, grids_of
 
 INTERACTION: Stage = (2, 0)  # Here, events are in the order of swarms, not of kinds.
@@ -24,28 +26,29 @@ INTERACTION: Stage = (2, 0)  # Here, events are in the order of swarms, not of k
 _SECOND_KINDS = (UNLINKED, "swarm_died", "substance_ended")  # Of two kinds in a stage, the one that comes second.
 
 
-def assemble_state(state: State, pieces: Sequence[Piece]) -> None:
+def assemble_state(state: State, stripes: Stripes, pieces: Sequence[Piece]) -> None:
     """Advance the state of the whole meadow by one tick."""
     _change_rows(state, pieces)
     for name in SHARED:
         assert all(np.array_equal(piece[name], pieces[0][name]) for piece in pieces), name
-        write_changed(state, name, pieces[0][name])
+        state[name][...] = pieces[0][name]
     for name in COUNTERS:
-        write_changed(state, name, np.sum([piece[name] for piece in pieces], axis=0))
+        state[name][...] = np.sum([piece[name] for piece in pieces], axis=0)
     for name in grids_of(state):
-        write_changed(state, name, np.concatenate([piece[name] for piece in pieces], axis=-2))
-    for table, columns in TABLES.items():
+        for shard, piece in enumerate(pieces):
+            first, end = stripes.own(shard)
+            apply_cells(state[name][..., first:end, :], piece[name])
+    for table in TABLES:
         ids = np.concatenate([piece[f"{table}.id"] for piece in pieces])
         rows = rows_by_id(state, table)
         if not np.array_equal(state[f"{table}.id"][rows], np.sort(ids)):
             raise RuntimeError(f"tick {int(state['tick'])}: the shards do not hold each of the {table} exactly once")
-        rows = rows[np.searchsorted(state[f"{table}.id"][rows], ids)]
-        for column in columns:
-            state.set(f"{table}.{column}", rows, np.concatenate([piece[f"{table}.{column}"] for piece in pieces]))
-    occupant = np.zeros_like(state["biotope.occupant"])
+        for piece in pieces:
+            own = rows[np.searchsorted(state[f"{table}.id"][rows], piece[f"{table}.id"])]
+            apply_columns(state, table, own, piece[table])
+    state["biotope.occupant"][...] = 0
     rows = np.flatnonzero(state["plants.id"])
-    occupant[state["plants.y"][rows], state["plants.x"][rows]] = rows + 1
-    write_changed(state, "biotope.occupant", occupant)
+    state["biotope.occupant"][state["plants.y"][rows], state["plants.x"][rows]] = rows + 1
 
 
 def _change_rows(state: State, pieces: Sequence[Piece]) -> None:

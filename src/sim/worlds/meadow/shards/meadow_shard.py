@@ -70,8 +70,7 @@ class MeadowPlan:
 
     def assemble(self, state: State, stripes: Stripes, pieces: Sequence[Piece]) -> None:
         """See ShardPlan."""
-        del stripes
-        assemble_state(state, pieces)
+        assemble_state(state, stripes, pieces)
 
     def part_schema(self, whole: Readable, stripes: Stripes, shard: int) -> Schema:
         """See PartedPlan."""

@@ -29,6 +29,7 @@ from sim.worlds.meadow.model.plants import COLUMNS as PLANT_COLUMNS
 from sim.worlds.meadow.model.swarms import COLUMNS as SWARM_COLUMNS
 from sim.worlds.meadow.model.table_rows import rows_by_id
 from sim.worlds.meadow.phases.signalling import COLUMNS as SUBSTANCE_COLUMNS
+from sim.worlds.meadow.shards.piece_changes import SentRows
 
 HALO = 2  # A swarm moves one cell, and its daughter is one cell further.
 
@@ -77,6 +78,7 @@ class Stripe:
         self._schema = make_schema(local)
         self._has_ledger = has_ledger
         self.context = PhaseContext.of(State(self._schema), local, Ledger() if has_ledger else None)
+        self._sent = SentRows()
         self._row_changes: list[RowChange] = []
         self._events: list[tuple[Stage, list[Event]]] = []
         self._phases: list[tuple[str, dict[Flow, int], tuple[int, int]]] = []
@@ -117,6 +119,7 @@ class Stripe:
             if "y" in columns:
                 state[f"{table}.y"][added] -= self.first
         state["biotope.occupant"][state["plants.y"], state["plants.x"]] = np.arange(len(plants)) + 1
+        self._sent.take(self._own_cells(), self._own_tables())
         self.context.event_log.forget(self.context.tick)
         self.south_max = max((round_cells(int(part)) for part in np.unique(whole["biotope.wind"][1])), default=0)
 
@@ -197,15 +200,25 @@ class Stripe:
                     event["defence"] = ids.get(event["defence"], event["defence"])
 
     def piece(self) -> Piece:
-        """Return the own part of the state, and the book of the tick."""
+        """Return what has changed in the own part of the state since the last piece, and the book of the tick."""
         state = self.state
         piece: dict[str, Any] = {name: state[name].copy() for name in (*COUNTERS, *SHARED)}
-        for name in grids_of(state):
-            piece[name] = state[name][..., self.top : self.bottom, :].copy()
-        for table, columns in TABLES.items():
-            rows = rows_by_id(state, table)
-            for column in columns:
-                piece[f"{table}.{column}"] = state[f"{table}.{column}"][rows]
-            if "y" in columns:
-                piece[f"{table}.y"] = piece[f"{table}.y"] + self.first
+        for name, cells in self._own_cells().items():
+            piece[name] = self._sent.cell_changes(name, cells)
+        for table, columns in self._own_tables().items():
+            piece[f"{table}.id"] = columns["id"]
+            piece[table] = self._sent.column_changes(table, columns)
         return piece | {"row_changes": self._row_changes, "events": self._events, "phases": self._phases}
+
+    def _own_cells(self) -> dict[str, npt.NDArray[Any]]:
+        return {name: self.state[name][..., self.top : self.bottom, :] for name in grids_of(self.state)}
+
+    def _own_tables(self) -> dict[str, dict[str, npt.NDArray[Any]]]:
+        """The tables, in ascending id; y counts in the whole meadow."""
+        tables = {}
+        for table, names in TABLES.items():
+            rows = rows_by_id(self.state, table)
+            tables[table] = {name: self.state[f"{table}.{name}"][rows] for name in names}
+            if "y" in names:
+                tables[table]["y"] = tables[table]["y"] + self.first
+        return tables
