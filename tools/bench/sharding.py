@@ -5,7 +5,9 @@ Worlds are scaled from the scenario large. For each number of shards three times
             run in turn in this process, and the time of the thread is taken
   processes the step of shards in processes, with pipes between them, and the pieces of all sent to this process
   state     the same, and the whole state put together from the pieces: what a recording takes, which hashes each tick
-All are medians; the runs take turns, a slice of ticks each.
+  work      the processor time of all of these processes and this one, for the last of these three, as a mean
+The others are medians; the runs take turns, a tick each. A busy machine lengthens the times of processes most, since each
+exchange waits for the last of them; path and work do not depend on what else runs.
 
     python tools/bench/sharding.py [--sides N ...] [--shards N ...] [--ticks N] [--quick] [--json FILE]
 """
@@ -47,7 +49,7 @@ class Result:
         side: of the square, in cells.
         one: a tick in one process.
         one_thread: the time of its thread, with which the path is compared.
-        path, processes, state: see the module.
+        path, processes, state, work: see the module.
     """
 
     side: int
@@ -56,6 +58,7 @@ class Result:
     path: dict[int, float] = attrs.field(factory=dict)
     processes: dict[int, float] = attrs.field(factory=dict)
     state: dict[int, float] = attrs.field(factory=dict)
+    work: dict[int, float] = attrs.field(factory=dict)
 
 
 def scaled(side: int) -> dict[str, Any]:
@@ -98,6 +101,15 @@ class CriticalPath:
             inboxes = [list(messages) for messages in zip(*outboxes, strict=True)]
 
 
+def processor_s(engine: ShardProcesses) -> float:
+    """Return the processor time so far of this thread and of the shards of an engine."""
+    hertz, total = os.sysconf("SC_CLK_TCK"), time.thread_time()
+    for process in engine.process_ids:
+        fields = Path(f"/proc/{process}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+        total += (int(fields[11]) + int(fields[12])) / hertz
+    return total
+
+
 def timed(step: Callable[[Any], Any], clock: Callable[[], float] = time.perf_counter) -> Callable[[Any], float]:
     """Return a step that returns its milliseconds."""
 
@@ -117,11 +129,12 @@ def measure(side: int, counts: list[int], ticks: int) -> Result:
         ("one", 1): timed(Meadow(plain).step),
         ("one_thread", 1): timed(Meadow(plain).step, time.thread_time),
     }
-    meadows = []
+    meadows, engines, work = [], dict[int, ShardProcesses](), dict[int, float]()
     for count in counts:
         runs["path", count] = CriticalPath(plain, count).step
         bare = ShardedMeadow(plain, count, engine=ShardProcesses())
-        whole = ShardedMeadow(plain, count, engine=ShardProcesses())
+        engines[count] = ShardProcesses()
+        whole = ShardedMeadow(plain, count, engine=engines[count])
         bare.shards.plan = Unassembled(MeadowPlan.of(plain).encoded)
         runs["processes", count] = timed(shard_step(bare))
         runs["state", count] = timed(whole.step)
@@ -129,7 +142,10 @@ def measure(side: int, counts: list[int], ticks: int) -> Result:
     times: dict[tuple[str, int], list[float]] = {name: [] for name in runs}
     for tick in range(1, ticks + UNCOUNTED_TICKS + 1):
         for name, run in runs.items():
+            before = processor_s(engines[name[1]]) if name[0] == "state" else 0.0
             times[name].append(run(inputs_at(tick)))
+            if name[0] == "state" and tick > UNCOUNTED_TICKS:
+                work[name[1]] = work.get(name[1], 0.0) + processor_s(engines[name[1]]) - before
     for meadow in meadows:
         meadow.close()
     medians = {name: statistics.median(values[UNCOUNTED_TICKS:]) for name, values in times.items()}
@@ -137,6 +153,7 @@ def measure(side: int, counts: list[int], ticks: int) -> Result:
     for (kind, count), median in medians.items():
         if kind in ("path", "processes", "state"):
             getattr(result, kind)[count] = median
+    result.work = {count: seconds * 1e3 / ticks for count, seconds in work.items()}
     return result
 
 
@@ -154,7 +171,7 @@ class Unassembled(MeadowPlan):
 
 def table_of(results: list[Result]) -> Table:
     """The times, and how many times as fast as one process each is."""
-    table = Table("cells", "one process", "shards", "path", "processes", "with the state")
+    table = Table("cells", "one process", "shards", "path", "processes", "with the state", "work")
     for result in results:
         for count in result.path:
             shown = [
@@ -163,6 +180,7 @@ def table_of(results: list[Result]) -> Table:
                     (result.one_thread, result.path),
                     (result.one, result.processes),
                     (result.one, result.state),
+                    (result.one_thread, result.work),
                 )
             ]
             table.add_row(f"{result.side}²", f"{result.one:.1f} ms", str(count), *shown)
