@@ -256,7 +256,7 @@ def test_a_mistake_in_a_scenario_gets_one_line(
     [
         (
             "run no-such-scenario",
-            "no-such-scenario is neither a scenario file nor a shipped scenario; shipped: arms-race, boom-and-crash, large, ping-pong, quiet-meadow, swarm, two-phase-vote",
+            "no-such-scenario is neither a scenario file nor a shipped scenario; shipped: arms-race, boom-and-crash, large, organisms, ping-pong, quiet-meadow, swarm, two-phase-vote",
         ),
         ("run tiny.toml -o recordings/tiny-1.tape", "recordings/tiny-1.tape already exists"),
         ("run tiny.toml -o no/such/folder/a.tape", "no/such/folder: No such file or directory"),
@@ -360,6 +360,7 @@ def test_record_scenarios_lists_what_ships(capsys: pytest.CaptureFixture[str]) -
         "arms-race",
         "boom-and-crash",
         "large",
+        "organisms",
         "ping-pong",
         "quiet-meadow",
         "swarm",
