@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
 
 from cyclopts import Parameter
 
+from recorder.cluster.checkpoint_folder import discover_whole_checkpoints
+from recorder.cluster.whole_checkpoint import WholeCheckpoint
 from recorder.console.output import print_json
 from recorder.exit_codes import UsageError
 from recorder.scenarios.checkpoints import FOLDER, Checkpoint, discover_all_checkpoints
@@ -31,10 +34,12 @@ def checkpoints(
     Examples:
     record checkpoints
     record checkpoints artifacts/ambush
+    record checkpoints whole
     record run ambush.toml --from artifacts/ambush/checkpoint_30.tape
 
     Each state of a run is listed once. Files that are empty, damaged or incomplete
-    are named with the reason, and are no checkpoints.
+    are named with the reason, and are no checkpoints. Those of record run --workers
+    are listed by their manifests, if all of their parts are there and intact.
 
     Parameters
     ----------
@@ -44,20 +49,56 @@ def checkpoints(
     if not folder.is_dir():
         raise UsageError(f"{folder} is not a folder: runs with a checkpoint_interval write checkpoints to {FOLDER}/")
     with reading(folder):
-        found = discover_all_checkpoints(folder)
+        found, whole = discover_all_checkpoints(folder), discover_whole_checkpoints(folder)
+    checkpoints: list[Checkpoint | WholeCheckpoint] = [*found.checkpoints, *whole.checkpoints]
+    checkpoints.sort(key=_moment, reverse=True)
+    ignored = {**found.ignored, **whole.ignored}
     if as_json:
-        ignored = {str(path): why for path, why in found.ignored.items()}
-        print_json({"checkpoints": list(map(_facts, found.checkpoints)), "ignored": ignored})
+        named = {str(path): why for path, why in ignored.items()}
+        print_json({"checkpoints": list(map(_facts, checkpoints)), "ignored": named})
         return
-    lines = [counted(len(found.checkpoints), "checkpoint")]
-    lines += _table([_COLUMNS, *map(_row, found.checkpoints)]) if found.checkpoints else []
-    lines += [f"ignored {path}: {why}" for path, why in found.ignored.items()]
-    if found.checkpoints:
-        lines.append(f"next: record run SCENARIO --from {found.checkpoints[0].path}")
+    lines = [counted(len(checkpoints), "checkpoint")]
+    lines += _table([_COLUMNS, *map(_row, checkpoints)]) if checkpoints else []
+    lines += [f"ignored {path}: {why}" for path, why in ignored.items()]
+    if checkpoints:
+        lines.append(f"next: {_next(checkpoints[0])}")
     print_visible("\n".join(lines))
 
 
-def _facts(checkpoint: Checkpoint) -> dict[str, Any]:
+def _moment(checkpoint: Checkpoint | WholeCheckpoint) -> tuple[float, int]:
+    """The time of a checkpoint in seconds, then its tick. Tapes know the second only: of one second they come later."""
+    if isinstance(checkpoint, WholeCheckpoint):
+        return checkpoint.timestamp, checkpoint.tick
+    try:
+        return datetime.fromisoformat(checkpoint.created).timestamp(), checkpoint.tick
+    except ValueError:  # One of an earlier version has no time.
+        return 0.0, checkpoint.tick
+
+
+def _created(checkpoint: WholeCheckpoint) -> str:
+    return datetime.fromtimestamp(checkpoint.timestamp, UTC).isoformat(timespec="seconds")
+
+
+def _next(checkpoint: Checkpoint | WholeCheckpoint) -> str:
+    if isinstance(checkpoint, WholeCheckpoint):
+        return f"record run SCENARIO --workers {checkpoint.worker_count} --checkpoints {checkpoint.path.parent}"
+    return f"record run SCENARIO --from {checkpoint.path}"
+
+
+def _facts(checkpoint: Checkpoint | WholeCheckpoint) -> dict[str, Any]:
+    if isinstance(checkpoint, WholeCheckpoint):
+        return {
+            "time": _created(checkpoint),
+            "tick": checkpoint.tick,
+            "run": checkpoint.simulation_id,
+            "bytes": checkpoint.size_bytes,
+            "path": str(checkpoint.path),
+            "state_hash": checkpoint.plain["metadata"]["state_hash"],
+            "checkpoint_id": checkpoint.checkpoint_id,
+            "simulation_id": checkpoint.simulation_id,
+            "worker_count": checkpoint.worker_count,
+            "organism_count": checkpoint.organism_count,
+        }
     return {
         "time": checkpoint.created or None,
         "tick": checkpoint.tick,
@@ -69,9 +110,12 @@ def _facts(checkpoint: Checkpoint) -> dict[str, Any]:
     }
 
 
-def _row(checkpoint: Checkpoint) -> tuple[str, ...]:
-    time, size = checkpoint.created or _TIMELESS, bytes_text(checkpoint.size_bytes)
-    return time, f"{checkpoint.tick:,}", checkpoint.run, size, str(checkpoint.path)
+def _row(checkpoint: Checkpoint | WholeCheckpoint) -> tuple[str, ...]:
+    size = bytes_text(checkpoint.size_bytes)
+    if isinstance(checkpoint, WholeCheckpoint):
+        run = f"{checkpoint.simulation_id}, {counted(checkpoint.worker_count, 'worker')}"
+        return _created(checkpoint), f"{checkpoint.tick:,}", run, size, str(checkpoint.path)
+    return checkpoint.created or _TIMELESS, f"{checkpoint.tick:,}", checkpoint.run, size, str(checkpoint.path)
 
 
 def _table(rows: Sequence[Sequence[str]]) -> list[str]:

@@ -40,6 +40,7 @@ from recorder.commands.resume_plan import goal_of
 from recorder.commands.run_common import notes_of, run_watched, simulation_of
 from recorder.commands.upload import Upload, ensure_upload, upload_beside
 from recorder.commands.violation_report import report_violations
+from recorder.commands.workers import CheckpointInterval, CheckpointsFolder, Workers, ensure_workers, workers_beside
 from recorder.console.argument_types import LocalPath, NotNegative, Positive
 from recorder.console.output import say
 from recorder.exit_codes import UsageError
@@ -92,6 +93,9 @@ def run(
     live: Live = False,
     upload: Upload = None,
     shards: Shards = None,
+    workers: Workers = None,
+    checkpoints: CheckpointsFolder = None,
+    checkpoint_interval: CheckpointInterval = None,
     quiet: Quiet = False,
 ) -> int:
     """Run a scenario and record it.
@@ -102,6 +106,7 @@ def run(
     record run provoked.toml --sim walkers:Walkers
     record run quiet-meadow --realtime 30 --live
     record run ambush.toml --from artifacts/ambush/checkpoint_300.tape -o rest.tape
+    record run organisms --workers 4 --checkpoints whole
 
     The run ends at the scenario's last tick, or earlier if its [termination] says so.
     If a property of its [scenario] is violated, a smaller scenario that violates it
@@ -123,6 +128,7 @@ def run(
     _ensure_besides(upload, keep, live=live)
     loaded = _with_simulation(load_scenario(scenario, seed=seed), sim)
     tick_count = goal_of(ticks) if ticks is not None else ticks_of(loaded)
+    ensure_workers(loaded, workers, checkpoints, checkpoint_interval, start, blame)
     players = _players(loaded, player, start, tick_count, inputs)
     input_source, notes = _input_source(loaded, players, inputs, sim), notes_of(tick_count, players, inputs, shards)
     mode = _mode_of(mode, loaded, tick_count, lambda: _input_source(loaded, players, inputs, sim), changes, quiet=quiet)
@@ -130,13 +136,14 @@ def run(
     options |= {"durability": durability, "on_error": on_error, "keep": keep, "split": split, "blame": blame}
     options |= {"seek_budget_ms": seek_budget, "deterministic": deterministic, "changes": changes, "events": events}
     options |= {"mode": mode, "hashes": hashes, "notes": notes, "writes": writes}
-    recorder = _start(output, in_shards(loaded, shards), options, start, tick_count)
-    _announce(loaded, tick_count, recorder, start, quiet=quiet, is_named=output is not None)
-    violations, path = ViolationWatch(notes), Path(recorder.path)
-    with page_beside(path, sim, wanted=live) as page, upload_beside(path, upload, quiet=quiet):
-        code = run_watched(recorder, input_source, tick_count, violations, quiet=quiet, ticks_a_second=realtime)
-        code = code or report_violations(violations, path, loaded, players, input_source, quiet=quiet)
-        page.stay(code)
+    with workers_beside(loaded, workers, checkpoints, checkpoint_interval, tick_count, quiet=quiet) as (loaded, first):
+        recorder = _start(output, in_shards(loaded, shards), options, start, tick_count, first)
+        _announce(loaded, tick_count, recorder, start, quiet=quiet, is_named=output is not None)
+        violations, path = ViolationWatch(notes), Path(recorder.path)
+        with page_beside(path, sim, wanted=live) as page, upload_beside(path, upload, quiet=quiet):
+            code = run_watched(recorder, input_source, tick_count, violations, quiet=quiet, ticks_a_second=realtime)
+            code = code or report_violations(violations, path, loaded, players, input_source, quiet=quiet)
+            page.stay(code)
     return code
 
 
@@ -214,11 +221,11 @@ def _announce(
 
 
 def _start(
-    output: Path | None, loaded: Scenario, arguments: OptionArguments, start: Path | None, ticks: int
+    output: Path | None, loaded: Scenario, arguments: OptionArguments, start: Path | None, ticks: int, first: int
 ) -> Recorder:
     """Start the recorder of a scenario. Raises UsageError, ConfigError, OSError; nothing is written then.
 
-    start: a checkpoint to continue from. ticks: the last tick.
+    start: a checkpoint to continue from. ticks: the last tick. first: the tick at which workers begin, else 0.
     """
     simulation = loaded.make(ticks)
     path = output if output is not None else _new_path(loaded.name)
@@ -231,6 +238,9 @@ def _start(
             resume_checkpoint(start, simulation)
         if output is None:
             make_folder(path.parent)
+        if first:
+            notes = {**(options.notes or {}), "checkpoint": first}
+            return Recorder.beginning_at(path, simulation, first, attrs.evolve(options, notes=notes))
         return begin_tape(path, simulation, start, options)
     except ValueError as error:
         raise UsageError(str(error)) from None
