@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import functools
+from pathlib import Path
 from typing import Any
 
+from recorder.cluster import discover_whole_checkpoints
+from recorder.cluster.whole_checkpoint import restore_whole
 from sim.worlds.organisms import WORLD, Organisms
 
 TICKS = 60
@@ -43,3 +46,15 @@ def advance(simulation: Organisms, last_tick: int) -> None:
     for tick in range(int(simulation.state["tick"]) + 1, last_tick + 1):
         simulation.step(inputs_at(tick))
         assert simulation.state.hash() == plain_hashes()[tick], tick
+
+
+def ensure_all_whole(folder: Path) -> None:
+    """Each checkpoint of a folder has the state of its tick in one process, and no other file is left."""
+    found = discover_whole_checkpoints(folder)
+    assert not found.ignored
+    for checkpoint in found.checkpoints:
+        assert restore_whole(checkpoint).world.state.hash() == plain_hashes()[checkpoint.tick]
+    named = {part.name for one in found.checkpoints for part in one.parts} | {
+        one.path.name for one in found.checkpoints
+    }
+    assert {path.name for path in folder.iterdir()} == named | {".lock"}

@@ -103,7 +103,10 @@ class OrganismCluster:
             self._first_tick = self.tick
             self._begun = self.simulation.state.snapshot()
             self._hashes = array("Q", [self._begun.hash()])  # Of each tick from the first one on.
-            self._begin(self._begun, self._facts)
+            try:
+                self._begin(self._begun, self._facts)
+            except _LostError as lost:
+                self._recover(str(lost), 0)
         except BaseException:
             self.close()
             raise

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import attrs
 from cyclopts import Parameter
@@ -40,7 +40,7 @@ from recorder.commands.resume_plan import goal_of
 from recorder.commands.run_common import notes_of, run_watched, simulation_of
 from recorder.commands.upload import Upload, ensure_upload, upload_beside
 from recorder.commands.violation_report import report_violations
-from recorder.commands.workers import CheckpointInterval, CheckpointsFolder, Workers, ensure_workers, workers_beside
+from recorder.commands.workers import WorkerOptions, workers_beside
 from recorder.console.argument_types import LocalPath, NotNegative, Positive
 from recorder.console.output import say
 from recorder.exit_codes import UsageError
@@ -93,9 +93,7 @@ def run(
     live: Live = False,
     upload: Upload = None,
     shards: Shards = None,
-    workers: Workers = None,
-    checkpoints: CheckpointsFolder = None,
-    checkpoint_interval: CheckpointInterval = None,
+    cluster: WorkerOptions | None = None,
     quiet: Quiet = False,
 ) -> int:
     """Run a scenario and record it.
@@ -128,7 +126,7 @@ def run(
     _ensure_besides(upload, keep, live=live)
     loaded = _with_simulation(load_scenario(scenario, seed=seed), sim)
     tick_count = goal_of(ticks) if ticks is not None else ticks_of(loaded)
-    ensure_workers(loaded, workers, checkpoints, checkpoint_interval, start, blame)
+    (cluster or WorkerOptions()).ensure_fit(loaded, start, blame)
     players = _players(loaded, player, start, tick_count, inputs)
     input_source, notes = _input_source(loaded, players, inputs, sim), notes_of(tick_count, players, inputs, shards)
     mode = _mode_of(mode, loaded, tick_count, lambda: _input_source(loaded, players, inputs, sim), changes, quiet=quiet)
@@ -136,14 +134,34 @@ def run(
     options |= {"durability": durability, "on_error": on_error, "keep": keep, "split": split, "blame": blame}
     options |= {"seek_budget_ms": seek_budget, "deterministic": deterministic, "changes": changes, "events": events}
     options |= {"mode": mode, "hashes": hashes, "notes": notes, "writes": writes}
-    with workers_beside(loaded, workers, checkpoints, checkpoint_interval, tick_count, quiet=quiet) as (loaded, first):
+    with workers_beside(loaded, cluster, tick_count, output, quiet=quiet) as (loaded, first):
         recorder = _start(output, in_shards(loaded, shards), options, start, tick_count, first)
         _announce(loaded, tick_count, recorder, start, quiet=quiet, is_named=output is not None)
-        violations, path = ViolationWatch(notes), Path(recorder.path)
-        with page_beside(path, sim, wanted=live) as page, upload_beside(path, upload, quiet=quiet):
-            code = run_watched(recorder, input_source, tick_count, violations, quiet=quiet, ticks_a_second=realtime)
-            code = code or report_violations(violations, path, loaded, players, input_source, quiet=quiet)
-            page.stay(code)
+        return _record(
+            recorder, loaded, players, input_source, tick_count, notes, sim, realtime, upload, live=live, quiet=quiet
+        )
+
+
+def _record(
+    recorder: Recorder,
+    loaded: Scenario,
+    players: dict[str, str],
+    input_source: InputSource,
+    tick_count: int,
+    notes: dict[str, Any],
+    sim: str | None,
+    realtime: float | None,
+    upload: TapeUrl | None,
+    *,
+    live: bool,
+    quiet: bool,
+) -> int:
+    """Record up to the last tick, beside a page and an upload if they are wanted; return the exit code."""
+    violations, path = ViolationWatch(notes), Path(recorder.path)
+    with page_beside(path, sim, wanted=live) as page, upload_beside(path, upload, quiet=quiet):
+        code = run_watched(recorder, input_source, tick_count, violations, quiet=quiet, ticks_a_second=realtime)
+        code = code or report_violations(violations, path, loaded, players, input_source, quiet=quiet)
+        page.stay(code)
     return code
 
 

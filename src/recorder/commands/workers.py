@@ -22,60 +22,70 @@ from sim.worlds.organisms.simulation import WORLD_NAME
 
 INTERVAL_TICKS = 100
 
-Workers = Annotated[
-    Positive | None,
-    Parameter(help="Run the world organisms by a server and this many workers; the tape is that of one process."),
-]
-CheckpointsFolder = Annotated[
-    LocalPath | None,
-    Parameter(
-        name="--checkpoints",
-        help="With --workers: write checkpoints of the whole to this folder, and begin at the newest one that is there. "
-        "kill -USR1 writes one on demand.",
-    ),
-]
-CheckpointInterval = Annotated[
-    Positive | None, Parameter(help=f"With --checkpoints: ticks from one to the next; by default {INTERVAL_TICKS}.")
-]
 
+@Parameter(name="*")
+@attrs.frozen
+class WorkerOptions:
+    """The options for a server and workers.
 
-def ensure_workers(
-    loaded: Scenario, workers: int | None, folder: Path | None, interval: int | None, start: Path | None, blame: str
-) -> None:
-    """Raise UsageError if these options do not fit together, or not to the scenario."""
-    if workers is None:
-        if folder is not None or interval is not None:
-            raise UsageError(
-                "--checkpoints and --checkpoint-interval need --workers: they are checkpoints of the whole"
-            )
-        return
-    if loaded.world.name != WORLD_NAME:
-        named = f"the world {loaded.world.name}" if loaded.world.name else "your simulation"
-        raise UsageError(f"--workers {workers}: {named} has no server and workers, only the world {WORLD_NAME} does")
-    if loaded.provocation is not None:
-        raise UsageError(
-            f"--workers {workers}: the scenario {loaded.name} has a table [scenario], which runs in one process"
-        )
-    if start is not None:
-        raise UsageError(f"--from {start}: with --workers, a run begins at the newest checkpoint of --checkpoints")
-    if blame == "phases":
-        raise UsageError("--blame phases: with --workers the phases of a step run in another process")
-    if interval is not None and folder is None:
-        raise UsageError("--checkpoint-interval needs --checkpoints: the folder for them")
+    Attributes:
+        workers: their number; None runs the world in this process.
+        checkpoints: the folder of checkpoints of the whole. checkpoint_interval: ticks from one to the next.
+    """
+
+    workers: Annotated[
+        Positive | None,
+        Parameter(help="Run the world organisms by a server and this many workers; the tape is that of one process."),
+    ] = None
+    checkpoints: Annotated[
+        LocalPath | None,
+        Parameter(
+            help="With --workers: write checkpoints of the whole to this folder, and begin at the newest one that is "
+            "there. kill -USR1 writes one on demand."
+        ),
+    ] = None
+    checkpoint_interval: Annotated[
+        Positive | None, Parameter(help=f"With --checkpoints: ticks from one to the next; by default {INTERVAL_TICKS}.")
+    ] = None
+
+    def ensure_fit(self, loaded: Scenario, start: Path | None, blame: str) -> None:
+        """Raise UsageError if the options do not fit together, or not to the scenario, --from and --blame."""
+        if self.workers is None:
+            if self.checkpoints is not None or self.checkpoint_interval is not None:
+                raise UsageError(
+                    "--checkpoints and --checkpoint-interval need --workers: they are for checkpoints of the whole"
+                )
+            return
+        given = f"--workers {self.workers}"
+        if loaded.world.name != WORLD_NAME:
+            named = f"the world {loaded.world.name}" if loaded.world.name else "your simulation"
+            raise UsageError(f"{given}: {named} has no server and workers, only the world {WORLD_NAME} does")
+        if loaded.provocation is not None:
+            raise UsageError(f"{given}: the scenario {loaded.name} has a table [scenario], which runs in one process")
+        if start is not None:
+            raise UsageError(f"--from {start}: with --workers, a run begins at the newest checkpoint of --checkpoints")
+        if blame == "phases":
+            raise UsageError("--blame phases: with --workers the phases of a step run in another process")
+        if self.checkpoint_interval is not None and self.checkpoints is None:
+            raise UsageError("--checkpoint-interval needs --checkpoints: the folder for them")
 
 
 @contextmanager
 def workers_beside(
-    loaded: Scenario, workers: int | None, folder: Path | None, interval: int | None, last_tick: int, *, quiet: bool
+    loaded: Scenario, options: WorkerOptions | None, last_tick: int, output: Path | None, *, quiet: bool
 ) -> Iterator[tuple[Scenario, int]]:
     """Run the world of a scenario by workers in this context, if there are any.
 
-    Yields the scenario, whose world is then the cluster, and the tick at which it begins. Raises UsageError, OSError.
+    output: the tape, which must not exist. Yields the scenario, whose world is then the cluster, and the tick at which it
+    begins. Raises UsageError, OSError.
     """
-    if workers is None:
+    if options is None or options.workers is None:
         yield loaded, 0
         return
-    interval = (interval or INTERVAL_TICKS) if folder is not None else None
+    if output is not None and output.exists():  # Before processes are started, and a checkpoint is read.
+        raise UsageError(f"{output} already exists: choose a different name with -o")
+    workers, folder = options.workers, options.checkpoints
+    interval = (options.checkpoint_interval or INTERVAL_TICKS) if folder is not None else None
     with OrganismCluster(
         loaded.config,
         workers,

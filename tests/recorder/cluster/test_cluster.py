@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cluster_runs import CONFIG, TICKS, advance, inputs_at, plain_hashes
 
 import recorder
 from recorder.cluster import OrganismCluster
@@ -18,7 +17,10 @@ from sim.worlds.organisms import Organisms
 from sim.worlds.organisms.execution import take_bodies
 from sim.worlds.organisms.layout import COLUMNS
 
+from cluster_runs import CONFIG, TICKS, advance, inputs_at, plain_hashes
 
+
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("workers", range(1, 8))
 def test_the_states_are_those_of_one_process_for_any_number_of_workers(workers: int) -> None:
     with OrganismCluster(CONFIG, workers) as cluster:

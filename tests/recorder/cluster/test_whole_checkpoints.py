@@ -11,7 +11,6 @@ from typing import Any
 
 import attrs
 import pytest
-from cluster_runs import CONFIG, advance, inputs_at, plain_hashes
 
 from recorder.cluster import (
     ClusterError,
@@ -24,6 +23,8 @@ from recorder.cluster.checkpoint_parts import digest_of
 from recorder.cluster.whole_checkpoint import read_manifest, restore_whole
 from recorder.exit_codes import UsageError
 from sim.worlds.organisms import Organisms
+
+from cluster_runs import CONFIG, advance, inputs_at, plain_hashes
 
 GOLDEN = Path(__file__).parent / "golden"
 
