@@ -93,7 +93,8 @@ class OrganismCluster:
         self._notify = on_notice if on_notice is not None else _warn
         self._patience = Patience(slow_s, stuck_s)
         self._server: Actor | None = None
-        self._wanted = False
+        self._server_tick = 0
+        self._wanted = self._is_closed = False
         self._inputs: dict[int, Any] = {}
         self._facts = Facts()
         self._folder = CheckpointFolder(folder) if folder is not None else None
@@ -125,6 +126,7 @@ class OrganismCluster:
 
     def close(self) -> None:
         """End the server and the workers, and unlock the folder. The state stays."""
+        self._is_closed = True
         if self._server is not None:
             self._server.end()
             self._server = None
@@ -137,6 +139,7 @@ class OrganismCluster:
 
     def checkpoint(self) -> WholeCheckpoint:
         """Write a checkpoint of the whole now. Raises ClusterError if there is no folder or it cannot be written."""
+        self._ensure_at_tick()
         for attempt in range(ATTEMPTS_MAX):
             try:
                 return self._save()
@@ -173,7 +176,7 @@ class OrganismCluster:
         for checkpoint in found.checkpoints:
             try:
                 self._enter(checkpoint)
-            except WholeCheckpointError as error:
+            except (OSError, WholeCheckpointError) as error:
                 self._notify(f"ignored {error}")
                 continue
             self.resumed, self.simulation_id, self.epoch = checkpoint, checkpoint.simulation_id, checkpoint.epoch
@@ -195,18 +198,22 @@ class OrganismCluster:
             self._server = self._engine.start(run_server, (dict(self._config), self._engine, self._patience))
         message = {"do": "begin", "epoch": self.epoch, "simulation_id": self.simulation_id, "facts": facts}
         self._ask(message | {"arena": snapshot.arena.tobytes(), "workers": self._worker_count})
+        self._server_tick = _tick_of(snapshot)
 
     # --- stepping
 
     def _step(self, inputs: Any) -> None:
         """Make the step. Raises ValueError for inputs that the world refuses; the state is then unchanged."""
         read_inputs(inputs)
+        self._ensure_at_tick()
         tick = self.tick + 1
+        self._inputs.pop(tick, None)  # Those of a step that was interrupted, and its hash.
+        del self._hashes[tick - self._first_tick :]
         if inputs:
             self._inputs[tick] = inputs
         for attempt in range(ATTEMPTS_MAX):
             try:
-                self._advance(tick)
+                self.simulation.state.restore(self._make(tick))
                 break
             except _LostError as lost:
                 self._recover(str(lost), attempt)
@@ -216,14 +223,19 @@ class OrganismCluster:
             self._wanted = False
             self._save_in_passing()
 
-    def _advance(self, tick: int) -> None:
-        """Have the server make a tick, and take its state. Raises _LostError, ClusterError."""
-        state = self.simulation.state
+    def _ensure_at_tick(self) -> None:
+        """Bring the server to the driver's tick; after an interrupt in a step or a recovery it may be elsewhere."""
+        if self._server_tick != self.tick:
+            self._recover("a step was interrupted", 0)
+
+    def _make(self, tick: int) -> Snapshot:
+        """Have the server make a tick, and return its state. Raises _LostError, ClusterError."""
         answer = self._ask({"do": "step", "inputs": self._inputs.get(tick)})
-        state.restore(Snapshot(state.layout, np.frombuffer(answer["arena"], np.uint8).copy()))
-        state_hash, number = state.hash(), tick - self._first_tick
-        if self.tick != tick:
-            raise ClusterError(f"expected tick {tick:,} of the server, got {self.tick:,}")
+        self._server_tick = tick
+        snapshot = Snapshot(self.simulation.state.layout, np.frombuffer(answer["arena"], np.uint8).copy())
+        state_hash, number = snapshot.hash(), tick - self._first_tick
+        if _tick_of(snapshot) != tick:
+            raise ClusterError(f"expected tick {tick:,} of the server, got {_tick_of(snapshot):,}")
         if number == len(self._hashes):
             self._hashes.append(state_hash)
         elif self._hashes[number] != state_hash:
@@ -231,19 +243,21 @@ class OrganismCluster:
                 f"tick {tick:,} was made again after a recovery and differs: expected the hash {self._hashes[number]:016x}, "
                 f"got {state_hash:016x}"
             )
+        return snapshot
 
     def _recover(self, why: str, attempt: int) -> None:
-        """Go back to the last checkpoint, and make the ticks since then again. Raises ClusterError."""
-        tick, last = self._first_tick + len(self._hashes) - 1, why
+        """Have the server go back to the last checkpoint and make the ticks since then again. Raises ClusterError.
+
+        The driver's own state stays at the tick that it has.
+        """
+        tick, last = self.tick, why
         for _ in range(attempt, ATTEMPTS_MAX):
             try:
                 snapshot, facts, origin = self._last_whole()
                 self._notify(f"{last}: back to {origin}, {tick - _tick_of(snapshot):,} ticks are made again")
                 self._begin(snapshot, facts)
                 for again in range(_tick_of(snapshot) + 1, tick + 1):
-                    self._advance(again)
-                if tick == _tick_of(snapshot):
-                    self.simulation.state.restore(snapshot)
+                    self._make(again)
                 if self._folder is not None:
                     self._folder.sweep()
             except _LostError as lost:
@@ -292,16 +306,22 @@ class OrganismCluster:
     def _ask(self, message: Message) -> Message:
         """Send the server a message and return its answer. Raises _LostError, ClusterError."""
         server = self._server
-        if server is None:
+        if self._is_closed:
             raise ClusterError("the cluster is closed")
+        if server is None:
+            raise _LostError("the server was ended by an interrupt")
         try:
             server.send(message)
             while (answer := server.receive())["kind"] == "notice":
                 self._notify(answer["text"])
         except (EOFError, OSError):
-            code = server.end()
             self._server = None
+            code = server.end()
             raise _LostError(f"the server (process {server.process_id}) died with exit code {code}") from None
+        except BaseException:  # Of an interrupt, or a notice: the answer would be taken for that of the next message.
+            self._server = None
+            server.end()
+            raise
         if answer["kind"] == "lost":
             raise _LostError(answer["why"])
         if answer["kind"] == "failed":

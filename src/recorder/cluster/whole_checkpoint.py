@@ -18,6 +18,7 @@ Manifest, JSON:
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -37,6 +38,9 @@ from sim.worlds.organisms.taxonomy import rank_names
 
 MANIFEST_SUFFIX = "_server.json"
 FORMAT = 1
+TIME_MAX_S = 253_402_300_799  # The end of the year 9999.
+SHOWN_MAX = 200  # Characters of an error that a message shows.
+_PART_NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]{0,200}")
 _REGISTERED = (
     "mother",
     "generation",
@@ -170,29 +174,43 @@ def _own_digest(plain: Mapping[str, Any]) -> str:
 
 def read_manifest(path: Path) -> WholeCheckpoint:
     """Read the manifest of a checkpoint; the parts are not looked at. Raises WholeCheckpointError, OSError."""
+    content = path.read_bytes()
     try:
-        plain = json.loads(path.read_bytes())
-        digest = plain.pop("blake2b", None)
-        if digest is not None and digest != _own_digest(plain):
-            raise WholeCheckpointError(f"{path} is damaged: its content does not have the digest that it names")
-        metadata = plain["metadata"]
-        if (found := metadata["world"], metadata["version"]) != (WORLD_NAME, WORLD_VERSION):
-            expected = f"expected {WORLD_NAME} version {WORLD_VERSION}"
-            raise WholeCheckpointError(
-                f"{path} is of another world or version: {expected}, got {found} version {metadata['version']}"
-            )
-        parts = tuple(PartNote(**part) for part in plain["parts"])
-        if any(Path(part.name).name != part.name for part in parts):
-            raise WholeCheckpointError(f"{path} is damaged: a part lies outside of its folder")
-        return WholeCheckpoint(
-            path, plain, str(metadata["checkpoint_id"]), str(metadata["simulation_id"]), float(metadata["timestamp"]),
-            int(metadata["global_step"]), int(metadata["epoch"]), int(metadata["worker_count"]),
-            int(metadata["organism_count"]), parts,
-        )  # fmt: skip
-    except (KeyError, TypeError, AttributeError, UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+        return _checkpoint_of(path, json.loads(content))
+    except WholeCheckpointError:
+        raise
+    except (KeyError, TypeError, AttributeError, ValueError, OverflowError, RecursionError) as error:
+        why = f"{type(error).__name__}: {str(error)[:SHOWN_MAX]}"
+        raise WholeCheckpointError(f"{path} is not the manifest of a checkpoint: {why}") from None
+
+
+def _checkpoint_of(path: Path, plain: dict[str, Any]) -> WholeCheckpoint:
+    digest = plain.pop("blake2b", None)
+    if digest is not None and digest != _own_digest(plain):
+        raise WholeCheckpointError(f"{path} is damaged: its content does not have the digest that it names")
+    metadata = plain["metadata"]
+    found = metadata["world"], metadata["version"]
+    if found != (WORLD_NAME, WORLD_VERSION):
         raise WholeCheckpointError(
-            f"{path} is not the manifest of a checkpoint: {type(error).__name__}: {error}"
-        ) from None
+            f"{path} is of another world or version: expected {WORLD_NAME} version {WORLD_VERSION}, "
+            f"got {found[0]} version {found[1]}"
+        )
+    parts = tuple(
+        PartNote(
+            str(part["name"]), int(part["worker"]), int(part["count"]), int(part["size_bytes"]), str(part["blake2b"])
+        )
+        for part in plain["parts"]
+    )
+    if not all(_PART_NAME.fullmatch(part.name) for part in parts):
+        raise WholeCheckpointError(f"{path} is damaged: a part lies outside of its folder")
+    checkpoint = WholeCheckpoint(
+        path, plain, str(metadata["checkpoint_id"]), str(metadata["simulation_id"]), float(metadata["timestamp"]),
+        int(metadata["global_step"]), int(metadata["epoch"]), int(metadata["worker_count"]),
+        int(metadata["organism_count"]), parts,
+    )  # fmt: skip
+    if not (0 <= checkpoint.timestamp <= TIME_MAX_S and isinstance(metadata["config"], dict)):
+        raise WholeCheckpointError(f"{path} is damaged: expected a time and a configuration")
+    return checkpoint
 
 
 def read_parts(checkpoint: WholeCheckpoint) -> list[OrganismPart]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import signal
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,10 @@ import pytest
 from recorder.cluster import ClusterError, OrganismCluster
 from recorder.cluster.actor_engine import Role
 from recorder.cluster.organism_worker import run_worker
-from recorder.cluster.process_actors import ProcessActor, ProcessEngine
+from recorder.cluster.process_actors import PipeChannel, ProcessActor, ProcessEngine
+from sim.kernel.state import State
 
-from cluster_runs import CONFIG, advance, ensure_all_whole
+from cluster_runs import CONFIG, advance, ensure_all_whole, plain_hashes
 from dying_actors import Death, DyingEngine, hang_once, run_with_kills
 from killed_drivers import run_with_driver_kills
 
@@ -137,3 +139,45 @@ def test_a_driver_that_is_killed_leaves_no_process_and_its_run_continues(tmp_pat
     """The next run begins at the newest checkpoint; record resume continues the tape. All hashes are those of one process."""
     assert run_with_driver_kills(random.randrange(1 << 32), tmp_path, kills=1) <= 1
     ensure_all_whole(tmp_path / "whole")
+
+
+def interrupt_waiting(patch: pytest.MonkeyPatch) -> None:
+    """Raise KeyboardInterrupt while the driver waits for the server."""
+    patch.setattr(PipeChannel, "receive", raise_interrupt)
+
+
+def interrupt_answered(patch: pytest.MonkeyPatch) -> None:
+    """Raise it when the answer of the server has come."""
+    receive = PipeChannel.receive
+    patch.setattr(PipeChannel, "receive", lambda channel: raise_interrupt(receive(channel)))
+
+
+def interrupt_restoring(patch: pytest.MonkeyPatch) -> None:
+    """Raise it when the server has made the tick, and the driver is about to take its state."""
+    patch.setattr(State, "restore", raise_interrupt)
+
+
+def raise_interrupt(*_: Any) -> None:
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("interrupt", [interrupt_waiting, interrupt_answered, interrupt_restoring])
+def test_an_interrupt_in_a_step_loses_nothing(
+    interrupt: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As Ctrl-C does in a notebook: the step is made again, with other inputs."""
+    with OrganismCluster(CONFIG, 2, on_notice=lambda _: None) as cluster:
+        advance(cluster.simulation, 6)
+        with monkeypatch.context() as patch:
+            interrupt(patch)
+            with pytest.raises(KeyboardInterrupt):
+                cluster.simulation.step([{"kind": "feed", "amount": 1}])  # In truth, tick 7 has no inputs.
+        assert cluster.simulation.state.hash() == plain_hashes()[6]
+        advance(cluster.simulation, 12)
+
+
+def test_a_closed_cluster_says_so() -> None:
+    with OrganismCluster(CONFIG, 1) as cluster:
+        advance(cluster.simulation, 1)
+    with pytest.raises(ClusterError, match="the cluster is closed"):
+        cluster.simulation.step(None)

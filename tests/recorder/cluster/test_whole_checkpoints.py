@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import attrs
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from recorder.cluster import (
     ClusterError,
@@ -323,3 +326,38 @@ def test_a_checkpoint_knows_its_own_size(folder: Path) -> None:
     assert checkpoint.size_bytes == sum(path.stat().st_size for path in files)
     assert len(files) == 1 + len(checkpoint.parts) == 4
     assert attrs.evolve(checkpoint).identity == checkpoint.identity
+
+
+@given(st.randoms(use_true_random=False))
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_a_hostile_manifest_is_refused_in_one_line_or_gives_the_true_state(written: Path, chance: Random) -> None:
+    """A value of a manifest without a digest is replaced by another one; nothing but a refusal or the true state follows."""
+    plain = json.loads(manifest(written).read_text())
+    del plain["blake2b"]
+    holder, key = chance.choice(list(places(plain)))
+    holder[key] = chance.choice([None, -1, 1 << 70, 1e300, "", "../x", "x\0", [], {}, [[]], float("nan"), True, 4711])
+    path = written / "changed" / f"{manifest(written).name}"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps(plain))
+    for part_path in written.glob("*.bin"):
+        if not (path.parent / part_path.name).exists():
+            shutil.copy(part_path, path.parent)
+    refusal = ""
+    try:
+        restored = restore_whole(read_manifest(path))
+    except WholeCheckpointError as error:
+        refusal = str(error)
+    else:
+        assert restored.world.state.hash() == plain_hashes()[20]
+    finally:
+        shutil.rmtree(path.parent)
+    assert "\n" not in refusal
+    assert len(refusal) < 1000
+
+
+def places(value: Any) -> Iterator[tuple[Any, Any]]:
+    """Each table or list in a value, with each of its keys; some of many."""
+    keys = list(value) if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else []
+    for key in list(keys)[:4]:
+        yield value, key
+        yield from places(value[key])
