@@ -99,9 +99,9 @@ class CheckpointFolder:
     def sweep(self) -> None:
         """Remove the parts without a manifest and the temporary files that killed processes left. An OSError is no harm."""
         with contextlib.suppress(OSError):
-            for path in sorted(self.path.iterdir()):
-                name = _OWN_NAME.fullmatch(path.name)
-                if name is not None and (
-                    name[2] is not None or not (self.path / f"{name[1]}{MANIFEST_SUFFIX}").exists()
-                ):
-                    path.unlink(missing_ok=True)
+            found = sorted(path.name for path in self.path.iterdir())
+            names = [name for name in map(_OWN_NAME.fullmatch, found) if name is not None]
+            whole = {name[1] for name in names if name[0].endswith(MANIFEST_SUFFIX)}
+            for name in names:
+                if name[2] is not None or name[1] not in whole:
+                    (self.path / name[0]).unlink(missing_ok=True)

@@ -295,8 +295,8 @@ class OrganismCluster:
         if same:
             return same[0]
         answer = self._ask({"do": "save", "folder": str(self._folder.path), "checkpoint_id": checkpoint_id})
-        self._folder.sweep()
         if answer["kind"] == "unsaved":
+            self._folder.sweep()
             raise ClusterError(f"no checkpoint of tick {self.tick:,} could be written: {answer['why']}")
         self.checkpoints.append(read_manifest(Path(answer["path"])))
         return self.checkpoints[-1]

@@ -10,6 +10,7 @@ import signal
 import warnings
 import weakref
 from collections.abc import Sequence
+from contextlib import nullcontext
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -19,6 +20,7 @@ import attrs
 
 from recorder.cluster.actor_engine import Actor, Message, Role
 from recorder.processes.fork_hazard import fork_hazard
+from recorder.processes.spawn_pool import without_main
 from recorder.processes.stuck_workers import Activity
 from recorder.processes.worker_pipes import begin_as_worker, starting
 
@@ -89,7 +91,8 @@ class ProcessEngine:
             process = context.Process(
                 target=_live, args=(os.getpid(), theirs, role, arguments), kwargs={"forked": is_forked}
             )
-            process.start()
+            with nullcontext() if is_forked else without_main():
+                process.start()
             theirs.close()
         actor = ProcessActor(ours, process, Activity(process.pid or 0))
         weakref.finalize(actor, _end_process, process)

@@ -62,14 +62,14 @@ class WholeCheckpoint:
     """A checkpoint of the whole, by its manifest.
 
     Attributes:
-        path: the manifest. plain: its content.
+        path: the manifest.
         checkpoint_id, simulation_id: its own, and that of the simulation. timestamp: Unix time in seconds.
         tick, epoch, worker_count, organism_count: of the world and its workers when it was written.
+        config: of the world. state_hash: of its state, hexadecimal.
         parts: what the manifest states of each.
     """
 
     path: Path
-    plain: Mapping[str, Any]
     checkpoint_id: str
     simulation_id: str
     timestamp: float
@@ -77,18 +77,14 @@ class WholeCheckpoint:
     epoch: int
     worker_count: int
     organism_count: int
+    config: Mapping[str, Any]
+    state_hash: str
     parts: tuple[PartNote, ...]
 
     @property
     def identity(self) -> tuple[str, str]:
         """Two with one identity are one checkpoint, wherever they lie."""
         return self.simulation_id, self.checkpoint_id
-
-    @property
-    def config(self) -> Mapping[str, Any]:
-        """The configuration of the world."""
-        config: Mapping[str, Any] = self.plain["metadata"]["config"]
-        return config
 
     @property
     def size_bytes(self) -> int:
@@ -174,9 +170,18 @@ def _own_digest(plain: Mapping[str, Any]) -> str:
 
 def read_manifest(path: Path) -> WholeCheckpoint:
     """Read the manifest of a checkpoint; the parts are not looked at. Raises WholeCheckpointError, OSError."""
+    return _read(path)[0]
+
+
+def _read(path: Path) -> tuple[WholeCheckpoint, dict[str, Any]]:
+    """A checkpoint, and its manifest. Raises as read_manifest does."""
     content = path.read_bytes()
     try:
-        return _checkpoint_of(path, json.loads(content))
+        plain = json.loads(content)
+        digest = plain.pop("blake2b", None)
+        if digest is not None and digest != _own_digest(plain):
+            raise WholeCheckpointError(f"{path} is damaged: its content does not have the digest that it names")
+        return _checkpoint_of(path, plain), plain
     except WholeCheckpointError:
         raise
     except (KeyError, TypeError, AttributeError, ValueError, OverflowError, RecursionError) as error:
@@ -184,10 +189,7 @@ def read_manifest(path: Path) -> WholeCheckpoint:
         raise WholeCheckpointError(f"{path} is not the manifest of a checkpoint: {why}") from None
 
 
-def _checkpoint_of(path: Path, plain: dict[str, Any]) -> WholeCheckpoint:
-    digest = plain.pop("blake2b", None)
-    if digest is not None and digest != _own_digest(plain):
-        raise WholeCheckpointError(f"{path} is damaged: its content does not have the digest that it names")
+def _checkpoint_of(path: Path, plain: Mapping[str, Any]) -> WholeCheckpoint:
     metadata = plain["metadata"]
     found = metadata["world"], metadata["version"]
     if found != (WORLD_NAME, WORLD_VERSION):
@@ -204,11 +206,19 @@ def _checkpoint_of(path: Path, plain: dict[str, Any]) -> WholeCheckpoint:
     if not all(_PART_NAME.fullmatch(part.name) for part in parts):
         raise WholeCheckpointError(f"{path} is damaged: a part lies outside of its folder")
     checkpoint = WholeCheckpoint(
-        path, plain, str(metadata["checkpoint_id"]), str(metadata["simulation_id"]), float(metadata["timestamp"]),
-        int(metadata["global_step"]), int(metadata["epoch"]), int(metadata["worker_count"]),
-        int(metadata["organism_count"]), parts,
-    )  # fmt: skip
-    if not (0 <= checkpoint.timestamp <= TIME_MAX_S and isinstance(metadata["config"], dict)):
+        path=path,
+        checkpoint_id=str(metadata["checkpoint_id"]),
+        simulation_id=str(metadata["simulation_id"]),
+        timestamp=float(metadata["timestamp"]),
+        tick=int(metadata["global_step"]),
+        epoch=int(metadata["epoch"]),
+        worker_count=int(metadata["worker_count"]),
+        organism_count=int(metadata["organism_count"]),
+        config=metadata["config"],
+        state_hash=str(metadata["state_hash"]),
+        parts=parts,
+    )
+    if not (0 <= checkpoint.timestamp <= TIME_MAX_S and isinstance(checkpoint.config, dict)):
         raise WholeCheckpointError(f"{path} is damaged: expected a time and a configuration")
     return checkpoint
 
@@ -251,11 +261,11 @@ class Restored:
 
 def restore_whole(checkpoint: WholeCheckpoint) -> Restored:
     """Build the world of a checkpoint. Raises WholeCheckpointError if anything of it is missing or differs, OSError."""
-    bodies = _all_bodies(read_parts(checkpoint))
-    plain, path = checkpoint.plain, checkpoint.path
+    checkpoint, plain = _read(checkpoint.path)
+    path, bodies = checkpoint.path, _all_bodies(read_parts(checkpoint))
     try:
         world = Organisms(checkpoint.config)
-        _fill(world, checkpoint, bodies)
+        _fill(world, checkpoint, plain, bodies)
         assignments = {int(one): int(worker) for one, worker in plain["worker_assignments"].items()}
         stats = {
             int(worker): {str(k): int(v) for k, v in figures.items()}
@@ -287,9 +297,9 @@ def _all_bodies(parts: Iterable[OrganismPart]) -> Bodies:
     return {name: values[order] for name, values in joined.items()}
 
 
-def _fill(world: Organisms, checkpoint: WholeCheckpoint, bodies: Bodies) -> None:
+def _fill(world: Organisms, checkpoint: WholeCheckpoint, plain: Mapping[str, Any], bodies: Bodies) -> None:
     """Put the state of a checkpoint into a world. Raises WholeCheckpointError if its hash differs."""
-    state, plain = world.state, checkpoint.plain
+    state = world.state
     stats, seeds = plain["global_stats"], plain["seed_bank_data"]
     counts = len(bodies["id"]), len(seeds)
     for table, count in zip(("organisms", "seed_bank"), counts, strict=True):
@@ -303,7 +313,7 @@ def _fill(world: Organisms, checkpoint: WholeCheckpoint, bodies: Bodies) -> None
     sizes = np.array([len(genome) for genome in genomes], np.int32)
     replace_rows(state, "seed_bank", {**columns, "size": sizes, "genome": genome_rows(genomes)})
     replace_rows(state, "organisms", bodies)
-    expected = plain["metadata"]["state_hash"]
+    expected = checkpoint.state_hash
     if f"{state.hash():016x}" != expected or checkpoint.organism_count != counts[0]:
         raise WholeCheckpointError(
             f"{checkpoint.path} is damaged: its state has the hash {state.hash():016x} and {counts[0]:,} organisms, "

@@ -93,7 +93,7 @@ def _facts(checkpoint: Checkpoint | WholeCheckpoint) -> dict[str, Any]:
             "run": checkpoint.simulation_id,
             "bytes": checkpoint.size_bytes,
             "path": str(checkpoint.path),
-            "state_hash": checkpoint.plain["metadata"]["state_hash"],
+            "state_hash": checkpoint.state_hash,
             "checkpoint_id": checkpoint.checkpoint_id,
             "simulation_id": checkpoint.simulation_id,
             "worker_count": checkpoint.worker_count,

@@ -126,7 +126,7 @@ class _SpawnSubmission(PipedSubmission[Item, Result]):
         ours, theirs = self._context.Pipe()
         progress = self._context.RawValue("q", NO_PROGRESS)
         process = self._context.Process(target=_live, args=(os.getpid(), self._prepare, self._work, theirs, progress))
-        with nullcontext() if self._imports_main else _without_main():
+        with nullcontext() if self._imports_main else without_main():
             process.start()
         theirs.close()
         worker = self._workers[ours] = Worker(process, ours, progress, Activity(process.pid or 0))
@@ -137,7 +137,7 @@ class _SpawnSubmission(PipedSubmission[Item, Result]):
 
 
 @contextmanager
-def _without_main() -> Iterator[None]:
+def without_main() -> Iterator[None]:
     """Hide the file of the main module, which multiprocessing would run in the process that it starts."""
     main = sys.modules["__main__"]
     sys.modules["__main__"] = ModuleType("__main__")

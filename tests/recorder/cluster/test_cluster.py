@@ -13,6 +13,7 @@ from recorder.cluster import OrganismCluster
 from recorder.cluster.assignments import Assignments
 from recorder.cluster.organism_worker import OrganismWorker, no_bodies
 from recorder.exit_codes import UsageError
+from recorder.processes.fork_hazard import forks_refused
 from sim.worlds.organisms import Organisms
 from sim.worlds.organisms.execution import take_bodies
 from sim.worlds.organisms.layout import COLUMNS
@@ -47,6 +48,11 @@ def test_the_tape_is_that_of_one_process(tmp_path: Path) -> None:
     with OrganismCluster(CONFIG, 3) as cluster:
         ours = record(tmp_path / "cluster.tape", cluster.simulation)
     assert ours == record(tmp_path / "plain.tape", Organisms(CONFIG))
+
+
+def test_fresh_interpreters_where_a_fork_would_not_work() -> None:
+    with forks_refused("a library with threads"), OrganismCluster(CONFIG, 2) as cluster:
+        advance(cluster.simulation, 5)
 
 
 def test_the_monitoring_history_is_capped() -> None:

@@ -96,7 +96,7 @@ def test_4_workers_then_2_then_7(tmp_path: Path) -> None:
             facts, pids = cluster.describe()
             assert len(pids) == workers + 1
             if cluster.resumed is not None:
-                plain = cluster.resumed.plain
+                plain = json.loads(cluster.resumed.path.read_text())
                 kept = {int(one): worker for one, worker in plain["worker_assignments"].items() if worker < workers}
                 assert kept.items() <= facts.assignments.items()
                 assert facts.history == plain["historical_stats"]
@@ -110,7 +110,8 @@ def test_the_same_number_of_workers_gets_the_same_assignments(folder: Path) -> N
     with OrganismCluster(CONFIG, 3, folder=folder) as cluster:
         assert cluster.resumed is not None
         assert cluster.describe()[0].assignments == {
-            int(one): worker for one, worker in cluster.resumed.plain["worker_assignments"].items()
+            int(one): worker
+            for one, worker in json.loads(cluster.resumed.path.read_text())["worker_assignments"].items()
         }
 
 
