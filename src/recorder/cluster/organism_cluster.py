@@ -317,7 +317,8 @@ class OrganismCluster:
         except (EOFError, OSError):
             self._server = None
             code = server.end()
-            raise _LostError(f"the server (process {server.process_id}) died with exit code {code}") from None
+            how = "" if code is None else f" with exit code {code}"
+            raise _LostError(f"the server (process {server.process_id}) died{how}") from None
         except BaseException:  # Of an interrupt, or a notice: the answer would be taken for that of the next message.
             self._server = None
             server.end()
