@@ -2,6 +2,7 @@
 # make test   run the tests
 # make test-long   the cases that make test leaves out, since it runs others of their kind
 # make test-foreign   arrays of JAX, Atari, SimPy: packages of hundreds of megabytes; make test skips these tests
+# make test-ray   work on Ray, which is started on loopback; make test skips these tests without the package
 # make test-real   defects of public packages in old versions, each in an environment of its own; make test has programs like them
 # make lint   formatting, lint, types, import rules
 # make test-pythons   the tests on every installed Python from 3.11
@@ -23,7 +24,7 @@ DEMO_TAPE := recordings/demo.tape
 # The tests start many processes. None of them may compile all modules again, whatever the environment sets.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-long test-real test-pythons test-exact test-oldest test-wheel test-foreign lint bench clean
+.PHONY: demo test test-long test-ray test-real test-pythons test-exact test-oldest test-wheel test-foreign lint bench clean
 
 demo: $(VENV)/.installed
 	mkdir -p recordings && rm -rf $(DEMO_TAPE)
@@ -45,6 +46,10 @@ test-long: $(VENV)/.tested
 test-foreign: $(VENV)/.tested
 	$(BIN)/pip install --quiet --group foreign
 	$(BIN)/pytest -n 2 --dist worksteal -m "" $(FOREIGN_TESTS)
+
+test-ray: $(VENV)/.tested
+	$(BIN)/pip install --quiet --group ray
+	$(BIN)/pytest -m "" tests/recorder/processes/cluster
 
 test-real:
 	tools/test_real.sh

@@ -14,10 +14,12 @@ from cyclopts import Parameter
 
 from recorder.commands.resume_plan import goal_of
 from recorder.console.argument_types import LocalPath, Positive
+from recorder.console.engine_option import EngineOption
 from recorder.console.output import print_json, say, say_on_stderr
 from recorder.console.progress import progress_bar
 from recorder.errors import RecordingWarning
 from recorder.exit_codes import DIFFERS, SAME, UsageError
+from recorder.processes.cluster.engine import Engine, find_engine
 from recorder.runs.input_source import read_players
 from recorder.scenarios.batch import Job, RunRecord, ensure_registered, input_source_of_job, worker_count
 from recorder.scenarios.batch_manifest import PICTURE_NAME, BatchFolder
@@ -67,6 +69,7 @@ def batch(
     ticks: Ticks = None,
     player: Players = None,
     jobs: Jobs = None,
+    engine: EngineOption = None,
     no_tapes: NoTapes = False,
     no_smaller: NoSmaller = False,
     as_json: Json = False,
@@ -100,7 +103,7 @@ def batch(
             bindings = {"scenario": name, **job.bindings} if len(scenarios) > 1 else job.bindings
             numbered = attrs.evolve(job, index=len(planned), bindings=bindings)
             planned.append(with_tape(numbered, None if no_tapes else folder))
-    request = BatchRequest(planned, folder, jobs, {"scenarios": list(scenarios)}, makes_smaller=not no_smaller)
+    request = BatchRequest(planned, folder, jobs, {"scenarios": list(scenarios)}, not no_smaller, find_engine(engine))
     return _run(request, as_json=as_json)
 
 
@@ -113,6 +116,7 @@ def sweep(
     ticks: Ticks = None,
     player: Players = None,
     jobs: Jobs = None,
+    engine: EngineOption = None,
     no_tapes: NoTapes = False,
     no_smaller: NoSmaller = False,
     as_json: Json = False,
@@ -142,7 +146,14 @@ def sweep(
     tapes = None if no_tapes else folder
     planned = _jobs(loaded, axes, tapes, players=read_players(player or []), ticks=_goal(ticks))
     facts = {"scenarios": [scenario], "axes": [{"path": used.path, "values": list(used.values)} for used in axes]}
-    return _run(BatchRequest(planned, folder, jobs, facts, makes_smaller=not no_smaller), as_json=as_json)
+    return _run(BatchRequest(planned, folder, jobs, facts, not no_smaller, find_engine(engine)), as_json=as_json)
+
+
+def workers_text(engine: Engine | None, workers: int | None) -> str:
+    """Where runs are made, for people."""
+    if engine is None:
+        return counted(worker_count(workers), "worker")
+    return "Ray" if workers is None else f"Ray, {workers} at a time"
 
 
 def _named(scenarios: Sequence[str]) -> list[tuple[str, Scenario]]:
@@ -197,6 +208,7 @@ class BatchRequest:
         workers: the number of processes; see worker_count.
         facts: further entries of the manifest.
         makes_smaller: True if violating scenarios are made smaller.
+        engine: None for processes of this machine.
     """
 
     jobs: list[Job]
@@ -204,6 +216,7 @@ class BatchRequest:
     workers: int | None
     facts: dict[str, Any]
     makes_smaller: bool
+    engine: Engine | None = None
 
 
 def _run(request: BatchRequest, *, as_json: bool) -> int:
@@ -215,8 +228,9 @@ def _run(request: BatchRequest, *, as_json: bool) -> int:
     except ValueError as error:
         raise UsageError(str(error)) from None
     if not as_json:
-        runs = f"{counted(len(request.jobs), 'run')} on {counted(worker_count(request.workers), 'worker')}"
-        say(f"{runs} → {request.folder}")
+        say(
+            f"{counted(len(request.jobs), 'run')} on {workers_text(request.engine, request.workers)} → {request.folder}"
+        )
     facts = {**request.facts, "smaller": [attrs.asdict(smaller) for smaller in older]}
     records = _records(request, facts, quiet=as_json)
     if as_json:
@@ -244,7 +258,14 @@ def _records(request: BatchRequest, facts: dict[str, Any], *, quiet: bool) -> li
             show(len(records))
 
         try:
-            return run_batch(request.jobs, request.folder, workers=request.workers, finished=finished, more=facts)
+            return run_batch(
+                request.jobs,
+                request.folder,
+                workers=request.workers,
+                engine=request.engine,
+                finished=finished,
+                more=facts,
+            )
         except ValueError as error:
             raise UsageError(str(error)) from None
 

@@ -10,13 +10,16 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
+from recorder.commands.batch import workers_text
 from recorder.console.argument_types import LocalPath, Positive
+from recorder.console.engine_option import EngineOption
 from recorder.console.output import print_json, say, say_on_stderr
 from recorder.console.progress import progress_bar
 from recorder.corpus.corpus import Corpus, refresh_index
 from recorder.corpus.generate import PlannedRun, locked_folder, missing_runs, plan_runs, run_missing
 from recorder.corpus.run_statistics import standings_of
 from recorder.exit_codes import DIFFERS, SAME, UsageError
+from recorder.processes.cluster.engine import Engine, find_engine
 from recorder.recording_options import KEYFRAME_INTERVAL_TICKS
 from recorder.runs.input_source import read_players
 from recorder.scenarios.batch import RunRecord, worker_count
@@ -33,6 +36,7 @@ def generate(
     player: Annotated[list[str] | None, Parameter(name="--player", negative="")] = None,
     output: Annotated[LocalPath, Parameter(name=["--output", "-o"])] = DEFAULT_FOLDER,
     jobs: Annotated[Positive | None, Parameter(name=["--jobs", "-j"])] = None,
+    engine: EngineOption = None,
     ticks: Positive | None = None,
     keyframe_interval: Positive = KEYFRAME_INTERVAL_TICKS,
     as_json: Annotated[bool, Parameter(name="--json", negative="")] = False,
@@ -78,10 +82,11 @@ def generate(
         ticks=ticks,
         keyframe_interval_ticks=keyframe_interval,
     )
+    place = find_engine(engine)
     start_s = time.perf_counter()
     if not as_json:
-        say(f"{counted(len(plan), 'run')} on {counted(worker_count(jobs), 'worker')} → {output}")
-    records = _run(plan, output, jobs, quiet=as_json)
+        say(f"{counted(len(plan), 'run')} on {workers_text(place, jobs)} → {output}")
+    records = _run(plan, output, jobs, place, quiet=as_json)
     seconds = time.perf_counter() - start_s
     if as_json:
         print_json(_facts(plan, records, output))
@@ -90,7 +95,9 @@ def generate(
     return DIFFERS if any(record.error is not None for record in records) else SAME
 
 
-def _run(plan: Sequence[PlannedRun], output: Path, jobs: int | None, *, quiet: bool) -> list[RunRecord]:
+def _run(
+    plan: Sequence[PlannedRun], output: Path, jobs: int | None, engine: Engine | None, *, quiet: bool
+) -> list[RunRecord]:
     """Run what is missing; return the records of these runs."""
     with locked_folder(output):
         with progress_bar("reading tapes", 100, quiet=quiet) as show:
@@ -100,7 +107,9 @@ def _run(plan: Sequence[PlannedRun], output: Path, jobs: int | None, *, quiet: b
         missing = missing_runs(plan, corpus)
         existing_count = len(plan) - len(missing)
         with progress_bar("running", len(plan), quiet=quiet) as show:
-            return run_missing(missing, output, workers=jobs, progress=lambda done: show(existing_count + done))
+            return run_missing(
+                missing, output, workers=jobs, engine=engine, progress=lambda done: show(existing_count + done)
+            )
 
 
 def read_seeds(text: str) -> list[int]:

@@ -27,6 +27,7 @@ from recorder.corpus.inspect_tape import SCENARIO_NOTE, SOURCE_NOTE, examine, fa
 from recorder.corpus.run import GENERATED, Run, Settings
 from recorder.exit_codes import UsageError
 from recorder.format.recording.assembly import NOT_CHECKED
+from recorder.processes.cluster.engine import Engine
 from recorder.processes.pool import Pool
 from recorder.recording_options import KEYFRAME_INTERVAL_TICKS
 from recorder.runs.input_source import input_source_of
@@ -222,11 +223,12 @@ def run_missing(
     *,
     workers: int | None = None,
     pool: Pool | None = None,
+    engine: str | Engine | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> list[RunRecord]:
     """Run the missing runs, writing tapes and index to the locked folder; return their records, in the same order.
 
-    workers, pool: see run_many. progress: called with the number of finished runs. Raises OSError, ForeignIndexError.
+    workers, pool, engine: see run_many. progress: called with the number of finished runs. Raises OSError, ForeignIndexError.
     """
     for planned in missing:
         clear_unfinished(_tape_of(planned))
@@ -246,7 +248,7 @@ def run_missing(
     assert len(intervals) <= 1  # plan_runs gives all runs the same interval.
     work = functools.partial(run_generated, keyframe_interval_ticks=max(intervals, default=KEYFRAME_INTERVAL_TICKS))
     try:
-        return run_many(jobs, workers=workers, pool=pool, finished=finished, work=work)
+        return run_many(jobs, workers=workers, pool=pool, engine=engine, finished=finished, work=work)
     finally:
         _clear_parts(missing)  # Of failed and interrupted runs: these start again from tick 0.
 

@@ -17,6 +17,7 @@ from typing import Any
 import attrs
 
 from recorder.errors import RecordingWarning, WriterFailedError
+from recorder.processes.cluster.engine import Engine, engine_pool
 from recorder.processes.deferred_interrupts import interrupts_held_back
 from recorder.processes.executor_pool import ExecutorPool
 from recorder.processes.pool import Outcome, Pool, Report, WorkerDiedError
@@ -241,6 +242,7 @@ def run_many(
     workers: int | None = None,
     executor: Executor | None = None,
     pool: Pool | None = None,
+    engine: str | Engine | None = None,
     finished: Callable[[RunRecord], None] | None = None,
     work: Callable[[Job], RunRecord] = run_job,
 ) -> list[RunRecord]:
@@ -248,11 +250,12 @@ def run_many(
 
     workers: see worker_count. executor: an executor of concurrent.futures to use instead; it is not shut down. If one
     of its processes dies, the remaining jobs run in worker processes, by default in one. pool: runs the jobs instead;
-    see recorder.processes.pool. finished: called with each record when it is available, in any order. work: runs one job.
+    see recorder.processes.pool. engine: "ray", "ray:ADDRESS" or a RayEngine runs them there. finished: called with each record
+    when it is available, in any order. work: runs one job.
 
-    Raises ValueError if two jobs have the same index, or if both an executor and a pool are given.
+    Raises ValueError if two jobs have the same index, or if more than one of executor, pool and engine is given; EngineError.
     """
-    if executor is not None and pool is not None:
+    if executor is not None and (pool is not None or engine is not None):
         raise ValueError("expected an executor or a pool, got both")
     if len({job.index for job in jobs}) < len(jobs):
         raise ValueError("expected a different index for each job of the batch")
@@ -261,14 +264,14 @@ def run_many(
         own = _own_pool(workers or 1)
         batch.run_in(ExecutorPool(executor), again=own)
         batch.run_in(own, again=own)
-    elif pool is not None:
-        batch.run_in(pool, again=pool)
-    elif worker_count(workers) == 1:
-        for job in jobs:
-            batch.keep(work(job))
     else:
-        own = _own_pool(worker_count(workers))
-        batch.run_in(own, again=own)
+        with engine_pool(engine, workers, other=pool) as given:
+            if given is None and worker_count(workers) == 1:
+                for job in jobs:
+                    batch.keep(work(job))
+            else:
+                used = given if given is not None else _own_pool(worker_count(workers))
+                batch.run_in(used, again=used)
     return [batch.records[job.index] for job in jobs]
 
 
@@ -280,7 +283,9 @@ def _ignore_recording_warnings() -> None:
     warnings.simplefilter("ignore", RecordingWarning)  # The record of the run reports a failed tape.
 
 
-def _work_on(work: Callable[[Job], RunRecord], job: Job, _: Report) -> RunRecord:
+def _work_on(work: Callable[[Job], RunRecord], deletable: frozenset[int], job: Job, _: Report) -> RunRecord:
+    if job.tape is not None and job.index in deletable:
+        clear_unfinished(job.tape)  # Of a worker that was lost with its machine: the pool runs the job again.
     return work(job)
 
 
@@ -295,10 +300,10 @@ class _Batch:
     ) -> None:
         self.records: dict[int, RunRecord] = {}
         self._waiting = list(jobs)
-        self._work = partial(_work_on, work)
         self._finished = finished
         # The partial tape of such a job is deleted, but never a file that existed before the batch.
-        self._deletable = {job.index for job in jobs if job.tape is not None and not job.tape.exists()}
+        self._deletable = frozenset(job.index for job in jobs if job.tape is not None and not files_of(job.tape))
+        self._work = partial(_work_on, work, self._deletable)
 
     def keep(self, record: RunRecord) -> None:
         """Store a record and report it."""

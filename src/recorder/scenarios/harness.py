@@ -14,6 +14,7 @@ from typing import Any, Protocol, runtime_checkable
 import attrs
 
 from recorder.factory_spec import load_factory
+from recorder.processes.cluster.engine import Engine
 from recorder.processes.pool import Pool
 from recorder.scenarios.batch import Job, RunRecord, failed_record, record_of, run_many
 from recorder.scenarios.pass_criteria import check_contracts
@@ -59,11 +60,12 @@ def run_harness(
     workers: int | None = None,
     executor: Executor | None = None,
     pool: Pool | None = None,
+    engine: str | Engine | None = None,
     finished: Callable[[RunRecord], None] | None = None,
 ) -> list[HostRecord]:
     """Run scenarios of a host, by default all, in its order.
 
-    adapter: ``module:factory`` of a HostAdapter, such as its class. tapes: a folder.
+    adapter: ``module:factory`` of a HostAdapter, such as its class. tapes: a folder. engine: see run_many.
     Raises ValueError for an unknown factory or scenario, TypeError if the factory does not make a HostAdapter.
     """
     scenarios = _host(adapter).scenarios()
@@ -78,7 +80,7 @@ def run_harness(
         for index, name in enumerate(selected)
     ]
     work = functools.partial(_run_hosted, adapter)
-    records = run_many(jobs, workers=workers, executor=executor, pool=pool, finished=finished, work=work)
+    records = run_many(jobs, workers=workers, executor=executor, pool=pool, engine=engine, finished=finished, work=work)
     return [_with_failures(record) for record in records]
 
 

@@ -16,6 +16,7 @@ from typing import Any
 import attrs
 
 from recorder.format.limits import WHOLE_MAX
+from recorder.processes.cluster.engine import Engine
 from recorder.processes.pool import Pool
 from recorder.scenarios.batch import Job, RunRecord, ensure_registered, job_of, run_job, run_many, ticks_of
 from recorder.scenarios.batch_manifest import BatchFolder
@@ -190,13 +191,14 @@ def run_batch(
     workers: int | None = None,
     executor: Executor | None = None,
     pool: Pool | None = None,
+    engine: str | Engine | None = None,
     finished: Callable[[RunRecord], None] | None = None,
     more: Mapping[str, Any] | None = None,
     work: Callable[[Job], RunRecord] = run_job,
 ) -> list[RunRecord]:
     """Run jobs whose tapes are in folder; jobs that have finished there are not run again.
 
-    workers, executor, pool: see run_many. finished: called with each record, first with the existing ones. more: further
+    workers, executor, pool, engine: see run_many. finished: called with each record, first with the existing ones. more: further
     keys of the manifest. Finished runs are kept in any case. Raises OSError with the folder, also if the disk refuses a
     tape, and ValueError like BatchFolder.locked.
     """
@@ -213,7 +215,9 @@ def run_batch(
         for record in done.values():
             on_finished(record)
         rest = [job for job in jobs if job.index not in done]
-        new_records = run_many(rest, workers=workers, executor=executor, pool=pool, finished=keep, work=work)
+        new_records = run_many(
+            rest, workers=workers, executor=executor, pool=pool, engine=engine, finished=keep, work=work
+        )
         ran = {record.index: record for record in new_records}
         records = [done.get(job.index) or ran[job.index] for job in jobs]
         batch_folder.finish(records, more or {})

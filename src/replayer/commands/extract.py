@@ -12,6 +12,7 @@ import attrs
 from cyclopts import Parameter
 
 from recorder.console.argument_types import NotNegative, Positive
+from recorder.console.engine_option import EngineOption, engine_arguments
 from recorder.console.output import print_json
 from recorder.console.progress import progress_bar
 from recorder.exit_codes import UsageError
@@ -197,6 +198,7 @@ def extract_tapes(
     fps: _Fps = None,
     append: _Append = False,
     jobs: _Jobs = None,
+    engine: EngineOption = None,
     sim: _Sim = None,
     functions: Annotated[AgentOptions, Parameter(name="*")] = _NO_AGENT_OPTIONS,
     as_json: _Json = False,
@@ -238,13 +240,12 @@ def extract_tapes(
                 output,
                 request=request,
                 world=factory_of(sim),
-                jobs=jobs or processor_count(),
                 file_format=file_format,
                 fps=fps,
-                append=append,
                 looking=show_tapes,
                 progress=lambda done, total: show(100 * done / max(total, 1)),
                 command=_repeatable(sys.argv),
+                **engine_arguments(engine, jobs, processor_count(), append=append),
             )
     except ExtractionError as error:
         raise UsageError(str(error)) from None
@@ -253,7 +254,7 @@ def extract_tapes(
 
 
 def _repeatable(words: Sequence[str]) -> list[str]:
-    """Return the command line without the options that do not change the data set: --jobs and --json.
+    """Return the command line without the options that do not change the data set: --jobs, --engine and --json.
 
     Its URLs are those of messages: a data set is given to others, who must not get a signature or a password.
     """
@@ -261,9 +262,9 @@ def _repeatable(words: Sequence[str]) -> list[str]:
     for word in words[1:]:
         if skip:
             skip = False
-        elif word in ("--jobs", "-j"):
+        elif word in ("--jobs", "-j", "--engine"):
             skip = True
-        elif word != "--json" and not word.startswith(("--jobs=", "-j")):
+        elif word != "--json" and not word.startswith(("--jobs=", "-j", "--engine=")):
             kept.append(shown_url(word))
     return ["replay", *kept]
 

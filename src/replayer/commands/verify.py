@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,6 +12,7 @@ import attrs
 from cyclopts import Parameter
 
 from recorder.console.argument_types import LocalPath, Positive
+from recorder.console.engine_option import EngineOption, engine_arguments
 from recorder.console.output import print_json
 from recorder.console.progress import progress_bar
 from recorder.errors import SimulationFailedError
@@ -52,6 +54,7 @@ def verify(
     /,
     *,
     jobs: Annotated[Positive | None, Parameter(name=["--jobs", "-j"])] = None,
+    engine: EngineOption = None,
     fast: Annotated[bool, Parameter(negative="")] = False,
     values: Annotated[bool, Parameter(negative="")] = False,
     as_json: Json = False,
@@ -90,7 +93,7 @@ def verify(
     patience
         Seconds. A process that does nothing for longer is ended: one that waits for a thread that it lacks, for example.
     """
-    path = choose(tape)
+    path, place = choose(tape), engine_arguments(engine, jobs, processor_count())
     _ensure_together(field_map, fast=fast, values=values)
     if fast:
         return _verify_headers(path, as_json=as_json)
@@ -104,7 +107,7 @@ def verify(
     start_s = _cpu_s()
     try:
         factory = _factory(path, sim, field_map)
-        report = _verify(path, factory, tick_count, jobs, dump_folder, patience, quiet=as_json)
+        report = _verify(path, factory, tick_count, place, dump_folder, patience, quiet=as_json)
     except SimulationFailedError as error:
         if first_tick is None or not is_desync(path, sim, error, first_tick):
             raise
@@ -120,9 +123,7 @@ def verify(
             )
         elif checked is None:
             _tell_of_values(path, sim, report, _cpu_s() - start_s)
-    if report.first_bad is not None or report.wrong_keyframes:
-        return DIFFERS
-    return STATUS_CODES[report.status]
+    return DIFFERS if report.first_bad is not None or report.wrong_keyframes else STATUS_CODES[report.status]
 
 
 def _shard_facts(path: Location, report: VerificationReport) -> dict[str, Any]:
@@ -174,7 +175,7 @@ def _verify(
     path: Location,
     factory: Factory | None,
     ticks: int,
-    jobs: int | None,
+    place: Mapping[str, Any],
     dump_folder: Path | None,
     patience: int,
     *,
@@ -184,7 +185,7 @@ def _verify(
         return verify_tape(
             path,
             factory,
-            jobs=jobs or processor_count(),
+            **place,
             progress=lambda done, _: show(done),
             dump_folder=dump_folder or folder_beside(path),
             patience_s=patience,

@@ -14,6 +14,7 @@ import attrs
 from recorder.exit_codes import CORRUPT, DIFFERS, INCOMPLETE, SAME, UNREADABLE
 from recorder.location.tape_location import Location, tape_location
 from recorder.location.tape_url import TapeUrl
+from recorder.processes.cluster.engine import Engine, engine_pool
 from recorder.processes.inline_pool import local_pool
 from recorder.processes.pool import Pool
 from replayer.datasets.build import (
@@ -112,6 +113,7 @@ def extract(
     world: Factory | None = None,
     jobs: int = 1,
     pool: Pool | None = None,
+    engine: str | Engine | None = None,
     **wanted: Any,
 ) -> StreamedDataset: ...
 @overload
@@ -128,6 +130,7 @@ def extract(
     looking: Callable[[int], None] | None = None,
     command: Sequence[str] = (),
     pool: Pool | None = None,
+    engine: str | Engine | None = None,
     **wanted: Any,
 ) -> Extraction: ...
 
@@ -145,13 +148,12 @@ def extract(
     looking: Callable[[int], None] | None = None,
     command: Sequence[str] = (),
     pool: Pool | None = None,
+    engine: str | Engine | None = None,
     **wanted: Any,
 ) -> Extraction | StreamedDataset:
     """Extract a data set from tapes, or folders of tapes, into the new folder output. A stopped extraction continues.
 
-    Tapes, folders and output may be URLs.
-
-    Without output nothing is written: the tables of the returned data set are made, part by part, when they are read.
+    Tapes, folders and output may be URLs. Without output nothing is written: the tables of the returned data set are made, part by part, when they are read.
 
     world: makes the simulation, for tapes that name no registered world. jobs: the number of processes, which does not
     change the files; tables that are not written are made in the process that reads them. file_format: "parquet",
@@ -159,7 +161,8 @@ def extract(
     else 30. append: if output exists, read only tapes that it does not hold, and add their rows (not
     of lerobot); the request must be the same. progress: called with the ticks done and all ticks; looking, before
     that, with the number of tapes inspected. command: for the manifest. pool: runs the parts instead of processes forked here, see
-    recorder.processes.pool. wanted: see Request.
+    recorder.processes.pool. engine: "ray", "ray:ADDRESS" or a RayEngine runs them there, in a folder that all machines share;
+    jobs as for verify_tape. wanted: see Request.
 
     Raises ExtractionError for a request that cannot be met, OSError, and as opening a tape and making its simulation do.
     """
@@ -169,12 +172,19 @@ def extract(
     paths = list_tapes([tapes] if isinstance(tapes, str | os.PathLike) else tapes)
     import replayer.datasets.stores.arrow_files  # noqa: F401, PLC0415 - once here, not in each worker; pyarrow is an extra
 
-    pool = pool if pool is not None else local_pool(jobs)
-    run = partial(_extract, request, world, pool, file_format, fps, progress, looking or (lambda _: None), command)
+    with engine_pool(engine, jobs if jobs > 1 else None, other=pool) as found:
+        place = found if found is not None else local_pool(jobs)
+        run = partial(_extract, request, world, place, file_format, fps, progress, looking or (lambda _: None), command)
+        return _extract_to(output, paths, run, append=append)
+
+
+def _extract_to(
+    output: str | os.PathLike[str] | None, paths: Sequence[Location], run: Callable[..., Any], *, append: bool
+) -> Extraction | StreamedDataset:
     if output is not None and isinstance(url := tape_location(output), TapeUrl):
         return _extract_to_url(url, partial(run, paths), append=append)
     if output is None or not append or not os.path.lexists(output):
-        return run(paths, None if output is None else Path(output), None)
+        return run(paths, None if output is None else Path(output), None)  # type: ignore[no-any-return]
     from replayer.datasets.append import append_tapes  # noqa: PLC0415 - pyarrow is an extra
     from replayer.datasets.dataset import Dataset  # noqa: PLC0415 - pyarrow is an extra
 

@@ -11,6 +11,7 @@ import attrs
 
 from recorder.errors import CorruptError, MissingTickError, RecordingError
 from recorder.format.recording.change_replay import ChangeLog
+from recorder.processes.cluster.engine import Engine, engine_pool
 from recorder.processes.fork_hazard import forks_refused
 from recorder.processes.pool import Pool
 from recorder.processes.stuck_workers import PATIENCE_S
@@ -105,27 +106,29 @@ def verify_tape(
     progress: Progress | None = None,
     dump_folder: Path | None = None,
     pool: Pool | None = None,
+    engine: str | Engine | None = None,
     patience_s: float = PATIENCE_S,
     tests_causes: bool = True,
 ) -> VerificationReport:
     """Verify a complete tape; stops simulating after the first divergent tick.
 
     jobs: number of processes. dump_folder: folder for a dump of the first divergent tick; None writes none.
-    pool: simulates the intervals instead of forked processes; see recorder.processes.pool. patience_s: a process that
-    does nothing for longer is ended: it makes no progress and uses no processor time. tests_causes: False tests no causes
+    pool: simulates the intervals instead of forked processes; see recorder.processes.pool. engine: "ray", "ray:ADDRESS" or a
+    RayEngine simulates them there; jobs, if more than 1, is then the number of intervals at a time, instead of one for each
+    processor. patience_s: a process that does nothing for longer is ended: it makes no progress and uses no processor time. tests_causes: False tests no causes
     of a divergence: its runs from earlier starts may take seconds.
 
     Raises as Timeline does on opening; ValueError if jobs is below 1; SimulationFailedError if the simulation raises;
-    WorkerDiedError, and WorkerStuckError for a process that waits without end.
+    WorkerDiedError, and WorkerStuckError for a process that waits without end; EngineError if the engine cannot be used.
     """
     if jobs < 1:
         raise ValueError(f"jobs: expected at least 1, got {jobs}")
-    with Tape(path) as tape:
+    with engine_pool(engine, jobs if jobs > 1 else None, other=pool) as found, Tape(path) as tape:
         problems = block_problems(tape)
         if not tape.keyframes:
             return VerificationReport("corrupt" if problems else tape.status, 0, 0, 0, None, [], unique(problems), None)
         fresh = make_for_copies(tape, world)  # Once here: an error is then raised here and not in a worker.
-        processes = IntervalProcesses(tape, world, jobs, pool, fresh, patience_s)
+        processes = IntervalProcesses(tape, world, jobs, found, fresh, patience_s)
         tally = _Tally(tape, progress)
         findings, dump_path, first_bad = [], None, None
         for result in processes.verify(list_intervals(tape), tally.show):

@@ -1,0 +1,159 @@
+"""The process that speaks with Ray: it takes items from a pipe, hands them to Ray, and sends their outcomes back.
+
+Invariants:
+    1. Each item ends once: with what the work gave, with "died", or never, if its submission was cancelled.
+    2. An item whose worker or machine is lost is started again, up to a number of times. Work may therefore begin twice,
+       never end twice: the message of the lost one does not come any more.
+    3. If the pipe is closed, the process ends, and with it all that it has started, also if the caller was killed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+from collections import deque
+from collections.abc import Callable, Iterator
+from multiprocessing.connection import Connection
+from typing import Any
+
+import attrs
+
+from recorder.processes.cluster.code_identity import code_identity
+from recorder.processes.cluster.engine_error import EngineError
+from recorder.processes.cluster.ray_start import RaySettings, connected, first_line
+from recorder.processes.cluster.worker_host import Message
+
+POLL_S = 0.05
+CANCEL_S = 10.0
+
+
+@attrs.define(eq=False)
+class _Task:
+    """An item: its submission, index and bytes, and how many times it was lost."""
+
+    submission: int
+    index: int
+    item: bytes
+    losses: int = 0
+    exit_code: int | None = None
+
+
+def serve(pipe: Connection, settings: RaySettings, environment: dict[str, str], attempts: int) -> None:
+    """Run the process until the pipe is closed or "close" is received."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # The caller decides. Ray's processes inherit it.
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for stream in (0, 1, 2):  # Ray prints, and so do its processes.
+        os.dup2(nowhere, stream)
+    try:
+        with connected(settings) as (ray, slots):
+            pipe.send(("ready", slots))
+            _Server(ray, pipe, slots, environment, attempts).run()
+    except EngineError as error:
+        with contextlib.suppress(OSError):
+            pipe.send(("failed", str(error)))
+    except (EOFError, BrokenPipeError, ConnectionResetError):
+        pass
+    os._exit(0)  # What Ray has left in this process may wait for what has ended.
+
+
+class _Server:
+    def __init__(self, ray: Any, pipe: Connection, slots: int, environment: dict[str, str], attempts: int) -> None:
+        self._ray = ray
+        self._pipe = pipe
+        self._slots = slots
+        self._attempts = attempts
+        self._common = (environment, code_identity())
+        self._remote = ray.remote(_function()).options(num_cpus=1, max_retries=0, num_returns="streaming")
+        self._works: dict[int, tuple[str, Any]] = {}  # By submission: a key, and the work in Ray's store.
+        self._waiting: deque[_Task] = deque()
+        self._running: dict[Any, _Task] = {}
+
+    def run(self) -> None:
+        while True:
+            while self._pipe.poll(0 if self._running else POLL_S):
+                if self._take(*self._pipe.recv()):
+                    return
+            while self._waiting and len(self._running) < self._slots:
+                self._start(self._waiting.popleft())
+            if self._running:
+                ready, _ = self._ray.wait(list(self._running), num_returns=1, timeout=POLL_S, fetch_local=False)
+                for generator in ready:
+                    self._receive(generator)
+
+    def _take(self, kind: str, submission: int, *more: Any) -> bool:
+        """Take a message of the caller; True for the last one."""
+        if kind == "work":
+            self._works[submission] = (more[0], self._ray.put(more[1]))
+        elif kind == "item":
+            self._waiting.append(_Task(submission, *more))
+        elif kind == "cancel":
+            self._cancel(submission)
+            self._pipe.send(("cancelled", submission))
+        return kind == "close"
+
+    def _start(self, task: _Task) -> None:
+        key, work = self._works[task.submission]
+        self._running[self._remote.remote(*self._common, key, work, task.item)] = task
+
+    def _receive(self, generator: Any) -> None:
+        task = self._running[generator]
+        try:
+            kind, value = self._ray.get(next(generator))
+        except StopIteration:  # Without a result before.
+            kind, value = "lost", None
+        except self._ray.exceptions.RayTaskError as error:
+            raise EngineError(f"a Ray worker failed: {first_line(error.cause or error)}") from None
+        except self._ray.exceptions.RuntimeEnvSetupError as error:
+            raise EngineError(f"the runtime_env cannot be set up: {first_line(error)}") from None
+        except self._ray.exceptions.RayError:  # The worker or its machine is lost.
+            kind, value = "lost", None
+        if kind == "progress":
+            self._pipe.send(("progress", task.submission, task.index, value))
+            return
+        del self._running[generator]
+        if kind == "unfit":
+            raise EngineError(value)
+        if kind == "done":
+            self._pipe.send(("done", task.submission, task.index, value))
+            return
+        task.losses += 1
+        task.exit_code = value if value is not None else task.exit_code
+        if task.losses < self._attempts:
+            self._waiting.appendleft(task)
+        else:
+            self._pipe.send(("died", task.submission, task.index, task.exit_code))
+
+    def _cancel(self, submission: int) -> None:
+        self._waiting = deque(task for task in self._waiting if task.submission != submission)
+        ended = [generator for generator, task in self._running.items() if task.submission == submission]
+        for generator in ended:
+            self._ray.cancel(generator, force=True)
+            del self._running[generator]
+        if ended:
+            self._ray.wait([one.completed() for one in ended], num_returns=len(ended), timeout=CANCEL_S)
+        self._works.pop(submission, None)
+
+
+def _function() -> Callable[..., Iterator[Message]]:
+    """The function that Ray runs: defined here so that it is sent by value, and works where this package is missing."""
+
+    def run(
+        environment: dict[str, str], identity: dict[str, str], key: str, work: bytes, item: bytes
+    ) -> Iterator[tuple[str, Any]]:
+        import socket  # noqa: PLC0415 - on the other machine
+
+        try:
+            from recorder.processes.cluster.code_identity import code_identity, difference  # noqa: PLC0415 - as above
+            from recorder.processes.cluster.worker_host import run_item  # noqa: PLC0415 - as above
+        except ImportError as error:
+            yield "unfit", f"the worker on {socket.gethostname()} cannot import this package: {error}"
+            return
+        found = difference(identity, code_identity())
+        if found is not None:
+            yield "unfit", f"the worker on {socket.gethostname()} has {found}"
+            return
+        yield from run_item(environment, key, work, item)
+
+    return run

@@ -1,0 +1,52 @@
+"""Work for the tests of Ray; a module of its own, so that worker processes can import it."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+from recorder.processes.pool import Report
+
+_seen: list[int] = []
+
+
+def count_here(item: int, _: Report) -> int:
+    """How many items this process has had, with this one."""
+    _seen.append(item)
+    return len(_seen)
+
+
+def killed_at_first(folder: Path, kill: str, item: int, report: Report) -> int:
+    """Item 1 is killed once, by SIGKILL, and its begins are counted; kill: who dies, itself or its Ray worker."""
+    with (folder / f"{item}.begun").open("a") as file:
+        file.write("x")
+    if item == 1 and (folder / "1.begun").stat().st_size == 1:
+        os.kill(os.getpid() if kill == "item" else ray_worker(), signal.SIGKILL)
+        signal.pause()
+    report(item)
+    return item * 10
+
+
+def always_killed(_: int, __: Report) -> int:
+    """Every attempt is killed."""
+    os.kill(os.getpid(), signal.SIGKILL)
+    return 0
+
+
+def ray_worker() -> int:
+    """The process of Ray above this one: of the item's process, that of the work, and the host."""
+    process = os.getpid()
+    for _ in range(3):
+        process = int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[1])
+    return process
+
+
+def environment(name: str, _: Report) -> str | None:
+    """A variable of the worker."""
+    return os.environ.get(name)
+
+
+def folder_of_worker(_: int, __: Report) -> str:
+    """The current folder."""
+    return str(Path.cwd())
