@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 from cyclopts import Parameter
 
 from recorder.console.argument_types import LocalPath, Positive
+from recorder.console.engine_option import EngineOption, engine_arguments
 from recorder.console.output import print_json
 from recorder.console.progress import progress_bar
 from recorder.exit_codes import DIFFERS, UNREADABLE, UsageError
@@ -45,7 +46,8 @@ def certify_tape(
     python: Annotated[list[str] | None, Parameter(name="--python", negative="")] = None,
     factor: Annotated[list[_Factor] | None, Parameter(name="--factor", negative="")] = None,
     quick: Annotated[bool, Parameter(negative="")] = False,
-    jobs: Annotated[Positive, Parameter(name=["--jobs", "-j"])] = 1,
+    jobs: Annotated[Positive | None, Parameter(name=["--jobs", "-j"])] = None,
+    engine: EngineOption = None,
     output: Output = None,
     check: Annotated[bool, Parameter(name="--check", negative="")] = False,
     as_json: Json = False,
@@ -77,7 +79,7 @@ def certify_tape(
     quick
         Try one level of each factor, the one that is likeliest to differ.
     jobs
-        Environments at a time.
+        Environments at a time; by default one, and with an engine one for each of its processors.
     output
         The certificate; by default NAME.certificate.json next to the tape.
     check
@@ -101,8 +103,8 @@ def certify_tape(
             pythons=python or (),
             factors=factor or (),
             quick=quick,
-            jobs=jobs,
             progress=lambda done, total: show(100 * done // total),
+            **engine_arguments(engine, jobs, 1),
         )
     certificate = certificate_of(certification, path, digest)
     keep_certificate(certificate, kept)

@@ -28,6 +28,7 @@ class SentWork:
         pickled: the work.
         modules: the user's modules with digests, see user_modules.
         paths: sys.path.
+        python_path: the variable PYTHONPATH, for interpreters that the work starts.
         folder: the current folder.
         patience_s: see ForkPool.
     """
@@ -35,6 +36,7 @@ class SentWork:
     pickled: bytes
     modules: Mapping[str, str]
     paths: Sequence[str]
+    python_path: str
     folder: str
     patience_s: float
 
@@ -45,6 +47,9 @@ class SentWork:
         """
         if Path(self.folder).is_dir():
             os.chdir(self.folder)
+        python_path = [path for path in (self.python_path, os.environ.get("PYTHONPATH")) if path]
+        if python_path:
+            os.environ["PYTHONPATH"] = os.pathsep.join(python_path)
         sys.path[:] = dict.fromkeys([*(path for path in self.paths if Path(path).exists()), *sys.path])
         try:
             with noting_imported_states():
@@ -88,7 +93,8 @@ def _cloudpickle() -> Any:
 def sent_work(work: Any, patience_s: float) -> bytes:
     """The bytes of some work; SentWork when they are unpickled. Raises TypeError."""
     folder = str(Path.cwd())
-    sent = SentWork(pack(work), user_modules(), [path or folder for path in sys.path], folder, patience_s)
+    paths = [path or folder for path in sys.path]
+    sent = SentWork(pack(work), user_modules(), paths, os.environ.get("PYTHONPATH", ""), folder, patience_s)
     return bytes(ForkingPickler.dumps(sent))
 
 

@@ -10,16 +10,20 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
 import attrs
 
+from recorder.processes.cluster.engine import Engine, engine_pool
 from recorder.processes.interpreter import PythonProcess, end_all, finish, module_program, start_python
+from recorder.processes.pool import Pool, Report, results_in_order
 from replayer.diagnose.certify.arithmetic import describe_arithmetic
 from replayer.diagnose.certify.matrix import (
     BLAS_KERNEL,
@@ -128,14 +132,16 @@ def certify(
     quick: bool = False,
     jobs: int = 1,
     progress: Progress | None = None,
+    engine: str | Engine | None = None,
 ) -> Certification:
     """Verify a tape in every environment of the matrix that this machine can provide.
 
     sim: module:factory as on the command line, because other processes import it; None for a registered world.
     pythons: other interpreters, in whose environments this package is installed. factors: keys of matrix.FACTORS.
-    jobs: the number of processes at a time.
+    jobs: the number of processes at a time. engine: "ray", "ray:ADDRESS" or a RayEngine starts them on its machines; an environment
+    on a machine that computes with other libraries or features than this one is not tested.
 
-    Raises as Tape does on opening, MissingTickError if the tape has no state, CertifyError if the present environment
+    Raises as Tape does on opening, EngineError, MissingTickError if the tape has no state, CertifyError if the present environment
     cannot replay the tape (no such world, a step that raises everywhere).
     """
     with Tape(path) as tape:
@@ -145,15 +151,14 @@ def certify(
     present = present_cell(recorded)
     cells = make_matrix(present, describe_arithmetic(), recorded, pythons=pythons, factors=factors, quick=quick)
     runner = _Runner(Path(path), sim)
-    with ThreadPoolExecutor(jobs) as pool:
+    with engine_pool(engine, jobs if jobs > 1 else None) as pool:
         try:
             to_run = [present, *(cell for cell in cells if cell.why_not is None and not cell.is_present)]
-            futures = [pool.submit(runner.verify, cell) for cell in to_run]
             done = []
-            for count, future in enumerate(futures, start=1):
-                done.append(future.result())
+            for report in _run_here(runner, to_run, jobs) if pool is None else _run_in(pool, path, sim, to_run):
+                done.append(report)
                 if progress is not None:
-                    progress(count, len(futures))
+                    progress(len(done), len(to_run))
             base = done[0]
             reports = _in_order(cells, base, {id(cell): report for cell, report in zip(to_run, done, strict=True)})
             _ensure_replayable(base, reports)
@@ -165,6 +170,32 @@ def certify(
             raise
     verdicts = _judge(base, reports)
     return Certification(run_id, first_tick, last_tick, base, [base, *reports], verdicts)
+
+
+def _run_here(runner: _Runner, cells: Sequence[Cell], jobs: int) -> Iterator[CellReport]:
+    """Yield the reports of cells in their order, from processes of this machine."""
+    with ThreadPoolExecutor(jobs) as threads:
+        try:
+            yield from threads.map(runner.verify, cells)
+        except BaseException:
+            runner.end()
+            raise
+
+
+def _run_in(pool: Pool, path: str | os.PathLike[str], sim: str | None, cells: Sequence[Cell]) -> Iterator[CellReport]:
+    """Yield the reports of cells in their order, from a pool."""
+    work = partial(_verify_there, Path(path).absolute(), sim, attrs.asdict(describe_arithmetic()))
+    return results_in_order(pool, work, cells, name=lambda cell: f"verified with {cell.factor} {cell.level}")
+
+
+def _verify_there(path: Path, sim: str | None, expected: dict[str, Any], cell: Cell, _: Report) -> CellReport:
+    """In a worker: verify the tape in the environment of a cell, if the machine computes as the one that asks."""
+    actual = attrs.asdict(describe_arithmetic())
+    name = next((name for name in expected if actual[name] != expected[name]), None)
+    if name is not None:
+        why = f"the machine {socket.gethostname()} of the engine computes with another {name.replace('_', ' ')}"
+        return CellReport(cell, "not tested", why)
+    return _Runner(path, sim).verify(cell)
 
 
 def _in_order(cells: list[Cell], base: CellReport, ran: dict[int, CellReport]) -> list[CellReport]:
