@@ -14,14 +14,14 @@ from pathlib import Path
 from recorder.processes.cluster.ray_engine import RayEngine
 from recorder.processes.cluster.ray_pool import RayPool
 
-_ALONE = ["unshare", "--user", "--map-root-user", "--net", "sh", "-c", 'ip link set lo up && exec "$@"', "sh"]
+ALONE = ["unshare", "--user", "--map-root-user", "--net", "sh", "-c", 'ip link set lo up && exec "$@"', "sh"]
 
 
 @cache
 def why_not_alone() -> str | None:
     """Why Ray cannot have a network namespace of its own here; None if it can."""
     try:
-        tried = subprocess.run([*_ALONE, "true"], capture_output=True, text=True, check=False, timeout=20)
+        tried = subprocess.run([*ALONE, "true"], capture_output=True, text=True, check=False, timeout=20)
     except OSError as error:
         return str(error)
     return None if tried.returncode == 0 else tried.stderr.strip() or "unshare failed"
@@ -38,7 +38,7 @@ def ray_pool(
             yield pool
         return
     python = folder / "python-alone"
-    words = " ".join(f"'{word}'" for word in [*_ALONE, sys.executable])
+    words = " ".join(f"'{word}'" for word in [*ALONE, sys.executable])
     python.write_text(f'#!/bin/sh\nexec {words} "$@"\n')
     python.chmod(0o755)
     before = multiprocessing.spawn.get_executable()

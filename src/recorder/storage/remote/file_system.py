@@ -21,6 +21,15 @@ _file_systems: dict[tuple[int, str, str, float], Any] = {}  # By process: connec
 _lock = threading.Lock()
 
 
+def _renew_lock() -> None:
+    """In a forked copy: a thread that it lacks may hold the lock. fsspec renews its own, and its thread, in the same way."""
+    global _lock  # noqa: PLW0603 - of this process
+    _lock = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_renew_lock)
+
+
 def file_system(url: TapeUrl, settings: UrlSettings) -> Any:
     """The file system of a URL.
 
