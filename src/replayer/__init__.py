@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from replayer.timeline.values_check import check_values
     from replayer.timeline.verify import VerificationReport as Report
     from replayer.timeline.verify import verify_tape
+    from replayer.timeline.verify_many import verify_tapes
 
 __all__ = [
     "Dataset",
@@ -77,6 +78,7 @@ __all__ = [
     "samples",
     "shrink",
     "verify_tape",
+    "verify_tapes",
     "with_field_map",
 ]
 
@@ -103,6 +105,7 @@ _LATER = {  # Imported at first access.
     "samples": "replayer.datasets.stream.samples",
     "shrink": "replayer.reduction.shrink_tape",
     "verify_tape": "replayer.timeline.verify",
+    "verify_tapes": "replayer.timeline.verify_many",
     "with_field_map": "replayer.playback.mapped_simulation",
 }
 

@@ -27,13 +27,14 @@ SUPPORT = Path(__file__).parents[2] / "tests" / "support"
 sys.path.insert(0, str(SUPPORT))
 
 from ray_cluster import ALONE, descendants, why_not_alone  # noqa: E402 - from the tests' folder
-
 from small_worlds import Walkers, record  # noqa: E402 - as above
 
 BIN = Path(sys.executable).parent
 TIMEOUT_S = 240
-GONE_S = 30
+GONE_S = 40
 ATTEMPTS_MAX = 8  # Of a command whose driver is killed each time.
+KILLS_A_COMMAND = 4  # Of workers. An item is given up if it is lost four times.
+WORKER_PAUSE_S = 4.0  # At most, before a worker is killed.
 
 
 def commands(tape: Path) -> dict[str, list[str]]:
@@ -53,7 +54,7 @@ def commands(tape: Path) -> dict[str, list[str]]:
             "actions",
             *sim,
         ],
-        "generate": [f"{BIN}/record", "generate", "quiet-meadow", "--seeds", "0..5", "--ticks", "120", "-o", "runs"],
+        "generate": [f"{BIN}/record", "generate", "quiet-meadow", "--seeds", "0..7", "--ticks", "300", "-o", "runs"],
     }
 
 
@@ -108,36 +109,41 @@ def _parent(process: int) -> int:
 def disturbed(
     name: str, command: list[str], folder: Path, draw: random.Random, kind: str, typical_s: float
 ) -> tuple[dict[str, str], int]:
-    """Run a command and kill once in each attempt; return what it left, and the number of kills."""
+    """Run a command and kill until it ends, or its driver once in each attempt; return what it left, and the kills."""
     kills = 0
     for attempt in range(ATTEMPTS_MAX):
         running = start(command, folder)
-        moment_s = time.monotonic() + draw.uniform(0.0, typical_s)
         is_last = kind == "driver" and attempt >= 1 + draw.randrange(3)
-        everything: set[int] = set()
-        while running.poll() is None and time.monotonic() < moment_s:
-            time.sleep(0.02)
-        while running.poll() is None and not is_last:
+        before: set[int] = set()
+        while running.poll() is None and not is_last and kills < KILLS_A_COMMAND * (attempt + 1):
+            moment_s = time.monotonic() + draw.uniform(0.0, typical_s if kind == "driver" else WORKER_PAUSE_S)
+            while running.poll() is None and time.monotonic() < moment_s:
+                time.sleep(0.02)
             found = victims(running.pid, kind)
             if found:
-                everything = descendants(running.pid)
+                before |= descendants(running.pid)
                 try:
                     os.kill(draw.choice(found), signal.SIGKILL)
                     kills += 1
                 except ProcessLookupError:
                     continue
-                break
-            time.sleep(0.02)
+                if kind == "driver":
+                    break
         output, errors = running.communicate(timeout=TIMEOUT_S)
+        if running.returncode != 0:
+            assert kind == "driver", f"{name}: {running.returncode}: {errors}"
+            assert "Traceback" not in errors, errors
+        _ensure_gone(name, before)
         if running.returncode == 0:
             return outcome_of(folder, output), kills
-        assert kind == "driver", f"{name}: {running.returncode}: {errors}"
-        assert "Traceback" not in errors, errors
-        end_s = time.monotonic() + GONE_S
-        while left := [one for one in everything if words_of(one) and _parent(one)]:
-            assert time.monotonic() < end_s, f"{name}: left behind: {[words_of(one)[:80] for one in left]}"
-            time.sleep(0.2)
     raise AssertionError(f"{name}: no attempt ended")
+
+
+def _ensure_gone(name: str, processes: set[int]) -> None:
+    end_s = time.monotonic() + GONE_S
+    while left := [words_of(one)[:80] for one in processes if words_of(one)]:
+        assert time.monotonic() < end_s, f"{name}: left behind: {left}"
+        time.sleep(0.2)
 
 
 def main() -> int:
@@ -150,7 +156,7 @@ def main() -> int:
     print(f"seed {parsed.seed}; network namespace: {why_not_alone() or 'of its own'}", flush=True)
     base = Path(tempfile.mkdtemp(prefix="kills-"))
     tape = base / "run.tape"
-    record(tape, Walkers(), [[[tick % 20, 2]] for tick in range(900)], keyframe_interval_ticks=30)
+    record(tape, Walkers(), [[[tick % 20, 2]] for tick in range(6000)], keyframe_interval_ticks=30)
     expected, durations, counts = {}, {}, Counter[str]()
     for name, command in commands(tape).items():
         folder = base / f"expected-{name}"

@@ -87,6 +87,7 @@ class Tape(RenderedAsHtml):
         recording = assembled.recording if self._mode == "salvage" else self._obeying_mode(assembled)
         self.assembled, self.recording = assembled, recording
         self._problems: list[RecordingError] | None = None  # Of the last check of all blocks; None before it.
+        self._was_misled = False  # By an index: the files have other blocks.
         self.__dict__.pop("_unread_ticks", None)
 
     def _obeying_mode(self, assembled: Assembled) -> Recording:
@@ -181,6 +182,11 @@ class Tape(RenderedAsHtml):
     def checked(self) -> bool:
         """True if check_blocks has read every block since the tape was opened or refreshed."""
         return self._problems is not None
+
+    @property
+    def has_proved_index(self) -> bool:
+        """True if check_blocks has found the blocks that the index lists and no others, and all are good."""
+        return self._problems == [] and not self._was_misled and self._mode == "salvage" and not self.missing_segments
 
     def _rescan_if_misled(self) -> None:
         """Scan the files once reading has shown that an index hides blocks."""
@@ -354,7 +360,9 @@ class Tape(RenderedAsHtml):
             return False
         self.assembled = self._files.assemble_again(believe_index=False)
         self.recording = self.assembled.recording
-        return _entries_of(before) != _entries_of(self.recording)
+        is_misled = _entries_of(before) != _entries_of(self.recording)
+        self._was_misled |= is_misled
+        return is_misled
 
     # --- closing
 

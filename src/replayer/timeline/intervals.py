@@ -232,10 +232,16 @@ class _WithCursor(Generic[Result]):
         return self.work(Cursor(self.tape, simulation), interval, report)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _with_cursor, (self.tape.path.absolute(), self.world, self.work)
+        opened_by = _with_cursor if self.tape.has_proved_index else _with_checked_cursor
+        return opened_by, (self.tape.path.absolute(), self.world, self.work)
 
 
 def _with_cursor(path: Location, world: Factory | None, work: IntervalWork[Result]) -> _WithCursor[Result]:
+    """For a tape whose index is proved: each process reads its intervals, and not the whole tape again."""
+    return _WithCursor(Tape(path), world, work, None)
+
+
+def _with_checked_cursor(path: Location, world: Factory | None, work: IntervalWork[Result]) -> _WithCursor[Result]:
     tape = Tape(path)
     tape.check_blocks()  # As in the process that pickled it: no index is trusted.
     return _WithCursor(tape, world, work, None)

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import multiprocessing
+import os
+import shutil
+import signal
+import tempfile
+import time
 import uuid
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -26,6 +32,8 @@ from recorder.processes.stuck_workers import PATIENCE_S
 from recorder.processes.worker_pipes import WAKE_UP_S, starting
 
 CLOSE_S = 20.0
+START_S = 60.0  # It takes 4 s, and 20 s on a busy machine.
+STARTS_MAX = 2
 ENDED = "the process that speaks with Ray has ended: give the command again"
 
 
@@ -33,24 +41,45 @@ class RaySession:
     """A process that speaks with Ray, and the pipe to it. Not for several threads at once."""
 
     def __init__(self, settings: RaySettings, attempts: int) -> None:
-        """Start it and wait until Ray is ready. Raises EngineError."""
-        context = multiprocessing.get_context("spawn")
-        self._pipe, theirs = context.Pipe()
-        with starting(), without_main():
-            process = context.Process(target=serve, args=(theirs, settings, passed_on_environment(), attempts))
-            process.start()
-        theirs.close()
-        self._ends = Finalize(self, _end, [self._pipe, process], exitpriority=10)
+        """Start it and wait until Ray is ready. Raises EngineError.
+
+        Ray may wait forever for a process that is lost while Ray starts; it is then started once more.
+        """
         self._submissions: dict[int, RaySubmission[Any, Any]] = {}
         self._numbers = itertools.count()
         self._refusal: str | None = None
         self.slots = 0
+        for _ in range(STARTS_MAX):
+            self._start(settings, attempts)
+            if self._becomes_ready():
+                return
+        raise EngineError(f"Ray did not start in {START_S:g} s")
+
+    def _start(self, settings: RaySettings, attempts: int) -> None:
+        context = multiprocessing.get_context("spawn")
+        self._pipe, theirs = context.Pipe()
+        folder = None
+        if settings.address is None:
+            folder = tempfile.mkdtemp(
+                prefix="ray-"
+            )  # Short: sockets are below it, and their paths have at most 107 bytes.
+        with starting(), without_main():
+            process = context.Process(target=serve, args=(theirs, settings, folder, passed_on_environment(), attempts))
+            process.start()
+        theirs.close()
+        self._process = process
+        self._ends = Finalize(self, _end, [self._pipe, process, folder], exitpriority=10)
+
+    def _becomes_ready(self) -> bool:
+        end_s = time.monotonic() + START_S
         try:
-            while not self.slots:
+            while not self.slots and time.monotonic() < end_s:
                 self.pump()
-        except BaseException:
-            self.close()
-            raise
+        finally:
+            if not self.slots:
+                self._process.kill()  # If it still runs, it waits for Ray.
+                self.close()
+        return bool(self.slots)
 
     def join(self, submission: RaySubmission[Any, Any]) -> int:
         """Note a new submission, whose outcomes are handed to it. Returns its number."""
@@ -103,16 +132,19 @@ class RaySession:
         self._ends()
 
 
-def _end(pipe: Connection, process: BaseProcess) -> None:
-    try:
+def _end(pipe: Connection, process: BaseProcess, folder: str | None) -> None:
+    with contextlib.suppress(OSError):
         pipe.send(("close", 0))
-        pipe.close()
-    except OSError:
-        pass
+    pipe.close()
     process.join(CLOSE_S)
     if process.is_alive():
         process.kill()
         process.join()
+    assert process.pid, "it was started"
+    with contextlib.suppress(OSError):
+        os.killpg(process.pid, signal.SIGKILL)  # What is left of Ray, if the process was killed.
+    if folder is not None:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 @attrs.frozen

@@ -11,7 +11,11 @@ from __future__ import annotations
 
 import contextlib
 import os
+import select
+import shutil
 import signal
+import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from multiprocessing.connection import Connection
@@ -26,6 +30,7 @@ from recorder.processes.cluster.worker_host import Message
 
 POLL_S = 0.05
 CANCEL_S = 10.0
+GRACE_S = 15.0  # For an orderly end.
 
 
 @attrs.define(eq=False)
@@ -39,15 +44,19 @@ class _Task:
     exit_code: int | None = None
 
 
-def serve(pipe: Connection, settings: RaySettings, environment: dict[str, str], attempts: int) -> None:
-    """Run the process until the pipe is closed or "close" is received."""
+def serve(
+    pipe: Connection, settings: RaySettings, folder: str | None, environment: dict[str, str], attempts: int
+) -> None:
+    """Run the process until the pipe is closed or "close" is received. folder: of a Ray that is started; removed at the end."""
+    os.setpgid(0, 0)  # What is left of Ray, if this process is killed, is found by its group.
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # The caller decides. Ray's processes inherit it.
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    threading.Thread(target=_end_after_caller, args=(pipe.fileno(), folder), daemon=True).start()
     nowhere = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1, 2):  # Ray prints, and so do its processes.
         os.dup2(nowhere, stream)
     try:
-        with connected(settings) as (ray, slots):
+        with connected(settings, folder) as (ray, slots):
             pipe.send(("ready", slots))
             _Server(ray, pipe, slots, environment, attempts).run()
     except EngineError as error:
@@ -56,6 +65,17 @@ def serve(pipe: Connection, settings: RaySettings, environment: dict[str, str], 
     except (EOFError, BrokenPipeError, ConnectionResetError):
         pass
     os._exit(0)  # What Ray has left in this process may wait for what has ended.
+
+
+def _end_after_caller(pipe: int, folder: str | None) -> None:
+    """In a thread: if the caller has ended and this process does not, because Ray waits for something, end both."""
+    poll = select.poll()
+    poll.register(pipe, 0)  # The end of the pipe is always told.
+    poll.poll()
+    time.sleep(GRACE_S)
+    if folder is not None:
+        shutil.rmtree(folder, ignore_errors=True)
+    os.killpg(0, signal.SIGKILL)
 
 
 class _Server:

@@ -8,7 +8,6 @@ import os
 import secrets
 import shutil
 import socket
-import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib import metadata
@@ -24,6 +23,7 @@ _OWN = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",  # Despite its name: 0 makes all of Ray listen on loopback alone.
     "RAY_AUTH_MODE": "token",  # Other users of this machine can reach loopback.
+    "RAY_prestart_worker_first_driver": "0",  # Else Ray waits forever for a worker that is lost while it starts.
     "RAY_memory_monitor_refresh_ms": "0",  # It ends workers if other programs have taken the machine's memory.
 }
 
@@ -44,11 +44,12 @@ class RaySettings:
 
 
 @contextmanager
-def connected(settings: RaySettings) -> Iterator[tuple[Any, int]]:
-    """Ray, and the number of items that it works on at a time. Raises EngineError, with a message of one sentence."""
-    folder = None
+def connected(settings: RaySettings, folder: str | None) -> Iterator[tuple[Any, int]]:
+    """Ray, and the number of items that it works on at a time. Raises EngineError, with a message of one sentence.
+
+    folder: of the Ray that is started, removed at the end; None for the one at an address.
+    """
     if settings.address is None:
-        folder = tempfile.mkdtemp(prefix="ray-")  # Short: sockets are below it, and their paths have at most 107 bytes.
         os.environ |= {**_OWN, "RAY_AUTH_TOKEN": secrets.token_hex(32)}
     else:
         _ensure_reachable(settings.address)

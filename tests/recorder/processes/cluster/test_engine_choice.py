@@ -78,14 +78,14 @@ def test_an_address_at_which_nothing_answers() -> None:
         port = taken.getsockname()[1]
         with (
             pytest.raises(EngineError, match=f"^Ray at 127.0.0.1:{port} cannot be reached: Connection refused$"),
-            connected(RaySettings(f"127.0.0.1:{port}", None, None)),
+            connected(RaySettings(f"127.0.0.1:{port}", None, None), None),
         ):
             pass
 
 
 @pytest.mark.parametrize("address", ["10.0.0.1", "10.0.0.1:port", "10.0.0.1:0", ":"])
 def test_an_address_that_is_none(address: str) -> None:
-    with pytest.raises(EngineError, match="expected HOST:PORT"), connected(RaySettings(address, None, None)):
+    with pytest.raises(EngineError, match="expected HOST:PORT"), connected(RaySettings(address, None, None), None):
         pass
 
 
@@ -93,7 +93,7 @@ def test_an_address_that_is_none(address: str) -> None:
 def test_an_address_of_another_kind_says_what_to_do(address: str) -> None:
     with (
         pytest.raises(EngineError, match="send the command with ray job submit"),
-        connected(RaySettings(address, None, None)),
+        connected(RaySettings(address, None, None), None),
     ):
         pass
 

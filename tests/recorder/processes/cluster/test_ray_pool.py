@@ -13,13 +13,14 @@ import pool_work
 import pytest
 from optional_packages import needs
 from pool_work import named
-from ray_cluster import listening, ray_pool, session_process, why_not_alone
 from waiting import wait_until
 
 from recorder.processes.cluster.engine_error import EngineError
 from recorder.processes.cluster.ray_pool import RayPool
 from recorder.processes.pool import Report, WorkerDiedError, results_in_order
 from recorder.processes.stuck_workers import WorkerStuckError
+
+from ray_cluster import listening, ray_pool, session_process, why_not_alone
 
 needs("ray")
 

@@ -16,7 +16,6 @@ import pytest
 from corpora import duel_folder, tapes  # noqa: F401 - a fixture
 from optional_packages import needs
 from pool_work import Wrong
-from ray_cluster import ray_pool
 
 import recorder.commands.main
 import replayer.commands.main
@@ -30,6 +29,7 @@ from replayer.timeline.verify import verify_tape
 
 from oracle.command_lines import files, run
 from project_paths import SUPPORT
+from ray_cluster import ray_pool
 from small_worlds import Walkers, record
 
 needs("ray")
