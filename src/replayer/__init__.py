@@ -42,12 +42,12 @@ if TYPE_CHECKING:
     from replayer.tape.environment_calls import EnvironmentCall
     from replayer.tape.episodes import Episode
     from replayer.tape.tape import Tape
+    from replayer.timeline.many.verify_many import verify_tapes
     from replayer.timeline.open_timeline import open_timeline as open  # noqa: A004 - the documented name
     from replayer.timeline.timeline import SeekReport, Timeline
     from replayer.timeline.values_check import check_values
     from replayer.timeline.verify import VerificationReport as Report
     from replayer.timeline.verify import verify_tape
-    from replayer.timeline.verify_many import verify_tapes
 
 __all__ = [
     "Dataset",
@@ -105,7 +105,7 @@ _LATER = {  # Imported at first access.
     "samples": "replayer.datasets.stream.samples",
     "shrink": "replayer.reduction.shrink_tape",
     "verify_tape": "replayer.timeline.verify",
-    "verify_tapes": "replayer.timeline.verify_many",
+    "verify_tapes": "replayer.timeline.many.verify_many",
     "with_field_map": "replayer.playback.mapped_simulation",
 }
 

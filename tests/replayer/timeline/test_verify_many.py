@@ -13,8 +13,8 @@ from recorder.errors import UnreadableError
 from recorder.processes.pool import WorkerDiedError
 from replayer import Tape, verify_tape, verify_tapes
 from replayer.playback.cursor import Cursor
-from replayer.timeline import verify_many
 from replayer.timeline.intervals import Interval, _WithCursor, list_intervals
+from replayer.timeline.many import verify_many
 
 from small_worlds import Walkers, record
 
