@@ -4,7 +4,7 @@ Each specimen of tests/support/second_zoo is first run by a plain loop without t
 there, or a sound program that differs, is itself wrong. Then it is recorded, and ``replay check``, ``verify`` and
 ``explain`` (of two peers: ``diff`` and ``explain``) are asked, each in its own process.
 
-    python tools/campaigns/second_zoo.py [--set second|third|fourth|fifth] [--only NAME ...] [--folder FOLDER] [--again] [--json FILE] [--page] [--jobs N]
+    python tools/campaigns/second_zoo.py [--set second|third|fourth|fifth|sixth] [--only NAME ...] [--folder FOLDER] [--again] [--json FILE] [--page] [--jobs N]
     python tools/campaigns/second_zoo.py [--set ...] [--only NAME ...] --list | --truth
 
 --folder keeps all files, and what was printed, in FOLDER/NAME/output.txt; with --again the answers that are kept there
@@ -34,7 +34,7 @@ import attrs
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "support"))
 
-from second_zoo.specimen import FIFTH, FOURTH, SECOND, THIRD, Specimen, read_specimens  # noqa: E402 - it is in tests/support
+from second_zoo.specimen import FIFTH, FOURTH, SECOND, SIXTH, THIRD, Specimen, read_specimens  # noqa: E402 - it is in tests/support
 from second_zoo.user_commands import Answer, investigate, plain_truth  # noqa: E402
 from second_zoo.verdict import Verdict, judge  # noqa: E402
 
@@ -67,8 +67,14 @@ FAMILIES = {
     "gym_mistakes": "Gymnasium environments",
     "compiled": "compiled with numba",
     "two_peers": "two peers",
+    "kept_elsewhere": "memory outside of the object",
+    "saved_badly": "`save` and `load` with a mistake",
+    "world_around": "the interpreter, the processor, the system",
+    "driven": "changes between steps",
+    "gym_slips": "Gymnasium environments",
+    "versions_apart": "versions, peers",
 }
-SETS = {"second": SECOND, "third": THIRD, "fourth": FOURTH, "fifth": FIFTH}
+SETS = {"second": SECOND, "third": THIRD, "fourth": FOURTH, "fifth": FIFTH, "sixth": SIXTH}
 LATER_HEADING = "## Asked again after later mending"  # Written by hand; it stays at the end of the page.
 THIRD_HEADING = "## A third set, written later"
 FOURTH_HEADING = "## A fourth set"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from second_zoo.specimen import FIFTH, MARKER, THIRD, Specimen, read_specimens
+from second_zoo.specimen import FIFTH, MARKER, SIXTH, THIRD, Specimen, read_specimens
 from second_zoo.user_commands import KILLED, Answer, investigate, plain_truth
 from second_zoo.verdict import judge
 
@@ -92,6 +92,15 @@ def test_the_fifth_set_is_as_large_as_its_page_says() -> None:
     defects, sound = ([one for one in newest if one.is_sound is kind] for kind in (False, True))
     assert (len(defects), len(sound)) == (80, 37)
     assert {one.kind for one in defects} == {one.kind for one in sound} == {"object", "own", "env", "peers"}
+
+
+def test_the_sixth_set_is_as_large_as_its_page_says() -> None:
+    """46 defects and 22 sound programs of each kind, none with the name of one of the fifth set."""
+    latest = read_specimens(folder=SIXTH)
+    defects, sound = ([one for one in latest if one.is_sound is kind] for kind in (False, True))
+    assert (len(defects), len(sound)) == (46, 22)
+    assert {one.kind for one in defects} == {one.kind for one in sound} == {"object", "own", "env", "peers"}
+    assert not {one.name for one in latest} & {one.name for one in read_specimens(folder=FIFTH)}
 
 
 def test_the_markers_of_lines_are_not_in_what_is_recorded(tmp_path: Path) -> None:

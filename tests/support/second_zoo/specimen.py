@@ -14,6 +14,7 @@ SECOND = Path(__file__).parent
 THIRD = SECOND.with_name("third_zoo")
 FOURTH = SECOND.with_name("fourth_zoo")
 FIFTH = SECOND.with_name("fifth_zoo")
+SIXTH = SECOND.with_name("sixth_zoo")
 MARKER = "# <- here"
 DEFAULT_TICKS, DEFAULT_KEYFRAMES = 40, 10
 ENV_ACTION = "tick * 7 % 5 % 2"
