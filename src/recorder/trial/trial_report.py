@@ -44,7 +44,7 @@ class TrialFinding:
         if self.causes:
             return f"a step reads {', '.join(self.causes)}, which a restore does not bring back: {self.text}"
         why = {
-            AGAIN: f"possible: clocks, unseeded randomness, threads, memory addresses, garbage; `{self.command}` tries more",
+            AGAIN: f"possible: clocks, unseeded randomness, threads, memory addresses, garbage, how deep the stack is; `{self.command}` tries more",
             SAVED: "its save changes it: declare level='canonical'",
             ELSEWHERE: "possible: the order of a set, a clock, how it is built",
         }

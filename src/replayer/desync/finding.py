@@ -12,7 +12,7 @@ import attrs
 
 from recorder.errors import CorruptError, MissingTickError, SimulationFailedError, TornError
 from recorder.format.blocks.frame import Frame
-from replayer.desync.isolated_rerun import isolated_hashes
+from replayer.desync.isolated_rerun import interval_differs_by_depth, isolated_hashes
 from replayer.desync.location import DesyncLocation, find_place, watched_advance
 from replayer.desync.object_diff import shown_fields
 from replayer.desync.state_diff import FieldDifference, compare_states
@@ -103,6 +103,10 @@ RIGHT_THE_SECOND_TIME = (
     "the hash was wrong once and right when the interval was run again (possible: code outside of the step changed the "
     "state, a clock, random numbers without a seed, values that no keyframe holds)"
 )
+STACK_DEPTH = (
+    "the same interval, run from deeper in the stack, gave different hashes, and each time the same from one depth: the "
+    "state depends on how deep the stack is when a step is called"
+)
 HIDDEN_STATE = "hidden state, which keyframes do not hold"
 RESTORE = "a restore that does not bring back all"
 
@@ -148,6 +152,8 @@ def find_desync(
         or any(again[: len(hashes)] != hashes or again != reruns[0] for again in reruns)
     ):
         note = NOT_DETERMINISTIC
+    if note == NOT_DETERMINISTIC and make_cursor is not None:
+        note = STACK_DEPTH if interval_differs_by_depth(make_cursor, start_tick, bad_tick) else note
     place = find_place(cursor, tape.frame(tick), before, replayed, steps) if not matched else DesyncLocation()
     cursor.leave()
     return Finding(

@@ -21,6 +21,7 @@ from recorder.ambient.outside.read_watch import ReadWatch
 from recorder.errors import CorruptError, MissingTickError, RecordingError, SimulationFailedError, TornError
 from recorder.processes.fork_call import in_a_copy
 from recorder.processes.seeds.process_generators import begin_with_imported_states
+from replayer.desync.stack_depth import at_depth, differs_by_depth
 from replayer.playback.cursor import MismatchError
 from sim.kernel.state import Snapshot
 
@@ -50,6 +51,20 @@ def isolated_hashes(make_cursor: MakeCursor, start_tick: int, bad_tick: int) -> 
         if runs[-1] != runs[0]:
             break
     return runs
+
+
+def interval_differs_by_depth(make_cursor: MakeCursor, start_tick: int, bad_tick: int) -> bool:
+    """Return True if the hashes of isolated_hashes differ where the steps are called from deeper in the stack."""
+
+    def run(deeper: int) -> list[int] | None:
+        work = partial(_hashes, make_cursor, start_tick, bad_tick)
+        try:
+            hashes: list[int] = in_a_copy(partial(at_depth, deeper, work))["hashes"]
+        except RuntimeError:
+            return None
+        return hashes
+
+    return differs_by_depth(run)
 
 
 @attrs.frozen

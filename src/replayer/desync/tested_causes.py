@@ -9,7 +9,7 @@ import attrs
 
 from recorder.ambient.outside.outside_read import ATTRIBUTES, OutsideRead
 from recorder.environment import describe_environment
-from replayer.desync.finding import HIDDEN_STATE, NOT_DETERMINISTIC, RESTORE, TestedCause
+from replayer.desync.finding import HIDDEN_STATE, NOT_DETERMINISTIC, RESTORE, STACK_DEPTH, TestedCause
 from replayer.desync.outside_comparison import (
     DIFFERS,
     EQUAL,
@@ -78,6 +78,9 @@ def between_steps(tape: Tape, tick: int) -> TestedCause | None:
 
 def _nondeterminism(finding: Finding) -> TestedCause:
     cause = "a non-deterministic step (random draws, time, memory, what a class or a module keeps)"
+    if finding.note == STACK_DEPTH:
+        found = "run from two depths, twice each: the same hashes from each depth, and different ones from the other"
+        return TestedCause("how deep the stack is when a step is called", found, suspicious=True)
     if finding.note == NOT_DETERMINISTIC:
         return TestedCause(cause, "run again on a fresh simulation, the ticks had different hashes", suspicious=True)
     count = finding.rerun_count
@@ -112,7 +115,7 @@ def _order_of_sets(tape: Tape) -> list[TestedCause]:
 
 def _hidden_state(finding: Finding, earlier: Sequence[EarlierRun]) -> TestedCause:
     """Test for hidden state: the divergent tick has the recorded hash in a run that began earlier."""
-    if finding.note == NOT_DETERMINISTIC:
+    if finding.note in (NOT_DETERMINISTIC, STACK_DEPTH):
         return TestedCause(HIDDEN_STATE, "not tested: the same interval gave different hashes", suspicious=None)
     right = next((run for run in earlier if run.state_hash == finding.expected_hash), None)
     if right is not None:

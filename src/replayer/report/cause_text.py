@@ -9,9 +9,21 @@ from replayer.report.before_step import LOAD
 
 _COMPARES_IDENTITY = re.compile(r"\bis (?:not )?(?!None\b|True\b|False\b|not\b)\w")
 
+_FIXED = {
+    "identity": "this line changes an object that has two names in only one of the two",
+    "order": "this line iterates over a set that has the same members in another order",
+    "unseen": "after this line a value differs; the cause is not known, since not all that the line reads was seen",
+    "depth": (
+        "how deep the stack is when the step is called: run from two depths, twice each, it gives the same state from "
+        "each depth, and different ones from the other; this line is in a try that catches a RecursionError"
+    ),
+}
+
 
 def cause_text(cause: Cause) -> str:
     """What is said of the line of a cause."""
+    if cause.kind in _FIXED:
+        return _FIXED[cause.kind]
     match cause.kind:
         case "operation":
             return f"{cause.operation} gives different results from the same inputs"
@@ -19,14 +31,8 @@ def cause_text(cause: Cause) -> str:
             return "only one version of the code has this line"
         case "edited":
             return "the two versions of the code differ in this line"
-        case "identity":
-            return "this line changes an object that has two names in only one of the two"
         case "load":
             return LOAD if cause.read_at is not None else f"{LOAD}; this line reads it"
-        case "order":
-            return "this line iterates over a set that has the same members in another order"
-        case "unseen":
-            return "after this line a value differs; the cause is not known, since not all that the line reads was seen"
         case "outside" if cause.loaded_at is not None:
             return "this line reads state that a save and a load do not bring back"
         case "outside":

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from recorder import Recorder
-from replayer.desync.finding import HIDDEN_STATE, NOT_DETERMINISTIC, Finding
+from replayer.desync.finding import HIDDEN_STATE, NOT_DETERMINISTIC, STACK_DEPTH, Finding
 from replayer.timeline.verify import verify_tape
 from sim import Field, Schema, State
 
@@ -70,6 +70,21 @@ class Late(Calls):
         self.stage = 2 if tick == 10 else self.stage
         if tick == 140:
             self.state["x"][1] = self.stage
+
+
+class Deep(Calls):
+    """Goes down at tick 90 until the stack is full: how far it gets depends on how deep the stack is already."""
+
+    def fall(self) -> int:
+        try:
+            return 1 + self.fall()
+        except RecursionError:
+            return 0
+
+    def step(self, inputs: Any) -> None:  # noqa: ARG002
+        self.state["tick"][()] += 1
+        if self.state["tick"] == 90:
+            self.state["x"][1] = self.fall()
 
 
 class Reloaded(Calls):
@@ -185,6 +200,17 @@ def test_draws_from_the_generator_of_the_process_are_no_steady_step() -> None:
     assert "(possible: a clock, random numbers" in finding.note
     assert finding.hints_at_hidden_state
     assert tested["a non-deterministic step"].suspicious is True
+
+
+def test_a_step_that_depends_on_the_depth_of_the_stack_is_not_called_non_deterministic() -> None:
+    """It gives the same whenever it is called from the same depth, and the depth is named."""
+    tape_of(Deep)
+    finding, tested = found(Deep)
+    assert finding.note == STACK_DEPTH
+    assert tested["how deep the"].suspicious is True
+    assert "twice each: the same hashes from each depth" in tested["how deep the"].found
+    assert "a non-deterministic step" not in tested
+    assert tested["hidden state, which"].suspicious is None
 
 
 def test_the_order_of_sets_is_not_ruled_out(monkeypatch: pytest.MonkeyPatch) -> None:

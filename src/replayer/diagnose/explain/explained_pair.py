@@ -7,8 +7,10 @@ import attrs
 from replayer.desync.location import place_between
 from replayer.desync.ulps import compare_elements
 from replayer.diagnose.explain.align import Alignment
+from replayer.diagnose.explain.answer.catching_lines import cause_of_depth
 from replayer.diagnose.explain.answer.explanation import DifferingField, Explanation
 from replayer.diagnose.explain.find_cause import find_cause
+from replayer.diagnose.explain.trace_step import STACK_DEPTH
 from replayer.diagnose.explain.values.identities import differing_identities
 from replayer.diagnose.explain.values.load_cause import with_load
 from replayer.diagnose.explain.variants import VariantOutcome
@@ -37,6 +39,8 @@ def explained_pair(
     notes += sorted(map(str, limits))
     place = place_between([field.name for field in fields], first.phases, second.phases)
     cause = find_cause(alignment)
+    if STACK_DEPTH in (first.note, second.note):
+        cause = cause_of_depth(first.trace)
     identities = list(differing_identities(first.trace.identities, second.trace.identities))
     if cause is not None and any(one.is_cause(cause) for one in identities):
         cause = attrs.evolve(cause, kind="identity", outside=[])

@@ -19,6 +19,7 @@ from recorder.ambient.outside.read_watch import ReadWatch
 from recorder.exception_text import raised_text
 from recorder.processes.fork_call import in_a_copy
 from replayer.desync.location import PhaseStep
+from replayer.desync.stack_depth import at_depth, differs_by_depth
 from replayer.diagnose.explain import traced_array as array_view
 from replayer.diagnose.explain.foreign.foreign_calls import watch_foreign_calls
 from replayer.diagnose.explain.line_trace import LineTracer
@@ -34,6 +35,7 @@ from sim.kernel.state import Snapshot
 
 NOT_REPEATABLE = "the step is non-deterministic: it gives a different state in each run, even in copies of one process"
 LINES_ONLY = "watching arrays changed the result of the step: only lines were watched"
+STACK_DEPTH = "the step gives another state when it is called from deeper in the stack, and the same from each depth"
 Result = tuple[int | None, str | None]  # The hash after a step, and the error that it raised.
 PERTURBED = "tracing changes the result of the step: the traced step gave a different state from the untraced one"
 
@@ -116,18 +118,26 @@ def trace_step_in(run: Run, inputs: Any, known: Collection[Result] = ()) -> Trac
 
     Raises RuntimeError if a copy died, and what run raises.
     """
-    untraced = run(partial(_step, inputs=inputs))
+    untraced = _untraced(run, inputs)
     if (untraced["hash"], untraced["raised"]) in known:
         state = snapshot_from_plain(untraced["state"]) if untraced["raised"] is None else None
         return TracedStep(state, untraced["raised"], StepTrace(), is_same=True, note=None, is_traced=False)
     return attrs.evolve(_trace(run, inputs, untraced), reads=_reads(run, inputs, untraced))
 
 
+def _untraced(run: Run, inputs: Any) -> dict[str, Any]:
+    """Run the step. A function of its own, so that the stack is as deep as where _trace runs the step again."""
+    return run(partial(_step, inputs=inputs))
+
+
 def _trace(run: Run, inputs: Any, untraced: dict[str, Any]) -> TracedStep:
     traced = run(partial(_traced, inputs=inputs, arrays=True))
     if _outcome(traced) == _outcome(untraced):
         return _make_step(untraced, traced, None, is_same=True)
-    if _outcome(run(partial(_step, inputs=inputs))) != _outcome(untraced):
+    is_repeatable = _outcome(run(partial(_step, inputs=inputs))) == _outcome(untraced)
+    if _is_by_depth(run, inputs):
+        return _make_step(untraced, traced, STACK_DEPTH, is_same=False)
+    if not is_repeatable:
         if traced["raised"] is not None and untraced["raised"] is None:
             traced = run(partial(_traced, inputs=inputs, arrays=False))  # It may have raised at a view over an array.
         return _make_step(untraced, traced, NOT_REPEATABLE, is_same=False)
@@ -136,6 +146,21 @@ def _trace(run: Run, inputs: Any, untraced: dict[str, Any]) -> TracedStep:
     if _outcome(traced) == _outcome(untraced):
         return _make_step(untraced, traced, note, is_same=True)
     return _make_step(untraced, traced, PERTURBED, is_same=False)
+
+
+def _is_by_depth(run: Run, inputs: Any) -> bool:
+    """Return True if the result of the step depends on how deep the stack is when it is called."""
+
+    def result(deeper: int) -> tuple[Any, ...] | None:
+        def step(simulation: Simulation) -> dict[str, Any]:
+            return at_depth(deeper, partial(_step, simulation, inputs))
+
+        try:
+            return _outcome(run(step))
+        except RuntimeError:
+            return None
+
+    return differs_by_depth(result)
 
 
 def _make_step(untraced: dict[str, Any], traced: dict[str, Any], note: str | None, *, is_same: bool) -> TracedStep:

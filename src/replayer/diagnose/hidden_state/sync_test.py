@@ -282,12 +282,17 @@ class _Run:
             finding = attrs.evolve(finding, repeats=self._repeated(period, outcome))
         return attrs.evolve(finding, without_effect=without_effect if not suspects else [])
 
-    def _repeated(self, period: Period, outcome: TrialOutcome) -> Repeats:
-        """Let further fresh copies run the period from the same start, with the same surroundings."""
-        outcomes = [outcome, *(self._trials.run(period, FRESH) for _ in range(REPEATS))]
+    def _repeated(self, period: Period, outcome: TrialOutcome) -> Repeats | None:
+        """Let further fresh copies run the period from the same start, with the same surroundings.
+
+        None if they agree with each other, and not with the outcome: that run was called from elsewhere in the stack.
+        """
+        outcomes = [self._trials.run(period, FRESH) for _ in range(REPEATS)]
         self._restores += REPEATS
-        ends = {(one.bad_count, one.note, None if one.state is None else one.state.hash()) for one in outcomes}
-        return Repeats(len(outcomes), len(ends))
+        ends = {_end(one) for one in outcomes}
+        if len(ends) == 1 and _end(outcome) not in ends:
+            return None
+        return Repeats(len(outcomes) + 1, len(ends | {_end(outcome)}))
 
     def _disturbs(self, period: Period) -> bool:
         """Return True if the live run differs because it is watched: what diverges from it then shows nothing."""
@@ -330,6 +335,10 @@ class _Run:
             for name in self._trials.deciding(period, ENVIRONMENT, list(places))
         ]
         return [_finding(period, ENVIRONMENT, outcome, suspects)]
+
+
+def _end(outcome: TrialOutcome) -> tuple[int | None, str | None, int | None]:
+    return outcome.bad_count, outcome.note, None if outcome.state is None else outcome.state.hash()
 
 
 def _made(factory: Factory) -> Any:

@@ -14,11 +14,12 @@ import pytest
 from recorder.processes.fork_call import in_a_copy
 from replayer.desync.ulps import compare_elements, ulp_distances
 from replayer.diagnose.explain.align import Alignment
+from replayer.diagnose.explain.answer.catching_lines import cause_of_depth
 from replayer.diagnose.explain.find_cause import find_cause
 from replayer.diagnose.explain.foreign.foreign_calls import is_compiled
 from replayer.diagnose.explain.source_lines import LineMap, SourceFile
 from replayer.diagnose.explain.step_trace import StepTrace
-from replayer.diagnose.explain.trace_step import trace_step
+from replayer.diagnose.explain.trace_step import STACK_DEPTH, TracedStep, trace_step
 from replayer.diagnose.explain.value_hash import Digester
 
 HEAD = """
@@ -263,3 +264,27 @@ def test_a_global_whose_class_names_no_module_by_a_text_is_no_compiled_function(
 
     assert not is_compiled(Odd())
     assert is_compiled(len)
+
+
+FALLS = """
+def step(self, inputs):
+    try:
+        self.fall()  # HERE
+    except RecursionError:
+        pass
+
+def fall(self):
+    self.state["count"][()] += 1
+    self.fall()
+"""
+
+
+def test_a_step_that_fills_the_stack_is_not_called_non_deterministic(tmp_path: Path) -> None:
+    """It gives the same state whenever it is called from the same depth; the line that catches the error is named."""
+    simulation = load(tmp_path, "falls", FALLS)
+    step = TracedStep.from_plain(in_a_copy(lambda: trace_step(simulation, None).to_plain()))
+
+    assert step.note == STACK_DEPTH
+    cause = cause_of_depth(step.trace)
+    assert cause is not None
+    assert (cause.kind, cause.place.text) == ("depth", "self.fall()  # HERE")
