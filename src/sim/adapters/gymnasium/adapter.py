@@ -25,7 +25,7 @@ from sim.adapters.capture.repeated.inputs_since_reset import InputsSinceReset
 from sim.adapters.capture.unpack import parts_of
 from sim.adapters.gymnasium.attribute_kinds import classify
 from sim.adapters.gymnasium.described_spaces import describe_env
-from sim.adapters.gymnasium.inputs import decode_call, encode_action, encode_own_reset, encode_reset
+from sim.adapters.gymnasium.inputs import decode_call, encode_action, encode_own_reset, encode_reset, passed_on
 from sim.adapters.gymnasium.last_env_call import OBSERVATION, LastEnvCall
 from sim.adapters.gymnasium.layers import (
     OUTPUT_ONLY,
@@ -185,7 +185,7 @@ class GymnasiumSimulation(KeepsItsAttempts, ProvedSimulation, CountsEpisodes):
         if type(inputs) is dict:
             kind, arguments = decode_call(inputs)
             if kind == "reset":
-                result: Any = self.env.reset(**arguments)
+                result: Any = self.env.reset(**passed_on(arguments))
                 observation, self.info = result
                 last.take(observation)
                 last.clear()

@@ -61,6 +61,11 @@ def _encoded(value: Any, what: str) -> bytes:
         raise TypeError(f"{what} cannot be recorded: {error}") from None
 
 
+def passed_on(arguments: dict[str, Any]) -> dict[str, Any]:
+    """The arguments of a reset for the environment: without options, if none were given; it may have a default of its own."""
+    return {name: value for name, value in arguments.items() if name != "options" or value is not None}
+
+
 def decode_call(inputs: dict[str, Any]) -> tuple[str, Any]:
     """("step", action) or ("reset", keyword arguments). Raises ValueError for any other inputs."""
     if "reset" in inputs:

@@ -23,7 +23,7 @@ from sim.adapters.capture.repeated.inputs_since_reset import InputsSinceReset
 from sim.adapters.capture.rng_state import is_generator
 from sim.adapters.capture.unpack import parts_of
 from sim.adapters.gymnasium.described_spaces import describe_agents
-from sim.adapters.gymnasium.inputs import decode_call, encode_action, encode_reset
+from sim.adapters.gymnasium.inputs import decode_call, encode_action, encode_reset, passed_on
 from sim.adapters.interface.adapter_registry import Adapter, NotCapturedError
 from sim.adapters.interface.attempts import KeepsItsAttempts, attempt_of, repeat_attempt
 from sim.adapters.interface.capture_report import Part, Report
@@ -164,7 +164,7 @@ class PettingZooSimulation(KeepsItsAttempts, ProvedSimulation, CountsEpisodes):
         if type(inputs) is dict:
             kind, arguments = decode_call(inputs)
             is_reset = kind == "reset"
-        result = self.env.reset(**arguments) if is_reset else self.env.step(arguments)
+        result = self.env.reset(**passed_on(arguments)) if is_reset else self.env.step(arguments)
         self._was_reset = self._was_reset or is_reset
         self._was_seeded = self._was_seeded or (is_reset and arguments.get("seed") is not None)
         last = self.last

@@ -145,6 +145,23 @@ def test_options_of_a_reset_are_inputs(tmp_path: Path) -> None:
         assert run.simulation.last.observation.tolist() == [2.5, -1.0]
 
 
+class OwnDefault(zoo.Drift):
+    """Its reset has options of its own, which are not None."""
+
+    def reset(self, *, seed: int | None = None, options: Any = {"start": np.array([4.0, 3.0])}) -> tuple[Any, Any]:  # noqa: B006
+        return super().reset(seed=seed, options={"start": options["start"] * 2})
+
+
+def test_options_that_nobody_gave_are_not_passed_on(tmp_path: Path) -> None:
+    """An environment gets its own default, in the recording and in the replay."""
+    env = recorder.record(OwnDefault(), tmp_path / "run.tape", quiet=True)
+    assert env.reset(seed=1)[0].tolist() == [8.0, 6.0]
+    env.close()
+    with replayer.open(tmp_path / "run.tape", world=OwnDefault) as run:
+        run.seek(1)
+        assert run.simulation.last.observation.tolist() == [8.0, 6.0]
+
+
 SPACES = [
     spaces.Discrete(5),
     spaces.Box(-1, 1, (2, 3), np.float32),

@@ -18,7 +18,7 @@ from replayer.datasets.rows.columns import Array, Column
 from replayer.datasets.transitions.quick.space_columns import Add, SpaceColumns, UnusualError, decimals, flags
 from replayer.datasets.transitions.transition import EnvironmentFacts
 from replayer.datasets.transitions.transition_rows import DONE, ENDS, OBSERVED, THEN, WORTH, TransitionColumns
-from sim.adapters.gymnasium.inputs import decode_call
+from sim.adapters.gymnasium.inputs import decode_call, passed_on
 
 
 @attrs.frozen(eq=False)
@@ -235,7 +235,7 @@ class SingleCalls(_FromAnywhere):
         if type(inputs) is not dict or "reset" not in inputs:
             return False
         _, arguments = decode_call(inputs)
-        observation, _ = self._simulation.env.reset(**arguments)
+        observation, _ = self._simulation.env.reset(**passed_on(arguments))
         self._see(observation)
         self._simulation.count_steps(1)
         return True
